@@ -1,0 +1,2 @@
+//! The hypervisor's portable parts.
+#![cfg_attr(target_os = "none", no_std)]

@@ -1,0 +1,1 @@
+//! A deterministic, cycle-accounting SMP RISC-V computer.

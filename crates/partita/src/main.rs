@@ -1,0 +1,2 @@
+//! The laboratory's command.
+fn main() {}
