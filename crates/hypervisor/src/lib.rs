@@ -4,4 +4,5 @@
 extern crate alloc;
 
 pub mod address;
+pub mod decode;
 pub mod guest_tree;
