@@ -6,3 +6,4 @@ extern crate alloc;
 pub mod address;
 pub mod decode;
 pub mod guest_tree;
+pub mod uart;
