@@ -1,2 +1,9 @@
 //! The hypervisor's portable parts.
 #![cfg_attr(target_os = "none", no_std)]
+
+extern crate alloc;
+
+pub mod address;
+pub mod decode;
+pub mod guest_tree;
+pub mod uart;
