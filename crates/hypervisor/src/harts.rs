@@ -84,7 +84,7 @@ impl Hart {
     /// The vCPU whose registers are loaded.
     #[must_use]
     pub fn loaded_vcpu(&self) -> Option<VcpuId> {
-        self.loaded.load(Ordering::Relaxed).checked_sub(1).map(VcpuId::new)
+        self.loaded.load(Ordering::Relaxed).checked_sub(1).and_then(VcpuId::new)
     }
 }
 

@@ -181,7 +181,7 @@ impl Vcpu {
     #[must_use]
     pub fn guest_hart(&self) -> Option<HartId> {
         let value = self.in_guest.load(Ordering::SeqCst);
-        value.checked_sub(1).map(HartId::new)
+        value.checked_sub(1).and_then(HartId::new)
     }
 
     /// Takes all requests.
@@ -213,7 +213,7 @@ impl Vcpu {
     /// The hart on which it waits.
     #[must_use]
     pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).map(HartId::new)
+        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).and_then(HartId::new)
     }
 
     /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
