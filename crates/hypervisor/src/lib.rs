@@ -4,6 +4,8 @@
 extern crate alloc;
 
 pub mod address;
+pub mod aplic;
 pub mod decode;
 pub mod guest_tree;
+pub mod softfile;
 pub mod uart;
