@@ -1,14 +1,15 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId};
 use spin::{Mutex, Once};
 
-use crate::aplic::Aplic;
+use crate::board_aplic::BoardAplic;
 use crate::board::Board;
 use crate::hart;
-use crate::harts::Hart;
+use crate::harts::{self, Hart};
 use crate::vcpu::Vcpu;
 use crate::vm::Vm;
 
@@ -20,7 +21,7 @@ pub struct Hypervisor {
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
     pub scheduler: Mutex<Scheduler>,
-    pub aplic: Aplic,
+    pub aplic: BoardAplic,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
@@ -66,8 +67,13 @@ impl Hypervisor {
 
     /// Interrupts the harts that the scheduler named.
     pub fn kick(&self, kicks: Kicks) {
+        let own = harts::current();
         for hart in kicks.harts().iter() {
-            self.hart(hart).kick();
+            if hart == own.index {
+                own.ask.store(true, Ordering::Relaxed);
+            } else {
+                self.hart(hart).kick();
+            }
         }
     }
 

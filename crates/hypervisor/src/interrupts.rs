@@ -10,11 +10,12 @@
 
 use alloc::vec::Vec;
 
+use hypervisor::softfile::{Identity, InterruptFile, State};
 use scheduler::{HartId, VcpuId};
 
 use crate::files::Owner;
 use crate::hart::csr::{self, number};
-use crate::hart::interrupt_file::{FileState, Selected};
+use crate::hart::interrupt_file::Selected;
 use crate::harts::{self, Hart};
 use crate::hypervisor::{self, Hypervisor};
 use crate::vcpu::{Vcpu, request};
@@ -34,7 +35,7 @@ pub enum Backing {
 pub struct Interrupts {
     pub backing: Backing,
     /// With backing in memory the whole state; else the settings as they were when the vCPU last left a hart.
-    pub state: FileState,
+    pub state: State,
     /// Sources of the board that send to this vCPU, with the identity that the guest chose.
     pub sources: Vec<Route>,
 }
@@ -43,30 +44,21 @@ pub struct Interrupts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub source: u32,
-    pub identity: u32,
+    pub identity: Identity,
 }
 
 impl Interrupts {
     /// Back to the state after reset; the file, if there is one, stays and is cleared by [`reset`].
     fn forget(&mut self) {
-        self.state = FileState::default();
+        self.state = State::default();
         self.sources.clear();
     }
 
     /// True where an interrupt in memory is pending, enabled and above the threshold.
     #[must_use]
     pub fn memory_file_asserts(&self) -> bool {
-        self.backing == Backing::Memory && top(&self.state) != 0
+        self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()
     }
-}
-
-/// The most urgent identity that a file presents, or 0 (AIA, "Top external interrupt CSRs").
-#[must_use]
-pub fn top(state: &FileState) -> u32 {
-    let ready = state.pending & state.enabled & !1;
-    let identity = if ready == 0 { 0 } else { ready.trailing_zeros() };
-    let above = state.threshold != 0 && u64::from(identity) >= state.threshold;
-    if state.delivery & 1 == 0 || above { 0 } else { identity }
 }
 
 /// Gives `vcpu`, which is about to run on `hart` (this one), its interrupt file here. Returns the file's number, 0
@@ -116,7 +108,7 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
     let page = page_of(system, interrupts.backing);
     let generation = vm.set_interrupt_page(vcpu.index, page);
     for route in &interrupts.sources {
-        system.aplic.route(system, *route, interrupts.backing);
+        system.aplic.send_to(system, *route, interrupts.backing);
     }
     if let Backing::File { hart, file } = former
         && let Some(old) = system.harts.get(hart.index())
@@ -164,16 +156,13 @@ pub fn reset(system: &Hypervisor, vcpu: &Vcpu) {
 }
 
 /// Delivers the message `identity` to `vcpu`, wherever its interrupts are kept, and wakes it if it waits.
-pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: u32) {
-    if !(1..=63).contains(&identity) {
-        return;
-    }
+pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
     let mut interrupts = vcpu.interrupts.lock();
     match page_of(system, interrupts.backing) {
         // The file's own hart sees it: the guest runs there, or hgeip shows it.
-        Some(page) => harts::send_message(page, identity),
+        Some(page) => harts::send_message(page, identity.number()),
         None => {
-            interrupts.state.pending |= 1 << identity;
+            interrupts.state.pending |= identity.bit();
             let asserts = interrupts.memory_file_asserts();
             drop(interrupts);
             if asserts {
@@ -222,7 +211,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
     let pending = Selected::new(file).take_pending();
     let Some(vcpu) = system.vcpus.get(vcpu.index()) else { return };
-    for identity in (1..64).filter(|identity| pending >> identity & 1 != 0) {
+    for identity in (1..64).filter_map(Identity::new).filter(|identity| pending & identity.bit() != 0) {
         deliver(system, vcpu, identity);
     }
 }

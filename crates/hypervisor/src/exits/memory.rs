@@ -4,6 +4,7 @@ use abi::monitor::ExitCause;
 use hypervisor::address::{GuestPhysical, PAGE_SIZE};
 use hypervisor::decode::{Access, MemoryOperation, TrapInstruction};
 use hypervisor::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
+use hypervisor::softfile::Identity;
 
 use super::{Exit, Next, inject};
 use crate::hart::csr::{self, exception, number};
@@ -134,7 +135,9 @@ fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64
                 (4, 4) => (value as u32).swap_bytes(),
                 _ => return,
             };
-            if let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize) {
+            if let Some(identity) = Identity::new(identity)
+                && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize)
+            {
                 exit.hart.accounts.count_injected(exit.vm.id);
                 interrupts::deliver(exit.system, target, identity);
             }
