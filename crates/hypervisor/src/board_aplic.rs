@@ -8,7 +8,7 @@ use spin::Mutex;
 
 use crate::board::Board as Computer;
 use crate::harts::identity;
-use crate::hypervisor::Hypervisor;
+use crate::system::Hypervisor;
 use crate::interrupts::{self, Backing, Route};
 
 const DOMAINCFG: u64 = 0x0000;

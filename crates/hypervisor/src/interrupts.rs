@@ -10,6 +10,7 @@
 
 use alloc::vec::Vec;
 
+use hypervisor::aplic::SourceMode;
 use hypervisor::softfile::{Identity, InterruptFile, State};
 use scheduler::{HartId, VcpuId};
 
@@ -17,7 +18,7 @@ use crate::files::Owner;
 use crate::hart::csr::{self, number};
 use crate::hart::interrupt_file::Selected;
 use crate::harts::{self, Hart};
-use crate::hypervisor::{self, Hypervisor};
+use crate::system::{self, Hypervisor};
 use crate::vcpu::{Vcpu, request};
 
 /// Where messages to a vCPU are kept.
@@ -146,7 +147,7 @@ pub fn reset(system: &Hypervisor, vcpu: &Vcpu) {
     let mut interrupts = vcpu.interrupts.lock();
     let former = interrupts.backing;
     for route in &interrupts.sources {
-        system.aplic.silence(route.source);
+        system.aplic.silence(route.source, SourceMode::Inactive);
     }
     interrupts.forget();
     if former != Backing::Memory {
@@ -179,7 +180,7 @@ pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
     {
         hart.kick();
     }
-    hypervisor::wake(system, vcpu.id);
+    system::wake(system, vcpu.id);
 }
 
 /// Sets or clears this hart's hgeie bit of `file`: with it set, a pending interrupt of the file raises SGEI here.
@@ -199,7 +200,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
         match owner {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
-                hypervisor::wake(system, vcpu);
+                system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),
             Owner::Free => watch(file, false),

@@ -61,7 +61,9 @@ pub fn receive() -> Option<u8> {
     (uart.read(LINE_STATUS) & DATA_READY != 0).then(|| uart.read(TRANSMIT))
 }
 
-struct Sender;
+/// Writes text to the console, with carriage returns.
+#[derive(Debug)]
+pub struct Sender;
 
 impl Write for Sender {
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -80,6 +82,12 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     let _guard = LINE.lock();
     // Sender never fails.
     let _ = writeln!(Sender, "[partita] {arguments}");
+}
+
+/// Lets `write` print lines of its own, undisturbed by others.
+pub fn locked(write: impl FnOnce(&mut Sender)) {
+    let _guard = LINE.lock();
+    write(&mut Sender);
 }
 
 /// Prints `[partita] ` and the formatted text.

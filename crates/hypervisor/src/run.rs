@@ -9,7 +9,7 @@ use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
-use crate::hypervisor::{self, Hypervisor, now};
+use crate::system::{self, Hypervisor, now};
 use crate::vcpu::{Power, Registers, Vcpu, request};
 use crate::vm::Vm;
 use crate::{interrupts, lifecycle, operator};
@@ -17,14 +17,13 @@ use crate::{interrupts, lifecycle, operator};
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open(system.vms.len());
-    let mut random = Random::seeded(hart.index.get());
     loop {
         let mut probe = |vcpu: VcpuId| {
             // Only the hart that watches a vCPU's file can tell, and it is told by SGEI.
             let _ = vcpu;
             false
         };
-        let decision = system.scheduler.lock().dispatch(hart.index, now(), &mut probe, random.next());
+        let decision = system.scheduler.lock().dispatch(hart.index, now(), &mut probe);
         match decision {
             Dispatch::Run { vcpu, slice, trap_waits, kicks, .. } => {
                 system.kick(kicks);
@@ -86,7 +85,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
     for vcpu in system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index)) {
         if vcpu.deadline.load(Ordering::Relaxed) <= time {
             vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-            hypervisor::wake(system, vcpu.id);
+            system::wake(system, vcpu.id);
         }
     }
     set_timer(system, hart);
@@ -121,7 +120,7 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     hart.accounts.count_dispatch(vm.id);
     hart.accounts.charge_scheduling(Some(vm.id));
 
-    let reason = stay(system, hart, vm, vcpu, &mut registers);
+    let reason = stay(system, hart, vm, vcpu, began, &mut registers);
 
     let waits = reason == Leave::SelfWait;
     unload(hart, vcpu, &mut registers, waits);
@@ -134,16 +133,24 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     let left = Left { reason, ran: now() - began, supervisor };
     let kicks = system.scheduler.lock().leave(hart.index, left, now());
     system.kick(kicks);
+    stop_if_pending(vcpu);
     lifecycle::vcpu_left(system, vm);
     hart.accounts.charge_scheduling(Some(vm.id));
 }
 
 /// Enters the guest again and again, until there is a reason to leave.
-fn stay(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> Leave {
+fn stay(
+    system: &Hypervisor,
+    hart: &Hart,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Leave {
     let mut generation = None;
     loop {
         if hart.ask.swap(false, Ordering::Relaxed)
-            && let Some(reason) = reconsider(system, hart, registers)
+            && let Some(reason) = reconsider(system, hart, began, registers)
         {
             return reason;
         }
@@ -162,7 +169,7 @@ fn stay(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
         match next {
             Next::Resume => {}
             Next::Reconsider => {
-                if let Some(reason) = reconsider(system, hart, registers) {
+                if let Some(reason) = reconsider(system, hart, began, registers) {
                     return reason;
                 }
             }
@@ -172,8 +179,8 @@ fn stay(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
 }
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
-fn reconsider(system: &Hypervisor, hart: &Hart, registers: &mut Registers) -> Option<Leave> {
-    let decision = system.scheduler.lock().reconsider(hart.index, now());
+fn reconsider(system: &Hypervisor, hart: &Hart, began: Ticks, registers: &mut Registers) -> Option<Leave> {
+    let decision = system.scheduler.lock().reconsider(hart.index, now() - began);
     match decision {
         Continue::Stay { slice, trap_waits } => {
             let old = registers.context.hstatus;
@@ -204,6 +211,14 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
     generation
 }
 
+/// A vCPU that asked to be stopped has left its hart, and can be started again from now on.
+fn stop_if_pending(vcpu: &Vcpu) {
+    let mut power = vcpu.power.lock();
+    if *power == Power::StopPending {
+        *power = Power::Stopped;
+    }
+}
+
 fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
     let mut power = vcpu.power.lock();
     match *power {
@@ -221,7 +236,7 @@ fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
             }
             *power = Power::Started;
         }
-        Power::Started | Power::Stopped => {}
+        Power::Started | Power::Stopped | Power::StopPending => {}
     }
 }
 
@@ -289,21 +304,4 @@ fn hstatus(old: u64, file: u8, trap_waits: bool) -> u64 {
     let cleared = old & !(csr::hstatus::VTW | csr::hstatus::VGEIN);
     let file = u64::from(file) << csr::hstatus::VGEIN_SHIFT;
     cleared | file | if trap_waits { csr::hstatus::VTW } else { 0 }
-}
-
-/// A small pseudo-random generator (xorshift64) for choices that need no quality.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn seeded(hart: u16) -> Self {
-        Self((u64::from(hart) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
 }

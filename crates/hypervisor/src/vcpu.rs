@@ -119,6 +119,8 @@ impl Registers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
     Stopped,
+    /// Has asked to be stopped, and still has to leave its hart.
+    StopPending,
     /// Started by a sibling; goes on at the address with the value in a1.
     StartPending { address: u64, opaque: u64 },
     Started,

@@ -117,7 +117,7 @@ fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
     carry_out(
         exit,
         operation,
-        |exit| u64::from(exit.vm.aplic_read(offset)),
+        |exit| u64::from(exit.vm.aplic_read(exit.system, offset)),
         |exit, value| exit.vm.aplic_write(exit.system, offset, value as u32),
     );
 }

@@ -10,7 +10,7 @@ use scheduler::Leave;
 
 use crate::hart::csr::{self, exception, number};
 use crate::harts::Hart;
-use crate::hypervisor::Hypervisor;
+use crate::system::Hypervisor;
 use crate::run;
 use crate::vcpu::{Registers, Vcpu};
 use crate::vm::Vm;

@@ -5,13 +5,14 @@ use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
 use crate::exits::{Exit, Next};
-use crate::hypervisor::now;
+use crate::system::now;
 use crate::lifecycle::{self, Ending};
 use crate::vcpu::Power;
 
 const STARTED: u64 = 0;
 const STOPPED: u64 = 1;
 const START_PENDING: u64 = 2;
+const STOP_PENDING: u64 = 3;
 const SUSPENDED: u64 = 4;
 
 /// Suspend types: bit 31 set loses the registers.
@@ -24,7 +25,8 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     match call.function {
         0 => (start(exit, first, second, third), Next::Resume),
         1 => {
-            *exit.vcpu.power.lock() = Power::Stopped;
+            // A sibling may start it again only once it has left its hart.
+            *exit.vcpu.power.lock() = Power::StopPending;
             (Ok(0), Next::Leave(Leave::Stopped))
         }
         2 => (status(exit, first), Next::Resume),
@@ -58,6 +60,7 @@ fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
         Power::Started => STARTED,
         Power::Stopped => STOPPED,
         Power::StartPending { .. } => START_PENDING,
+        Power::StopPending => STOP_PENDING,
         Power::Suspended { .. } => SUSPENDED,
     })
 }
