@@ -219,7 +219,8 @@ fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
 
 /// Prepares this hart's new forwarders, sends on what is in them, and frees those to which nobody can send any more.
 pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
-    for file in 1..=hart.files.lock().count() {
+    let count = hart.files.lock().count();
+    for file in 1..=count {
         let owner = hart.files.lock().owner(file);
         if let Owner::Forwarder { vcpu, vm, generation, prepared } = owner {
             if !prepared {
@@ -243,7 +244,8 @@ pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
 /// where one was freed.
 fn release_forwarders(system: &Hypervisor, hart: &Hart, busy: VcpuId) -> bool {
     let mut freed = false;
-    for file in 1..=hart.files.lock().count() {
+    let count = hart.files.lock().count();
+    for file in 1..=count {
         let owner = hart.files.lock().owner(file);
         if let Owner::Forwarder { vcpu, vm, generation, prepared: true } = owner
             && vcpu != busy
