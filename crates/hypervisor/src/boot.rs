@@ -115,7 +115,8 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
         csr::write::<{ number::VSATP }>(0);
         csr::write::<{ number::STIMECMP }>(u64::MAX);
-        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI | interrupt::SGEI);
+        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
+        csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
     fence::guest_physical_all();
     hart.files.lock().set_count(interrupt_file::guest_files());

@@ -53,7 +53,8 @@ fn idle(system: &Hypervisor, hart: &Hart) {
 pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
-    if pending & csr::interrupt::SGEI != 0 {
+    // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
+    if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
         interrupts::guest_external(system, hart);
         cause = ExitCause::GuestExternal;
     }
