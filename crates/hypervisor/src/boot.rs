@@ -57,7 +57,10 @@ extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
     let Ok(tree) = (unsafe { Fdt::from_ptr(tree) }) else {
         fail(format_args!("the firmware passed no device tree"));
     };
-    let location = Range { start: tree_address(&tree), size: tree.total_size() as u64 };
+    let location = Range {
+        start: tree_address(&tree),
+        size: tree.total_size() as u64,
+    };
     let board = match Board::read(&tree, location) {
         Ok(board) => board,
         Err(error) => fail(format_args!("{error}")),
@@ -67,7 +70,9 @@ extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
     firmware::reset(Reset::PowerOff)
 }
 
-fn tree_address(_tree: &Fdt<'_>) -> u64 { 0 }
+fn tree_address(_tree: &Fdt<'_>) -> u64 {
+    0
+}
 
 /// Says why nothing can go on, and powers the board off.
 pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
@@ -77,7 +82,9 @@ pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
 
 #[unsafe(no_mangle)]
 extern "C" fn hypervisor_secondary_main() -> ! {
-    loop { crate::hart::wait_for_interrupt(); }
+    loop {
+        crate::hart::wait_for_interrupt();
+    }
 }
 
 /// Called by the trap vector when the hypervisor itself trapped: a defect, told before the board stops.

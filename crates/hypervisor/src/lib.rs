@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod address;
 pub mod aplic;
+pub mod console;
 pub mod decode;
 pub mod guest_tree;
 pub mod softfile;

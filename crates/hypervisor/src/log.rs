@@ -44,7 +44,8 @@ impl BoardUart {
 
 /// Makes the UART at `base` the console, with its receive interrupt on.
 pub fn use_uart(base: u64) {
-    UART.call_once(|| BoardUart { base }).write(INTERRUPT_ENABLE, 1);
+    UART.call_once(|| BoardUart { base })
+        .write(INTERRUPT_ENABLE, 1);
 }
 
 /// Sends one byte, waiting until there is room.

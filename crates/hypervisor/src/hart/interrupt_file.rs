@@ -62,7 +62,12 @@ impl Selected {
     /// Everything but the pending bits, which stay in the file.
     #[must_use]
     pub fn settings(&self) -> FileState {
-        FileState { delivery: read(DELIVERY), threshold: read(THRESHOLD), pending: 0, enabled: read(ENABLED) }
+        FileState {
+            delivery: read(DELIVERY),
+            threshold: read(THRESHOLD),
+            pending: 0,
+            enabled: read(ENABLED),
+        }
     }
 
     /// Writes the settings, and adds the pending bits to those that have arrived meanwhile.
