@@ -8,5 +8,6 @@ pub mod aplic;
 pub mod console;
 pub mod decode;
 pub mod guest_tree;
+pub mod image;
 pub mod softfile;
 pub mod uart;
