@@ -11,6 +11,7 @@ pub mod frames;
 pub mod gstage;
 pub mod guest_tree;
 pub mod image;
+pub mod instruction;
 pub mod placement;
 pub mod softfile;
 pub mod uart;
