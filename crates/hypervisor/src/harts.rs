@@ -1,8 +1,8 @@
 //! The harts: what the hypervisor keeps of each, and how one interrupts another.
 
-use core::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use scheduler::{HartId, VcpuId};
+use scheduler::HartId;
 use spin::Mutex;
 
 use crate::accounts::Accounts;
@@ -35,8 +35,8 @@ pub struct Hart {
     pub accounts: Accounts,
     /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
     running: AtomicU64,
-    /// 1 + the vCPU whose VS-level registers are on the hart, or 0.
-    pub loaded: AtomicU16,
+    /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
+    pub ask: AtomicBool,
     /// When the running slice ends, in the board's time.
     pub slice_end: AtomicU64,
 }
@@ -54,7 +54,7 @@ impl Hart {
             files: Mutex::new(FileTable::default()),
             accounts: Accounts::default(),
             running: AtomicU64::new(0),
-            loaded: AtomicU16::new(0),
+            ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
         }
     }
@@ -79,12 +79,6 @@ impl Hart {
     pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
         let value = self.running.load(Ordering::SeqCst);
         value >> VM_SHIFT == u64::from(vm) + 1 && (value & ((1 << VM_SHIFT) - 1)) < generation
-    }
-
-    /// The vCPU whose registers are loaded.
-    #[must_use]
-    pub fn loaded_vcpu(&self) -> Option<VcpuId> {
-        self.loaded.load(Ordering::Relaxed).checked_sub(1).map(VcpuId::new)
     }
 }
 

@@ -10,13 +10,15 @@
 
 use alloc::vec::Vec;
 
+use hypervisor::aplic::SourceMode;
+use hypervisor::softfile::{Identity, InterruptFile, State};
 use scheduler::{HartId, VcpuId};
 
 use crate::files::Owner;
 use crate::hart::csr::{self, number};
-use crate::hart::interrupt_file::{FileState, Selected};
+use crate::hart::interrupt_file::Selected;
 use crate::harts::{self, Hart};
-use crate::hypervisor::{self, Hypervisor};
+use crate::system::{self, Hypervisor};
 use crate::vcpu::{Vcpu, request};
 
 /// Where messages to a vCPU are kept.
@@ -34,7 +36,7 @@ pub enum Backing {
 pub struct Interrupts {
     pub backing: Backing,
     /// With backing in memory the whole state; else the settings as they were when the vCPU last left a hart.
-    pub state: FileState,
+    pub state: State,
     /// Sources of the board that send to this vCPU, with the identity that the guest chose.
     pub sources: Vec<Route>,
 }
@@ -43,30 +45,21 @@ pub struct Interrupts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub source: u32,
-    pub identity: u32,
+    pub identity: Identity,
 }
 
 impl Interrupts {
     /// Back to the state after reset; the file, if there is one, stays and is cleared by [`reset`].
     fn forget(&mut self) {
-        self.state = FileState::default();
+        self.state = State::default();
         self.sources.clear();
     }
 
     /// True where an interrupt in memory is pending, enabled and above the threshold.
     #[must_use]
     pub fn memory_file_asserts(&self) -> bool {
-        self.backing == Backing::Memory && top(&self.state) != 0
+        self.backing == Backing::Memory && InterruptFile::restore(self.state).interrupt()
     }
-}
-
-/// The most urgent identity that a file presents, or 0 (AIA, "Top external interrupt CSRs").
-#[must_use]
-pub fn top(state: &FileState) -> u32 {
-    let ready = state.pending & state.enabled & !1;
-    let identity = if ready == 0 { 0 } else { ready.trailing_zeros() };
-    let above = state.threshold != 0 && u64::from(identity) >= state.threshold;
-    if state.delivery & 1 == 0 || above { 0 } else { identity }
 }
 
 /// Gives `vcpu`, which is about to run on `hart` (this one), its interrupt file here. Returns the file's number, 0
@@ -116,7 +109,7 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
     let page = page_of(system, interrupts.backing);
     let generation = vm.set_interrupt_page(vcpu.index, page);
     for route in &interrupts.sources {
-        system.aplic.route(system, *route, interrupts.backing);
+        system.aplic.send_to(system, *route, interrupts.backing);
     }
     if let Backing::File { hart, file } = former
         && let Some(old) = system.harts.get(hart.index())
@@ -154,7 +147,7 @@ pub fn reset(system: &Hypervisor, vcpu: &Vcpu) {
     let mut interrupts = vcpu.interrupts.lock();
     let former = interrupts.backing;
     for route in &interrupts.sources {
-        system.aplic.silence(route.source);
+        system.aplic.silence(route.source, SourceMode::Inactive);
     }
     interrupts.forget();
     if former != Backing::Memory {
@@ -164,16 +157,13 @@ pub fn reset(system: &Hypervisor, vcpu: &Vcpu) {
 }
 
 /// Delivers the message `identity` to `vcpu`, wherever its interrupts are kept, and wakes it if it waits.
-pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: u32) {
-    if !(1..=63).contains(&identity) {
-        return;
-    }
+pub fn deliver(system: &Hypervisor, vcpu: &Vcpu, identity: Identity) {
     let mut interrupts = vcpu.interrupts.lock();
     match page_of(system, interrupts.backing) {
         // The file's own hart sees it: the guest runs there, or hgeip shows it.
-        Some(page) => harts::send_message(page, identity),
+        Some(page) => harts::send_message(page, identity.number()),
         None => {
-            interrupts.state.pending |= 1 << identity;
+            interrupts.state.pending |= identity.bit();
             let asserts = interrupts.memory_file_asserts();
             drop(interrupts);
             if asserts {
@@ -190,7 +180,7 @@ pub fn notify(system: &Hypervisor, vcpu: &Vcpu) {
     {
         hart.kick();
     }
-    hypervisor::wake(system, vcpu.id);
+    system::wake(system, vcpu.id);
 }
 
 /// Sets or clears this hart's hgeie bit of `file`: with it set, a pending interrupt of the file raises SGEI here.
@@ -210,7 +200,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
         match owner {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
-                hypervisor::wake(system, vcpu);
+                system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),
             Owner::Free => watch(file, false),
@@ -222,14 +212,15 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
     let pending = Selected::new(file).take_pending();
     let Some(vcpu) = system.vcpus.get(vcpu.index()) else { return };
-    for identity in (1..64).filter(|identity| pending >> identity & 1 != 0) {
+    for identity in (1..64).filter_map(Identity::new).filter(|identity| pending & identity.bit() != 0) {
         deliver(system, vcpu, identity);
     }
 }
 
 /// Prepares this hart's new forwarders, sends on what is in them, and frees those to which nobody can send any more.
 pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
-    for file in 1..=hart.files.lock().count() {
+    let count = hart.files.lock().count();
+    for file in 1..=count {
         let owner = hart.files.lock().owner(file);
         if let Owner::Forwarder { vcpu, vm, generation, prepared } = owner {
             if !prepared {
@@ -253,7 +244,8 @@ pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
 /// where one was freed.
 fn release_forwarders(system: &Hypervisor, hart: &Hart, busy: VcpuId) -> bool {
     let mut freed = false;
-    for file in 1..=hart.files.lock().count() {
+    let count = hart.files.lock().count();
+    for file in 1..=count {
         let owner = hart.files.lock().owner(file);
         if let Owner::Forwarder { vcpu, vm, generation, prepared: true } = owner
             && vcpu != busy

@@ -5,7 +5,6 @@ extern crate alloc;
 
 pub mod address;
 pub mod aplic;
-pub mod console;
 pub mod decode;
 pub mod frames;
 pub mod gstage;
@@ -14,4 +13,5 @@ pub mod image;
 pub mod instruction;
 pub mod placement;
 pub mod softfile;
+pub mod terminal;
 pub mod uart;

@@ -44,8 +44,7 @@ impl BoardUart {
 
 /// Makes the UART at `base` the console, with its receive interrupt on.
 pub fn use_uart(base: u64) {
-    UART.call_once(|| BoardUart { base })
-        .write(INTERRUPT_ENABLE, 1);
+    UART.call_once(|| BoardUart { base }).write(INTERRUPT_ENABLE, 1);
 }
 
 /// Sends one byte, waiting until there is room.
@@ -62,7 +61,9 @@ pub fn receive() -> Option<u8> {
     (uart.read(LINE_STATUS) & DATA_READY != 0).then(|| uart.read(TRANSMIT))
 }
 
-struct Sender;
+/// Writes text to the console, with carriage returns.
+#[derive(Debug)]
+pub struct Sender;
 
 impl Write for Sender {
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -81,6 +82,12 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     let _guard = LINE.lock();
     // Sender never fails.
     let _ = writeln!(Sender, "[partita] {arguments}");
+}
+
+/// Lets `write` print lines of its own, undisturbed by others.
+pub fn locked(write: impl FnOnce(&mut Sender)) {
+    let _guard = LINE.lock();
+    write(&mut Sender);
 }
 
 /// Prints `[partita] ` and the formatted text.

@@ -3,7 +3,7 @@
 //! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
-use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
@@ -119,6 +119,8 @@ impl Registers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
     Stopped,
+    /// Has asked to be stopped, and still has to leave its hart.
+    StopPending,
     /// Started by a sibling; goes on at the address with the value in a1.
     StartPending { address: u64, opaque: u64 },
     Started,
@@ -139,6 +141,8 @@ pub struct Vcpu {
     pub power: Mutex<Power>,
     pub interrupts: Mutex<Interrupts>,
     requests: AtomicU32,
+    /// A software interrupt (SBI IPI) that is not yet in hvip.
+    software_interrupt: AtomicBool,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
     /// 1 + the hart on which it waits for an interrupt, or 0.
@@ -161,6 +165,7 @@ impl Vcpu {
             power: Mutex::new(Power::Stopped),
             interrupts: Mutex::new(Interrupts::default()),
             requests: AtomicU32::new(0),
+            software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),
             waiting_on: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
@@ -181,7 +186,24 @@ impl Vcpu {
     #[must_use]
     pub fn guest_hart(&self) -> Option<HartId> {
         let value = self.in_guest.load(Ordering::SeqCst);
-        value.checked_sub(1).map(HartId::new)
+        value.checked_sub(1).and_then(HartId::new)
+    }
+
+    /// True while one of the requests `what` has not been taken.
+    #[must_use]
+    pub fn has_requests(&self, what: u32) -> bool {
+        self.requests.load(Ordering::SeqCst) & what != 0
+    }
+
+    /// Makes a software interrupt pending; [`request::INTERRUPT`] has it shown.
+    pub fn raise_software_interrupt(&self) {
+        self.software_interrupt.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes the software interrupt that is not yet shown, if there is one.
+    #[must_use]
+    pub fn take_software_interrupt(&self) -> bool {
+        self.software_interrupt.swap(false, Ordering::SeqCst)
     }
 
     /// Takes all requests.
@@ -213,7 +235,7 @@ impl Vcpu {
     /// The hart on which it waits.
     #[must_use]
     pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).map(HartId::new)
+        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).and_then(HartId::new)
     }
 
     /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.

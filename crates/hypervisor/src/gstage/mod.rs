@@ -249,6 +249,31 @@ impl GStage {
         Ok(before)
     }
 
+    /// Maps a page to `host`, wherever it was mapped to before, or to nothing; each in one store at
+    /// most. For pages that come and go, such as that of a guest interrupt file. Once it has been
+    /// mapped as a single page this needs no memory and cannot fail for want of it.
+    ///
+    /// # Errors
+    /// As [`map`](Self::map) and [`remap_page`](Self::remap_page) say.
+    pub fn set_page(
+        &mut self,
+        memory: &mut dyn TableMemory,
+        guest: GuestPhysical,
+        host: Option<HostPhysical>,
+        permissions: Permissions,
+    ) -> Result<(), MapError> {
+        let page = GuestRegion::new(guest, PAGE_SIZE).ok_or(MapError::OutOfReach)?;
+        let mapped = self.translate(memory, guest).is_some();
+        match host {
+            Some(host) if mapped => self
+                .remap_page(memory, guest, host, permissions)
+                .map(|_before| ()),
+            Some(host) => self.map(memory, page, host, permissions),
+            None if mapped => self.unmap(memory, page),
+            None => self.check(page),
+        }
+    }
+
     /// The leaf that maps `guest`, split until it covers at most `left` bytes from there: its
     /// entry's address, its size, and the host address that it maps to.
     fn leaf_within(

@@ -236,6 +236,36 @@ fn a_page_inside_a_large_leaf_can_go_elsewhere() {
 }
 
 #[test]
+fn a_page_comes_and_goes_without_more_memory() {
+    let mut memory = Memory::default();
+    let mut stage = GStage::new(Mode::Sv39x4, &mut memory).unwrap();
+    let page = GuestPhysical::new(0x2800_0000);
+    let places = [
+        None,
+        Some(0x2800_1000),
+        Some(0x2804_2000),
+        None,
+        None,
+        Some(0x2800_3000),
+    ];
+    for (round, place) in places.into_iter().enumerate() {
+        stage
+            .set_page(&mut memory, page, place.map(host), Permissions::DEVICE)
+            .unwrap();
+        assert_eq!(
+            memory.walk(stage.hgatp(0), page.raw()),
+            place.map(|to| (to, 4096))
+        );
+        if round == 1 {
+            memory.limit = Some(memory.tables.len());
+        }
+    }
+    let odd = GuestPhysical::new(0x2800_0001);
+    let refused = stage.set_page(&mut memory, odd, None, Permissions::DEVICE);
+    assert_eq!(refused, Err(MapError::NotPages));
+}
+
+#[test]
 fn without_memory_for_tables_the_call_says_so() {
     for limit in 0..3 {
         let mut memory = Memory {

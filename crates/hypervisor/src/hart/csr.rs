@@ -36,6 +36,7 @@ pub mod number {
     pub const HSTATUS: u16 = 0x600;
     pub const HEDELEG: u16 = 0x602;
     pub const HIDELEG: u16 = 0x603;
+    pub const HIE: u16 = 0x604;
     pub const HTIMEDELTA: u16 = 0x605;
     pub const HCOUNTEREN: u16 = 0x606;
     pub const HGEIE: u16 = 0x607;
@@ -44,6 +45,7 @@ pub mod number {
     pub const HENVCFG: u16 = 0x60A;
     pub const HSTATEEN0: u16 = 0x60C;
     pub const HTVAL: u16 = 0x643;
+    pub const HIP: u16 = 0x644;
     pub const HVIP: u16 = 0x645;
     pub const HVIPRIO1: u16 = 0x646;
     pub const HVIPRIO2: u16 = 0x647;
@@ -141,9 +143,7 @@ pub unsafe fn write<const N: u16>(value: u64) {
 pub unsafe fn swap<const N: u16>(value: u64) -> u64 {
     let old: u64;
     // SAFETY: the caller answers for the effect of the register.
-    unsafe {
-        core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack))
-    };
+    unsafe { core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack)) };
     old
 }
 

@@ -3,6 +3,8 @@
 //! Numbers and layout: Advanced Interrupt Architecture, chapter 3 ("Incoming MSI Controller") for the indirectly
 //! accessed registers, chapter 6 for hstatus.VGEIN selecting the file that vsiselect and vsireg reach.
 
+use hypervisor::softfile::State;
+
 use super::csr::{self, number};
 
 const DELIVERY: u64 = 0x70;
@@ -11,18 +13,6 @@ const PENDING: u64 = 0x80;
 const ENABLED: u64 = 0xC0;
 /// With 64-bit registers only the even-numbered eip and eie registers exist.
 const ARRAY_STEP: u64 = 2;
-
-/// Identities that guests are offered: 1..=63, so that one eip and one eie register hold a file's state.
-pub const GUEST_IDENTITIES: u32 = 63;
-
-/// What an interrupt file holds, for identities 0..=63.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileState {
-    pub delivery: u64,
-    pub threshold: u64,
-    pub pending: u64,
-    pub enabled: u64,
-}
 
 fn select(register: u64) {
     // SAFETY: vsiselect only chooses what vsireg reaches; the vCPU whose value it is has been saved by the caller.
@@ -61,21 +51,22 @@ impl Selected {
 
     /// Everything but the pending bits, which stay in the file.
     #[must_use]
-    pub fn settings(&self) -> FileState {
-        FileState {
-            delivery: read(DELIVERY),
-            threshold: read(THRESHOLD),
+    pub fn settings(&self) -> State {
+        State {
             pending: 0,
             enabled: read(ENABLED),
+            delivery: read(DELIVERY) == 1,
+            // Thresholds above the guest's last identity let all of them through, as 0 does.
+            threshold: u8::try_from(read(THRESHOLD)).ok().filter(|limit| *limit < 64).unwrap_or(0),
         }
     }
 
     /// Writes the settings, and adds the pending bits to those that have arrived meanwhile.
-    pub fn restore(&self, state: &FileState) {
-        write(THRESHOLD, state.threshold);
+    pub fn restore(&self, state: &State) {
+        write(THRESHOLD, u64::from(state.threshold));
         write(ENABLED, state.enabled);
         self.add_pending(state.pending);
-        write(DELIVERY, state.delivery);
+        write(DELIVERY, u64::from(state.delivery));
     }
 
     /// Sets the pending bits `bits` and leaves the others.

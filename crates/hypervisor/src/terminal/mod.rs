@@ -34,7 +34,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use editor::{Edit, Editor};
 use keys::{Key, Keys};
-use output::{Guest, Terminal};
+use output::{Guest, LastLine};
 
 /// What the operator's prompt looks like.
 pub const PROMPT: &str = "partita> ";
@@ -61,7 +61,7 @@ pub struct Console {
     keys: Keys,
     /// The line that the operator is typing, while the prompt is open.
     editor: Option<Editor>,
-    terminal: Terminal,
+    last_line: LastLine,
     /// The hypervisor's own lines, whole and with their ends.
     own: VecDeque<u8>,
     own_lost: u64,
@@ -77,7 +77,7 @@ impl Console {
             focus: None,
             keys: Keys::default(),
             editor: None,
-            terminal: Terminal::default(),
+            last_line: LastLine::default(),
             own: VecDeque::new(),
             own_lost: 0,
             turn: 0,
@@ -95,7 +95,7 @@ impl Console {
         if focus != self.focus {
             self.focus = focus;
             if self.editor.is_none() {
-                self.terminal.forget_partial_line();
+                self.last_line.forget_partial_line();
             }
         }
     }
@@ -118,7 +118,7 @@ impl Console {
         if let Some(guest) = self.guests.get_mut(vm.index()) {
             guest.end_line();
             if self.is_raw(vm.index()) {
-                self.terminal.forget_partial_line();
+                self.last_line.forget_partial_line();
             }
         }
     }
@@ -185,7 +185,7 @@ impl Console {
         }
         if quiet == participants && self.prompt_is_due() {
             let text = self.prompt_text();
-            self.terminal.replace_partial_line(&text, sink);
+            self.last_line.replace_partial_line(&text, sink);
         }
         self.has_output()
     }
@@ -212,7 +212,7 @@ impl Console {
             .position(|&byte| byte == b'\n')
             .map_or(0, |at| at + 1);
         if length > 0 {
-            self.terminal.insert(self.own.drain(..length), false, sink);
+            self.last_line.insert(self.own.drain(..length), false, sink);
         }
     }
 
@@ -242,9 +242,9 @@ impl Console {
             return;
         }
         if raw {
-            guest.drain_raw(&mut self.terminal, sink);
+            guest.drain_raw(&mut self.last_line, sink);
         } else if let Some(line) = guest.take_line() {
-            self.terminal
+            self.last_line
                 .insert(line.into_iter(), self.editor.is_some(), sink);
         }
     }
@@ -285,12 +285,12 @@ impl Console {
             Edit::Nothing => {}
             Edit::Changed => {
                 let text = self.prompt_text();
-                self.terminal.replace_partial_line(&text, sink);
+                self.last_line.replace_partial_line(&text, sink);
             }
             Edit::Leave => self.close_prompt(sink),
             Edit::Line(line) => {
                 // The prompt comes back when the answer has been sent (see `drain`).
-                self.terminal.end_partial_line(sink);
+                self.last_line.end_partial_line(sink);
                 let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
                 match command::parse(&line, &names) {
                     Ok(Command::Help) => self.say(command::HELP),
@@ -319,18 +319,18 @@ impl Console {
     fn open_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
         if self.editor.is_none() {
             self.editor = Some(Editor::default());
-            self.terminal.end_partial_line(sink);
+            self.last_line.end_partial_line(sink);
         }
     }
 
     fn close_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
         if self.editor.take().is_some() {
-            self.terminal.end_partial_line(sink);
+            self.last_line.end_partial_line(sink);
         }
     }
 
     fn prompt_is_due(&self) -> bool {
-        self.editor.is_some() && self.terminal.is_at_line_start()
+        self.editor.is_some() && self.last_line.is_at_line_start()
     }
 
     fn prompt_text(&self) -> String {

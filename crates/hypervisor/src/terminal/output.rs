@@ -130,12 +130,12 @@ impl Guest {
     }
 
     /// Sends some bytes as they are.
-    pub fn drain_raw(&mut self, terminal: &mut Terminal, sink: &mut dyn FnMut(u8)) {
+    pub fn drain_raw(&mut self, last_line: &mut LastLine, sink: &mut dyn FnMut(u8)) {
         for _ in 0..RAW_TURN {
             let Some(byte) = self.pop() else {
                 return;
             };
-            terminal.raw(byte, self.name, sink);
+            last_line.raw(byte, self.name, sink);
         }
     }
 }
@@ -160,14 +160,14 @@ fn append_printable(text: &[u8], line: &mut Vec<u8>) {
 
 /// What the operator sees on the last line.
 #[derive(Debug, Default)]
-pub(super) struct Terminal {
+pub(super) struct LastLine {
     /// What stands on the last line, to be shown again below a line that comes between.
     partial: Vec<u8>,
     /// Something stands there, but it is not to be shown again.
     dangling: bool,
 }
 
-impl Terminal {
+impl LastLine {
     /// Whether the next byte begins a line.
     pub fn is_at_line_start(&self) -> bool {
         self.partial.is_empty() && !self.dangling
