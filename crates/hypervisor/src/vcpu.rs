@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
 
-use crate::hart::csr::{self, envcfg, number, status};
+use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
@@ -244,23 +244,4 @@ impl Vcpu {
         let Some(seen) = self.table_seen.get(hart.index()) else { return true };
         seen.swap(generation, Ordering::Relaxed) != generation
     }
-}
-
-/// henvcfg for guests on a hart: what the hart offers of the features that it enables.
-#[must_use]
-pub fn environment(has: impl Fn(&str) -> bool) -> u64 {
-    let mut value = envcfg::STCE;
-    if has("svpbmt") {
-        value |= envcfg::PBMTE;
-    }
-    if has("svadu") && !has("svade") {
-        value |= envcfg::ADUE;
-    }
-    if has("zicbom") {
-        value |= envcfg::CBIE | envcfg::CBCFE;
-    }
-    if has("zicboz") {
-        value |= envcfg::CBZE;
-    }
-    value
 }
