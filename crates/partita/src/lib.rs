@@ -1,0 +1,6 @@
+//! The laboratory: composes systems, runs them, and shows what the performance monitor saw.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod cache;
+pub mod system;
