@@ -3,4 +3,9 @@
 #![warn(missing_docs)]
 
 pub mod cache;
+pub mod image;
+pub mod images;
+pub mod qemu;
+pub mod report;
+pub mod run;
 pub mod system;
