@@ -58,15 +58,19 @@ pub(super) struct World {
     pub(super) disturbances: u8,
 }
 
-struct Files<'a>(&'a Scheduler, HartId, VcpuSet, VcpuSet);
+/// What a hart can find out: the interrupts in its own files, and all memory.
+struct Tests {
+    pending: VcpuSet,
+    changed: VcpuSet,
+}
 
-impl Probe for Files<'_> {
+impl Probe for Tests {
     fn pending(&mut self, vcpu: VcpuId) -> bool {
-        self.0.last_hart(vcpu) == Some(self.1) && self.2.contains(vcpu)
+        self.pending.contains(vcpu)
     }
 
     fn changed(&mut self, vcpu: VcpuId) -> bool {
-        self.3.contains(vcpu)
+        self.changed.contains(vcpu)
     }
 }
 
@@ -166,10 +170,10 @@ impl World {
             Step::Dispatch(hart) => self.dispatch(hart),
             Step::Kick(hart) => self.kick(hart),
             Step::SliceEnd(hart, consumed) => {
-                let ran = self.scheduler.config.slice;
-                if let Continue::Leave(reason) = self.scheduler.reconsider(hart, ran) {
-                    self.leave(hart, Left::new(reason, ran), consumed);
-                }
+                let end = self.scheduler.harts[hart.index()]
+                    .run()
+                    .and_then(|run| run.end);
+                self.reconsider(hart, end.unwrap_or_default(), consumed);
             }
             Step::Guest(hart, reason) => self.guest(hart, reason),
             Step::ChangeWord(vcpu) => self.changed.insert(vcpu),
@@ -241,7 +245,11 @@ impl World {
         if !matches!(self.modes[hart.index()], Mode::Guest { .. }) {
             return self.dispatch(hart);
         }
-        match self.scheduler.reconsider(hart, Ticks::ZERO) {
+        self.reconsider(hart, Ticks::ZERO, false);
+    }
+
+    fn reconsider(&mut self, hart: HartId, ran: Ticks, consumed: bool) {
+        match self.scheduler.reconsider(hart, ran) {
             Continue::Stay { slice, trap_waits } => {
                 let sliced = slice.is_some();
                 self.modes[hart.index()] = Mode::Guest {
@@ -250,7 +258,7 @@ impl World {
                     waiting: false,
                 };
             }
-            Continue::Leave(reason) => self.leave(hart, Left::new(reason, Ticks::ZERO), false),
+            Continue::Leave(reason) => self.leave(hart, Left::new(reason, ran), consumed),
         }
     }
 
@@ -288,9 +296,13 @@ impl World {
 
     pub(super) fn dispatch(&mut self, hart: HartId) {
         self.kicked[hart.index()] = false;
-        let before = self.scheduler.clone();
-        let mut files = Files(&before, hart, self.pending, self.changed);
-        match self.scheduler.dispatch(hart, Ticks::ZERO, &mut files) {
+        let here = |vcpu: &VcpuId| self.scheduler.last_hart(*vcpu) == Some(hart);
+        let pending = self.pending.iter().filter(here).collect();
+        let mut tests = Tests {
+            pending,
+            changed: self.changed,
+        };
+        match self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests) {
             Dispatch::Run {
                 vcpu,
                 slice,
