@@ -178,7 +178,7 @@ fn all_states_of_three_vcpus_by_self_wait() {
 #[test]
 fn many_states_of_three_vcpus_by_reservation() {
     for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWaitAll] {
-        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 14);
+        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 12);
     }
 }
 
