@@ -42,7 +42,17 @@ pub fn timer() {
     let hart = team::current();
     hart.timer_taken.store(csr::time(), Ordering::Relaxed);
     hart.timers.fetch_add(1, Ordering::Release);
-    crate::harts::set_timer(u64::MAX);
+    if !TIMER_STORM.load(Ordering::Relaxed) {
+        crate::harts::set_timer(u64::MAX);
+    }
+}
+
+/// Whether an expired timer stays expired, for the storm.
+static TIMER_STORM: AtomicBool = AtomicBool::new(false);
+
+/// Leaves every timer expired from now on, or no longer.
+pub fn keep_timer_expired(on: bool) {
+    TIMER_STORM.store(on, Ordering::Relaxed);
 }
 
 /// External interrupts: all that are pending, most urgent first.

@@ -6,6 +6,7 @@ use crate::console::say;
 
 pub mod boot;
 pub mod heartbeat;
+pub mod hostile;
 pub mod stale;
 pub mod work;
 
@@ -33,7 +34,7 @@ pub struct Exercise {
     run: for<'a> fn(&Arguments<'a>) -> Outcome<'a>,
 }
 
-const EXERCISES: &[Exercise] = &[boot::EXERCISE, heartbeat::EXERCISE];
+const EXERCISES: &[Exercise] = &[boot::EXERCISE, heartbeat::EXERCISE, hostile::EXERCISE];
 
 /// Parameters that every exercise takes.
 const COMMON: [&str; 3] = ["exercise", "console", "host"];
