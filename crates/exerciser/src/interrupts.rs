@@ -1,6 +1,6 @@
 //! Interrupts: identities, what each means, and what is counted when one is taken.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::arch::{csr, imsic, team};
 use crate::board::board;
@@ -42,17 +42,18 @@ pub fn timer() {
     let hart = team::current();
     hart.timer_taken.store(csr::time(), Ordering::Relaxed);
     hart.timers.fetch_add(1, Ordering::Release);
-    if !TIMER_STORM.load(Ordering::Relaxed) {
+    if csr::time() >= STORM_END.load(Ordering::Relaxed) {
         crate::harts::set_timer(u64::MAX);
     }
 }
 
-/// Whether an expired timer stays expired, for the storm.
-static TIMER_STORM: AtomicBool = AtomicBool::new(false);
+/// Until when an expired timer stays expired, for the storm. Meanwhile a hart with open interrupts does
+/// nothing but take them: the next comes before the first instruction after the return.
+static STORM_END: AtomicU64 = AtomicU64::new(0);
 
-/// Leaves every timer expired from now on, or no longer.
-pub fn keep_timer_expired(on: bool) {
-    TIMER_STORM.store(on, Ordering::Relaxed);
+/// Leaves every timer expired until `time`, in ticks.
+pub fn keep_timer_expired_until(time: u64) {
+    STORM_END.store(time, Ordering::Relaxed);
 }
 
 /// External interrupts: all that are pending, most urgent first.

@@ -25,7 +25,7 @@ pub fn run(siege: &mut Siege) {
         (2, u64::MAX - 1),
     ] {
         let answer = sbi::call(IPI, 0, [mask, base, 0, 0, 0, 0]);
-        siege.check(
+        siege.check_strictly(
             answer.error == INVALID_PARAM,
             format_args!(
                 "send_ipi mask {mask:#x} base {base:#x}: error {}",
