@@ -141,6 +141,30 @@ pub fn run(count: usize, work: &(dyn Fn(&'static Hart) + Sync)) {
     }
 }
 
+/// How often a wait looks again before it sleeps in between.
+const LOOKS: u32 = 256;
+
+/// Waits until `is_over`, with interrupts taken: it spins for a while, then sleeps 50 us at a time, so that
+/// harts that share a processor get on.
+pub fn wait_until(mut is_over: impl FnMut() -> bool) {
+    let mut looks = 0;
+    while !is_over() {
+        looks += 1;
+        if looks < LOOKS {
+            csr::take_interrupts();
+            csr::pause();
+        } else {
+            sleep_until(csr::time() + board().ticks(50));
+        }
+    }
+}
+
+/// Waits, with interrupts taken, until `count` harts have come here: only then can each be interrupted.
+pub fn meet(place: &AtomicUsize, count: usize) {
+    place.fetch_add(1, Ordering::AcqRel);
+    wait_until(|| place.load(Ordering::Acquire) >= count);
+}
+
 /// Waits with interrupts taken until `time` reaches `deadline` or some interrupt came.
 pub fn sleep_until(deadline: u64) {
     set_timer(deadline);

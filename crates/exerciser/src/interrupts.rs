@@ -67,7 +67,7 @@ pub fn external() {
         match identity {
             SHOOT_DOWN => crate::exercises::stale::shoot_down(hart),
             SERVE => crate::exercises::work::serve(hart),
-            _ => {}
+            _ => crate::exercises::ipi::serve(hart, identity),
         }
         if let Some(count) = hart.received.get(identity as usize) {
             count.fetch_add(1, Ordering::Release);

@@ -48,6 +48,24 @@ pub const fn is_defined_error(error: i64) -> bool {
     error <= 0 && error >= LOWEST_ERROR
 }
 
+/// Whether a call with these first arguments would do as asked and end, stop or suspend the caller, or start
+/// a hart at the caller's wish: what a random caller must leave out to go on.
+#[must_use]
+pub const fn ends_run(extension: u64, function: u64, first: u64) -> bool {
+    let kind = first & 0xffff_ffff;
+    match extension {
+        // Legacy shutdown (chapter 5).
+        8 => true,
+        // Start of a hart that may exist, stop, suspend.
+        HSM => function == 0 && kind < 4096 || function == 1 || function == 3,
+        // Types 0 to 2, and the vendor's from 0xf0000000 on (table "SRST system reset types").
+        SRST => function == 0 && (kind <= 2 || kind >= 0xf000_0000),
+        // Type 0, and the platform's from 0x80000000 on (table "SUSP system sleep types").
+        SUSP => function == 0 && (kind == 0 || kind >= 0x8000_0000),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

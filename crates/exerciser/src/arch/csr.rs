@@ -113,24 +113,18 @@ pub fn clear_software_interrupt() {
     unsafe { asm!("csrc sip, {}", in(reg) SOFTWARE, options(nostack)) };
 }
 
-/// Translation off (`satp` = 0) or on with the given `satp` value, with every translation of this hart fenced.
+/// Translation off (`satp` = 0) or on with the given `satp` value. Nothing is fenced.
 ///
 /// # Safety
 /// The table must map the running code, its stack and its data to where they are.
 pub unsafe fn set_translation(satp: u64) {
     // SAFETY: by the caller's promise the next fetch, load and store find what they found before.
-    unsafe { asm!("sfence.vma", "csrw satp, {}", "sfence.vma", in(reg) satp) };
+    unsafe { asm!("csrw satp, {}", in(reg) satp) };
 }
 
 /// `satp` as it is.
 pub fn translation() -> u64 {
     read!("0x180")
-}
-
-/// Local fence of one page of one address space (SFENCE.VMA with both operands).
-pub fn fence_page(address: u64, asid: u64) {
-    // SAFETY: a fence only.
-    unsafe { asm!("sfence.vma {}, {}", in(reg) address, in(reg) asid) };
 }
 
 /// Local fence of one address space, or of one page in every address space, or of everything.

@@ -67,6 +67,13 @@ impl Space {
         Some(())
     }
 
+    /// Shows `other`'s gigabytes from `address` on here too, table and all: `count` root entries.
+    pub fn share(self, other: Self, address: u64, count: u64) {
+        for slot in index(address, 2)..(index(address, 2) + count).min(512) {
+            memory::store(self.root + 8 * slot, memory::load(other.root + 8 * slot));
+        }
+    }
+
     /// The address of the entry that maps `virtual_address` at `level` (0 = 4 KiB), tables made as needed.
     pub fn entry(self, virtual_address: u64, level: usize) -> Option<u64> {
         let mut table = self.root;
@@ -90,6 +97,22 @@ impl Space {
     pub const fn leaf(physical: u64, flags: u64) -> u64 {
         physical >> 12 << 10 | flags | V | A_D
     }
+}
+
+/// Translates by `space` under an ASID from now on, without a fence. The space must show the kernel where it
+/// is: all that the exercises enter have the identity map.
+pub fn enter(space: Space, asid: u64) {
+    // SAFETY: by the identity map the next fetch, load and store find what they found before.
+    unsafe { super::csr::set_translation(space.satp(asid)) };
+}
+
+/// Translates no more.
+pub fn turn_off() {
+    // SAFETY: bare addresses are where the identity map showed them.
+    unsafe {
+        super::csr::set_translation(0);
+    }
+    super::csr::fence_translation(None, None);
 }
 
 const fn index(virtual_address: u64, level: usize) -> u64 {

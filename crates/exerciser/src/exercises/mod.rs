@@ -5,9 +5,13 @@ use exerciser::arguments::{ArgumentError, Arguments};
 use crate::console::say;
 
 pub mod boot;
+pub mod fuzz;
 pub mod heartbeat;
 pub mod hostile;
+pub mod ipi;
+pub mod reboot;
 pub mod stale;
+pub mod timer;
 pub mod work;
 
 /// How an exercise ended.
@@ -34,7 +38,16 @@ pub struct Exercise {
     run: for<'a> fn(&Arguments<'a>) -> Outcome<'a>,
 }
 
-const EXERCISES: &[Exercise] = &[boot::EXERCISE, heartbeat::EXERCISE, hostile::EXERCISE];
+const EXERCISES: &[Exercise] = &[
+    boot::EXERCISE,
+    heartbeat::EXERCISE,
+    hostile::EXERCISE,
+    fuzz::EXERCISE,
+    stale::EXERCISE,
+    ipi::EXERCISE,
+    timer::EXERCISE,
+    reboot::EXERCISE,
+];
 
 /// Parameters that every exercise takes.
 const COMMON: [&str; 3] = ["exercise", "console", "host"];

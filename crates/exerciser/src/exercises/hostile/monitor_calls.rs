@@ -4,7 +4,7 @@ use exerciser::instruction::{A0, A1, ECALL};
 use exerciser::random::Random;
 use exerciser::sbi::{
     BASE, CPPC, DBCN, HSM, INVALID_PARAM, IPI, NACL, NOT_SUPPORTED, PMU, RFENCE, SRST, STA, SUSP,
-    TIME, is_defined_error,
+    TIME, ends_run, is_defined_error,
 };
 
 use super::{
@@ -56,7 +56,7 @@ pub fn run(siege: &mut Siege) {
         }
         // OpenSBI 1.5 touches whatever memory a console call names, and stops for good where there is none.
         let is_fatal = extension == DBCN && !siege.is_virtual();
-        if is_fatal || is_the_end(extension, function, arguments[0]) {
+        if is_fatal || ends_run(extension, function, arguments[0]) {
             continue;
         }
         accepted += u64::from(checked_call(siege, extension, function, arguments) == Some(0));
@@ -65,17 +65,6 @@ pub fn run(siege: &mut Siege) {
     harts::set_timer(u64::MAX);
     crate::arch::csr::take_interrupts();
     say!("sbi calls={} accepted={accepted}", siege.calls);
-}
-
-/// Calls that work as asked and would end or stop us.
-fn is_the_end(extension: u64, function: u64, first: u64) -> bool {
-    match extension {
-        // Stop and suspend (`hsm` tries them), and the start of a hart that later sub-tests need (`wedge`).
-        HSM => function == 1 || function == 3 || function == 0 && board().harts.contains(&first),
-        SRST => function == 0 && first & 0xffff_ffff <= 2 || first & 0xffff_ffff >= 0xf000_0000,
-        SUSP => function == 0 && (first & 0xffff_ffff == 0 || first & 0xffff_ffff >= 0x8000_0000),
-        _ => false,
-    }
 }
 
 fn garbage(siege: &Siege, random: &mut Random, scrap: u64) -> u64 {

@@ -1,6 +1,6 @@
 //! Storms: interrupts, console output, fences, and harts that start and stop without end.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use exerciser::sbi::{DBCN, RFENCE, TIME};
 
@@ -16,7 +16,9 @@ pub fn run_interrupts(siege: &mut Siege) {
     let ticks = board().ticks(siege.storm_ms * 1000);
     let (sent, timers) = (AtomicU64::new(0), AtomicU64::new(0));
     let count = siege.harts;
+    let all_running = AtomicUsize::new(0);
     harts::run(count, &|hart| {
+        harts::meet(&all_running, count);
         let next = &harts::all(count)[(hart.index() + 1) % count];
         let end = csr::time() + ticks;
         while csr::time() < end {
@@ -77,13 +79,10 @@ pub fn run_fences(siege: &mut Siege) {
     let (fences, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let seed = siege.seed;
     let count = siege.harts;
-    let all_running = AtomicU64::new(0);
+    let all_running = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     harts::run(count, &|hart| {
-        all_running.fetch_add(1, Ordering::AcqRel);
-        while all_running.load(Ordering::Acquire) < count as u64 {
-            csr::pause();
-        }
+        harts::meet(&all_running, count);
         let mut random = exerciser::random::Random::stream(seed, 100 + hart.index() as u64);
         let end = csr::time() + ticks;
         while csr::time() < end && !over.load(Ordering::Relaxed) {
