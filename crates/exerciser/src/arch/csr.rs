@@ -36,11 +36,6 @@ pub fn time() -> u64 {
     read!("0xc01")
 }
 
-/// Cycles of this hart.
-pub fn cycle() -> u64 {
-    read!("0xc00")
-}
-
 /// Sets the floating-point unit to Initial, so that sandboxed instructions may use it.
 pub fn enable_floating_point() {
     // SAFETY: FS is the guest's own to set; the kernel itself uses no floating point.
@@ -62,18 +57,13 @@ pub fn set_interrupt_enables(mask: u64) {
     write!("0x104", mask);
 }
 
-/// Interrupts pending.
-pub fn interrupts_pending() -> u64 {
-    read!("0x144")
-}
-
 /// Lets pending interrupts be taken, then closes them again.
 pub fn take_interrupts() {
     // SAFETY: the trap entry keeps every register; handlers touch only atomics and the interrupt file.
     unsafe { asm!("csrsi sstatus, 2", "nop", "csrci sstatus, 2") };
 }
 
-/// Runs with interrupts open until `closed` is called with the returned value.
+/// Opens interrupts; returns whether they were open.
 pub fn open_interrupts() -> bool {
     let before: u64;
     // SAFETY: as for `take_interrupts`.
@@ -140,12 +130,6 @@ pub fn fence_translation(address: Option<u64>, asid: Option<u64>) {
             (None, None) => asm!("sfence.vma"),
         }
     }
-}
-
-/// The indirect register `select` of this hart's interrupt file (AIA §2.1).
-pub fn read_indirect(select: u64) -> u64 {
-    write!("0x150", select);
-    read!("0x151")
 }
 
 /// Writes the indirect register `select` of this hart's interrupt file.

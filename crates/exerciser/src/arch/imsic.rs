@@ -18,19 +18,6 @@ pub fn open(identities: u64) {
     csr::write_indirect(EIDELIVERY, 1);
 }
 
-/// Enables or disables one identity of this hart's file.
-pub fn enable(identity: u64, enabled: bool) {
-    let select = EIE + 2 * (identity / 64);
-    let bit = 1 << (identity % 64);
-    let before = csr::read_indirect(select);
-    csr::write_indirect(select, if enabled { before | bit } else { before & !bit });
-}
-
-/// Whether an identity is pending in this hart's file.
-pub fn is_pending(identity: u64) -> bool {
-    csr::read_indirect(EIP + 2 * (identity / 64)) & (1 << (identity % 64)) != 0
-}
-
 /// Sends identity `identity` to the interrupt file whose page is `page` (§3.5: `seteipnum_le`, offset 0).
 pub fn send(page: u64, identity: u64) {
     super::memory::device_store32(page, identity as u32);

@@ -72,7 +72,7 @@ pub fn device_store32(address: u64, value: u32) {
 /// # Errors
 /// `None` when what stands there is no device tree.
 pub fn device_tree(address: *const u8) -> Option<fdt::Fdt<'static>> {
-    if address.is_null() || address.addr() % 8 != 0 {
+    if address.is_null() || !address.addr().is_multiple_of(8) {
         return None;
     }
     // SAFETY: the boot contract says that a1 is the address of a device tree, which lies in RAM that this

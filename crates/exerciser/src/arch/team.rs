@@ -41,7 +41,7 @@ pub fn current() -> &'static Hart {
 /// Makes `hart` the record of the hart that runs this (the boot hart's first act).
 pub fn set_current(hart: &'static Hart) {
     // SAFETY: tp is the kernel's own to use: there is no thread-local storage on this target.
-    unsafe { asm!("mv tp, {}", in(reg) ptr::from_ref(hart), options(nomem, nostack)) };
+    unsafe { asm!("mv tp, {}", in(reg) ptr::from_ref(hart), options(nostack)) };
 }
 
 /// Runs `work` on the first `count` harts, this one (the boot hart) among them, and returns when all have

@@ -37,15 +37,15 @@ const fn answer(sender: usize) -> u64 {
 
 /// Answers a question: called by the interrupt handler with what was claimed.
 pub fn serve(hart: &Hart, identity: u64) {
-    if let Some(sender) = identity
+    let sender = identity
         .checked_sub(FIRST_COUNTED)
-        .map(|index| index as usize)
+        .map(|index| index as usize);
+    if let Some(asker) = sender
         .filter(|&index| index < MOST)
+        .and_then(|index| harts::all(MOST).get(index))
     {
-        if let Some(asker) = harts::all(MOST)
-            .get(sender)
-            .filter(|asker| asker.page() != 0)
-        {
+        // Records beyond the last hart have no page.
+        if asker.page() != 0 {
             asker.send(answer(hart.index()));
         }
     }
@@ -72,7 +72,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let wait = arguments.choice("wait", Wait::Both, &WAITS)?;
     let harts = super::harts(arguments)?;
     let board = board();
-    if board.files.base == 0 || harts < 2 || harts > MOST {
+    if board.files.base == 0 || !(2..=MOST).contains(&harts) {
         say!("ipi needs interrupt files and 2 to {MOST} harts");
         return Ok(Verdict::Fail);
     }

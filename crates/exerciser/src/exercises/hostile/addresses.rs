@@ -29,7 +29,7 @@ fn is_ours(address: u64) -> bool {
 
 /// Whether an address is absent on QEMU's `virt` board itself too: above all memory and PCI windows.
 fn is_absent(address: u64) -> bool {
-    address >= 1 << 44 && address < 1 << 50
+    (1 << 44..1 << 50).contains(&address)
 }
 
 /// An address that is not ours: on the computer itself, one that is absent.
