@@ -1,3 +1,49 @@
 //! The scheduler of virtual processors: states, queues and policies, pure and without hardware.
+//!
+//! Time, tests for pending interrupts and randomness come in as arguments; decisions go out. The
+//! hypervisor calls everything under one lock with interrupts closed (paper 000 §3.2.2), and
+//! interrupts the harts that an answer names. `docs/scheduling.md` states who calls what, and when.
+//!
+//! ```
+//! use scheduler::*;
+//!
+//! let harts = HartSet::from_bits(0b11);
+//! let mut scheduler = Scheduler::new(Config::new(10_000_000), harts)?;
+//! let shared = Allocation::Shared { share: 1 };
+//! let (vm, _) = scheduler.add_vm(VmConfig { vcpus: 1, allocation: shared })?;
+//! let vcpu = scheduler.vcpu(vm, 0).unwrap();
+//! let hart = HartId::new(0).unwrap();
+//! let now = Ticks::ZERO;
+//!
+//! let _ = scheduler.start(vcpu, now);
+//! let answer = scheduler.dispatch(hart, now, &mut |_| false);
+//! assert!(matches!(answer, Dispatch::Run { slice: None, trap_waits: false, .. }));
+//! # Ok::<(), ConfigError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod config;
+mod decision;
+mod dispatch;
+mod event;
+mod hart;
+mod id;
+mod kick;
+
+mod queue;
+mod service;
+mod sound;
+mod spin;
+mod table;
+mod ticks;
+mod vcpu;
+mod wait;
+
+pub use config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
+pub use decision::{Continue, Dispatch, Kicks, Leave, Left, Probe, VcpuState};
+pub use id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
+pub use queue::Queue;
+pub use sound::Unsound;
+pub use table::Scheduler;
+pub use ticks::Ticks;

@@ -1,0 +1,97 @@
+//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId};
+use spin::{Mutex, Once};
+
+use crate::board_aplic::BoardAplic;
+use crate::board::Board;
+use crate::hart;
+use crate::harts::{self, Hart};
+use crate::vcpu::Vcpu;
+use crate::vm::Vm;
+
+/// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
+#[derive(Debug)]
+pub struct Hypervisor {
+    pub board: Board,
+    pub harts: Vec<Hart>,
+    pub vms: Vec<Vm>,
+    pub vcpus: Vec<Vcpu>,
+    pub scheduler: Mutex<Scheduler>,
+    pub aplic: BoardAplic,
+    /// The time of entry, in ticks of the timebase.
+    pub started: u64,
+}
+
+static SYSTEM: Once<Hypervisor> = Once::new();
+
+/// Makes `system` the one that [`system`] returns.
+pub fn install(system: Hypervisor) -> &'static Hypervisor {
+    SYSTEM.call_once(|| system)
+}
+
+/// The system, once [`install`] has been called.
+#[must_use]
+pub fn system() -> Option<&'static Hypervisor> {
+    SYSTEM.get()
+}
+
+impl Hypervisor {
+    /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
+    #[must_use]
+    pub fn vm(&self, vm: VmId) -> &Vm {
+        &self.vms[vm.index()]
+    }
+
+    /// The vCPU with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+        &self.vcpus[vcpu.index()]
+    }
+
+    /// The hart with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn hart(&self, hart: HartId) -> &Hart {
+        &self.harts[hart.index()]
+    }
+
+    /// The vCPUs of a VM, in the order of their numbers.
+    #[must_use]
+    pub fn vcpus_of(&self, vm: VmId) -> &[Vcpu] {
+        let vm = self.vm(vm);
+        self.vcpus.get(vm.vcpus.clone()).unwrap_or(&[])
+    }
+
+    /// Interrupts the harts that the scheduler named.
+    pub fn kick(&self, kicks: Kicks) {
+        let own = harts::current();
+        for hart in kicks.harts().iter() {
+            if hart == own.index {
+                own.ask.store(true, Ordering::Relaxed);
+            } else {
+                self.hart(hart).kick();
+            }
+        }
+    }
+
+    /// True where some hart may still use a translation of `vm` that is older than `generation`.
+    #[must_use]
+    pub fn anyone_uses_older(&self, vm: VmId, generation: u64) -> bool {
+        self.harts.iter().any(|hart| hart.may_use_older(vm.get(), generation))
+    }
+}
+
+/// The time, as the scheduler counts it.
+#[must_use]
+pub fn now() -> Ticks {
+    Ticks::new(hart::time())
+}
+
+/// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
+pub fn wake(system: &Hypervisor, vcpu: VcpuId) {
+    let kicks = system.scheduler.lock().wake(vcpu, now());
+    system.kick(kicks);
+}

@@ -1,0 +1,270 @@
+//! What can be chosen, and the ranges within which it can.
+
+use core::fmt;
+
+use crate::id::HartSet;
+use crate::ticks::Ticks;
+
+/// What the hypervisor does when a vCPU leaves because it spins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SpinPolicy {
+    /// Spins are not trapped: a spinning vCPU keeps its hart until its slice ends.
+    None,
+    /// Wait for one partner to be dispatched (paper 000 §3.2).
+    Wopd,
+    /// Wait for all partners to be dispatched (paper 000 §3.2).
+    Wapd,
+    /// Requeue the spinning vCPU last (paper 000 §3.2).
+    Rslp,
+    /// Never give the slice back to the vCPU that has just left (paper 004 §4.4).
+    NotSame,
+    /// Run one sibling that was preempted in its kernel, in turn, as KVM does.
+    Directed,
+    /// Wait until the word that the vCPU waits on has changed.
+    Reservation,
+}
+
+impl SpinPolicy {
+    /// Every policy.
+    pub const ALL: [Self; 7] = [
+        Self::None,
+        Self::Wopd,
+        Self::Wapd,
+        Self::Rslp,
+        Self::NotSame,
+        Self::Directed,
+        Self::Reservation,
+    ];
+
+    /// The name in configuration files and at the operator's prompt.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Wopd => "wopd",
+            Self::Wapd => "wapd",
+            Self::Rslp => "rslp",
+            Self::NotSame => "not-same",
+            Self::Directed => "directed",
+            Self::Reservation => "reservation",
+        }
+    }
+
+    /// The policy with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
+/// How a vCPU that waits for its own interrupts is found when one comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitPolicy {
+    /// A host interrupt makes it ready and wakes one idle hart: the conventional method (paper 002
+    /// §2), with the count of workloads of §3.5.
+    HostInterrupt,
+    /// A host interrupt makes it ready and wakes every idle hart: the conventional method as it was.
+    HostInterruptAll,
+    /// No host interrupt: its pending interrupts are tested, and it is dispatched out of the
+    /// self-wait queue (paper 002 §3.4). Only the vCPU that has one becomes ready.
+    SelfWait,
+    /// The same, but all self-waiting vCPUs of its virtual machine become ready (paper 002 §3.5).
+    SelfWaitAll,
+}
+
+impl WaitPolicy {
+    /// Every policy.
+    pub const ALL: [Self; 4] = [
+        Self::HostInterrupt,
+        Self::HostInterruptAll,
+        Self::SelfWait,
+        Self::SelfWaitAll,
+    ];
+
+    /// The name in configuration files and at the operator's prompt.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::HostInterrupt => "host-interrupt",
+            Self::HostInterruptAll => "host-interrupt-all",
+            Self::SelfWait => "self-wait",
+            Self::SelfWaitAll => "self-wait-all",
+        }
+    }
+
+    /// The policy with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
+/// On which of the shared harts a vCPU may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// On any: floating scheduling.
+    Floating,
+    /// On one that is chosen when its virtual machine is added: fixed scheduling.
+    Fixed,
+}
+
+/// Everything about a scheduler that can be chosen.
+///
+/// [`Config::new`] gives usual values; [`crate::Scheduler::new`] checks the ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Ticks a second of the clock that all times are in.
+    pub frequency: u64,
+    /// The time slice: from 1 ms to 10 ms (paper 002 §1).
+    pub slice: Ticks,
+    /// The length of a service round in slices of each shared hart: 2 to 1024. In one round, a
+    /// virtual machine may consume its share of it before it goes out of service.
+    pub round: u32,
+    /// How often a ready vCPU may be passed over for one that ran on the dispatching hart last:
+    /// 0 (strict order) to 64.
+    pub affinity: u8,
+    /// How many vCPUs a hart takes out of the self-wait queue in a row while others are ready:
+    /// 1 to 1024. This bounds what a storm of interrupts can take from the ready queue.
+    pub self_wait_budget: u16,
+    /// The longest that a vCPU waits for a word to change: one slice to one second.
+    pub reservation_limit: Ticks,
+    /// What happens at a spin.
+    pub spin: SpinPolicy,
+    /// How waiting vCPUs are found.
+    pub wait: WaitPolicy,
+    /// Floating or fixed scheduling on the shared harts.
+    pub placement: Placement,
+}
+
+impl Config {
+    /// The usual values for a clock of `frequency` ticks a second: 5 ms slices, `rslp`,
+    /// `host-interrupt`, floating.
+    #[must_use]
+    pub const fn new(frequency: u64) -> Self {
+        Self {
+            frequency,
+            slice: Ticks::new(frequency / 200),
+            round: 8,
+            affinity: 3,
+            self_wait_budget: 16,
+            reservation_limit: Ticks::new(frequency / 50),
+            spin: SpinPolicy::Rslp,
+            wait: WaitPolicy::HostInterrupt,
+            placement: Placement::Floating,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        // A thousandth of a second must be a whole tick at least; above 2^40 sums might overflow.
+        if !(1000..=1 << 40).contains(&self.frequency) {
+            return Err(ConfigError::Frequency);
+        }
+        let shortest = self.frequency.div_ceil(1000);
+        let longest = self.frequency / 100;
+        if !(shortest..=longest.max(shortest)).contains(&self.slice.get()) {
+            return Err(ConfigError::Slice);
+        }
+        if !(2..=1024).contains(&self.round) {
+            return Err(ConfigError::Round);
+        }
+        if self.affinity > 64 {
+            return Err(ConfigError::Affinity);
+        }
+        if !(1..=1024).contains(&self.self_wait_budget) {
+            return Err(ConfigError::SelfWaitBudget);
+        }
+        if !(self.slice.get()..=self.frequency).contains(&self.reservation_limit.get()) {
+            return Err(ConfigError::ReservationLimit);
+        }
+        Ok(())
+    }
+}
+
+/// How a virtual machine gets its harts (paper 000 §2.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Allocation {
+    /// Its vCPUs share harts with those of others.
+    Shared {
+        /// Its service in proportion to that of the others: 1 to 10,000.
+        share: u32,
+    },
+    /// Each vCPU has one hart of its own: the first vCPU the first hart of the set, and so on.
+    Dedicated {
+        /// As many harts as there are vCPUs.
+        harts: HartSet,
+    },
+}
+
+/// A virtual machine as the scheduler must know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VmConfig {
+    /// The number of its vCPUs, at least one.
+    pub vcpus: u16,
+    /// Where they run.
+    pub allocation: Allocation,
+}
+
+/// Why a configuration, or a change of one, is refused. Nothing has changed then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ConfigError {
+    /// The clock's frequency is below 1 kHz or above 2^40 Hz.
+    Frequency,
+    /// The slice is not between 1 ms and 10 ms.
+    Slice,
+    /// The service round is not between 2 and 1024 slices.
+    Round,
+    /// A vCPU could be passed over more than 64 times.
+    Affinity,
+    /// The self-wait budget is not between 1 and 1024.
+    SelfWaitBudget,
+    /// The limit of a reservation wait is not between one slice and one second.
+    ReservationLimit,
+    /// No hart is online.
+    NoHarts,
+    /// A virtual machine has no vCPU.
+    NoVcpus,
+    /// There are already as many virtual machines as the table holds.
+    TooManyVms,
+    /// There is no room in a row for so many vCPUs.
+    TooManyVcpus,
+    /// A share is not between 1 and 10,000.
+    Share,
+    /// The number of dedicated harts is not the number of vCPUs.
+    DedicatedCount,
+    /// A dedicated hart is not online.
+    DedicatedOffline,
+    /// A dedicated hart is dedicated to another virtual machine.
+    DedicatedTwice,
+    /// A virtual machine that shares would have no hart left.
+    NoSharedHart,
+    /// There is no such virtual machine.
+    NoSuchVm,
+    /// A vCPU is still on a hart: stop it and wait until it has left.
+    StillRunning,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Frequency => "the clock's frequency must be from 1 kHz to 2^40 Hz",
+            Self::Slice => "the time slice must be from 1 ms to 10 ms",
+            Self::Round => "the service round must be from 2 to 1024 slices",
+            Self::Affinity => "a vCPU may be passed over 64 times at most",
+            Self::SelfWaitBudget => "the self-wait budget must be from 1 to 1024",
+            Self::ReservationLimit => "the reservation limit must be from one slice to one second",
+            Self::NoHarts => "no hart is online",
+            Self::NoVcpus => "a virtual machine needs at least one vCPU",
+            Self::TooManyVms => "there are too many virtual machines",
+            Self::TooManyVcpus => "there are too many vCPUs",
+            Self::Share => "a share must be from 1 to 10000",
+            Self::DedicatedCount => "as many harts must be dedicated as there are vCPUs",
+            Self::DedicatedOffline => "a dedicated hart is not online",
+            Self::DedicatedTwice => "a hart is dedicated to two virtual machines",
+            Self::NoSharedHart => "no hart is left for the virtual machines that share",
+            Self::NoSuchVm => "there is no such virtual machine",
+            Self::StillRunning => "a vCPU of the virtual machine is still running",
+        })
+    }
+}
+
+impl core::error::Error for ConfigError {}

@@ -1,0 +1,161 @@
+//! What callers tell the scheduler, and what it answers.
+
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
+use crate::ticks::Ticks;
+
+/// The harts that must be interrupted so that they ask the scheduler again.
+///
+/// An idle hart must call [`crate::Scheduler::dispatch`], one that runs a vCPU must call
+/// [`crate::Scheduler::reconsider`]. If the calling hart itself is among them, it needs no
+/// interrupt: it asks before it goes on.
+#[must_use = "a hart that is not interrupted may sleep on while work waits"]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Kicks(pub HartSet);
+
+impl Kicks {
+    /// Nobody needs to be interrupted.
+    pub const NONE: Self = Self(HartSet::EMPTY);
+
+    /// The harts.
+    #[must_use]
+    pub const fn harts(self) -> HartSet {
+        self.0
+    }
+
+    /// Both.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0.union(other.0))
+    }
+}
+
+/// Why a vCPU has left its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leave {
+    /// Its time slice is over.
+    SliceEnd,
+    /// It waits for its own interrupts (WFI, or HSM suspend).
+    SelfWait,
+    /// It spins, and asked to be suspended (WRS.NTO, or a call).
+    Spin,
+    /// It spins on a word that the hypervisor knows; [`Probe::changed`] will tell when it is worth
+    /// going on. Under any policy but `reservation` this is the same as `Spin`.
+    SpinOnWord,
+    /// It had to give way: it was paused, or lost the right to this hart, or the hypervisor wants
+    /// the hart for something else. It keeps the rest of its slice.
+    Preempted,
+    /// It stopped (HSM stop, or its virtual machine ended).
+    Stopped,
+    /// It gave up the rest of its slice.
+    Yield,
+}
+
+/// How a vCPU has left its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Left {
+    /// Why.
+    pub reason: Leave,
+    /// How long it has run since it was dispatched.
+    pub ran: Ticks,
+    /// Whether it was in its supervisor (VS-mode): only the policy `directed` asks.
+    pub supervisor: bool,
+}
+
+impl Left {
+    /// Left for this reason after running for `ran`, in its supervisor.
+    #[must_use]
+    pub const fn new(reason: Leave, ran: Ticks) -> Self {
+        Self {
+            reason,
+            ran,
+            supervisor: true,
+        }
+    }
+}
+
+/// What a hart does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dispatch {
+    /// Run this vCPU.
+    Run {
+        /// Which one.
+        vcpu: VcpuId,
+        /// Ask again after this time. `None`: nobody else can use the hart, no timer is needed.
+        slice: Option<Ticks>,
+        /// Whether its waits (WFI, WRS.NTO) must trap: `hstatus.VTW`.
+        trap_waits: bool,
+        /// The hart that it ran on before, where its interrupt file still is, if another one.
+        migrated_from: Option<HartId>,
+        /// How long it has been ready.
+        waited: Ticks,
+        /// Other harts for which there is work now.
+        kicks: Kicks,
+    },
+    /// Nothing to run.
+    Idle {
+        /// The self-waiting vCPUs that ran here last: their interrupt files are here.
+        watch: VcpuSet,
+        /// Whether the hart must go on testing them by calling `dispatch`, because nobody will
+        /// interrupt it. If not, it sleeps until an interrupt.
+        poll: bool,
+        /// Other harts for which there is work now.
+        kicks: Kicks,
+    },
+}
+
+/// What a hart that runs a vCPU does after a kick, or when its slice timer has fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Continue {
+    /// Go on with the same vCPU under these terms.
+    Stay {
+        /// Ask again after this time, counted from now. `None`: no timer is needed.
+        slice: Option<Ticks>,
+        /// Whether its waits must trap.
+        trap_waits: bool,
+    },
+    /// The vCPU must leave: call [`crate::Scheduler::leave`] with this reason, then `dispatch`.
+    Leave(Leave),
+}
+
+/// Tests that only the hypervisor can make. Each names a self-waiting vCPU.
+///
+/// A closure is a probe whose words always have changed.
+pub trait Probe {
+    /// Whether an interrupt is pending and enabled for the vCPU (paper 002 §3.3). It is asked on
+    /// the dispatching hart, and should answer `false` where this hart cannot know.
+    fn pending(&mut self, vcpu: VcpuId) -> bool;
+
+    /// Whether the word that the vCPU waits on has changed, or cannot be read.
+    fn changed(&mut self, vcpu: VcpuId) -> bool {
+        let _ = vcpu;
+        true
+    }
+}
+
+impl<F: FnMut(VcpuId) -> bool> Probe for F {
+    fn pending(&mut self, vcpu: VcpuId) -> bool {
+        self(vcpu)
+    }
+}
+
+/// The state of a vCPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VcpuState {
+    /// There is no such vCPU.
+    Absent,
+    /// Waits for a start.
+    Stopped,
+    /// Told to stop, but still on this hart.
+    Stopping(HartId),
+    /// Waits for a resume.
+    Paused,
+    /// Told to pause, but still on this hart.
+    Pausing(HartId),
+    /// Waits for a hart.
+    Ready,
+    /// Is ready, but waits for partners because of a spin.
+    SpinWait,
+    /// Waits for its own interrupts, or for a word to change.
+    SelfWait,
+    /// On this hart.
+    Running(HartId),
+}

@@ -1,0 +1,365 @@
+//! What a hart does next.
+
+use crate::decision::{Continue, Dispatch, Leave, Left, Probe};
+use crate::hart::{Doing, Run};
+use crate::id::{HartId, VcpuId, VcpuSet};
+use crate::queue::Queue;
+use crate::spin;
+use crate::table::Scheduler;
+use crate::ticks::Ticks;
+use crate::vcpu::Phase;
+use crate::wait;
+
+/// On what terms a vCPU may run.
+struct Terms {
+    /// Somebody else wants the hart.
+    contended: bool,
+    /// The hart must ask again after a slice.
+    sliced: bool,
+    trap_waits: bool,
+}
+
+impl Scheduler {
+    /// Chooses what `hart`, which runs no vCPU, does next. `probe` answers for the vCPUs that wait.
+    ///
+    /// If the scheduler believes that a vCPU is on the hart, it is taken to have been preempted
+    /// without having run.
+    pub fn dispatch(&mut self, hart: HartId, now: Ticks, probe: &mut dyn Probe) -> Dispatch {
+        let kicks = self.leave(hart, Left::new(Leave::Preempted, Ticks::ZERO), now);
+        if !self.online.contains(hart) {
+            return Dispatch::Idle {
+                watch: VcpuSet::EMPTY,
+                poll: false,
+                kicks,
+            };
+        }
+        self.set_doing(hart, Doing::Searching);
+        let chosen = self.choose(hart, now, probe);
+        let place = &mut self.harts[hart.index()];
+        place.avoid = None;
+        place.favour = None;
+        if let Some(vcpu) = chosen {
+            return self.enter(hart, vcpu, now);
+        }
+        self.set_doing(hart, Doing::Idle);
+        let watch = self.watched(hart);
+        let poll = self.must_test(watch);
+        Dispatch::Idle {
+            watch,
+            poll,
+            kicks: kicks.and(self.cover()),
+        }
+    }
+
+    /// For a hart whose vCPU has been interrupted by a kick or by its slice timer after running for
+    /// `ran` since its dispatch: whether it may go on, and on what terms.
+    pub fn reconsider(&mut self, hart: HartId, ran: Ticks) -> Continue {
+        let Some(run) = self.harts[hart.index()].run() else {
+            return Continue::Leave(Leave::Preempted);
+        };
+        let vcpu = run.vcpu;
+        match self.vcpus[vcpu.index()] {
+            None => return Continue::Leave(Leave::Stopped),
+            Some(entry) if entry.stopping => return Continue::Leave(Leave::Stopped),
+            Some(entry) if entry.paused || !self.may_run[hart.index()].contains(vcpu) => {
+                return Continue::Leave(Leave::Preempted);
+            }
+            Some(_) => {}
+        }
+        let terms = self.terms(hart, vcpu);
+        let end = terms.sliced.then(|| {
+            let slice = self.config.slice;
+            // Where there was no end, slices have followed each other without notice.
+            run.end
+                .unwrap_or(ran + slice - Ticks::new(ran.get() % slice.get().max(1)))
+        });
+        if end.is_some_and(|end| ran >= end) {
+            return Continue::Leave(Leave::SliceEnd);
+        }
+        let charged_from = match (terms.contended, run.charged_from) {
+            (true, from) => Some(from.unwrap_or(ran)),
+            (false, Some(from)) => {
+                self.charge(vcpu, ran - from);
+                None
+            }
+            (false, None) => None,
+        };
+        let trap_waits = terms.trap_waits;
+        self.set_doing(
+            hart,
+            Doing::Running(Run {
+                vcpu,
+                end,
+                trap_waits,
+                charged_from,
+            }),
+        );
+        Continue::Stay {
+            slice: end.map(|end| end - ran),
+            trap_waits,
+        }
+    }
+
+    fn choose(&mut self, hart: HartId, now: Ticks, probe: &mut dyn Probe) -> Option<VcpuId> {
+        if let Some(vcpu) = self.take_self_waiting(hart, now, probe) {
+            let place = &mut self.harts[hart.index()];
+            place.self_waits = place.self_waits.saturating_add(1);
+            return Some(vcpu);
+        }
+        self.harts[hart.index()].self_waits = 0;
+        let favour = self.harts[hart.index()].favour.filter(|&vcpu| {
+            self.dispatchable_on(hart).contains(vcpu) && !self.is_out_of_service(vcpu)
+        });
+        let avoid = self.harts[hart.index()].avoid;
+        favour
+            .or_else(|| self.next_ready(hart, avoid))
+            .or_else(|| self.next_ready(hart, None))
+    }
+
+    /// Ready, not in a spin wait, and allowed on this hart.
+    fn dispatchable_on(&self, hart: HartId) -> VcpuSet {
+        let here = self.may_run[hart.index()];
+        self.queues
+            .ready()
+            .without(self.spin_waits.waiting())
+            .intersection(here)
+    }
+
+    /// The first self-waiting vCPU that has a reason to run and may run here (paper 002 §3.4).
+    ///
+    /// Others with a reason are not left behind: where their virtual machine is out of service, they
+    /// may not run here, or this hart has spent its budget while others are ready, they become ready.
+    fn take_self_waiting(
+        &mut self,
+        hart: HartId,
+        now: Ticks,
+        probe: &mut dyn Probe,
+    ) -> Option<VcpuId> {
+        let spent = self.harts[hart.index()].self_waits >= self.config.self_wait_budget
+            && !self.dispatchable_on(hart).is_empty();
+        let mut cursor = self.queues.first(Queue::SelfWait);
+        while let Some(vcpu) = cursor.or_else(|| self.first_granted(hart)) {
+            cursor = self.queues.after(vcpu);
+            if !self.has_reason(vcpu, now, probe) {
+                continue;
+            }
+            let here = self.may_run[hart.index()].contains(vcpu);
+            if here && !spent && !self.is_out_of_service(vcpu) {
+                return Some(vcpu);
+            }
+            self.make_ready(vcpu, now);
+        }
+        None
+    }
+
+    /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt
+    /// was found.
+    fn first_granted(&self, hart: HartId) -> Option<VcpuId> {
+        let granted = self
+            .self_wait_ready
+            .intersection(self.may_run[hart.index()]);
+        self.queues
+            .iter(Queue::SelfWait)
+            .find(|&vcpu| granted.contains(vcpu))
+    }
+
+    /// Whether a self-waiting vCPU has a reason to run; if it is an interrupt, others may get one.
+    fn has_reason(&mut self, vcpu: VcpuId, now: Ticks, probe: &mut dyn Probe) -> bool {
+        if self.self_wait_ready.contains(vcpu) {
+            return true;
+        }
+        let wait = wait::policy(self.config.wait);
+        let word = self.vcpus[vcpu.index()].and_then(|entry| entry.word_until);
+        if let Some(until) = word {
+            return now >= until || probe.changed(vcpu) || (wait.tests() && probe.pending(vcpu));
+        }
+        if !wait.tests() || !probe.pending(vcpu) {
+            return false;
+        }
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        let partners = self.queues.members(Queue::SelfWait).intersection(partners);
+        // Whoever waits for a word has no use for the interrupts of others.
+        let waiting = partners
+            .iter()
+            .filter(|&vcpu| !self.waits_for_word(vcpu))
+            .collect();
+        self.self_wait_ready = self.self_wait_ready.union(wait.grants(vcpu, waiting));
+        true
+    }
+
+    /// The next out of the ready queue, by the rules of paper 000 §3.2.2, but never `avoid`.
+    fn next_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
+        // Each turn but the last empties a subqueue into another, so a few are enough.
+        for _ in 0..4 {
+            if let Some(vcpu) = self.next_proper_ready(hart, avoid) {
+                return Some(vcpu);
+            }
+            let avoided = avoid.map_or(VcpuSet::EMPTY, VcpuSet::only);
+            let candidates = self.dispatchable_on(hart).without(avoided);
+            let time_slice_end = self.queues.members(Queue::TimeSliceEnd);
+            if !candidates.intersection(time_slice_end).is_empty() {
+                let here = self.may_run[hart.index()];
+                self.move_members(Queue::TimeSliceEnd, here, Queue::ProperReady);
+                continue;
+            }
+            let out = candidates.intersection(self.queues.members(Queue::OutService));
+            if out.is_empty() {
+                return None;
+            }
+            self.begin_round(hart, out);
+            let in_service = self.queues.members(Queue::OutService).iter();
+            let in_service = in_service
+                .filter(|&vcpu| !self.is_out_of_service(vcpu))
+                .collect();
+            self.move_members(Queue::OutService, in_service, Queue::ProperReady);
+        }
+        None
+    }
+
+    /// The next out of the proper-ready queue: one that ran here last, unless this would pass over
+    /// somebody too often. Those whose virtual machine is out of service leave for that queue.
+    fn next_proper_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
+        let here = self.may_run[hart.index()];
+        let mut first = None;
+        let mut chosen = None;
+        let mut cursor = self.queues.first(Queue::ProperReady);
+        while let Some(vcpu) = cursor {
+            cursor = self.queues.after(vcpu);
+            if !here.contains(vcpu) || self.spin_waits.waits(vcpu) {
+                continue;
+            }
+            if self.is_out_of_service(vcpu) {
+                self.queues.push_last(Queue::OutService, vcpu);
+                continue;
+            }
+            if Some(vcpu) == avoid {
+                continue;
+            }
+            let Some(entry) = self.vcpus[vcpu.index()] else {
+                continue;
+            };
+            first = first.or(Some(vcpu));
+            if entry.passed_over >= self.config.affinity || entry.last == Some(hart) {
+                chosen = Some(vcpu);
+                break;
+            }
+        }
+        let chosen = chosen.or(first)?;
+        let mut cursor = self
+            .queues
+            .first(Queue::ProperReady)
+            .filter(|&vcpu| vcpu != chosen);
+        while let Some(vcpu) = cursor {
+            cursor = self.queues.after(vcpu).filter(|&vcpu| vcpu != chosen);
+            if here.contains(vcpu)
+                && let Some(entry) = self.vcpu_mut(vcpu)
+            {
+                entry.passed_over = entry.passed_over.saturating_add(1);
+            }
+        }
+        Some(chosen)
+    }
+
+    /// Moves the members of one queue that are in `which` behind those of another, in their order.
+    pub(crate) fn move_members(&mut self, from: Queue, which: VcpuSet, to: Queue) {
+        let mut cursor = self.queues.first(from);
+        while let Some(vcpu) = cursor {
+            cursor = self.queues.after(vcpu);
+            if which.contains(vcpu) {
+                self.queues.push_last(to, vcpu);
+            }
+        }
+    }
+
+    /// Puts `vcpu` on `hart`.
+    fn enter(&mut self, hart: HartId, vcpu: VcpuId, now: Ticks) -> Dispatch {
+        self.queues.remove(vcpu);
+        self.self_wait_ready.remove(vcpu);
+        let mut left = Ticks::ZERO;
+        let mut waited = Ticks::ZERO;
+        let mut migrated_from = None;
+        if let Some(entry) = self.vcpu_mut(vcpu) {
+            left = entry.slice;
+            waited = now - entry.since;
+            migrated_from = entry.last.filter(|&last| last != hart);
+            entry.phase = Phase::Running(hart);
+            entry.last = Some(hart);
+            entry.woken = false;
+            entry.word_until = None;
+            entry.preempted_in_supervisor = false;
+            entry.passed_over = 0;
+        }
+        let policy = spin::policy(self.config.spin);
+        policy.dispatched(&mut self.spin_scene(vcpu));
+        let Terms {
+            contended,
+            sliced,
+            trap_waits,
+        } = self.terms(hart, vcpu);
+        let end = sliced.then_some(if contended {
+            left.min(self.quantity_left(vcpu))
+        } else {
+            left
+        });
+        let charged_from = contended.then_some(Ticks::ZERO);
+        self.set_doing(
+            hart,
+            Doing::Running(Run {
+                vcpu,
+                end,
+                trap_waits,
+                charged_from,
+            }),
+        );
+        let kicks = self.cover();
+        Dispatch::Run {
+            vcpu,
+            slice: end,
+            trap_waits,
+            migrated_from,
+            waited,
+            kicks,
+        }
+    }
+
+    /// On what terms `vcpu` runs on `hart` while nothing changes.
+    fn terms(&self, hart: HartId, vcpu: VcpuId) -> Terms {
+        let here = self.may_run[hart.index()];
+        let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
+        let ready = self
+            .queues
+            .ready()
+            .union(self.self_wait_ready)
+            .intersection(here);
+        let contended = !ready.is_empty();
+        let watched = self.watched(hart);
+        Terms {
+            contended,
+            sliced: contended || self.must_test(watched),
+            trap_waits: !dedicated && (contended || !watched.is_empty()),
+        }
+    }
+
+    /// The self-waiting vCPUs that ran on `hart` last.
+    fn watched(&self, hart: HartId) -> VcpuSet {
+        let last = |vcpu: &VcpuId| self.vcpus[vcpu.index()].and_then(|vcpu| vcpu.last);
+        self.queues
+            .members(Queue::SelfWait)
+            .iter()
+            .filter(|vcpu| last(vcpu) == Some(hart))
+            .collect()
+    }
+
+    /// Whether one of these self-waiting vCPUs is found by tests only.
+    fn must_test(&self, watched: VcpuSet) -> bool {
+        let tests = wait::policy(self.config.wait).tests();
+        watched
+            .iter()
+            .any(|vcpu| tests || self.waits_for_word(vcpu))
+    }
+
+    /// Whether a vCPU waits for a word to change.
+    pub(crate) fn waits_for_word(&self, vcpu: VcpuId) -> bool {
+        self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.word_until.is_some())
+    }
+}

@@ -1,0 +1,59 @@
+//! What a hart is doing.
+
+use crate::id::VcpuId;
+use crate::ticks::Ticks;
+
+/// A vCPU on a hart, and the terms on which it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Run {
+    pub(crate) vcpu: VcpuId,
+    /// When its slice ends, in time that it has run since its dispatch; `None`: it has no end.
+    pub(crate) end: Option<Ticks>,
+    pub(crate) trap_waits: bool,
+    /// From when on its time is charged to its virtual machine, in time since its dispatch. `None`:
+    /// nobody else wants the hart, so its time costs nothing.
+    pub(crate) charged_from: Option<Ticks>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Doing {
+    Offline,
+    /// In the hypervisor, and sure to call `dispatch` before anything else.
+    Searching,
+    /// Told that there is nothing to do; asleep, or about to be.
+    Idle,
+    Running(Run),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Hart {
+    pub(crate) doing: Doing,
+    /// How many vCPUs it has taken out of the self-wait queue since the last out of the ready queue.
+    pub(crate) self_waits: u16,
+    /// The vCPU that it must not give the slice back to, if anybody else can have it.
+    pub(crate) avoid: Option<VcpuId>,
+    /// The vCPU that a policy wants here next.
+    pub(crate) favour: Option<VcpuId>,
+}
+
+impl Hart {
+    pub(crate) const fn new(online: bool) -> Self {
+        Self {
+            doing: if online {
+                Doing::Searching
+            } else {
+                Doing::Offline
+            },
+            self_waits: 0,
+            avoid: None,
+            favour: None,
+        }
+    }
+
+    pub(crate) const fn run(&self) -> Option<Run> {
+        match self.doing {
+            Doing::Running(run) => Some(run),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Which harts must be interrupted so that no work waits while a hart could do it.
+
+use crate::decision::Kicks;
+use crate::hart::Doing;
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
+use crate::table::Scheduler;
+use crate::wait;
+
+impl Scheduler {
+    /// The vCPUs that a hart may dispatch without any test: ready and not in a spin wait, or
+    /// self-waiting with a known reason to run.
+    pub(crate) fn dispatchable(&self) -> VcpuSet {
+        self.queues
+            .ready()
+            .without(self.spin_waits.waiting())
+            .union(self.self_wait_ready)
+    }
+
+    /// Finds a hart for each dispatchable vCPU. Harts that search will call `dispatch` anyway; then
+    /// idle harts are woken, the one where the vCPU ran last before others, each for one vCPU; where
+    /// none is idle, the harts that run on relaxed terms are told that these have changed.
+    ///
+    /// Every event ends with this, so no caller has to remember which of its effects makes work.
+    pub(crate) fn cover(&mut self) -> Kicks {
+        if self.idle.union(self.relaxed).is_empty() {
+            return Kicks::NONE;
+        }
+        let mut waiting = self.dispatchable();
+        let mut searching = self.searching;
+        let mut kicks = HartSet::EMPTY;
+        while let Some(vcpu) = waiting.first() {
+            waiting.remove(vcpu);
+            let allowed = self.allowed(vcpu);
+            if let Some(hart) = self.nearest(vcpu, searching.intersection(allowed)) {
+                searching.remove(hart);
+                continue;
+            }
+            let idle = self.idle.intersection(allowed);
+            let woken = match self.nearest(vcpu, idle) {
+                Some(hart) if wait::policy(self.config.wait).wakes_every_hart() => {
+                    searching = searching.union(idle.without(HartSet::only(hart)));
+                    idle
+                }
+                Some(hart) => HartSet::only(hart),
+                None => self.relaxed.intersection(allowed),
+            };
+            for hart in woken.iter() {
+                if self.idle.contains(hart) {
+                    self.set_doing(hart, Doing::Searching);
+                }
+            }
+            // Once told, a hart will reconsider its terms: it need not be told again.
+            self.relaxed = self.relaxed.without(woken);
+            kicks = kicks.union(woken);
+        }
+        Kicks(kicks)
+    }
+
+    /// The hart of `among` that `vcpu` ran on last, or else any.
+    fn nearest(&self, vcpu: VcpuId, among: HartSet) -> Option<HartId> {
+        let last = self.vcpus[vcpu.index()].and_then(|vcpu| vcpu.last);
+        last.filter(|&last| among.contains(last))
+            .or_else(|| among.first())
+    }
+}

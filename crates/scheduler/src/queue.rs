@@ -1,0 +1,179 @@
+//! The queues of vCPUs, linked through the vCPUs themselves.
+//!
+//! One table of links serves all queues, and remembers for each vCPU the one queue that holds it: a
+//! vCPU in two queues cannot be expressed.
+
+use crate::id::{MAX_VCPUS, VcpuId, VcpuSet};
+
+/// A queue that can hold a vCPU.
+///
+/// The first three make up the ready queue of paper 000 §3.2.2; the last is that of paper 002 §3.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Queue {
+    /// Ready vCPUs that are dispatched first, and those that wait because of a spin.
+    ProperReady,
+    /// Ready vCPUs that have consumed a full time slice.
+    TimeSliceEnd,
+    /// Ready vCPUs whose virtual machine has consumed its service quantity.
+    OutService,
+    /// vCPUs that wait for their own interrupts.
+    SelfWait,
+}
+
+const QUEUES: usize = 4;
+
+impl Queue {
+    const fn index(self) -> usize {
+        match self {
+            Self::ProperReady => 0,
+            Self::TimeSliceEnd => 1,
+            Self::OutService => 2,
+            Self::SelfWait => 3,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Link {
+    queue: Option<Queue>,
+    previous: Option<VcpuId>,
+    next: Option<VcpuId>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Ends {
+    first: Option<VcpuId>,
+    last: Option<VcpuId>,
+    members: VcpuSet,
+}
+
+/// All queues.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Queues {
+    links: [Link; MAX_VCPUS],
+    ends: [Ends; QUEUES],
+}
+
+impl Queues {
+    pub(crate) fn new() -> Self {
+        Self {
+            links: [Link::default(); MAX_VCPUS],
+            ends: [Ends::default(); QUEUES],
+        }
+    }
+
+    /// The queue that holds `vcpu`.
+    pub(crate) fn holding(&self, vcpu: VcpuId) -> Option<Queue> {
+        self.links[vcpu.index()].queue
+    }
+
+    /// The members of a queue, without their order.
+    pub(crate) fn members(&self, queue: Queue) -> VcpuSet {
+        self.ends[queue.index()].members
+    }
+
+    /// The members of the three ready subqueues.
+    pub(crate) fn ready(&self) -> VcpuSet {
+        self.members(Queue::ProperReady)
+            .union(self.members(Queue::TimeSliceEnd))
+            .union(self.members(Queue::OutService))
+    }
+
+    pub(crate) fn first(&self, queue: Queue) -> Option<VcpuId> {
+        self.ends[queue.index()].first
+    }
+
+    pub(crate) fn after(&self, vcpu: VcpuId) -> Option<VcpuId> {
+        self.links[vcpu.index()].next
+    }
+
+    /// The members of a queue from first to last.
+    pub(crate) fn iter(&self, queue: Queue) -> impl Iterator<Item = VcpuId> {
+        let mut cursor = self.first(queue);
+        core::iter::from_fn(move || {
+            let member = cursor?;
+            cursor = self.after(member);
+            Some(member)
+        })
+    }
+
+    /// Puts `vcpu` behind all members of `queue`, wherever it was before.
+    pub(crate) fn push_last(&mut self, queue: Queue, vcpu: VcpuId) {
+        self.insert(queue, vcpu, None);
+    }
+
+    /// Puts `vcpu` before all members of `queue`, wherever it was before.
+    pub(crate) fn push_first(&mut self, queue: Queue, vcpu: VcpuId) {
+        self.remove(vcpu);
+        let first = self.first(queue);
+        self.insert(queue, vcpu, first);
+    }
+
+    /// Puts `vcpu` into `queue` before its member `next`, or last where there is no such member.
+    pub(crate) fn insert(&mut self, queue: Queue, vcpu: VcpuId, next: Option<VcpuId>) {
+        self.remove(vcpu);
+        let next = next.filter(|&next| self.holding(next) == Some(queue));
+        let previous = match next {
+            Some(next) => self.links[next.index()].previous,
+            None => self.ends[queue.index()].last,
+        };
+        self.links[vcpu.index()] = Link {
+            queue: Some(queue),
+            previous,
+            next,
+        };
+        let ends = &mut self.ends[queue.index()];
+        ends.members.insert(vcpu);
+        match previous {
+            Some(previous) => self.links[previous.index()].next = Some(vcpu),
+            None => ends.first = Some(vcpu),
+        }
+        match next {
+            Some(next) => self.links[next.index()].previous = Some(vcpu),
+            None => ends.last = Some(vcpu),
+        }
+    }
+
+    /// Takes `vcpu` out of the queue that holds it, if one does.
+    pub(crate) fn remove(&mut self, vcpu: VcpuId) {
+        let Link {
+            queue,
+            previous,
+            next,
+        } = core::mem::take(&mut self.links[vcpu.index()]);
+        let Some(queue) = queue else { return };
+        let ends = &mut self.ends[queue.index()];
+        ends.members.remove(vcpu);
+        match previous {
+            Some(previous) => self.links[previous.index()].next = next,
+            None => ends.first = next,
+        }
+        match next {
+            Some(next) => self.links[next.index()].previous = previous,
+            None => ends.last = previous,
+        }
+    }
+
+    /// Whether links, ends and member sets say the same.
+    pub(crate) fn is_sound(&self) -> bool {
+        let every = [
+            Queue::ProperReady,
+            Queue::TimeSliceEnd,
+            Queue::OutService,
+            Queue::SelfWait,
+        ];
+        every.into_iter().all(|queue| {
+            let mut seen = VcpuSet::EMPTY;
+            let mut previous = None;
+            for member in self.iter(queue).take(MAX_VCPUS + 1) {
+                let link = self.links[member.index()];
+                if seen.contains(member) || link.queue != Some(queue) || link.previous != previous {
+                    return false;
+                }
+                seen.insert(member);
+                previous = Some(member);
+            }
+            seen == self.members(queue) && self.ends[queue.index()].last == previous
+        })
+    }
+}

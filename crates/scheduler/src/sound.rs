@@ -1,0 +1,137 @@
+//! Whether the tables agree with each other.
+
+use core::fmt;
+
+use crate::hart::Doing;
+use crate::id::{HartId, HartSet, VcpuId};
+use crate::queue::Queue;
+use crate::table::Scheduler;
+use crate::vcpu::Phase;
+
+/// Something that must never be found in the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unsound {
+    /// Links, ends and member sets of the queues disagree.
+    Queues,
+    /// A vCPU is in a queue that does not fit its state, or in none though it should be.
+    Misplaced(VcpuId),
+    /// A hart and a vCPU disagree on who runs where.
+    Running(HartId),
+    /// A spin wait names somebody who cannot be dispatched, or nobody.
+    SpinWait(VcpuId),
+    /// A hart is in none of the sets of harts, in two, or in the wrong one.
+    Hart(HartId),
+    /// A hart sleeps or runs on relaxed terms, and was not told that this vCPU needs one.
+    Forgotten(VcpuId),
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queues => formatter.write_str("the queues are corrupt"),
+            Self::Misplaced(vcpu) => write!(formatter, "{vcpu} is in the wrong queue"),
+            Self::Running(hart) => write!(formatter, "{hart} and its vCPU disagree"),
+            Self::SpinWait(vcpu) => write!(formatter, "{vcpu} waits for nobody that can run"),
+            Self::Hart(hart) => write!(formatter, "{hart} is in the wrong set"),
+            Self::Forgotten(vcpu) => write!(formatter, "{vcpu} is ready and no hart was told"),
+        }
+    }
+}
+
+impl core::error::Error for Unsound {}
+
+impl Scheduler {
+    /// Checks everything that must hold between calls. For tests, and for a hypervisor that
+    /// suspects its memory; it looks at everything and is slow.
+    ///
+    /// # Errors
+    /// The first thing that does not hold.
+    pub fn check(&self) -> Result<(), Unsound> {
+        if !self.queues.is_sound() {
+            return Err(Unsound::Queues);
+        }
+        for vcpu in (0..).map_while(VcpuId::new) {
+            self.check_vcpu(vcpu)?;
+        }
+        for hart in (0..).map_while(HartId::new) {
+            self.check_hart(hart)?;
+        }
+        for vcpu in self.dispatchable().iter() {
+            let asleep = self
+                .idle
+                .union(self.relaxed)
+                .intersection(self.allowed(vcpu));
+            // Somebody who searches will come for it, or for another that is ready.
+            if !asleep.is_empty() && self.searching.intersection(self.allowed(vcpu)).is_empty() {
+                return Err(Unsound::Forgotten(vcpu));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_vcpu(&self, vcpu: VcpuId) -> Result<(), Unsound> {
+        let queue = self.queues.holding(vcpu);
+        let Some(entry) = self.vcpus[vcpu.index()] else {
+            return if queue.is_none() {
+                Ok(())
+            } else {
+                Err(Unsound::Misplaced(vcpu))
+            };
+        };
+        let fits = match (entry.phase, entry.paused) {
+            (Phase::Ready, false) => {
+                queue.is_some_and(|queue| queue != Queue::SelfWait) && entry.word_until.is_none()
+            }
+            (Phase::SelfWait, false) => queue == Some(Queue::SelfWait),
+            (Phase::Running(hart), _) => {
+                queue.is_none() && self.running(hart) == Some(vcpu) && entry.last == Some(hart)
+            }
+            (_, _) => queue.is_none(),
+        };
+        let known = !self.self_wait_ready.contains(vcpu) || queue == Some(Queue::SelfWait);
+        if !fits || !known {
+            return Err(Unsound::Misplaced(vcpu));
+        }
+        let mask = self.spin_waits.mask(vcpu);
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        let can_run = self
+            .queues
+            .ready()
+            .without(self.spin_waits.waiting())
+            .intersection(partners);
+        let sound = if self.spin_waits.waits(vcpu) {
+            !mask.is_empty()
+                && mask.without(can_run).is_empty()
+                && self.queues.ready().contains(vcpu)
+        } else {
+            mask.is_empty()
+        };
+        if sound {
+            Ok(())
+        } else {
+            Err(Unsound::SpinWait(vcpu))
+        }
+    }
+
+    fn check_hart(&self, hart: HartId) -> Result<(), Unsound> {
+        let [searching, idle, relaxed] =
+            [self.searching, self.idle, self.relaxed].map(|set: HartSet| set.contains(hart));
+        let fits = match self.harts[hart.index()].doing {
+            Doing::Offline => !searching && !idle && !relaxed,
+            Doing::Searching => searching && !idle && !relaxed,
+            Doing::Idle => !searching && idle && !relaxed,
+            Doing::Running(run) => {
+                let here = self.running_on(run.vcpu) == Some(hart);
+                if !here {
+                    return Err(Unsound::Running(hart));
+                }
+                !searching && !idle
+            }
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Unsound::Hart(hart))
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Spin policies: what becomes of a vCPU that leaves because it spins.
+//!
+//! Each policy is one file with one type that implements [`Spin`], and one line in [`policy`].
+
+mod directed;
+mod none;
+mod not_same;
+mod reservation;
+mod rslp;
+mod waits;
+mod wapd;
+mod wopd;
+
+use crate::config::SpinPolicy;
+use crate::id::{VcpuId, VcpuSet};
+use crate::queue::{Queue, Queues};
+use crate::table::Scheduler;
+use crate::ticks::Ticks;
+use crate::vcpu::Phase;
+
+pub(crate) use waits::SpinWaits;
+
+/// A spin policy.
+pub(crate) trait Spin: Sync {
+    /// `scene.vcpu` spins and has left its hart. `word`: the hypervisor knows the word that it waits
+    /// on, and would have it looked at until that time at the latest.
+    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Ticks>) -> Suspend;
+
+    /// `scene.vcpu`, which was not in a spin wait, is dispatched: ends the spin waits of partners
+    /// that this satisfies.
+    fn dispatched(&self, scene: &mut Scene<'_>) {
+        let _ = scene;
+    }
+}
+
+/// What becomes of the vCPU that spins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspend {
+    /// It goes on with the rest of its slice.
+    GoOn,
+    /// It is ready, last in this subqueue.
+    Requeue(Queue),
+    /// It is in a spin wait until these partners, which are dispatchable, have been dispatched.
+    Wait(VcpuSet),
+    /// It is ready, but not the next on this hart if anybody else can be.
+    GiveWay,
+    /// It is ready, and this partner is the next on this hart.
+    Favour(VcpuId),
+    /// It waits for its word, until this time at the latest.
+    WaitForWord(Ticks),
+}
+
+/// One vCPU among its partners, the other vCPUs of its virtual machine.
+pub(crate) struct Scene<'a> {
+    pub(crate) vcpu: VcpuId,
+    pub(crate) partners: VcpuSet,
+    /// The partners that are on harts.
+    pub(crate) running: VcpuSet,
+    /// The partners that were preempted while in their supervisor.
+    pub(crate) preempted_in_supervisor: VcpuSet,
+    pub(crate) queues: &'a Queues,
+    pub(crate) waits: &'a mut SpinWaits,
+    /// The last that was favoured in this virtual machine.
+    pub(crate) favoured: Option<VcpuId>,
+}
+
+impl Scene<'_> {
+    /// The partners that are ready and not in a spin wait. Only these may be waited for: they need
+    /// nothing but a hart, so nobody waits in a circle.
+    pub(crate) fn ready_partners(&self) -> VcpuSet {
+        self.queues
+            .ready()
+            .intersection(self.partners)
+            .without(self.waits.waiting())
+    }
+}
+
+/// The policy of this name.
+pub(crate) fn policy(name: SpinPolicy) -> &'static dyn Spin {
+    match name {
+        SpinPolicy::None => &none::GoOn,
+        SpinPolicy::Wopd => &wopd::OnePartner,
+        SpinPolicy::Wapd => &wapd::AllPartners,
+        SpinPolicy::Rslp => &rslp::Requeue,
+        SpinPolicy::NotSame => &not_same::NotSame,
+        SpinPolicy::Directed => &directed::Directed,
+        SpinPolicy::Reservation => &reservation::Reservation,
+    }
+}
+
+impl Scheduler {
+    /// `vcpu` among its partners.
+    pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
+        let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        partners.remove(vcpu);
+        let entry = |partner: &VcpuId| self.vcpus[partner.index()];
+        let running = partners.iter().filter(|partner| {
+            entry(partner).is_some_and(|entry| matches!(entry.phase, Phase::Running(_)))
+        });
+        let running = running.collect();
+        let preempted = (partners.iter())
+            .filter(|partner| entry(partner).is_some_and(|entry| entry.preempted_in_supervisor));
+        let preempted_in_supervisor = preempted.collect();
+        let favoured = self.vm(vcpu).and_then(|vm| vm.favoured);
+        Scene {
+            vcpu,
+            partners,
+            running,
+            preempted_in_supervisor,
+            queues: &self.queues,
+            waits: &mut self.spin_waits,
+            favoured,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+//! `reservation`: wait until the word that the vCPU waits on has changed.
+//!
+//! The vCPU joins the self-wait queue; [`crate::Probe::changed`] is its test. A spin on a word that
+//! nobody knows is treated as by `wapd`.
+
+use super::{Scene, Spin, Suspend, wapd};
+use crate::ticks::Ticks;
+
+pub(super) struct Reservation;
+
+impl Spin for Reservation {
+    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Ticks>) -> Suspend {
+        match word {
+            Some(until) => Suspend::WaitForWord(until),
+            None => wapd::AllPartners.suspend(scene, None),
+        }
+    }
+
+    fn dispatched(&self, scene: &mut Scene<'_>) {
+        wapd::AllPartners.dispatched(scene);
+    }
+}

@@ -1,0 +1,22 @@
+//! `wapd`: waiting for all partners to be dispatched (paper 000 §3.2.2, 3).
+
+use super::{Scene, Spin, Suspend};
+use crate::queue::Queue;
+use crate::ticks::Ticks;
+
+pub(super) struct AllPartners;
+
+impl Spin for AllPartners {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+        let ready = scene.ready_partners();
+        if ready.is_empty() {
+            Suspend::Requeue(Queue::ProperReady)
+        } else {
+            Suspend::Wait(ready)
+        }
+    }
+
+    fn dispatched(&self, scene: &mut Scene<'_>) {
+        scene.waits.strike(scene.vcpu, scene.partners);
+    }
+}

@@ -1,0 +1,26 @@
+//! `wopd`: waiting for one partner to be dispatched (paper 000 §3.2.2, 4).
+
+use super::{Scene, Spin, Suspend};
+use crate::queue::Queue;
+use crate::ticks::Ticks;
+
+pub(super) struct OnePartner;
+
+impl Spin for OnePartner {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+        if !scene.running.is_empty() {
+            return Suspend::GoOn;
+        }
+        let ready = scene.ready_partners();
+        // Where all partners wait for interrupts, there is nobody to wait for, and others go first.
+        if ready.is_empty() {
+            Suspend::Requeue(Queue::ProperReady)
+        } else {
+            Suspend::Wait(ready)
+        }
+    }
+
+    fn dispatched(&self, scene: &mut Scene<'_>) {
+        scene.waits.release_all(scene.partners);
+    }
+}

@@ -1,0 +1,496 @@
+//! The scheduler's tables, and what an operator changes in them.
+
+use crate::config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
+use crate::decision::{Kicks, VcpuState};
+use crate::hart::{Doing, Hart, Run};
+use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
+use crate::queue::{Queue, Queues};
+use crate::service::Service;
+use crate::spin::SpinWaits;
+use crate::ticks::Ticks;
+use crate::vcpu::{Phase, Vcpu, Vm};
+
+/// All harts, virtual machines and vCPUs, and who runs where.
+///
+/// One value serves one computer. Its methods are not to be called at once by two harts: the caller
+/// holds a lock and keeps interrupts closed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Scheduler {
+    pub(crate) config: Config,
+    pub(crate) vms: [Option<Vm>; MAX_VMS],
+    pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
+    pub(crate) harts: [Hart; MAX_HARTS],
+    pub(crate) queues: Queues,
+    pub(crate) spin_waits: SpinWaits,
+    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
+    pub(crate) self_wait_ready: VcpuSet,
+    pub(crate) online: HartSet,
+    /// Online and not dedicated.
+    pub(crate) shared: HartSet,
+    /// For each hart, the vCPUs that may run there.
+    pub(crate) may_run: [VcpuSet; MAX_HARTS],
+    pub(crate) searching: HartSet,
+    pub(crate) idle: HartSet,
+    /// Running without a slice or without trapping waits: to be told when there is other work.
+    pub(crate) relaxed: HartSet,
+}
+
+impl Scheduler {
+    /// A scheduler for these harts, with no virtual machine yet. Each hart is expected to call
+    /// [`Scheduler::dispatch`] when it is ready to work.
+    ///
+    /// # Errors
+    /// A parameter out of its range, or no hart.
+    pub fn new(config: Config, harts: HartSet) -> Result<Self, ConfigError> {
+        config.check()?;
+        if harts.is_empty() {
+            return Err(ConfigError::NoHarts);
+        }
+        let mut table = [Hart::new(false); MAX_HARTS];
+        for hart in harts.iter() {
+            table[hart.index()] = Hart::new(true);
+        }
+        Ok(Self {
+            config,
+            vms: [None; MAX_VMS],
+            vcpus: [None; MAX_VCPUS],
+            harts: table,
+            queues: Queues::new(),
+            spin_waits: SpinWaits::new(),
+            self_wait_ready: VcpuSet::EMPTY,
+            online: harts,
+            shared: harts,
+            may_run: [VcpuSet::EMPTY; MAX_HARTS],
+            searching: harts,
+            idle: HartSet::EMPTY,
+            relaxed: HartSet::EMPTY,
+        })
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Adds a virtual machine. Its vCPUs have consecutive ids and are stopped.
+    ///
+    /// Where harts are dedicated to it on which others run now, these are asked to leave.
+    ///
+    /// # Errors
+    /// No room, or an allocation that cannot be had; nothing has changed then.
+    pub fn add_vm(&mut self, config: VmConfig) -> Result<(VmId, Kicks), ConfigError> {
+        if config.vcpus == 0 {
+            return Err(ConfigError::NoVcpus);
+        }
+        let free = (0..)
+            .map_while(VmId::new)
+            .find(|vm| self.vms[vm.index()].is_none());
+        let vm = free.ok_or(ConfigError::TooManyVms)?;
+        let vcpus = self
+            .free_vcpus(config.vcpus)
+            .ok_or(ConfigError::TooManyVcpus)?;
+        self.check_allocation(vm, config.vcpus, config.allocation)?;
+        let first = vcpus.first().ok_or(ConfigError::NoVcpus)?;
+        let (dedicated, share) = match config.allocation {
+            Allocation::Shared { share } => (false, share),
+            Allocation::Dedicated { .. } => (true, 1),
+        };
+        self.vms[vm.index()] = Some(Vm {
+            first,
+            vcpus,
+            dedicated,
+            share,
+            service: Service::new(),
+            used: Ticks::ZERO,
+            favoured: None,
+        });
+        for vcpu in vcpus.iter() {
+            self.vcpus[vcpu.index()] = Some(Vcpu {
+                vm,
+                phase: Phase::Stopped,
+                stopping: false,
+                paused: false,
+                woken: false,
+                word_until: None,
+                preempted_in_supervisor: false,
+                last: None,
+                home: None,
+                since: Ticks::ZERO,
+                slice: self.config.slice,
+                service: Service::new(),
+                passed_over: 0,
+            });
+        }
+        self.allocate(vm, config.allocation);
+        Ok((vm, self.revise()))
+    }
+
+    /// Removes a virtual machine none of whose vCPUs is on a hart. Those that wait are stopped.
+    ///
+    /// # Errors
+    /// `NoSuchVm`, or `StillRunning`: stop its vCPUs and wait until they have left.
+    pub fn remove_vm(&mut self, vm: VmId) -> Result<Kicks, ConfigError> {
+        let vcpus = self.vms[vm.index()].ok_or(ConfigError::NoSuchVm)?.vcpus;
+        if vcpus.iter().any(|vcpu| self.running_on(vcpu).is_some()) {
+            return Err(ConfigError::StillRunning);
+        }
+        let mut kicks = Kicks::NONE;
+        for vcpu in vcpus.iter() {
+            kicks = kicks.and(self.stop(vcpu));
+            self.vcpus[vcpu.index()] = None;
+        }
+        for hart in self.online.iter() {
+            let hart = &mut self.harts[hart.index()];
+            hart.avoid = hart.avoid.filter(|&vcpu| !vcpus.contains(vcpu));
+            hart.favour = hart.favour.filter(|&vcpu| !vcpus.contains(vcpu));
+        }
+        self.vms[vm.index()] = None;
+        Ok(kicks.and(self.revise()))
+    }
+
+    /// Changes the share of a virtual machine, from the next round on.
+    ///
+    /// # Errors
+    /// `NoSuchVm`, or `Share` if it is out of its range. It has no effect on dedicated harts.
+    pub fn set_share(&mut self, vm: VmId, share: u32) -> Result<(), ConfigError> {
+        if !(1..=10_000).contains(&share) {
+            return Err(ConfigError::Share);
+        }
+        self.vms[vm.index()]
+            .as_mut()
+            .ok_or(ConfigError::NoSuchVm)?
+            .share = share;
+        self.set_quantities();
+        Ok(())
+    }
+
+    /// Changes the allocation of a virtual machine while it runs (paper 000 §3.1). Spin waits in it
+    /// end, because the partners that they name may be dispatched by other rules now.
+    ///
+    /// # Errors
+    /// An allocation that cannot be had; nothing has changed then.
+    pub fn set_allocation(&mut self, vm: VmId, to: Allocation) -> Result<Kicks, ConfigError> {
+        let old = self.vms[vm.index()].ok_or(ConfigError::NoSuchVm)?;
+        let count = u16::try_from(old.vcpus.count()).unwrap_or(u16::MAX);
+        self.check_allocation(vm, count, to)?;
+        if let Some(changed) = self.vms[vm.index()].as_mut() {
+            changed.dedicated = matches!(to, Allocation::Dedicated { .. });
+            if let Allocation::Shared { share } = to {
+                changed.share = share;
+            }
+        }
+        self.spin_waits.release_all(old.vcpus);
+        self.allocate(vm, to);
+        let running = old
+            .vcpus
+            .iter()
+            .filter_map(|vcpu| self.running_on(vcpu))
+            .collect();
+        Ok(Kicks(running).and(self.revise()))
+    }
+
+    /// Changes the spin policy while vCPUs run. All spin waits end.
+    pub fn set_spin(&mut self, policy: SpinPolicy, now: Ticks) -> Kicks {
+        self.config.spin = policy;
+        self.spin_waits.release_all(VcpuSet::from_bits(u64::MAX));
+        for hart in self.online.iter() {
+            self.harts[hart.index()].avoid = None;
+            self.harts[hart.index()].favour = None;
+        }
+        // Whoever waits for a word is found by tests that end with the policy.
+        for vcpu in self.queues.members(Queue::SelfWait).iter() {
+            if self.waits_for_word(vcpu) {
+                self.make_ready(vcpu, now);
+            }
+        }
+        self.cover().and(self.everyone())
+    }
+
+    /// Changes the wait policy while vCPUs run. Every hart is asked to take note, because idle harts
+    /// sleep under one policy and test under the other.
+    pub fn set_wait(&mut self, policy: WaitPolicy) -> Kicks {
+        self.config.wait = policy;
+        self.cover().and(self.everyone())
+    }
+
+    /// Changes the time slice, from the next dispatch on.
+    ///
+    /// # Errors
+    /// `Slice` if it is not between 1 ms and 10 ms, `ReservationLimit` if it exceeds that limit.
+    pub fn set_slice(&mut self, slice: Ticks) -> Result<(), ConfigError> {
+        let changed = Config {
+            slice,
+            ..self.config
+        };
+        changed.check()?;
+        self.config = changed;
+        self.set_quantities();
+        Ok(())
+    }
+
+    /// The `number`th vCPU of a virtual machine.
+    #[must_use]
+    pub fn vcpu(&self, vm: VmId, number: u16) -> Option<VcpuId> {
+        let vm = self.vms[vm.index()]?;
+        let vcpu = VcpuId::new(vm.first.get().checked_add(number)?)?;
+        vm.vcpus.contains(vcpu).then_some(vcpu)
+    }
+
+    /// The vCPUs of a virtual machine; none if there is no such machine.
+    #[must_use]
+    pub fn vcpus(&self, vm: VmId) -> VcpuSet {
+        self.vms[vm.index()].map_or(VcpuSet::EMPTY, |vm| vm.vcpus)
+    }
+
+    /// The virtual machine of a vCPU.
+    #[must_use]
+    pub fn vm_of(&self, vcpu: VcpuId) -> Option<VmId> {
+        self.vcpus[vcpu.index()].map(|vcpu| vcpu.vm)
+    }
+
+    /// The state of a vCPU.
+    #[must_use]
+    pub fn state(&self, vcpu: VcpuId) -> VcpuState {
+        let Some(entry) = self.vcpus[vcpu.index()] else {
+            return VcpuState::Absent;
+        };
+        match entry.phase {
+            Phase::Running(hart) if entry.stopping => VcpuState::Stopping(hart),
+            Phase::Running(hart) if entry.paused => VcpuState::Pausing(hart),
+            Phase::Running(hart) => VcpuState::Running(hart),
+            Phase::Stopped => VcpuState::Stopped,
+            _ if entry.paused => VcpuState::Paused,
+            Phase::Ready if self.spin_waits.waits(vcpu) => VcpuState::SpinWait,
+            Phase::Ready => VcpuState::Ready,
+            Phase::SelfWait => VcpuState::SelfWait,
+        }
+    }
+
+    /// The queue that holds a vCPU.
+    #[must_use]
+    pub fn queue_of(&self, vcpu: VcpuId) -> Option<Queue> {
+        self.queues.holding(vcpu)
+    }
+
+    /// The hart that a vCPU is on.
+    #[must_use]
+    pub fn running_on(&self, vcpu: VcpuId) -> Option<HartId> {
+        match self.vcpus[vcpu.index()]?.phase {
+            Phase::Running(hart) => Some(hart),
+            _ => None,
+        }
+    }
+
+    /// The hart that a vCPU is on, or ran on last: its interrupt file is there.
+    #[must_use]
+    pub fn last_hart(&self, vcpu: VcpuId) -> Option<HartId> {
+        self.vcpus[vcpu.index()]?.last
+    }
+
+    /// The vCPU on a hart.
+    #[must_use]
+    pub fn running(&self, hart: HartId) -> Option<VcpuId> {
+        self.harts[hart.index()].run().map(|run| run.vcpu)
+    }
+
+    /// All time that the vCPUs of a virtual machine have run.
+    #[must_use]
+    pub fn used(&self, vm: VmId) -> Ticks {
+        self.vms[vm.index()].map_or(Ticks::ZERO, |vm| vm.used)
+    }
+
+    /// Whether each vCPU of the virtual machine has a hart of its own: the flag *f* of paper 000
+    /// §3.1, with which a guest may spin as on a real computer.
+    #[must_use]
+    pub fn is_dedicated(&self, vm: VmId) -> bool {
+        self.vms[vm.index()].is_some_and(|vm| vm.dedicated)
+    }
+
+    /// The harts that virtual machines share.
+    #[must_use]
+    pub const fn shared_harts(&self) -> HartSet {
+        self.shared
+    }
+
+    /// The harts on which a vCPU may run.
+    #[must_use]
+    pub fn allowed(&self, vcpu: VcpuId) -> HartSet {
+        match self.vcpus[vcpu.index()] {
+            Some(Vcpu {
+                home: Some(home), ..
+            }) => HartSet::only(home),
+            Some(_) => self.shared,
+            None => HartSet::EMPTY,
+        }
+    }
+
+    pub(crate) fn vm(&self, vcpu: VcpuId) -> Option<&Vm> {
+        self.vms[self.vcpus[vcpu.index()]?.vm.index()].as_ref()
+    }
+
+    pub(crate) fn vm_mut(&mut self, vcpu: VcpuId) -> Option<&mut Vm> {
+        self.vms[self.vcpus[vcpu.index()]?.vm.index()].as_mut()
+    }
+
+    pub(crate) fn vcpu_mut(&mut self, vcpu: VcpuId) -> Option<&mut Vcpu> {
+        self.vcpus[vcpu.index()].as_mut()
+    }
+
+    /// Notes what a hart does, and keeps the sets of harts in step with it.
+    pub(crate) fn set_doing(&mut self, hart: HartId, doing: Doing) {
+        let only = HartSet::only(hart);
+        self.searching = self.searching.without(only);
+        self.idle = self.idle.without(only);
+        self.relaxed = self.relaxed.without(only);
+        match doing {
+            Doing::Searching => self.searching.insert(hart),
+            Doing::Idle => self.idle.insert(hart),
+            Doing::Running(Run {
+                end, trap_waits, ..
+            }) if end.is_none() || !trap_waits => {
+                self.relaxed.insert(hart);
+            }
+            Doing::Running(_) | Doing::Offline => {}
+        }
+        self.harts[hart.index()].doing = doing;
+    }
+
+    /// Every hart that will not ask by itself soon.
+    fn everyone(&mut self) -> Kicks {
+        let asleep = self.idle;
+        for hart in asleep.iter() {
+            self.set_doing(hart, Doing::Searching);
+        }
+        Kicks(self.online.without(self.searching).union(asleep))
+    }
+
+    fn free_vcpus(&self, count: u16) -> Option<VcpuSet> {
+        let limit = u16::try_from(MAX_VCPUS).unwrap_or(u16::MAX);
+        let last = limit.checked_sub(count)?;
+        (0..=last).find_map(|first| {
+            let places = (first..first + count).map_while(VcpuId::new);
+            let places: VcpuSet = places.collect();
+            places
+                .iter()
+                .all(|vcpu| self.vcpus[vcpu.index()].is_none())
+                .then_some(places)
+        })
+    }
+
+    fn check_allocation(&self, vm: VmId, vcpus: u16, to: Allocation) -> Result<(), ConfigError> {
+        let others = || {
+            self.vms
+                .iter()
+                .enumerate()
+                .filter(move |(place, _)| *place != vm.index())
+        };
+        let mut dedicated: HartSet = (others())
+            .filter_map(|(_, other)| other.filter(|other| other.dedicated))
+            .flat_map(|other| other.vcpus.iter())
+            .filter_map(|vcpu| self.vcpus[vcpu.index()]?.home)
+            .collect();
+        let mut sharing = others().any(|(_, other)| other.is_some_and(|other| !other.dedicated));
+        match to {
+            Allocation::Shared { share } => {
+                if !(1..=10_000).contains(&share) {
+                    return Err(ConfigError::Share);
+                }
+                sharing = true;
+            }
+            Allocation::Dedicated { harts } => {
+                if harts.count() != u32::from(vcpus) {
+                    return Err(ConfigError::DedicatedCount);
+                }
+                if !harts.without(self.online).is_empty() {
+                    return Err(ConfigError::DedicatedOffline);
+                }
+                if !harts.intersection(dedicated).is_empty() {
+                    return Err(ConfigError::DedicatedTwice);
+                }
+                dedicated = dedicated.union(harts);
+            }
+        }
+        if sharing && self.online.without(dedicated).is_empty() {
+            return Err(ConfigError::NoSharedHart);
+        }
+        Ok(())
+    }
+
+    /// Gives the vCPUs of `vm` their homes, or takes them away.
+    fn allocate(&mut self, vm: VmId, to: Allocation) {
+        let vcpus = self.vcpus(vm);
+        match to {
+            Allocation::Shared { .. } => {
+                for vcpu in vcpus.iter() {
+                    if let Some(vcpu) = self.vcpu_mut(vcpu) {
+                        vcpu.home = None;
+                    }
+                }
+            }
+            Allocation::Dedicated { harts } => {
+                for (vcpu, hart) in vcpus.iter().zip(harts.iter()) {
+                    if let Some(vcpu) = self.vcpu_mut(vcpu) {
+                        vcpu.home = Some(hart);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings everything that follows from the allocations up to date, and asks harts to give up
+    /// what they may not run any more.
+    fn revise(&mut self) -> Kicks {
+        let dedicated: HartSet = (self.vcpus.iter().flatten())
+            .filter(|vcpu| self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated))
+            .filter_map(|vcpu| vcpu.home)
+            .collect();
+        self.shared = self.online.without(dedicated);
+        self.place();
+        let every: VcpuSet = (0..)
+            .map_while(VcpuId::new)
+            .filter(|vcpu| self.vcpus[vcpu.index()].is_some())
+            .collect();
+        for hart in self.online.iter() {
+            let here = every
+                .iter()
+                .filter(|&vcpu| self.allowed(vcpu).contains(hart))
+                .collect();
+            self.may_run[hart.index()] = here;
+        }
+        self.set_quantities();
+        let evicted = self.online.iter().filter(|hart| {
+            self.running(*hart)
+                .is_some_and(|vcpu| !self.may_run[hart.index()].contains(vcpu))
+        });
+        let evicted = Kicks(evicted.collect());
+        evicted.and(self.cover())
+    }
+
+    /// Under fixed scheduling, gives each vCPU that shares the hart with the fewest so far.
+    fn place(&mut self) {
+        for index in (0..).map_while(VcpuId::new) {
+            let Some(vcpu) = self.vcpus[index.index()] else {
+                continue;
+            };
+            if self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated) {
+                continue;
+            }
+            let settled = vcpu.home.is_some_and(|home| self.shared.contains(home));
+            let home = match self.config.placement {
+                Placement::Floating => None,
+                Placement::Fixed if settled => vcpu.home,
+                Placement::Fixed => self.shared.iter().min_by_key(|&hart| {
+                    self.vcpus
+                        .iter()
+                        .flatten()
+                        .filter(|other| other.home == Some(hart))
+                        .count()
+                }),
+            };
+            if let Some(vcpu) = self.vcpu_mut(index) {
+                vcpu.home = home;
+            }
+        }
+    }
+}

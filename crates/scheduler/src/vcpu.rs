@@ -1,0 +1,57 @@
+//! What a vCPU is doing.
+
+use crate::id::{HartId, VcpuId, VcpuSet, VmId};
+use crate::service::Service;
+use crate::ticks::Ticks;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Phase {
+    Stopped,
+    Ready,
+    SelfWait,
+    Running(HartId),
+}
+
+/// A vCPU. Which queue holds it is known to the queues: one of them does if and only if it is ready
+/// or self-waiting, and not paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Vcpu {
+    pub(crate) vm: VmId,
+    pub(crate) phase: Phase,
+    /// Told to stop while running.
+    pub(crate) stopping: bool,
+    pub(crate) paused: bool,
+    /// Woken while running: it must not fall asleep over it.
+    pub(crate) woken: bool,
+    /// Self-waiting for a word, until this time at the latest.
+    pub(crate) word_until: Option<Ticks>,
+    /// Was in its supervisor when it was preempted.
+    pub(crate) preempted_in_supervisor: bool,
+    /// Where it ran last: its interrupt file is there.
+    pub(crate) last: Option<HartId>,
+    /// Its only hart, under dedicated allocation and fixed scheduling.
+    pub(crate) home: Option<HartId>,
+    /// When it became ready.
+    pub(crate) since: Ticks,
+    /// What is left of its slice.
+    pub(crate) slice: Ticks,
+    /// Its own service quantity, under fixed scheduling.
+    pub(crate) service: Service,
+    /// How often another one was preferred to it.
+    pub(crate) passed_over: u8,
+}
+
+/// A virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Vm {
+    pub(crate) first: VcpuId,
+    pub(crate) vcpus: VcpuSet,
+    pub(crate) dedicated: bool,
+    pub(crate) share: u32,
+    /// Its service quantity, under floating scheduling.
+    pub(crate) service: Service,
+    /// All time that its vCPUs have run.
+    pub(crate) used: Ticks,
+    /// The last vCPU that the policy `directed` favoured.
+    pub(crate) favoured: Option<VcpuId>,
+}
