@@ -6,6 +6,7 @@ use exerciser::instruction::{A0, Allowed, PRIVILEGED};
 use super::{ILLEGAL, Siege, plain_setting, run_word, tables};
 use crate::arch::sandbox::{Ending, Sandbox};
 use crate::arch::team;
+use crate::board::board;
 
 pub fn run(siege: &mut Siege) {
     let Some(user_space) = tables::user_space() else {
@@ -16,6 +17,8 @@ pub fn run(siege: &mut Siege) {
         for (is_user, allowed) in [(false, supervisor), (true, user)] {
             let mut setting = plain_setting();
             setting.user = is_user;
+            // What waits, or returns to itself, ends by the limit.
+            setting.limit = board().ticks(10_000);
             setting.satp = if is_user { user_space.satp(0) } else { 0 };
             // The sandbox's last page: after the program, aligned.
             setting.registers[A0 as usize] = sandbox.data() + 2048;

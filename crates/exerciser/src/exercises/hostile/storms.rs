@@ -130,7 +130,7 @@ pub fn run_harts(siege: &mut Siege) {
     );
     // A start of what runs, a stop and a status of what does not exist.
     let me = team::current().id();
-    let again = sbi::hart_start(me, 0, 0);
+    let again = sbi::hart_start(me, crate::arch::boot::other_entry(), 0);
     siege.check(
         again.error == -6,
         format_args!("start of a started hart: {}", again.error),

@@ -57,14 +57,14 @@ pub fn run(siege: &mut Siege) {
             entry,
             Space::leaf(frame, if is_leaf { R | W | X } else { 0 }) & leaf_bits(is_leaf),
         );
+        let offset = if is_leaf {
+            target & ((4096 << (9 * level)) - 1) & !7
+        } else {
+            0
+        };
         for &(name, word, kind, _) in ACCESSES {
             let mut setting = plain_setting();
             setting.satp = space.satp(0);
-            let offset = if is_leaf {
-                target & ((4096 << (9 * level)) - 1) & !7
-            } else {
-                0
-            };
             setting.registers[A0 as usize] = WINDOW + offset;
             let ending = run_word(word, &mut setting);
             let wanted = if kind == Kind::Load {
@@ -82,7 +82,7 @@ pub fn run(siege: &mut Siege) {
         }
         let mut setting = plain_setting();
         setting.satp = space.satp(0);
-        let ending = Sandbox::of(team::current()).run_at(WINDOW, &mut setting, 0);
+        let ending = Sandbox::of(team::current()).run_at(WINDOW + offset, &mut setting, 0);
         let passed = matches!(ending, Ending::Trapped { cause, .. } if cause == FETCH_FAULT || !is_leaf && cause == 12);
         siege.check(
             passed,
