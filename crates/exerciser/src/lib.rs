@@ -10,3 +10,4 @@ pub mod instruction;
 pub mod pattern;
 pub mod random;
 pub mod sbi;
+pub mod workload;

@@ -7,6 +7,8 @@
 #[cfg(target_os = "none")]
 mod arch;
 #[cfg(target_os = "none")]
+mod block;
+#[cfg(target_os = "none")]
 mod board;
 #[cfg(target_os = "none")]
 mod console;

@@ -20,6 +20,29 @@ pub fn store(address: u64, value: u64) {
     };
 }
 
+/// Loads 16 bits of memory that a device writes.
+pub fn load16(address: u64) -> u16 {
+    // SAFETY: as for `load`, aligned to 2.
+    unsafe { ptr::read_volatile(ptr::with_exposed_provenance::<u16>(address as usize)) }
+}
+
+/// Loads 32 bits of memory that a device writes.
+pub fn load32(address: u64) -> u32 {
+    // SAFETY: as for `load`, aligned to 4.
+    unsafe { ptr::read_volatile(ptr::with_exposed_provenance::<u32>(address as usize)) }
+}
+
+/// Stores 16 bits to memory that a device reads.
+pub fn store16(address: u64, value: u16) {
+    // SAFETY: as for `load`, aligned to 2.
+    unsafe {
+        ptr::write_volatile(
+            ptr::with_exposed_provenance_mut::<u16>(address as usize),
+            value,
+        )
+    };
+}
+
 /// Calls the function at an address that the caller owns: code without stack use that returns a number.
 pub fn call(address: u64) -> u64 {
     // SAFETY: the caller wrote `addi a0, x0, n; ret` there, and mapped it executable.

@@ -46,6 +46,7 @@ const EXERCISES: &[Exercise] = &[
     stale::EXERCISE,
     ipi::EXERCISE,
     timer::EXERCISE,
+    work::EXERCISE,
     reboot::EXERCISE,
 ];
 

@@ -1,2 +1,0 @@
-use crate::harts::Hart;
-pub fn serve(_hart: &Hart) {}
