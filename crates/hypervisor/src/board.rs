@@ -32,6 +32,12 @@ pub struct BoardHart {
     /// The hart's place in the supervisor-level IMSIC's list, which is the hart index of an APLIC's MSI target.
     pub imsic_index: u64,
     pub extensions: Extensions,
+    /// Bytes that a cache-block management instruction works on, where there are any.
+    pub cache_block_size: Option<u32>,
+    /// Bytes that cbo.zero clears, where it is there.
+    pub zero_block_size: Option<u32>,
+    /// The widest virtual memory that the hart has, as the device tree names it.
+    pub mmu_type: String,
 }
 
 /// What the hart offers, as far as the hypervisor uses or passes it on.
@@ -100,7 +106,7 @@ pub struct BoardDevice {
 /// The board.
 #[derive(Clone, Debug)]
 pub struct Board {
-    pub timebase_hertz: u64,
+    pub timebase_hertz: u32,
     pub harts: Vec<BoardHart>,
     pub memory: Vec<Range>,
     /// What the firmware keeps for itself, and the device tree and the initrd.
@@ -132,6 +138,10 @@ impl fmt::Display for BoardError {
 fn cells(node: &FdtNode<'_, '_>, name: &str) -> Option<Vec<u32>> {
     let value = node.property(name)?.value;
     Some(value.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect())
+}
+
+fn word(node: &FdtNode<'_, '_>, name: &str) -> Option<u32> {
+    cells(node, name)?.first().copied()
 }
 
 fn phandle(node: &FdtNode<'_, '_>) -> Option<usize> {
@@ -166,7 +176,8 @@ impl Board {
         let timebase_hertz = cpus
             .property("timebase-frequency")
             .and_then(|p| p.as_usize())
-            .ok_or(BoardError::Missing("timebase-frequency"))? as u64;
+            .and_then(|hertz| u32::try_from(hertz).ok())
+            .ok_or(BoardError::Missing("timebase-frequency"))?;
 
         let (imsic_node, parents) = compatible(tree, "riscv,imsics")
             .find_map(|node| {
@@ -233,6 +244,9 @@ impl Board {
                     id: id as u64,
                     imsic_index: index as u64,
                     extensions: Extensions::parse(&cpu),
+                    cache_block_size: word(&cpu, "riscv,cbom-block-size"),
+                    zero_block_size: word(&cpu, "riscv,cboz-block-size"),
+                    mmu_type: cpu.property("mmu-type").and_then(|p| p.as_str()).unwrap_or("riscv,sv39").into(),
                 });
             }
         }

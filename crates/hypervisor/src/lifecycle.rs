@@ -8,7 +8,7 @@ use crate::harts;
 use crate::system::{Hypervisor, now};
 use crate::vcpu::Power;
 use crate::vm::Vm;
-use crate::{interrupts, loader, monitor, say};
+use crate::{console, interrupts, loader, monitor, say};
 
 /// How a VM's run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,20 +59,36 @@ impl core::fmt::Display for Refusal {
     }
 }
 
+/// Starts the VMs that start with the system.
+pub fn start_automatic(system: &Hypervisor) {
+    let chosen = || system.vms.iter().filter(|vm| vm.settings.autostart);
+    // All count as running before the first is loaded, so that one that fails at once does not end the system.
+    let started = chosen().filter(|vm| begin(vm).is_ok()).count();
+    for vm in chosen() {
+        boot(system, vm);
+    }
+    if started == 0 {
+        say!("no VM starts by itself; Ctrl-] m opens the operator's prompt");
+    }
+}
+
 /// Starts a VM that does not run.
 ///
 /// # Errors
 /// [`Refusal::NotStopped`] where it does.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    {
-        let mut control = vm.control.lock();
-        if !matches!(control.state, VmState::Defined | VmState::Stopped) || control.ending.is_some() {
-            return Err(Refusal::NotStopped);
-        }
-        control.state = VmState::Running;
-        control.reason = StopReason::None;
-    }
+    begin(vm)?;
     boot(system, vm);
+    Ok(())
+}
+
+fn begin(vm: &Vm) -> Result<(), Refusal> {
+    let mut control = vm.control.lock();
+    if !matches!(control.state, VmState::Defined | VmState::Stopped) || control.ending.is_some() {
+        return Err(Refusal::NotStopped);
+    }
+    control.state = VmState::Running;
+    control.reason = StopReason::None;
     Ok(())
 }
 
@@ -104,12 +120,16 @@ fn boot(system: &Hypervisor, vm: &Vm) {
 }
 
 /// Ends the run of a VM, from whatever hart. Its vCPUs stop; what follows happens when the last one has.
-pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) {
+///
+/// # Errors
+/// [`Refusal::NotRunning`] where it does not run, or ends already.
+pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> {
     {
         let mut control = vm.control.lock();
         if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused) {
-            return;
+            return Err(Refusal::NotRunning);
         }
+        control.state = VmState::Running;
         control.ending = Some(ending);
     }
     for vcpu in system.vcpus_of(vm.id) {
@@ -119,6 +139,7 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) {
     // The hart that runs this may be in one of the VM's vCPUs, which must leave first.
     harts::current().ask.store(true, core::sync::atomic::Ordering::Relaxed);
     vcpu_left(system, vm);
+    Ok(())
 }
 
 /// Called whenever a vCPU of `vm` has left a hart: if it was the last one of a run that ends, the end follows.
@@ -171,6 +192,7 @@ fn stopped(system: &Hypervisor, vm: &Vm, reason: StopReason) {
         control.state = VmState::Stopped;
         control.reason = reason;
     }
+    console::guest_ended(vm.number());
     say!("{}: stopped ({reason})", vm.settings.name);
     let busy = |vm: &Vm| matches!(vm.control.lock().state, VmState::Running | VmState::Paused);
     if !system.vms.iter().any(busy) {
@@ -181,7 +203,7 @@ fn stopped(system: &Hypervisor, vm: &Vm, reason: StopReason) {
 
 /// Prints the monitor's report and powers the board off.
 pub fn power_off(system: &Hypervisor) -> ! {
-    monitor::report(system);
+    monitor::last_report(system);
     crate::hart::firmware::reset(crate::hart::firmware::Reset::PowerOff)
 }
 

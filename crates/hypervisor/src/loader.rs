@@ -1,13 +1,15 @@
 //! Puts a guest's kernel, initial RAM disk and device tree into its memory.
 
-use hypervisor::address::{GuestPhysical, GuestRegion};
-use hypervisor::guest_tree::{self, GuestDescription, VirtioDevice, isa};
-
 use alloc::vec::Vec;
+
+use hypervisor::address::{GuestPhysical, GuestRegion};
+use hypervisor::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice, isa};
+use hypervisor::image::{ImageError, KernelImage, Layout, LayoutError};
 
 use crate::board::BoardDevice;
 use crate::hart::csr::{self, number};
-use crate::hart::fence;
+use crate::hart::{self, fence};
+use crate::harts;
 use crate::system::Hypervisor;
 use crate::vm::Vm;
 
@@ -21,13 +23,17 @@ pub struct Start {
 /// Why a guest cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    #[error("temporary: {0}")]
-    Bad(&'static str),
-    #[error("{0}")]
-    Tree(guest_tree::GuestTreeError),
+    #[error("its kernel cannot be used: {0}")]
+    Kernel(ImageError),
+    #[error("its memory is too small: {0}")]
+    Layout(LayoutError),
+    #[error("its device tree cannot be made: {0}")]
+    Tree(GuestTreeError),
+    #[error("a part of it does not lie in its memory")]
+    Outside,
 }
 
-/// Sector size of nothing: the Status register of virtio-mmio (virtio 1.2, 4.2.2); writing 0 resets the device.
+/// The Status register of virtio-mmio (virtio 1.2, 4.2.2); writing 0 resets the device.
 const VIRTIO_STATUS: u64 = 0x70;
 
 /// Resets a virtio device, which also ends its accesses to memory.
@@ -39,59 +45,76 @@ pub fn reset_device(device: BoardDevice) {
 /// Loads `vm`. None of its vCPUs runs.
 ///
 /// # Errors
-/// [`LoadError`], where the image cannot be used or does not fit.
+/// [`LoadError`], where a part cannot be used or does not fit.
 pub fn load(system: &Hypervisor, vm: &Vm) -> Result<Start, LoadError> {
     let kernel = vm.settings.kernel;
-    let base = vm.memory.base().raw();
-    let offset = u64::from_le_bytes(kernel[8..16].try_into().unwrap());
-    let size = u64::from_le_bytes(kernel[16..24].try_into().unwrap());
-    let entry = base + offset;
-    put(vm, entry, kernel)?;
-    let end = base + vm.memory.size();
-    let tree_at = end - (2 << 20);
-    let mut initrd = None;
-    if let Some(data) = vm.settings.initrd {
-        let at = (tree_at - data.len() as u64) & !0xfff;
-        if at < entry + size { return Err(LoadError::Bad("no room")); }
-        put(vm, at, data)?;
-        initrd = GuestRegion::new(GuestPhysical::new(at), data.len() as u64);
+    let image = KernelImage::parse(kernel).map_err(LoadError::Kernel)?;
+    let initrd = vm.settings.initrd.map(|data| data.len() as u64);
+    // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not change.
+    let place = |tree: u64| Layout::plan(vm.memory, image, initrd, tree).map_err(LoadError::Layout);
+    let draft = tree(system, vm, place(guest_tree_estimate())?.initrd)?;
+    let layout = place(draft.len() as u64)?;
+    let tree = tree(system, vm, layout.initrd)?;
+    put(vm, layout.kernel, kernel)?;
+    if let (Some(region), Some(data)) = (layout.initrd, vm.settings.initrd) {
+        put(vm, region, data)?;
     }
-    let environment = csr::read::<{ number::HENVCFG }>();
-    let hart = crate::harts::current();
-    let extensions = isa::offered(hart.board.extensions.names(), environment);
+    put(vm, layout.device_tree, &tree)?;
+    fence::instructions();
+    Ok(Start { entry: layout.kernel.base(), tree: layout.device_tree.base() })
+}
+
+/// A size that no guest's tree reaches, for a first layout.
+const fn guest_tree_estimate() -> u64 {
+    64 << 10
+}
+
+fn put(vm: &Vm, region: GuestRegion, data: &[u8]) -> Result<(), LoadError> {
+    let bytes = vm.bytes(region.base(), data.len() as u64).ok_or(LoadError::Outside)?;
+    bytes.copy_from(data);
+    Ok(())
+}
+
+fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec<u8>, LoadError> {
+    let board = &harts::current().board;
+    let extensions = isa::offered(board.extensions.names(), csr::read::<{ number::HENVCFG }>());
+    let registers = |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
     let virtio: Vec<_> = vm
         .settings
         .devices
         .iter()
-        .filter_map(|device| {
-            let registers = GuestRegion::new(GuestPhysical::new(device.base), device.size)?;
-            Some(VirtioDevice { registers, source: device.source })
-        })
+        .filter_map(|device| Some(VirtioDevice { registers: registers(device)?, source: device.source }))
         .collect();
-    let tree = guest_tree::build(&GuestDescription {
+    guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),
         memory: vm.memory,
         vcpus: vm.vcpus.len() as u32,
-        timebase_frequency: system.board.timebase_hertz as u32,
+        timebase_frequency: system.board.timebase_hertz,
         isa_base: "rv64i",
         isa_extensions: &extensions,
-        cache_block_size: Some(64),
-        zero_block_size: Some(64),
-        mmu_type: "riscv,sv48",
+        cache_block_size: board.cache_block_size,
+        zero_block_size: board.zero_block_size,
+        mmu_type: &board.mmu_type,
         initrd,
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
-        rng_seed: None,
+        rng_seed: Some(&seed(vm)),
     })
-    .map_err(LoadError::Tree)?;
-    put(vm, tree_at, &tree)?;
-    fence::instructions();
-    Ok(Start { entry: GuestPhysical::new(entry), tree: GuestPhysical::new(tree_at) })
+    .map_err(LoadError::Tree)
 }
 
-fn put(vm: &Vm, at: u64, data: &[u8]) -> Result<(), LoadError> {
-    let bytes = vm.bytes(GuestPhysical::new(at), data.len() as u64).ok_or(LoadError::Bad("does not fit"))?;
-    bytes.copy_from(data);
-    Ok(())
+/// A start for the guest's random-number generator: the clocks at this moment, stirred. It adds to what the guest
+/// gathers itself, and is no secret from the hypervisor.
+fn seed(vm: &Vm) -> [u8; 32] {
+    let mut state = hart::time() ^ hart::cycles().rotate_left(32) ^ u64::from(vm.id.get()) << 56;
+    let mut bytes = [0; 32];
+    for chunk in bytes.as_chunks_mut::<8>().0 {
+        // splitmix64
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        *chunk = (mixed ^ mixed >> 31).to_le_bytes();
+    }
+    bytes
 }

@@ -14,6 +14,8 @@ extern crate alloc;
 #[cfg(target_os = "none")]
 mod accounts;
 #[cfg(target_os = "none")]
+mod assemble;
+#[cfg(target_os = "none")]
 mod board;
 #[cfg(target_os = "none")]
 mod board_aplic;
@@ -38,15 +40,15 @@ mod lifecycle;
 #[cfg(target_os = "none")]
 mod loader;
 #[cfg(target_os = "none")]
-mod log;
-#[cfg(target_os = "none")]
 mod monitor;
 #[cfg(target_os = "none")]
 mod operator;
 #[cfg(target_os = "none")]
 mod run;
 #[cfg(target_os = "none")]
-mod table;
+mod tables;
+#[cfg(target_os = "none")]
+mod board_uart;
 #[cfg(target_os = "none")]
 mod vcpu;
 #[cfg(target_os = "none")]

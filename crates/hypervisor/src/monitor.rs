@@ -1,28 +1,44 @@
-//! The monitor's report on the console.
+//! The performance monitor's report on the console (`abi::monitor`).
 
-use core::fmt::Write;
+use alloc::string::String;
+use core::fmt::{self, Write};
 
 use abi::monitor::{self as records, Header, Report, VmRecord};
 
-use crate::hart;
 use crate::system::Hypervisor;
-use crate::log;
+use crate::{console, hart};
 
-/// Prints the counters of all harts and VMs as they stand.
+/// Prints the counters as they stand, between the other lines of the console.
 pub fn report(system: &Hypervisor) {
-    log::locked(|out| {
-        // The console never fails.
-        let _ = write(system, out);
+    let mut text = String::new();
+    // A String takes everything.
+    let _ = write(system, &mut text);
+    console::raw_lines(&text);
+}
+
+/// Prints the counters as the last thing before the power goes.
+pub fn last_report(system: &Hypervisor) {
+    console::last_words(|out| {
+        // The UART takes everything.
+        let _ = write(system, &mut Through(out));
     });
 }
 
-fn write(system: &Hypervisor, out: &mut impl Write) -> core::fmt::Result {
+struct Through<'a>(&'a mut dyn Write);
+
+impl Write for Through<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write_str(text)
+    }
+}
+
+fn write(system: &Hypervisor, out: &mut impl Write) -> fmt::Result {
     let elapsed = records::Ticks(hart::time().wrapping_sub(system.started));
-    let mut report = Report::begin(out, Header { timebase: system.board.timebase_hertz, elapsed })?;
+    let mut report = Report::begin(out, Header { timebase: u64::from(system.board.timebase_hertz), elapsed })?;
     for vm in &system.vms {
         let control = *vm.control.lock();
         report.vm(&VmRecord {
-            vm: records::VmId(vm.id.get() as u8),
+            vm: vm.number(),
             name: vm.settings.name,
             state: control.state,
             reason: control.reason,
@@ -33,8 +49,8 @@ fn write(system: &Hypervisor, out: &mut impl Write) -> core::fmt::Result {
         let (own, work) = hart.accounts.read();
         let id = records::HartId(hart.board.id as u32);
         report.hart(id, &own)?;
-        for (vm, counters) in work.iter().enumerate() {
-            report.work(records::VmId(vm as u8), id, counters)?;
+        for (vm, counters) in system.vms.iter().zip(&work) {
+            report.work(vm.number(), id, counters)?;
         }
     }
     report.end()

@@ -65,7 +65,7 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 identity::KICK => interrupts::serve_forwarders(system, hart),
                 identity::UART => {
                     cause = ExitCause::HostExternal;
-                    operator::input(system);
+                    operator::serve(system);
                 }
                 _ => {
                     cause = ExitCause::HostExternal;

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
 
-use crate::hart::csr::{self, envcfg, number, status};
+use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
@@ -22,6 +22,9 @@ pub mod request {
     /// Its interrupt file in memory, or its software interrupt, has changed.
     pub const INTERRUPT: u32 = 1 << 2;
 }
+
+/// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
+const COUNTERS_FOR_USERS: u64 = 0b111;
 
 /// The VS-level registers of a vCPU that is out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +50,7 @@ impl SupervisorState {
     /// As a hart comes out of reset: no translation, no interrupts, no deadline.
     #[must_use]
     pub fn at_reset() -> Self {
-        Self { deadline: u64::MAX, status: status::FS_INITIAL, ..Self::default() }
+        Self { deadline: u64::MAX, status: status::FS_INITIAL, counters: COUNTERS_FOR_USERS, ..Self::default() }
     }
 
     /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
@@ -244,23 +247,4 @@ impl Vcpu {
         let Some(seen) = self.table_seen.get(hart.index()) else { return true };
         seen.swap(generation, Ordering::Relaxed) != generation
     }
-}
-
-/// henvcfg for guests on a hart: what the hart offers of the features that it enables.
-#[must_use]
-pub fn environment(has: impl Fn(&str) -> bool) -> u64 {
-    let mut value = envcfg::STCE;
-    if has("svpbmt") {
-        value |= envcfg::PBMTE;
-    }
-    if has("svadu") && !has("svade") {
-        value |= envcfg::ADUE;
-    }
-    if has("zicbom") {
-        value |= envcfg::CBIE | envcfg::CBCFE;
-    }
-    if has("zicboz") {
-        value |= envcfg::CBZE;
-    }
-    value
 }

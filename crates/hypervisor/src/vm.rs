@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::system::{OnFailure, VmName};
 use hypervisor::address::{GuestPhysical, GuestRegion, HostPhysical};
 use hypervisor::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use hypervisor::gstage::{GStage, Permissions};
 use hypervisor::guest_tree::{UART_SOURCE, imsic_file};
 use hypervisor::uart::Uart;
 use scheduler::VmId;
@@ -18,7 +19,7 @@ use crate::harts;
 use crate::system::Hypervisor;
 use crate::interrupts::{self, Route};
 use crate::lifecycle::Control;
-use crate::table::Table;
+use crate::tables::PhysicalTables;
 use crate::vcpu::SupervisorState;
 use crate::{console, hart};
 
@@ -58,7 +59,7 @@ pub struct Vm {
     pub memory: GuestRegion,
     /// Where its memory lies; equal to the guest's address under placement `real`.
     pub host_memory: HostPhysical,
-    table: Mutex<Table>,
+    table: Mutex<GStage>,
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
@@ -79,7 +80,7 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestRegion,
         host_memory: HostPhysical,
-        table: Table,
+        table: GStage,
         sources: u32,
     ) -> Self {
         let mut aplic = Aplic::new(sources, vcpus.len() as u32);
@@ -87,7 +88,7 @@ impl Vm {
         for device in &settings.devices {
             aplic.add_physical(SourceNumber(device.source));
         }
-        let table_register = table.register();
+        let table_register = table.hgatp(0);
         Self {
             id,
             settings,
@@ -120,7 +121,9 @@ impl Vm {
     pub fn set_interrupt_page(&self, index: u16, host: Option<u64>) -> u64 {
         let page = imsic_file(u32::from(index));
         let mut table = self.table.lock();
-        table.set_page(page, host.map(HostPhysical::new));
+        // The tables down to the page stand since the VM was made, so this neither needs memory nor fails.
+        let mut tables = PhysicalTables { frames: None };
+        let _ = table.set_page(&mut tables, page, host.map(HostPhysical::new), Permissions::DEVICE);
         self.generation.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -197,15 +200,20 @@ impl Vm {
         value
     }
 
-    /// A guest's write to its UART.
-    pub fn uart_write(&self, system: &Hypervisor, offset: u64, value: u8) {
+    /// A guest's write to its UART. False where its console has no room for the byte: nothing has happened then.
+    #[must_use]
+    pub fn uart_write(&self, system: &Hypervisor, offset: u64, value: u8) -> bool {
+        if self.console_room() == 0 {
+            return false;
+        }
         let mut chips = self.chips.lock();
         let sent = chips.uart.write(offset, value);
         settle(system, self, &mut chips);
         drop(chips);
         if let Some(byte) = sent {
-            self.print(system, byte);
+            self.print(byte);
         }
+        true
     }
 
     /// A guest's read of its APLIC.
@@ -218,9 +226,22 @@ impl Vm {
         self.chips.lock().aplic.write(offset, value, &mut |effect| carry_out(system, self, effect));
     }
 
+    /// The VM's number in the system's description.
+    #[must_use]
+    pub fn number(&self) -> abi::system::VmId {
+        // The scheduler has at most 16 VMs.
+        abi::system::VmId(self.id.get() as u8)
+    }
+
+    /// How many bytes the guest can send to its console now.
+    #[must_use]
+    pub fn console_room(&self) -> usize {
+        console::room(self.number())
+    }
+
     /// A byte that the guest sends to its console.
-    pub fn print(&self, _system: &Hypervisor, byte: u8) {
-        console::guest_byte(self.id, byte);
+    pub fn print(&self, byte: u8) {
+        console::guest_byte(self.number(), byte);
     }
 
     /// A byte typed for this guest. What finds no room is lost, as on a real line.

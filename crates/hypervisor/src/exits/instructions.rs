@@ -1,7 +1,8 @@
 //! Virtual-instruction exceptions: waits that trap, and accesses to an interrupt file that is kept in memory.
 
 use abi::monitor::ExitCause;
-use hypervisor::softfile::{InterruptFile, NoRegister};
+use hypervisor::instruction::{CsrAccess, CsrOperand, Instruction};
+use hypervisor::softfile::InterruptFile;
 use scheduler::Leave;
 
 use super::{Exit, Next, inject};
@@ -9,10 +10,6 @@ use crate::hart::csr::{self, exception, number};
 use crate::hart::unprivileged;
 use crate::interrupts::Backing;
 use crate::run;
-
-const WFI: u32 = 0x1050_0073;
-const WRS_NTO: u32 = 0x00D0_0073;
-const SYSTEM: u32 = 0x73;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -22,17 +19,18 @@ const STOPEI: u16 = 0x15C;
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     // stval may hold the instruction or 0 (privileged architecture, "stval").
     let bits = match csr::read::<{ number::STVAL }>() as u32 {
-        0 => unprivileged::fetch_instruction(exit.registers.context.program_counter),
-        bits => Some(bits),
+        0 => unprivileged::fetch_instruction(exit.registers.context.program_counter).unwrap_or(0),
+        bits => bits,
     };
-    match bits {
-        Some(WFI) => wait(exit),
-        Some(WRS_NTO) => {
+    let user = exit.registers.context.in_user_mode();
+    match Instruction::decode(bits) {
+        Instruction::WaitForInterrupt if !user => wait(exit),
+        Instruction::WaitOnReservation => {
             advance(exit);
             (ExitCause::WrsNto, Next::Leave(Leave::Spin))
         }
-        Some(bits) if bits & 0x7f == SYSTEM && bits >> 12 & 3 != 0 => csr_access(exit, bits),
-        bits => refuse(exit, bits.unwrap_or(0), ExitCause::VirtualInstruction),
+        Instruction::Csr(access) if !user => csr_access(exit, access, bits),
+        _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
 }
 
@@ -48,9 +46,6 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 
 /// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already.
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    if exit.registers.context.in_user_mode() {
-        return refuse(exit, WFI, ExitCause::Wfi);
-    }
     advance(exit);
     let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
     let next = if pending != 0 { Next::Resume } else { Next::Leave(Leave::SelfWait) };
@@ -58,53 +53,40 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 }
 
 /// A CSR instruction, which is emulated if it concerns an interrupt file in memory.
-fn csr_access(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
-    let register = (bits >> 20) as u16;
-    let in_memory = exit.vcpu.interrupts.lock().backing == Backing::Memory;
-    if !in_memory || exit.registers.context.in_user_mode() || !matches!(register, SIREG | STOPEI) {
-        return refuse(exit, bits, ExitCause::VirtualInstruction);
-    }
-    let source = (bits >> 15 & 31) as u8;
-    let operand = if bits >> 14 & 1 != 0 { u64::from(source) } else { exit.registers.context.get(source) };
-    // CSRRS and CSRRC with x0 or 0 only read.
-    let operation = match bits >> 12 & 3 {
-        1 => Some(Operation::Write),
-        _ if source == 0 => None,
-        2 => Some(Operation::Set),
-        _ => Some(Operation::Clear),
+fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
+    let operand = match access.operand {
+        CsrOperand::Register(register) => exit.registers.context.get(register.number() as u8),
+        CsrOperand::Immediate(bits) => u64::from(bits),
     };
-    let result = {
+    let old = {
         let mut interrupts = exit.vcpu.interrupts.lock();
+        if interrupts.backing != Backing::Memory {
+            drop(interrupts);
+            return refuse(exit, bits, ExitCause::VirtualInstruction);
+        }
         let mut file = InterruptFile::restore(interrupts.state);
-        let result = match register {
-            STOPEI => Ok(if operation.is_some() { file.claim() } else { file.top_register() }),
-            _ => indirect(&mut file, operation, operand),
+        let old = match access.csr {
+            // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
+            STOPEI if access.writes() => Some(file.claim()),
+            STOPEI => Some(file.top_register()),
+            SIREG => indirect(&mut file, access, operand),
+            _ => None,
         };
         interrupts.state = file.save();
-        result
+        old
     };
-    let Ok(old) = result else { return refuse(exit, bits, ExitCause::Csr) };
-    exit.registers.context.set((bits >> 7 & 31) as u8, old);
+    let Some(old) = old else { return refuse(exit, bits, ExitCause::Csr) };
+    exit.registers.context.set(access.destination.number() as u8, old);
     run::show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }
 
-enum Operation {
-    Write,
-    Set,
-    Clear,
-}
-
-fn indirect(file: &mut InterruptFile, operation: Option<Operation>, operand: u64) -> Result<u64, NoRegister> {
+fn indirect(file: &mut InterruptFile, access: CsrAccess, operand: u64) -> Option<u64> {
     let select = csr::read::<{ number::VSISELECT }>();
-    let old = file.read_indirect(select)?;
-    let new = match operation {
-        None => return Ok(old),
-        Some(Operation::Write) => operand,
-        Some(Operation::Set) => old | operand,
-        Some(Operation::Clear) => old & !operand,
-    };
-    file.write_indirect(select, new)?;
-    Ok(old)
+    let old = file.read_indirect(select).ok()?;
+    if access.writes() {
+        file.write_indirect(select, access.result(old, operand)).ok()?;
+    }
+    Some(old)
 }

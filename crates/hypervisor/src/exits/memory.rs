@@ -5,6 +5,7 @@ use hypervisor::address::{GuestPhysical, PAGE_SIZE};
 use hypervisor::decode::{Access, MemoryOperation, TrapInstruction};
 use hypervisor::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
 use hypervisor::softfile::Identity;
+use scheduler::Leave;
 
 use super::{Exit, Next, inject};
 use crate::hart::csr::{self, exception, number};
@@ -51,7 +52,10 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let Some(operation) = operation else { return refuse(exit, cause, value) };
     let name = match target(exit, address) {
         Target::Uart(offset) => {
-            uart(exit, operation, offset);
+            if !uart(exit, operation, offset) {
+                // Its console has no room: the store is done again when others have had the hart.
+                return (ExitCause::MmioUart, Next::Leave(Leave::Yield));
+            }
             ExitCause::MmioUart
         }
         Target::Aplic(offset) => {
@@ -64,8 +68,8 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         }
         Target::Nothing => return refuse(exit, cause, value),
     };
-    exit.registers.context.program_counter =
-        exit.registers.context.program_counter.wrapping_add(operation.length);
+    let context = &mut exit.registers.context;
+    context.program_counter = context.program_counter.wrapping_add(operation.length);
     (name, Next::Resume)
 }
 
@@ -99,13 +103,16 @@ fn carry_out(
     }
 }
 
-fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
+/// False where the access could not be carried out now.
+fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) -> bool {
+    let mut done = true;
     carry_out(
         exit,
         operation,
         |exit| u64::from(exit.vm.uart_read(exit.system, offset)),
-        |exit, value| exit.vm.uart_write(exit.system, offset, value as u8),
+        |exit, value| done = exit.vm.uart_write(exit.system, offset, value as u8),
     );
+    done
 }
 
 fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {

@@ -1,45 +1,55 @@
 //! SBI DBCN: the debug console, which shares the VM's console with its UART.
 
-use super::{Call, SbiError, SbiResult};
-use crate::exits::Exit;
 use hypervisor::address::GuestPhysical;
+use scheduler::Leave;
+
+use super::{Call, SbiError, SbiResult};
+use crate::exits::{Exit, Next};
+use crate::vm::GuestBytes;
 
 /// At most so many bytes are taken in one call; the guest is told how many, and calls again.
 const LONGEST: u64 = 256;
 
-/// Answers a DBCN call.
-pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
+/// Answers a DBCN call. A write of which nothing finds room is made again when others have had the hart.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
     let [length, low, high, ..] = call.arguments;
+    let room = exit.vm.console_room() as u64;
     match call.function {
-        0 => {
-            let length = length.min(LONGEST);
-            let memory = buffer(exit, length, low, high)?;
-            for byte in memory.bytes() {
-                exit.vm.print(exit.system, byte);
-            }
-            Ok(length)
+        0 | 2 if room == 0 => {
+            let context = &mut exit.registers.context;
+            context.program_counter = context.program_counter.wrapping_sub(4);
+            (Ok(length), Next::Leave(Leave::Yield))
         }
-        1 => {
-            let length = length.min(LONGEST);
-            let memory = buffer(exit, length, low, high)?;
-            let mut count = 0;
-            while count < length
-                && let Some(byte) = exit.vm.typed()
-            {
-                memory.write(count, byte);
-                count += 1;
-            }
-            Ok(count)
-        }
+        0 => (write(exit, length.min(LONGEST).min(room), low, high), Next::Resume),
+        1 => (read(exit, length.min(LONGEST), low, high), Next::Resume),
         2 => {
-            exit.vm.print(exit.system, length as u8);
-            Ok(0)
+            exit.vm.print(length as u8);
+            (Ok(0), Next::Resume)
         }
-        _ => Err(SbiError::NotSupported),
+        _ => (Err(SbiError::NotSupported), Next::Resume),
     }
 }
 
-fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<crate::vm::GuestBytes, SbiError> {
+fn write(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
+    for byte in buffer(exit, length, low, high)?.bytes() {
+        exit.vm.print(byte);
+    }
+    Ok(length)
+}
+
+fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
+    let memory = buffer(exit, length, low, high)?;
+    let mut count = 0;
+    while count < length
+        && let Some(byte) = exit.vm.typed()
+    {
+        memory.write(count, byte);
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<GuestBytes, SbiError> {
     if high != 0 {
         return Err(SbiError::InvalidParameter);
     }

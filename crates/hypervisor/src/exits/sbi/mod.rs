@@ -64,7 +64,15 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         extension::TIME => (ExitCause::SbiTime, time(&call)),
         extension::IPI => (ExitCause::SbiIpi, send_ipi(exit, &call)),
         extension::RFENCE => (ExitCause::SbiRfence, fences::call(exit, &call)),
-        extension::DBCN => (ExitCause::SbiDbcn, console::call(exit, &call)),
+        extension::DBCN => {
+            let (result, follows) = console::call(exit, &call);
+            next = follows;
+            if next != Next::Resume {
+                // The call is made again, with its arguments as they were.
+                return (ExitCause::SbiDbcn, next);
+            }
+            (ExitCause::SbiDbcn, result)
+        }
         extension::HSM => {
             let (result, follows) = power::hart_state(exit, &call);
             next = follows;

@@ -95,6 +95,7 @@ pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         (0..=2, true) => Ending::Fail(StopReason::SystemFailure),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
-    lifecycle::end(exit.system, exit.vm, ending);
+    // It runs, so it can end; where another vCPU has asked first, that one's wish stands.
+    let _ = lifecycle::end(exit.system, exit.vm, ending);
     (Ok(0), Next::Reconsider)
 }
