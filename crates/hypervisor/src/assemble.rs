@@ -10,10 +10,8 @@ use hypervisor::frames::FrameAllocator;
 use hypervisor::gstage::{GStage, MapError, Mode, Permissions};
 use hypervisor::placement::{self, PlacementError};
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, Ticks, VmConfig};
-use spin::Mutex;
 
 use crate::board::{Board, BoardDevice, Range};
-use crate::board_aplic::BoardAplic;
 use crate::harts::{Hart, MAX_HARTS};
 use crate::system::{self, Hypervisor};
 use crate::tables::PhysicalTables;
@@ -45,8 +43,6 @@ pub enum AssembleError {
     NoHart { vm: VmName, hart: u32 },
     #[error("{vm}: placement {placement} is not supported; real is")]
     Placement { vm: VmName, placement: Placement },
-    #[error("wait {0} is not supported; host-interrupt is")]
-    Wait(abi::system::WaitMethod),
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]
@@ -57,8 +53,6 @@ pub enum AssembleError {
     Table { vm: VmName, error: MapError },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
-    #[error("the harts offer neither Sv39x4 nor anything wider")]
-    NoTranslation,
 }
 
 unsafe extern "C" {
@@ -103,9 +97,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         vcpus.len(),
         frames.free_bytes() >> 20
     );
-    let aplic = BoardAplic::new(&board);
-    let scheduler = Mutex::new(scheduler);
-    Ok(system::install(Hypervisor { board, harts, vms, vcpus, scheduler, aplic, started }))
+    Ok(system::install(Hypervisor::new(board, harts, vms, vcpus, scheduler, started)))
 }
 
 fn image(board: &Board) -> Result<&'static [u8], AssembleError> {
@@ -151,7 +143,7 @@ fn scheduler(
     let mut config = Config::new(frequency);
     config.slice = Ticks::new(frequency * u64::from(description.time_slice_us) / 1_000_000);
     config.spin = operator::spin_policy(description.spin);
-    config.wait = operator::wait_policy(description.wait).ok_or(AssembleError::Wait(description.wait))?;
+    config.wait = operator::wait_policy(description.wait);
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }

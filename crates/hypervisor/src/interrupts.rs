@@ -9,6 +9,7 @@
 //! Locks are taken in this order: a vCPU's `interrupts`, the VM's table, a hart's `files`.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use hypervisor::aplic::SourceMode;
 use hypervisor::softfile::{Identity, InterruptFile, State};
@@ -189,6 +190,21 @@ pub fn watch(file: u8, on: bool) {
     // SAFETY: SGEI is handled by `guest_external`, on this hart, outside of guests.
     unsafe {
         if on { csr::set::<{ number::HGEIE }>(bit) } else { csr::clear::<{ number::HGEIE }>(bit) }
+    }
+}
+
+/// Sets hgeie as the wait policy wants it, for the vCPUs that wait on this hart, where the policy has changed.
+pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
+    let wanted = system.host_interrupts();
+    if hart.watches.swap(wanted, Ordering::Relaxed) == wanted {
+        return;
+    }
+    for vcpu in system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index)) {
+        if let Backing::File { hart: home, file } = vcpu.interrupts.lock().backing
+            && home == hart.index
+        {
+            watch(file, wanted);
+        }
     }
 }
 

@@ -32,6 +32,8 @@ mod hart;
 #[cfg(target_os = "none")]
 mod harts;
 #[cfg(target_os = "none")]
+mod spin;
+#[cfg(target_os = "none")]
 mod system;
 #[cfg(target_os = "none")]
 mod interrupts;
@@ -43,6 +45,8 @@ mod loader;
 mod monitor;
 #[cfg(target_os = "none")]
 mod operator;
+#[cfg(target_os = "none")]
+mod probe;
 #[cfg(target_os = "none")]
 mod run;
 #[cfg(target_os = "none")]

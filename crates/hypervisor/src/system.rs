@@ -1,15 +1,16 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
 
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId};
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
 use crate::board_aplic::BoardAplic;
 use crate::board::Board;
 use crate::hart;
 use crate::harts::{self, Hart};
+use crate::interrupts;
 use crate::vcpu::Vcpu;
 use crate::vm::Vm;
 
@@ -22,6 +23,8 @@ pub struct Hypervisor {
     pub vcpus: Vec<Vcpu>,
     pub scheduler: Mutex<Scheduler>,
     pub aplic: BoardAplic,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
@@ -40,6 +43,34 @@ pub fn system() -> Option<&'static Hypervisor> {
 }
 
 impl Hypervisor {
+    #[must_use]
+    pub fn new(
+        board: Board,
+        harts: Vec<Hart>,
+        vms: Vec<Vm>,
+        vcpus: Vec<Vcpu>,
+        scheduler: Scheduler,
+        started: u64,
+    ) -> Self {
+        let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
+        let aplic = BoardAplic::new(&board);
+        Self { board, harts, vms, vcpus, scheduler: Mutex::new(scheduler), aplic, host_interrupts, started }
+    }
+
+    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    #[must_use]
+    pub fn host_interrupts(&self) -> bool {
+        self.host_interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
+    pub fn set_wait(&self, policy: WaitPolicy) {
+        self.host_interrupts.store(uses_host_interrupts(policy), Ordering::SeqCst);
+        let kicks = self.scheduler.lock().set_wait(policy);
+        self.kick(kicks);
+        interrupts::watch_as_wanted(self, harts::current());
+    }
+
     /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
     #[must_use]
     pub fn vm(&self, vm: VmId) -> &Vm {
@@ -82,6 +113,10 @@ impl Hypervisor {
     pub fn anyone_uses_older(&self, vm: VmId, generation: u64) -> bool {
         self.harts.iter().any(|hart| hart.may_use_older(vm.get(), generation))
     }
+}
+
+fn uses_host_interrupts(policy: WaitPolicy) -> bool {
+    matches!(policy, WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll)
 }
 
 /// The time, as the scheduler counts it.

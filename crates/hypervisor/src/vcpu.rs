@@ -12,6 +12,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
+use crate::spin::Word;
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -70,6 +71,15 @@ impl SupervisorState {
             csr::write::<{ number::SCOUNTEREN }>(self.counters);
             csr::write::<{ number::SENVCFG }>(self.environment);
             csr::write::<{ number::HVIP }>(self.injected);
+        }
+    }
+
+    /// Gives a vCPU whose other registers are still on the hart its translation and its timer back.
+    pub fn arm(&self) {
+        // SAFETY: as for `load`.
+        unsafe {
+            csr::write::<{ number::VSATP }>(self.translation);
+            csr::write::<{ number::VSTIMECMP }>(self.deadline);
         }
     }
 
@@ -143,6 +153,8 @@ pub struct Vcpu {
     pub registers: Mutex<Registers>,
     pub power: Mutex<Power>,
     pub interrupts: Mutex<Interrupts>,
+    /// The word whose change it waits for, after a spin.
+    pub word: Mutex<Option<Word>>,
     requests: AtomicU32,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
@@ -167,6 +179,7 @@ impl Vcpu {
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
             power: Mutex::new(Power::Stopped),
             interrupts: Mutex::new(Interrupts::default()),
+            word: Mutex::new(None),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),

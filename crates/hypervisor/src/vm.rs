@@ -167,6 +167,20 @@ impl Vm {
         Some(GuestBytes { host: self.host_memory.raw() + offset, length })
     }
 
+    /// The host's address of `size` bytes of the guest's memory from `address`, if all of them are its memory.
+    #[must_use]
+    pub fn host_address(&self, address: GuestPhysical, size: u64) -> Option<u64> {
+        self.bytes(address, size).map(|bytes| bytes.host)
+    }
+
+    /// The doubleword of the guest's memory at `address`.
+    #[must_use]
+    pub fn read_doubleword(&self, address: GuestPhysical) -> Option<u64> {
+        let host = self.host_address(address, 8).filter(|host| host % 8 == 0)?;
+        // SAFETY: the address lies in the VM's memory and is aligned.
+        Some(unsafe { (host as *const u64).read_volatile() })
+    }
+
     /// How many harts are the VM's own, if it does not share.
     #[must_use]
     pub fn dedicated_harts(&self) -> Option<u32> {

@@ -10,6 +10,7 @@ use crate::hart::csr::{self, exception, number};
 use crate::hart::unprivileged;
 use crate::interrupts::Backing;
 use crate::run;
+use crate::spin::{self, Spin};
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -25,10 +26,7 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let user = exit.registers.context.in_user_mode();
     match Instruction::decode(bits) {
         Instruction::WaitForInterrupt if !user => wait(exit),
-        Instruction::WaitOnReservation => {
-            advance(exit);
-            (ExitCause::WrsNto, Next::Leave(Leave::Spin))
-        }
+        Instruction::WaitOnReservation => spin(exit),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
@@ -50,6 +48,21 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
     let next = if pending != 0 { Next::Resume } else { Next::Leave(Leave::SelfWait) };
     (ExitCause::Wfi, next)
+}
+
+/// WRS.NTO: the vCPU spins, unless what it waits for has come already.
+fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    let seen = spin::look(exit.vm, exit.registers);
+    advance(exit);
+    let next = match seen {
+        Spin::Over => Next::Resume,
+        Spin::On(word) => {
+            *exit.vcpu.word.lock() = Some(word);
+            Next::Leave(Leave::SpinOnWord)
+        }
+        Spin::Unknown => Next::Leave(Leave::Spin),
+    };
+    (ExitCause::WrsNto, next)
 }
 
 /// A CSR instruction, which is emulated if it concerns an interrupt file in memory.
