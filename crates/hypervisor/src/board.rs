@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
+use hypervisor::guest_tree::isa;
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
 const SUPERVISOR_EXTERNAL: usize = 9;
@@ -59,10 +60,7 @@ impl Extensions {
                 }
             }
         } else if let Some(text) = node.property("riscv,isa").and_then(|p| p.as_str()) {
-            let mut parts = text.split('_');
-            let single = parts.next().unwrap_or("").trim_start_matches("rv64");
-            names.extend(single.chars().map(String::from));
-            names.extend(parts.map(String::from));
+            names.extend(isa::from_string(text).into_iter().map(String::from));
         }
         Self { names }
     }
@@ -194,6 +192,10 @@ impl Board {
             identities: word("riscv,num-ids").unwrap_or(63) as u32,
         };
 
+        let pages = (parents.len() as u64 / 2) << imsic.guest_index_bits;
+        if imsic.guest_index_bits > 6 || imsic.size < pages << 12 {
+            return Err(BoardError::Malformed);
+        }
         let imsic_handle = phandle(&imsic_node).ok_or(BoardError::Malformed)?;
         let aplic_node = compatible(tree, "riscv,aplic")
             .find(|node| node.property("msi-parent").and_then(|p| p.as_usize()) == Some(imsic_handle))

@@ -27,8 +27,9 @@ static mut HEAP_SPACE: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
 /// breakpoint, call from VU-mode.
 const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 
-/// What Smstateen must let guests use: the AIA's registers, indirect access, senvcfg and sstateen0.
-const STATE_FOR_GUESTS: u64 = 1 << 63 | 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
+/// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
+/// state of theirs that nobody saves.
+const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
 
 /// hcounteren: guests read cycle, time and instret.
 const COUNTERS_FOR_GUESTS: u64 = 0b111;

@@ -131,5 +131,5 @@ pub fn current() -> &'static Hart {
 /// Makes `hart` the one that [`current`] returns here.
 pub fn set_current(hart: &'static Hart) {
     // SAFETY: tp is reserved for this (the hypervisor has no thread-local storage).
-    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nomem, nostack)) };
+    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nostack)) };
 }

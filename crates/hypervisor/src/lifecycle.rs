@@ -44,17 +44,20 @@ const MOST_RESTARTS_AFTER_FAILURE: u64 = 10;
 /// Why the operator's wish cannot be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    NotStopped,
-    NotRunning,
-    NotPaused,
+    /// It has not stopped.
+    Runs,
+    /// It is not running.
+    DoesNotRun,
+    /// It is not paused.
+    Active,
 }
 
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::NotStopped => "it has not stopped",
-            Self::NotRunning => "it is not running",
-            Self::NotPaused => "it is not paused",
+            Self::Runs => "it has not stopped",
+            Self::DoesNotRun => "it is not running",
+            Self::Active => "it is not paused",
         })
     }
 }
@@ -75,7 +78,7 @@ pub fn start_automatic(system: &Hypervisor) {
 /// Starts a VM that does not run.
 ///
 /// # Errors
-/// [`Refusal::NotStopped`] where it does.
+/// [`Refusal::Runs`] where it does.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     begin(vm)?;
     boot(system, vm);
@@ -85,7 +88,7 @@ pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 fn begin(vm: &Vm) -> Result<(), Refusal> {
     let mut control = vm.control.lock();
     if !matches!(control.state, VmState::Defined | VmState::Stopped) || control.ending.is_some() {
-        return Err(Refusal::NotStopped);
+        return Err(Refusal::Runs);
     }
     control.state = VmState::Running;
     control.reason = StopReason::None;
@@ -122,12 +125,12 @@ fn boot(system: &Hypervisor, vm: &Vm) {
 /// Ends the run of a VM, from whatever hart. Its vCPUs stop; what follows happens when the last one has.
 ///
 /// # Errors
-/// [`Refusal::NotRunning`] where it does not run, or ends already.
+/// [`Refusal::DoesNotRun`] where it does not run, or ends already.
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> {
     {
         let mut control = vm.control.lock();
         if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused) {
-            return Err(Refusal::NotRunning);
+            return Err(Refusal::DoesNotRun);
         }
         control.state = VmState::Running;
         control.ending = Some(ending);
@@ -210,9 +213,9 @@ pub fn power_off(system: &Hypervisor) -> ! {
 /// Pauses a VM: its vCPUs leave their harts and stay ready.
 ///
 /// # Errors
-/// [`Refusal::NotRunning`].
+/// [`Refusal::DoesNotRun`].
 pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    change(vm, VmState::Running, VmState::Paused, Refusal::NotRunning)?;
+    change(vm, VmState::Running, VmState::Paused, Refusal::DoesNotRun)?;
     for vcpu in system.vcpus_of(vm.id) {
         let kicks = system.scheduler.lock().pause(vcpu.id);
         system.kick(kicks);
@@ -223,9 +226,9 @@ pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// Lets a paused VM go on.
 ///
 /// # Errors
-/// [`Refusal::NotPaused`].
+/// [`Refusal::Active`].
 pub fn resume(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    change(vm, VmState::Paused, VmState::Running, Refusal::NotPaused)?;
+    change(vm, VmState::Paused, VmState::Running, Refusal::Active)?;
     for vcpu in system.vcpus_of(vm.id) {
         let kicks = system.scheduler.lock().resume(vcpu.id, now());
         system.kick(kicks);

@@ -92,6 +92,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
             system::wake(system, vcpu.id);
         }
     }
+    system.look_after_devices(time);
     set_timer(system, hart);
 }
 

@@ -1,7 +1,7 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId, WaitPolicy};
 use spin::{Mutex, Once};
@@ -25,9 +25,14 @@ pub struct Hypervisor {
     pub aplic: BoardAplic,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
+
+/// How often the devices' wires are looked at.
+const LOOKS_A_SECOND: u64 = 20;
 
 static SYSTEM: Once<Hypervisor> = Once::new();
 
@@ -54,7 +59,7 @@ impl Hypervisor {
     ) -> Self {
         let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
         let aplic = BoardAplic::new(&board);
-        Self { board, harts, vms, vcpus, scheduler: Mutex::new(scheduler), aplic, host_interrupts, started }
+        Self { board, harts, vms, vcpus, scheduler: Mutex::new(scheduler), aplic, host_interrupts, next_look: AtomicU64::new(0), started }
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
@@ -69,6 +74,19 @@ impl Hypervisor {
         let kicks = self.scheduler.lock().set_wait(policy);
         self.kick(kicks);
         interrupts::watch_as_wanted(self, harts::current());
+    }
+
+    /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
+    pub fn look_after_devices(&self, time: u64) {
+        let interval = u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND;
+        let next = self.next_look.load(Ordering::Relaxed);
+        let claimed = time >= next
+            && self.next_look.compare_exchange(next, time + interval, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if claimed {
+            for vm in &self.vms {
+                vm.recover_missed_edges(self);
+            }
+        }
     }
 
     /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.

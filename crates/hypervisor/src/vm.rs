@@ -68,9 +68,14 @@ pub struct Vm {
     chips: Mutex<Chips>,
     pub control: Mutex<Control>,
     heartbeat: AtomicU64,
+    /// When the guest's last report was printed.
+    reported: AtomicU64,
 }
 
 const VMID_SHIFT: u32 = 44;
+
+/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
+const REPORT_INTERVAL: u64 = 100_000;
 
 impl Vm {
     #[must_use]
@@ -102,6 +107,7 @@ impl Vm {
             chips: Mutex::new(Chips { uart: Uart::new(), aplic, input: VecDeque::with_capacity(INPUT_LIMIT) }),
             control: Mutex::new(Control::default()),
             heartbeat: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
         }
     }
 
@@ -187,9 +193,21 @@ impl Vm {
         self.settings.dedicated
     }
 
-    /// A line of the guest's report to the log.
+    /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        let now = hart::time();
+        let last = self.reported.swap(now, Ordering::Relaxed);
+        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+            crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        } else {
+            self.reported.store(last, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks for interrupts of the VM's devices whose edge was missed.
+    pub fn recover_missed_edges(&self, system: &Hypervisor) {
+        let mut chips = self.chips.lock();
+        chips.aplic.recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
     }
 
     /// The guest says that it is alive.

@@ -41,7 +41,7 @@ pub fn translate(
         let number = entry >> PPN_SHIFT & PPN_BITS;
         if entry & LEAF != 0 {
             let size = PAGE_SIZE << (9 * level);
-            let base = number * PAGE_SIZE & !(size - 1);
+            let base = (number * PAGE_SIZE) & !(size - 1);
             return Some(GuestPhysical::new(base | address & (size - 1)));
         }
         table = number;

@@ -12,30 +12,6 @@ pub fn guest_virtual_all() {
     }
 }
 
-/// Drops the VS-stage translations of `address` under the VMID in hgatp.
-#[inline]
-pub fn guest_virtual_address(address: u64) {
-    // SAFETY: a fence only drops cached translations.
-    unsafe {
-        core::arch::asm!(
-            ".option push", ".option arch, +h", "hfence.vvma {0}, zero", ".option pop",
-            in(reg) address, options(nostack)
-        );
-    }
-}
-
-/// Drops the VS-stage translations of `asid` under the VMID in hgatp.
-#[inline]
-pub fn guest_virtual_asid(asid: u64) {
-    // SAFETY: a fence only drops cached translations.
-    unsafe {
-        core::arch::asm!(
-            ".option push", ".option arch, +h", "hfence.vvma zero, {0}", ".option pop",
-            in(reg) asid, options(nostack)
-        );
-    }
-}
-
 /// Drops every G-stage translation of `vmid`.
 #[inline]
 pub fn guest_physical_of(vmid: u64) {
