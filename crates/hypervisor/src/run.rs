@@ -293,10 +293,14 @@ pub fn show_interrupts(vcpu: &Vcpu) {
         if vcpu.take_software_interrupt() {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSSI);
         }
+        // Without a guest file vstopi shows an external interrupt only if hvictl gives it a priority (AIA, "Virtual
+        // supervisor top interrupt"); some implementations then show it whether or not it is pending.
         if vcpu.interrupts.lock().memory_file_asserts() {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
         } else {
             csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(0);
         }
     }
 }

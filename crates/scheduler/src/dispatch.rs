@@ -138,7 +138,7 @@ impl Scheduler {
         let spent = self.harts[hart.index()].self_waits >= self.config.self_wait_budget
             && !self.dispatchable_on(hart).is_empty();
         let mut cursor = self.queues.first(Queue::SelfWait);
-        while let Some(vcpu) = cursor {
+        while let Some(vcpu) = cursor.or_else(|| self.first_granted(hart)) {
             cursor = self.queues.after(vcpu);
             if !self.has_reason(vcpu, now, probe) {
                 continue;
@@ -150,6 +150,17 @@ impl Scheduler {
             self.make_ready(vcpu, now);
         }
         None
+    }
+
+    /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt
+    /// was found.
+    fn first_granted(&self, hart: HartId) -> Option<VcpuId> {
+        let granted = self
+            .self_wait_ready
+            .intersection(self.may_run[hart.index()]);
+        self.queues
+            .iter(Queue::SelfWait)
+            .find(|&vcpu| granted.contains(vcpu))
     }
 
     /// Whether a self-waiting vCPU has a reason to run; if it is an interrupt, others may get one.
@@ -166,7 +177,12 @@ impl Scheduler {
             return false;
         }
         let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        let waiting = self.queues.members(Queue::SelfWait).intersection(partners);
+        let partners = self.queues.members(Queue::SelfWait).intersection(partners);
+        // Whoever waits for a word has no use for the interrupts of others.
+        let waiting = partners
+            .iter()
+            .filter(|&vcpu| !self.waits_for_word(vcpu))
+            .collect();
         self.self_wait_ready = self.self_wait_ready.union(wait.grants(vcpu, waiting));
         true
     }
@@ -182,19 +198,20 @@ impl Scheduler {
             let candidates = self.dispatchable_on(hart).without(avoided);
             let time_slice_end = self.queues.members(Queue::TimeSliceEnd);
             if !candidates.intersection(time_slice_end).is_empty() {
-                self.move_to_proper_ready(Queue::TimeSliceEnd, self.may_run[hart.index()]);
+                let here = self.may_run[hart.index()];
+                self.move_members(Queue::TimeSliceEnd, here, Queue::ProperReady);
                 continue;
             }
             let out = candidates.intersection(self.queues.members(Queue::OutService));
             if out.is_empty() {
                 return None;
             }
-            self.begin_round(out);
+            self.begin_round(hart, out);
             let in_service = self.queues.members(Queue::OutService).iter();
             let in_service = in_service
                 .filter(|&vcpu| !self.is_out_of_service(vcpu))
                 .collect();
-            self.move_to_proper_ready(Queue::OutService, in_service);
+            self.move_members(Queue::OutService, in_service, Queue::ProperReady);
         }
         None
     }
@@ -243,25 +260,14 @@ impl Scheduler {
         Some(chosen)
     }
 
-    fn move_to_proper_ready(&mut self, from: Queue, which: VcpuSet) {
+    /// Moves the members of one queue that are in `which` behind those of another, in their order.
+    pub(crate) fn move_members(&mut self, from: Queue, which: VcpuSet, to: Queue) {
         let mut cursor = self.queues.first(from);
         while let Some(vcpu) = cursor {
             cursor = self.queues.after(vcpu);
             if which.contains(vcpu) {
-                self.queues.push_last(Queue::ProperReady, vcpu);
+                self.queues.push_last(to, vcpu);
             }
-        }
-    }
-
-    /// Grants every virtual machine its service quantity, as often as is needed until one of those
-    /// that have a vCPU among `out` is in service again.
-    fn begin_round(&mut self, out: VcpuSet) {
-        let rounds = (out.iter())
-            .filter_map(|vcpu| Some(self.vm(vcpu)?.service.rounds_to_service()))
-            .min()
-            .unwrap_or(1);
-        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
-            vm.service.refill(rounds);
         }
     }
 
@@ -290,7 +296,11 @@ impl Scheduler {
             sliced,
             trap_waits,
         } = self.terms(hart, vcpu);
-        let end = sliced.then_some(left);
+        let end = sliced.then_some(if contended {
+            left.min(self.quantity_left(vcpu))
+        } else {
+            left
+        });
         let charged_from = contended.then_some(Ticks::ZERO);
         self.set_doing(
             hart,
@@ -342,9 +352,14 @@ impl Scheduler {
 
     /// Whether one of these self-waiting vCPUs is found by tests only.
     fn must_test(&self, watched: VcpuSet) -> bool {
-        let waits_for_word =
-            |vcpu: VcpuId| self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.word_until.is_some());
         let tests = wait::policy(self.config.wait).tests();
-        watched.iter().any(|vcpu| tests || waits_for_word(vcpu))
+        watched
+            .iter()
+            .any(|vcpu| tests || self.waits_for_word(vcpu))
+    }
+
+    /// Whether a vCPU waits for a word to change.
+    pub(crate) fn waits_for_word(&self, vcpu: VcpuId) -> bool {
+        self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.word_until.is_some())
     }
 }

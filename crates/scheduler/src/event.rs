@@ -4,6 +4,7 @@ use crate::decision::{Kicks, Leave, Left};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId};
 use crate::queue::Queue;
+use crate::service::Service;
 use crate::spin;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -47,6 +48,7 @@ impl Scheduler {
     /// Pauses a vCPU until [`Scheduler::resume`]; what it was doing otherwise goes on, so that a
     /// wake-up is remembered. If it is on a hart, that hart is kicked and must make it leave.
     pub fn pause(&mut self, vcpu: VcpuId) -> Kicks {
+        let granted = self.self_wait_ready.contains(vcpu);
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
@@ -54,8 +56,8 @@ impl Scheduler {
         if let Phase::Running(hart) = entry.phase {
             return Kicks(HartSet::only(hart));
         }
-        // A word that changes while nobody tests it must not be missed.
-        if entry.word_until.take().is_some() {
+        // A word that changes while nobody tests it, or a reason that is known, must not be missed.
+        if entry.word_until.take().is_some() || granted {
             entry.phase = Phase::Ready;
         }
         self.withdraw(vcpu);
@@ -160,7 +162,7 @@ impl Scheduler {
         self.set_doing(hart, Doing::Searching);
         let slice = self.config.slice;
         if let Some(vm) = self.vm_mut(run.vcpu) {
-            vm.service.used = vm.service.used + ran;
+            vm.used = vm.used + ran;
         }
         if let Some(from) = run.charged_from {
             self.charge(run.vcpu, ran - from);
@@ -169,14 +171,6 @@ impl Scheduler {
             Some(end) => end - ran,
             // Where no end was set, slices followed each other without notice.
             None => slice - Ticks::new(ran.get() % slice.get().max(1)),
-        }
-    }
-
-    /// Charges the virtual machine of `vcpu` for time in which others wanted the hart: at least a
-    /// tick, so that no number of short stays is free.
-    pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
-        if let Some(vm) = self.vm_mut(vcpu).filter(|vm| !vm.dedicated) {
-            vm.service.charge(ran.max(Ticks::new(1)));
         }
     }
 
@@ -217,15 +211,19 @@ impl Scheduler {
         }
     }
 
-    /// A full slice is consumed.
+    /// A full slice is consumed. Who is owed service from earlier rounds gets another one at once.
     fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
+        if self.service(vcpu).is_some_and(Service::is_owed) {
+            let slice = self.config.slice;
+            return self.put_first(vcpu, slice, now);
+        }
         self.ready_in(Queue::TimeSliceEnd, vcpu, now);
         let by_service = wait::policy(self.config.wait).orders_by_service();
         if !by_service || self.queues.holding(vcpu) != Some(Queue::TimeSliceEnd) {
             return;
         }
         // Paper 002 §3.4: at the end of a slice, who has had less service comes first.
-        let left = |vcpu| self.vm(vcpu).map_or(0, |vm| vm.service.left());
+        let left = |vcpu| self.service(vcpu).map_or(0, Service::left);
         let mine = left(vcpu);
         let next = self
             .queues

@@ -1,57 +1,63 @@
 //! Service quantities: how much time each virtual machine may consume before it goes out of service.
 //!
 //! Paper 000 §3.2.2 gives each virtual machine a *designated service quantity* in proportion to its
-//! share. Here it is an account of the virtual machine, not of a vCPU, so that a share does not
-//! depend on the number of vCPUs; what is consumed beyond the quantity is a debt that the next
-//! rounds pay, so that shares are exact over time.
+//! share. Under floating scheduling it is an account of the virtual machine, so that a share does not
+//! depend on the number of vCPUs. Under fixed scheduling each vCPU has a part of it for itself,
+//! because a hart cannot wait for what happens on others. What is consumed beyond the quantity is a
+//! debt that the next rounds pay, so that shares are exact over time.
 
+use crate::config::Placement;
+use crate::id::{HartId, MAX_VCPUS, VcpuId, VcpuSet};
+use crate::queue::Queue;
+use crate::table::Scheduler;
 use crate::ticks::Ticks;
+use crate::vcpu::Vm;
 
+/// An account of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Service {
-    pub(crate) share: u32,
-    /// What it receives in each round, in ticks; at least one.
+    /// What it receives in each round, in ticks; at least one. Zero: not set yet.
     quantity: i64,
     /// What it may still consume; out of service when not positive.
     credit: i64,
-    /// The most that may be overdrawn or saved up beyond one quantity.
+    /// The most that may be overdrawn or saved up beyond whole quantities.
     slack: i64,
-    /// All time that its vCPUs have run.
-    pub(crate) used: Ticks,
 }
 
 impl Service {
-    pub(crate) const fn new(share: u32) -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
-            share,
-            quantity: 1,
-            credit: 1,
-            slack: 1,
-            used: Ticks::ZERO,
+            quantity: 0,
+            credit: 0,
+            slack: 0,
         }
     }
 
-    /// Sets the quantity to `share` out of `shares` parts of a round of `round` ticks. One round
-    /// may be missed by at most what `harts` harts run in one slice each.
-    pub(crate) fn set_quantity(&mut self, round: u64, shares: u64, harts: u32, slice: Ticks) {
-        let part = u128::from(round) * u128::from(self.share) / u128::from(shares.max(1));
-        let before = self.quantity;
-        self.quantity = i64::try_from(part)
-            .unwrap_or(i64::MAX / 8)
-            .clamp(1, i64::MAX / 8);
+    /// Sets the quantity to `share` out of `shares` parts of a round, in which each of `harts` harts
+    /// runs for `round`. It may be missed by what each of them runs in one `slice`.
+    pub(crate) fn set_quantity(
+        &mut self,
+        (share, shares): (u64, u64),
+        (harts, round): (u32, Ticks),
+        slice: Ticks,
+    ) {
+        const LIMIT: i64 = i64::MAX / 8;
+        let round = u128::from(round.get()) * u128::from(harts);
+        let part = round.saturating_mul(u128::from(share)) / u128::from(shares.max(1));
+        let is_new = self.quantity == 0;
+        self.quantity = i64::try_from(part).unwrap_or(LIMIT).clamp(1, LIMIT);
         self.slack = slice
             .signed()
-            .saturating_mul(i64::from(harts).max(1))
-            .min(i64::MAX / 8);
-        // Before its first round, a virtual machine has one quantity to consume.
-        if before == 1 && self.credit == 1 {
+            .saturating_mul(i64::from(harts))
+            .clamp(1, LIMIT);
+        if is_new {
             self.credit = self.quantity;
         }
         self.credit = self.credit.clamp(self.least(), self.most());
     }
 
     fn most(&self) -> i64 {
-        self.quantity + self.slack
+        2 * self.quantity + self.slack
     }
 
     fn least(&self) -> i64 {
@@ -60,6 +66,17 @@ impl Service {
 
     pub(crate) const fn is_out(&self) -> bool {
         self.credit <= 0
+    }
+
+    /// What it may still consume.
+    pub(crate) fn credit(&self) -> Ticks {
+        Ticks::new(u64::try_from(self.credit).unwrap_or(0))
+    }
+
+    /// Whether a part of earlier rounds' quantities is still due: such a round ended because no other
+    /// vCPU was in service for a hart, while this one had too few to consume its part.
+    pub(crate) const fn is_owed(&self) -> bool {
+        self.credit > self.quantity
     }
 
     /// Charges time; the debt has a limit, so that nobody pays for ever.
@@ -89,13 +106,130 @@ impl Service {
     }
 }
 
+impl Scheduler {
+    fn is_fixed(&self) -> bool {
+        self.config.placement == Placement::Fixed
+    }
+
+    /// The account that `vcpu` consumes from; none on a hart of its own.
+    pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
+        let entry = self.vcpus[vcpu.index()].as_ref()?;
+        let vm = self.vms[entry.vm.index()]
+            .as_ref()
+            .filter(|vm| !vm.dedicated)?;
+        Some(if self.is_fixed() {
+            &entry.service
+        } else {
+            &vm.service
+        })
+    }
+
+    fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
+        let fixed = self.is_fixed();
+        let entry = self.vcpus[vcpu.index()].as_mut()?;
+        let vm = self.vms[entry.vm.index()]
+            .as_mut()
+            .filter(|vm| !vm.dedicated)?;
+        Some(if fixed {
+            &mut entry.service
+        } else {
+            &mut vm.service
+        })
+    }
+
+    /// Whether `vcpu` may not run in this round any more.
+    pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
+        self.service(vcpu).is_some_and(Service::is_out)
+    }
+
+    /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
+    /// stays cost more than they serve.
+    pub(crate) fn quantity_left(&self, vcpu: VcpuId) -> Ticks {
+        let shortest = Ticks::new(self.config.frequency.div_ceil(1000));
+        let left = self.service(vcpu).map(Service::credit);
+        left.map_or(Ticks::new(u64::MAX), |left| left.max(shortest))
+    }
+
+    /// Charges for time in which others wanted the hart: at least a tick, so that no number of short
+    /// stays is free.
+    ///
+    /// If this consumes the service quantity, the partners that are ready go out of service before
+    /// `vcpu` does, so that they are the first to be served in the next round.
+    pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
+        let Some(service) = self.service_mut(vcpu) else {
+            return;
+        };
+        service.charge(ran.max(Ticks::new(1)));
+        if service.is_out() && !self.is_fixed() {
+            let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+            self.move_members(Queue::ProperReady, partners, Queue::OutService);
+            self.move_members(Queue::TimeSliceEnd, partners, Queue::OutService);
+        }
+    }
+
+    /// Grants everyone who may run on `hart` a service quantity, as often as is needed until one of
+    /// `out` is in service again.
+    pub(crate) fn begin_round(&mut self, hart: HartId, out: VcpuSet) {
+        let rounds = (out.iter())
+            .filter_map(|vcpu| self.service(vcpu).map(Service::rounds_to_service))
+            .min()
+            .unwrap_or(1);
+        if self.is_fixed() {
+            for vcpu in self.may_run[hart.index()].iter() {
+                if let Some(service) = self.service_mut(vcpu) {
+                    service.refill(rounds);
+                }
+            }
+            return;
+        }
+        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
+            vm.service.refill(rounds);
+        }
+    }
+
+    /// Brings all service quantities up to date with shares, slices and harts.
+    pub(crate) fn set_quantities(&mut self) {
+        let slice = self.config.slice;
+        let round = Ticks::new(slice.get().saturating_mul(u64::from(self.config.round)));
+        let harts = self.shared.count().max(1);
+        let sharing = || self.vms.iter().flatten().filter(|vm| !vm.dedicated);
+        let shares = sharing().map(|vm| u64::from(vm.share)).sum();
+        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
+            let share = u64::from(vm.share);
+            vm.service
+                .set_quantity((share, shares), (harts, round), slice);
+        }
+        if !self.is_fixed() {
+            return;
+        }
+        for hart in self.shared.iter() {
+            let here = self.may_run[hart.index()];
+            let share = |vcpu: VcpuId| self.vm(vcpu).map_or(0, Vm::share_of_vcpu);
+            let shares: u64 = here.iter().map(share).sum();
+            for vcpu in here.iter() {
+                let share = self.vm(vcpu).map_or(0, Vm::share_of_vcpu);
+                if let Some(service) = self.service_mut(vcpu) {
+                    service.set_quantity((share, shares), (1, round), slice);
+                }
+            }
+        }
+    }
+}
+
+impl Vm {
+    /// The part of the share that falls to each vCPU, scaled so that it is a whole number of parts.
+    fn share_of_vcpu(&self) -> u64 {
+        u64::from(self.share) * MAX_VCPUS as u64 / u64::from(self.vcpus.count().max(1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn account(share: u32) -> Service {
-        let mut service = Service::new(share);
-        service.set_quantity(1000, 100, 2, Ticks::new(50));
+    fn account(share: u64) -> Service {
+        let mut service = Service::new();
+        service.set_quantity((share, 100), (2, Ticks::new(500)), Ticks::new(50));
         service
     }
 
@@ -134,7 +268,8 @@ mod tests {
         service.charge(Ticks::new(u64::MAX));
         assert!(service.rounds_to_service() <= 3);
         service.refill(i64::MAX);
-        service.charge(Ticks::new(400));
+        assert!(service.is_owed());
+        service.charge(Ticks::new(700));
         assert!(service.is_out());
     }
 }

@@ -96,12 +96,13 @@ impl Scheduler {
             Allocation::Shared { share } => (false, share),
             Allocation::Dedicated { .. } => (true, 1),
         };
-        let service = Service::new(share);
         self.vms[vm.index()] = Some(Vm {
             first,
             vcpus,
             dedicated,
-            service,
+            share,
+            service: Service::new(),
+            used: Ticks::ZERO,
             favoured: None,
         });
         for vcpu in vcpus.iter() {
@@ -117,6 +118,7 @@ impl Scheduler {
                 home: None,
                 since: Ticks::ZERO,
                 slice: self.config.slice,
+                service: Service::new(),
                 passed_over: 0,
             });
         }
@@ -158,7 +160,6 @@ impl Scheduler {
         self.vms[vm.index()]
             .as_mut()
             .ok_or(ConfigError::NoSuchVm)?
-            .service
             .share = share;
         self.set_quantities();
         Ok(())
@@ -176,7 +177,7 @@ impl Scheduler {
         if let Some(changed) = self.vms[vm.index()].as_mut() {
             changed.dedicated = matches!(to, Allocation::Dedicated { .. });
             if let Allocation::Shared { share } = to {
-                changed.service.share = share;
+                changed.share = share;
             }
         }
         self.spin_waits.release_all(old.vcpus);
@@ -199,7 +200,7 @@ impl Scheduler {
         }
         // Whoever waits for a word is found by tests that end with the policy.
         for vcpu in self.queues.members(Queue::SelfWait).iter() {
-            if self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.word_until.is_some()) {
+            if self.waits_for_word(vcpu) {
                 self.make_ready(vcpu, now);
             }
         }
@@ -296,7 +297,7 @@ impl Scheduler {
     /// All time that the vCPUs of a virtual machine have run.
     #[must_use]
     pub fn used(&self, vm: VmId) -> Ticks {
-        self.vms[vm.index()].map_or(Ticks::ZERO, |vm| vm.service.used)
+        self.vms[vm.index()].map_or(Ticks::ZERO, |vm| vm.used)
     }
 
     /// Whether each vCPU of the virtual machine has a hart of its own: the flag *f* of paper 000
@@ -313,7 +314,8 @@ impl Scheduler {
     }
 
     /// The harts on which a vCPU may run.
-    pub(crate) fn allowed(&self, vcpu: VcpuId) -> HartSet {
+    #[must_use]
+    pub fn allowed(&self, vcpu: VcpuId) -> HartSet {
         match self.vcpus[vcpu.index()] {
             Some(Vcpu {
                 home: Some(home), ..
@@ -333,12 +335,6 @@ impl Scheduler {
 
     pub(crate) fn vcpu_mut(&mut self, vcpu: VcpuId) -> Option<&mut Vcpu> {
         self.vcpus[vcpu.index()].as_mut()
-    }
-
-    /// Whether the virtual machine of `vcpu` has consumed its service quantity.
-    pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
-        self.vm(vcpu)
-            .is_some_and(|vm| !vm.dedicated && vm.service.is_out())
     }
 
     /// Notes what a hart does, and keeps the sets of harts in step with it.
@@ -495,19 +491,6 @@ impl Scheduler {
             if let Some(vcpu) = self.vcpu_mut(index) {
                 vcpu.home = home;
             }
-        }
-    }
-
-    fn set_quantities(&mut self) {
-        let harts = self.shared.count().max(1);
-        let round = (self.config.slice.get())
-            .saturating_mul(u64::from(self.config.round))
-            .saturating_mul(u64::from(harts));
-        let sharing = || self.vms.iter().flatten().filter(|vm| !vm.dedicated);
-        let shares: u64 = sharing().map(|vm| u64::from(vm.service.share)).sum();
-        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
-            vm.service
-                .set_quantity(round, shares, harts, self.config.slice);
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Vcpu {
     pub(crate) since: Ticks,
     /// What is left of its slice.
     pub(crate) slice: Ticks,
+    /// Its own service quantity, under fixed scheduling.
+    pub(crate) service: Service,
     /// How often another one was preferred to it.
     pub(crate) passed_over: u8,
 }
@@ -45,7 +47,11 @@ pub(crate) struct Vm {
     pub(crate) first: VcpuId,
     pub(crate) vcpus: VcpuSet,
     pub(crate) dedicated: bool,
+    pub(crate) share: u32,
+    /// Its service quantity, under floating scheduling.
     pub(crate) service: Service,
+    /// All time that its vCPUs have run.
+    pub(crate) used: Ticks,
     /// The last vCPU that the policy `directed` favoured.
     pub(crate) favoured: Option<VcpuId>,
 }

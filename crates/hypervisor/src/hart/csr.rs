@@ -90,6 +90,12 @@ pub mod interrupt {
     pub const CAUSE: u64 = 1 << 63;
 }
 
+/// Fields of hvictl.
+pub mod hvictl {
+    /// IID = 9, IPRIO = 1: a supervisor external interrupt that no guest file gives a priority has this one.
+    pub const EXTERNAL_WITH_PRIORITY_1: u64 = 9 << 16 | 1;
+}
+
 /// Exception codes (scause) of the privileged architecture.
 pub mod exception {
     pub const FETCH_ACCESS: u64 = 1;

@@ -1,0 +1,531 @@
+//! A computer in miniature: harts that act only when something happens to them.
+//!
+//! An idle hart sleeps until a kick, or an interrupt for a vCPU whose interrupt file it holds; a hart
+//! in a guest is interrupted only by kicks and by its own slice timer. Whatever the scheduler forgets
+//! to ask for does not happen. What each vCPU should be doing is kept by the [`reference`] model,
+//! which knows nothing of queues and masks of bits.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+pub mod reference;
+
+use std::collections::BTreeSet;
+
+use reference::{Phase, Reference};
+use scheduler::*;
+
+pub const FREQUENCY: u64 = 1_000_000;
+/// How long a kick takes to arrive.
+const KICK_DELAY: u64 = 3;
+/// How often a polling hart asks.
+const POLL_PERIOD: u64 = 20;
+
+/// Numbers that a seed determines (splitmix64).
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+}
+
+/// What a vCPU does when it has run for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Wait,
+    Spin,
+    SpinOnWord,
+    Yield,
+    Stop,
+}
+
+/// How a vCPU behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    CpuBound,
+    /// Runs for up to so many ticks, then does one of the acts.
+    Bursts {
+        longest: u64,
+        acts: &'static [Act],
+    },
+}
+
+pub const EVERY_ACT: &[Act] = &[Act::Wait, Act::Wait, Act::Spin, Act::SpinOnWord, Act::Yield];
+
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    Asleep,
+    Polling { next: u64 },
+    Guest(Guest),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Guest {
+    vcpu: VcpuId,
+    entered: u64,
+    slice_end: Option<u64>,
+    trap_waits: bool,
+    /// When its burst ends; `None` while it waits in a WFI that does not trap.
+    burst_end: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Hart {
+    id: HartId,
+    mode: Mode,
+    kick: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Vcpu {
+    pub id: VcpuId,
+    pub habit: Habit,
+    pub pending: bool,
+    pub changed: bool,
+    pub ran: u64,
+    /// The longest that it was ready, or had an interrupt pending, without running.
+    pub longest_wait: u64,
+    ready_since: Option<u64>,
+}
+
+pub struct Simulation {
+    pub scheduler: Scheduler,
+    pub now: u64,
+    pub vcpus: Vec<Vcpu>,
+    pub random: Random,
+    pub reference: Reference,
+    pub idle_time: u64,
+    harts: Vec<Hart>,
+    /// Check everything after each step. Long runs for shares do without.
+    pub checked: bool,
+}
+
+/// What a hart can find out about vCPUs that wait.
+struct Files {
+    /// Those whose interrupt file is on this hart, with an interrupt pending: the file of another
+    /// hart cannot be read.
+    pending: BTreeSet<VcpuId>,
+    changed: BTreeSet<VcpuId>,
+    found: BTreeSet<VcpuId>,
+}
+
+impl Probe for Files {
+    fn pending(&mut self, vcpu: VcpuId) -> bool {
+        self.found.extend(self.pending.get(&vcpu));
+        self.pending.contains(&vcpu)
+    }
+
+    fn changed(&mut self, vcpu: VcpuId) -> bool {
+        self.found.extend(self.changed.get(&vcpu));
+        self.changed.contains(&vcpu)
+    }
+}
+
+impl Simulation {
+    pub fn new(config: Config, harts: u16, seed: u64) -> Self {
+        let ids = (0..harts).map(|index| HartId::new(index).unwrap());
+        let mut simulation = Self {
+            scheduler: Scheduler::new(config, ids.clone().collect()).unwrap(),
+            now: 0,
+            vcpus: Vec::new(),
+            random: Random(seed),
+            reference: Reference::default(),
+            idle_time: 0,
+            harts: ids
+                .map(|id| Hart {
+                    id,
+                    mode: Mode::Asleep,
+                    kick: None,
+                })
+                .collect(),
+            checked: true,
+        };
+        for place in 0..simulation.harts.len() {
+            simulation.dispatch(place);
+        }
+        simulation
+    }
+
+    fn ticks(&self) -> Ticks {
+        Ticks::new(self.now)
+    }
+
+    pub fn add_vm(&mut self, vcpus: u16, allocation: Allocation, habit: Habit) -> VmId {
+        let (vm, kicks) = self
+            .scheduler
+            .add_vm(VmConfig { vcpus, allocation })
+            .unwrap();
+        for id in self.scheduler.vcpus(vm).iter() {
+            self.vcpus.push(Vcpu {
+                id,
+                habit,
+                pending: false,
+                changed: false,
+                ran: 0,
+                longest_wait: 0,
+                ready_since: None,
+            });
+            self.reference.add(id, vm);
+        }
+        self.deliver(kicks);
+        vm
+    }
+
+    pub fn start_all(&mut self) {
+        for place in 0..self.vcpus.len() {
+            self.start(self.vcpus[place].id);
+        }
+    }
+
+    // What can happen to a vCPU. Each tells scheduler and reference, and delivers the kicks.
+
+    pub fn start(&mut self, vcpu: VcpuId) {
+        let kicks = self.scheduler.start(vcpu, self.ticks());
+        self.reference.start(vcpu);
+        self.deliver(kicks);
+    }
+
+    pub fn stop(&mut self, vcpu: VcpuId) {
+        let kicks = self.scheduler.stop(vcpu);
+        self.reference.stop(vcpu);
+        self.deliver(kicks);
+    }
+
+    pub fn pause(&mut self, vcpu: VcpuId) {
+        let kicks = self.scheduler.pause(vcpu);
+        self.reference.pause(vcpu);
+        self.deliver(kicks);
+    }
+
+    pub fn resume(&mut self, vcpu: VcpuId) {
+        let kicks = self.scheduler.resume(vcpu, self.ticks());
+        self.reference.resume(vcpu);
+        self.deliver(kicks);
+    }
+
+    pub fn set_allocation(&mut self, vm: VmId, to: Allocation) {
+        if let Ok(kicks) = self.scheduler.set_allocation(vm, to) {
+            self.reference.release_all(Some(vm));
+            self.deliver(kicks);
+        }
+    }
+
+    pub fn set_spin(&mut self, policy: SpinPolicy) {
+        let kicks = self.scheduler.set_spin(policy, self.ticks());
+        self.reference.release_all(None);
+        self.deliver(kicks);
+    }
+
+    pub fn set_wait(&mut self, policy: WaitPolicy) {
+        let kicks = self.scheduler.set_wait(policy);
+        self.deliver(kicks);
+        // Interrupts that nobody was to be told of are reported from now on.
+        if !self.tests_files() {
+            for place in 0..self.vcpus.len() {
+                if self.vcpus[place].pending {
+                    self.report(place);
+                }
+            }
+        }
+    }
+
+    fn tests_files(&self) -> bool {
+        matches!(
+            self.scheduler.config().wait,
+            WaitPolicy::SelfWait | WaitPolicy::SelfWaitAll
+        )
+    }
+
+    /// A device's interrupt arrives in the interrupt file of a vCPU.
+    pub fn interrupt(&mut self, place: usize) {
+        self.vcpus[place].pending = true;
+        let id = self.vcpus[place].id;
+        for hart in &mut self.harts {
+            if let Mode::Guest(guest) = &mut hart.mode
+                && guest.vcpu == id
+            {
+                // Taken without the hypervisor, even out of a WFI.
+                self.vcpus[place].pending = false;
+                if guest.burst_end.is_none() {
+                    guest.burst_end = Some(self.now + 1);
+                }
+                return;
+            }
+        }
+        if !self.tests_files() {
+            self.report(place);
+        }
+    }
+
+    /// The hypervisor hears of an interrupt and wakes the vCPU.
+    pub fn report(&mut self, place: usize) {
+        let id = self.vcpus[place].id;
+        let kicks = self.scheduler.wake(id, self.ticks());
+        self.reference.wake(id);
+        self.deliver(kicks);
+    }
+
+    pub fn change_word(&mut self, place: usize) {
+        self.vcpus[place].changed = true;
+    }
+
+    fn deliver(&mut self, kicks: Kicks) {
+        for hart in &mut self.harts {
+            if kicks.harts().contains(hart.id) && hart.kick.is_none() {
+                hart.kick = Some(self.now + KICK_DELAY);
+            }
+        }
+    }
+
+    /// Lets `length` ticks pass.
+    pub fn run(&mut self, length: u64) {
+        let end = self.now + length;
+        while let Some((place, at)) = self.next_event().filter(|&(_, at)| at <= end) {
+            self.now = self.now.max(at);
+            self.act(place);
+            if self.checked {
+                self.check();
+            }
+        }
+        self.now = end;
+    }
+
+    fn next_event(&self) -> Option<(usize, u64)> {
+        let events = self.harts.iter().enumerate().filter_map(|(place, hart)| {
+            let own = match hart.mode {
+                Mode::Asleep => None,
+                Mode::Polling { next } => Some(next),
+                Mode::Guest(guest) => guest.slice_end.into_iter().chain(guest.burst_end).min(),
+            };
+            Some((place, own.into_iter().chain(hart.kick).min()?))
+        });
+        events.min_by_key(|&(_, at)| at)
+    }
+
+    fn act(&mut self, place: usize) {
+        let id = self.harts[place].id;
+        let kicked = self.harts[place].kick.is_some_and(|at| at <= self.now);
+        if kicked {
+            self.harts[place].kick = None;
+        }
+        let Mode::Guest(guest) = self.harts[place].mode else {
+            return self.dispatch(place);
+        };
+        let ran = self.now - guest.entered;
+        if kicked || guest.slice_end.is_some_and(|at| at <= self.now) {
+            match self.scheduler.reconsider(id, Ticks::new(ran)) {
+                Continue::Stay { slice, trap_waits } => {
+                    // An interrupt ends a WFI, even one that the hypervisor takes.
+                    let burst_end = guest.burst_end.or(Some(self.now + 1));
+                    let slice_end = slice.map(|slice| self.now + slice.get());
+                    let guest = Guest {
+                        slice_end,
+                        trap_waits,
+                        burst_end,
+                        ..guest
+                    };
+                    self.harts[place].mode = Mode::Guest(guest);
+                }
+                Continue::Leave(reason) => self.leave(place, guest, reason),
+            }
+            return;
+        }
+        self.end_burst(place, guest);
+    }
+
+    fn end_burst(&mut self, place: usize, guest: Guest) {
+        let Some(index) = self.place_of(guest.vcpu) else {
+            return;
+        };
+        let Habit::Bursts { longest, acts } = self.vcpus[index].habit else {
+            self.harts[place].mode = Mode::Guest(Guest {
+                burst_end: None,
+                ..guest
+            });
+            return;
+        };
+        let choice = self.random.below(acts.len() as u64) as usize;
+        let again = Some(self.now + 1 + self.random.below(longest));
+        let (reason, burst_end) = match acts[choice] {
+            Act::Wait if std::mem::take(&mut self.vcpus[index].pending) => (None, again),
+            Act::Wait if !guest.trap_waits => (None, None),
+            Act::Wait => (Some(Leave::SelfWait), None),
+            Act::Spin | Act::SpinOnWord if !guest.trap_waits => (None, again),
+            Act::Spin => (Some(Leave::Spin), None),
+            Act::SpinOnWord => (Some(Leave::SpinOnWord), None),
+            Act::Yield => (Some(Leave::Yield), None),
+            Act::Stop => (Some(Leave::Stopped), None),
+        };
+        match reason {
+            Some(reason) => self.leave(place, guest, reason),
+            None => self.harts[place].mode = Mode::Guest(Guest { burst_end, ..guest }),
+        }
+    }
+
+    fn leave(&mut self, place: usize, guest: Guest, reason: Leave) {
+        let ran = self.now - guest.entered;
+        let index = self.place_of(guest.vcpu).unwrap();
+        self.vcpus[index].ran += ran;
+        if reason == Leave::SpinOnWord {
+            self.vcpus[index].changed = false;
+        }
+        let policy = self.scheduler.config().spin;
+        let hart = self.harts[place].id;
+        let left = Left::new(reason, Ticks::new(ran));
+        let kicks = self.scheduler.leave(hart, left, self.ticks());
+        let shares = self
+            .scheduler
+            .vm_of(guest.vcpu)
+            .is_some_and(|vm| !self.scheduler.is_dedicated(vm));
+        let until = self.now + self.scheduler.config().reservation_limit.get();
+        self.reference
+            .leave(guest.vcpu, reason, policy, shares, until);
+        self.deliver(kicks);
+        // A file whose interrupt is pending when its vCPU goes to sleep reports it at once.
+        if self.vcpus[index].pending && !self.tests_files() {
+            self.report(index);
+        }
+        self.dispatch(place);
+    }
+
+    fn dispatch(&mut self, place: usize) {
+        let hart = self.harts[place].id;
+        let now = self.ticks();
+        let here = |vcpu: &&Vcpu| self.scheduler.last_hart(vcpu.id) == Some(hart);
+        let pending = self.vcpus.iter().filter(|vcpu| vcpu.pending).filter(here);
+        let changed = self.vcpus.iter().filter(|vcpu| vcpu.changed);
+        let mut files = Files {
+            pending: pending.map(|vcpu| vcpu.id).collect(),
+            changed: changed.map(|vcpu| vcpu.id).collect(),
+            found: BTreeSet::new(),
+        };
+        let answer = self.scheduler.dispatch(hart, now, &mut files);
+        let whole_vm = self.scheduler.config().wait == WaitPolicy::SelfWaitAll;
+        self.reference.found(&files.found, whole_vm, self.now);
+        match answer {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                kicks,
+                ..
+            } => {
+                let index = self.place_of(vcpu).unwrap();
+                let policy = self.scheduler.config().spin;
+                let may = self.may_run(vcpu, hart);
+                assert!(may, "{vcpu} may not run on {hart}");
+                self.reference.dispatch(vcpu, hart, policy);
+                self.vcpus[index].pending = false;
+                self.vcpus[index].ready_since = None;
+                let burst_end = match self.vcpus[index].habit {
+                    Habit::CpuBound => None,
+                    Habit::Bursts { longest, .. } => {
+                        Some(self.now + 1 + self.random.below(longest))
+                    }
+                };
+                self.harts[place].mode = Mode::Guest(Guest {
+                    vcpu,
+                    entered: self.now,
+                    slice_end: slice.map(|slice| self.now + slice.get()),
+                    trap_waits,
+                    burst_end,
+                });
+                self.deliver(kicks);
+            }
+            Dispatch::Idle { poll, kicks, .. } => {
+                for vcpu in self.reference.dispatchable() {
+                    assert!(
+                        !self.may_run(vcpu, hart),
+                        "{hart} idles while {vcpu} is ready: {:?}",
+                        (
+                            self.scheduler.state(vcpu),
+                            self.scheduler.queue_of(vcpu),
+                            self.scheduler.allowed(vcpu),
+                            self.reference.debug(vcpu)
+                        )
+                    );
+                }
+                self.harts[place].mode = if poll {
+                    Mode::Polling {
+                        next: self.now + POLL_PERIOD,
+                    }
+                } else {
+                    Mode::Asleep
+                };
+                self.deliver(kicks);
+            }
+        }
+    }
+
+    fn may_run(&self, vcpu: VcpuId, hart: HartId) -> bool {
+        self.scheduler.allowed(vcpu).contains(hart)
+    }
+
+    /// Where everybody is, for the message of a test that fails.
+    pub fn describe(&self) -> String {
+        let line = |vcpu: &Vcpu| {
+            let vm = self.scheduler.vm_of(vcpu.id);
+            let state = self.scheduler.state(vcpu.id);
+            let queue = self.scheduler.queue_of(vcpu.id);
+            format!(
+                "\n{} of {vm:?}: {state:?} in {queue:?}, ran {}",
+                vcpu.id, vcpu.ran
+            )
+        };
+        self.vcpus.iter().map(line).collect()
+    }
+
+    fn place_of(&self, vcpu: VcpuId) -> Option<usize> {
+        self.vcpus.iter().position(|entry| entry.id == vcpu)
+    }
+
+    /// What must hold at any moment.
+    pub fn check(&mut self) {
+        self.scheduler.check().unwrap();
+        for vcpu in &mut self.vcpus {
+            let actual = self.scheduler.state(vcpu.id);
+            if actual == VcpuState::Ready {
+                self.reference.take_reason(vcpu.id);
+            }
+            let expected = self.reference.state(vcpu.id);
+            assert_eq!(actual, expected, "{} at {}", vcpu.id, self.now);
+            match self.reference.phase(vcpu.id) {
+                Phase::Ready if expected == VcpuState::Ready => {
+                    let since = *vcpu.ready_since.get_or_insert(self.now);
+                    vcpu.longest_wait = vcpu.longest_wait.max(self.now - since);
+                }
+                Phase::Waiting if vcpu.pending && expected == VcpuState::SelfWait => {
+                    let since = *vcpu.ready_since.get_or_insert(self.now);
+                    vcpu.longest_wait = vcpu.longest_wait.max(self.now - since);
+                }
+                _ => vcpu.ready_since = None,
+            }
+        }
+        // Unless a kick is on its way, no hart rests while there is work that it may do.
+        if self.harts.iter().any(|hart| hart.kick.is_some()) {
+            return;
+        }
+        for vcpu in self.reference.dispatchable() {
+            for hart in &self.harts {
+                let rests = match hart.mode {
+                    Mode::Asleep | Mode::Polling { .. } => true,
+                    Mode::Guest(guest) => guest.slice_end.is_none() || !guest.trap_waits,
+                };
+                assert!(
+                    !rests || !self.may_run(vcpu, hart.id),
+                    "{} rests ({:?}) while {vcpu} is ready",
+                    hart.id,
+                    hart.mode
+                );
+            }
+        }
+    }
+}
