@@ -33,7 +33,12 @@ pub struct Control {
 
 impl Default for Control {
     fn default() -> Self {
-        Self { state: VmState::Defined, reason: StopReason::None, restarts: 0, ending: None }
+        Self {
+            state: VmState::Defined,
+            reason: StopReason::None,
+            restarts: 0,
+            ending: None,
+        }
     }
 }
 
@@ -111,7 +116,10 @@ fn boot(system: &Hypervisor, vm: &Vm) {
     match loader::load(system, vm) {
         Ok(start) => {
             let Some(first) = vcpus.first() else { return };
-            *first.power.lock() = Power::StartPending { address: start.entry.raw(), opaque: start.tree.raw() };
+            *first.power.lock() = Power::StartPending {
+                address: start.entry.raw(),
+                opaque: start.tree.raw(),
+            };
             let kicks = system.scheduler.lock().start(first.id, now());
             system.kick(kicks);
         }
@@ -129,7 +137,8 @@ fn boot(system: &Hypervisor, vm: &Vm) {
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> {
     {
         let mut control = vm.control.lock();
-        if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused) {
+        if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused)
+        {
             return Err(Refusal::DoesNotRun);
         }
         control.state = VmState::Running;
@@ -140,7 +149,9 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> 
         system.kick(kicks);
     }
     // The hart that runs this may be in one of the VM's vCPUs, which must leave first.
-    harts::current().ask.store(true, core::sync::atomic::Ordering::Relaxed);
+    harts::current()
+        .ask
+        .store(true, core::sync::atomic::Ordering::Relaxed);
     vcpu_left(system, vm);
     Ok(())
 }
@@ -151,7 +162,11 @@ pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
         let mut control = vm.control.lock();
         let Some(ending) = control.ending else { return };
         let scheduler = system.scheduler.lock();
-        if system.vcpus_of(vm.id).iter().any(|vcpu| scheduler.state(vcpu.id) != VcpuState::Stopped) {
+        if system
+            .vcpus_of(vm.id)
+            .iter()
+            .any(|vcpu| scheduler.state(vcpu.id) != VcpuState::Stopped)
+        {
             return;
         }
         control.ending = None;

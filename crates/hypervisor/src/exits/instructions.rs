@@ -41,7 +41,11 @@ fn advance(exit: &mut Exit<'_>) {
 
 /// The guest has no hypervisor extension, so to it the instruction is illegal.
 fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next) {
-    inject::exception(exit.registers, exception::ILLEGAL_INSTRUCTION, u64::from(bits));
+    inject::exception(
+        exit.registers,
+        exception::ILLEGAL_INSTRUCTION,
+        u64::from(bits),
+    );
     (cause, Next::Resume)
 }
 
@@ -49,7 +53,11 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
     let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
-    let next = if pending != 0 { Next::Resume } else { Next::Leave(Leave::SelfWait) };
+    let next = if pending != 0 {
+        Next::Resume
+    } else {
+        Next::Leave(Leave::SelfWait)
+    };
     (ExitCause::Wfi, next)
 }
 
@@ -91,8 +99,12 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
         interrupts.state = file.save();
         old
     };
-    let Some(old) = old else { return refuse(exit, bits, ExitCause::Csr) };
-    exit.registers.context.set(access.destination.number() as u8, old);
+    let Some(old) = old else {
+        return refuse(exit, bits, ExitCause::Csr);
+    };
+    exit.registers
+        .context
+        .set(access.destination.number() as u8, old);
     run::show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
@@ -102,7 +114,8 @@ fn indirect(file: &mut InterruptFile, access: CsrAccess, operand: u64) -> Option
     let select = csr::read::<{ number::VSISELECT }>();
     let old = file.read_indirect(select).ok()?;
     if access.writes() {
-        file.write_indirect(select, access.result(old, operand)).ok()?;
+        file.write_indirect(select, access.result(old, operand))
+            .ok()?;
     }
     Some(old)
 }

@@ -135,7 +135,9 @@ pub unsafe fn write<const N: u16>(value: u64) {
 pub unsafe fn swap<const N: u16>(value: u64) -> u64 {
     let old: u64;
     // SAFETY: the caller answers for the effect of the register.
-    unsafe { core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack)) };
+    unsafe {
+        core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack))
+    };
     old
 }
 

@@ -8,7 +8,13 @@
 pub fn guest_virtual_all() {
     // SAFETY: a fence only drops cached translations.
     unsafe {
-        core::arch::asm!(".option push", ".option arch, +h", "hfence.vvma zero, zero", ".option pop", options(nostack));
+        core::arch::asm!(
+            ".option push",
+            ".option arch, +h",
+            "hfence.vvma zero, zero",
+            ".option pop",
+            options(nostack)
+        );
     }
 }
 
@@ -29,7 +35,13 @@ pub fn guest_physical_of(vmid: u64) {
 pub fn guest_physical_all() {
     // SAFETY: a fence only drops cached translations.
     unsafe {
-        core::arch::asm!(".option push", ".option arch, +h", "hfence.gvma zero, zero", ".option pop", options(nostack));
+        core::arch::asm!(
+            ".option push",
+            ".option arch, +h",
+            "hfence.gvma zero, zero",
+            ".option pop",
+            options(nostack)
+        );
     }
 }
 

@@ -32,7 +32,10 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 
 fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
     let taken = length.min(LONGEST).min(room);
-    for byte in buffer(exit, length, low, high)?.bytes().take(taken as usize) {
+    for byte in buffer(exit, length, low, high)?
+        .bytes()
+        .take(taken as usize)
+    {
         exit.vm.print(byte);
     }
     Ok(taken)
@@ -55,5 +58,7 @@ fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<GuestByte
     if high != 0 {
         return Err(SbiError::InvalidParameter);
     }
-    exit.vm.bytes(GuestPhysical::new(low), length).ok_or(SbiError::InvalidParameter)
+    exit.vm
+        .bytes(GuestPhysical::new(low), length)
+        .ok_or(SbiError::InvalidParameter)
 }
