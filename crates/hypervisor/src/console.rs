@@ -155,9 +155,12 @@ pub fn last_words(write: impl FnOnce(&mut dyn Write)) {
         Some(terminal) => {
             let mut terminal = terminal.lock();
             terminal.flush();
-            write(&mut Sender {
+            let mut sender = Sender {
                 uart: &terminal.uart,
-            });
+            };
+            // The prompt, or a line that a guest has begun, may stand on the last one.
+            let _ = sender.write_str("\n");
+            write(&mut sender);
         }
         None => write(&mut Sender {
             uart: &EARLY.lock(),
