@@ -289,6 +289,18 @@ fn reservation_ends_by_a_wake_up_and_by_its_limit() {
 }
 
 #[test]
+fn reservation_gives_the_hart_to_a_partner_that_was_preempted_in_its_kernel() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
+    assert_eq!(
+        bench.turn(0, Leave::SpinOnWord),
+        Some(0),
+        "though 2 and 3 are before it"
+    );
+}
+
+#[test]
 fn reservation_without_a_word_is_wapd() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2]);
     assert_eq!(bench.dispatch(0), Some(0));
