@@ -293,11 +293,15 @@ fn reservation_gives_the_hart_to_a_partner_that_was_preempted_in_its_kernel() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
-    assert_eq!(
-        bench.turn(0, Leave::SpinOnWord),
-        Some(0),
-        "though 2 and 3 are before it"
-    );
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let hart = HartId::new(0).unwrap();
+    match bench
+        .scheduler
+        .dispatch(hart, Ticks::ZERO, &mut Word(false))
+    {
+        Dispatch::Run { vcpu, .. } => assert_eq!(vcpu, v(0), "though 2 and 3 are before it"),
+        idle => panic!("{idle:?}"),
+    }
 }
 
 #[test]
