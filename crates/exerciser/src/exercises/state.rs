@@ -24,6 +24,9 @@ pub const EXERCISE: Exercise = Exercise {
 /// The identities whose pending bits are watched: the upper half of what every file has.
 const WATCHED: u64 = 0xffff_ffff_0000_0000;
 
+/// How long an interrupt may take that is pending and has just been enabled: far longer than any does.
+const LATEST_US: u64 = 2_000_000;
+
 /// What all harts count.
 #[derive(Debug)]
 struct Tally {
@@ -146,9 +149,35 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
         );
     }
     harts::set_timer(u64::MAX);
+    if hart.page() != 0 {
+        unmask(hart, pending, tally);
+    }
 }
 
-/// Makes some of the watched identities pending and none of them enabled; returns which.
+/// Enables the watched identities: each that was sent while masked must come now.
+fn unmask(hart: &Hart, pending: u64, tally: &Tally) {
+    let sent = || (32..64u64).filter(|identity| pending >> identity & 1 == 1);
+    let mut before = [0; crate::interrupts::IDENTITIES];
+    for (identity, count) in (0..).zip(&mut before) {
+        *count = hart.taken(identity);
+    }
+    let has_come = |identity: u64| hart.taken(identity) != before[identity as usize];
+    imsic::set_enabled(u64::MAX);
+    let end = csr::time() + board().ticks(LATEST_US);
+    harts::wait_until(|| csr::time() >= end || sent().all(has_come));
+    for identity in sent() {
+        tally.check(
+            hart,
+            "an interrupt that was masked when it came",
+            identity,
+            if has_come(identity) { identity } else { 0 },
+        );
+    }
+    harts::set_timer(u64::MAX);
+}
+
+/// Makes some of the watched identities pending and none of them enabled; returns which, once they are seen to
+/// be: a message may take its time, but what was pending stays so until it is claimed or cleared (AIA §3.8).
 fn set_pending(hart: &Hart, random: &mut Random) -> u64 {
     imsic::set_enabled(!WATCHED);
     imsic::set_pending(imsic::pending() & !WATCHED);
@@ -157,6 +186,10 @@ fn set_pending(hart: &Hart, random: &mut Random) -> u64 {
         let identity = 32 + random.below(32);
         imsic::send(hart.page(), identity);
         pending |= 1 << identity;
+    }
+    let end = csr::time() + board().ticks(LATEST_US);
+    while imsic::pending() & WATCHED != pending && csr::time() < end {
+        csr::pause();
     }
     pending
 }
