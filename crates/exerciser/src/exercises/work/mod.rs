@@ -22,7 +22,7 @@ mod jobs;
 mod locks;
 mod spins;
 
-pub use spins::serve;
+pub use spins::{has_vendor_calls, serve};
 
 pub const EXERCISE: Exercise = Exercise {
     name: "work",
@@ -89,7 +89,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
 /// Asks how the hypervisor allocates processors to us, where it is one that tells; spins by the answer where
 /// the workload says so.
 fn ask_allocation(workload: &mut Workload) {
-    if !spins::has_spin_call() {
+    if !has_vendor_calls() {
         return;
     }
     let function = abi::sbi::Function::Allocation.id() as u64;
