@@ -73,10 +73,14 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
         watch(file, false);
         return file;
     }
-    let own = hart.files.lock().iter().find_map(|(file, owner)| match owner {
-        Owner::Forwarder { vcpu: whose, .. } if whose == vcpu.id => Some(file),
-        _ => None,
-    });
+    let own = hart
+        .files
+        .lock()
+        .iter()
+        .find_map(|(file, owner)| match owner {
+            Owner::Forwarder { vcpu: whose, .. } if whose == vcpu.id => Some(file),
+            _ => None,
+        });
     let mut fresh = own.or_else(|| hart.files.lock().allocate(vcpu.id));
     if fresh.is_none() && release_forwarders(system, hart, vcpu.id) {
         fresh = hart.files.lock().allocate(vcpu.id);
@@ -99,7 +103,10 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
     }
     watch(file, false);
     hart.files.lock().set_owner(file, Owner::Vcpu(vcpu.id));
-    interrupts.backing = Backing::File { hart: hart.index, file };
+    interrupts.backing = Backing::File {
+        hart: hart.index,
+        file,
+    };
     hand_over(system, vcpu, &interrupts, former);
     file
 }
@@ -115,7 +122,12 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
     if let Backing::File { hart, file } = former
         && let Some(old) = system.harts.get(hart.index())
     {
-        let owner = Owner::Forwarder { vcpu: vcpu.id, vm: vcpu.vm, generation, prepared: false };
+        let owner = Owner::Forwarder {
+            vcpu: vcpu.id,
+            vm: vcpu.vm,
+            generation,
+            prepared: false,
+        };
         old.files.lock().set_owner(file, owner);
         old.kick();
     }
@@ -124,9 +136,10 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
 fn page_of(system: &Hypervisor, backing: Backing) -> Option<u64> {
     match backing {
         Backing::Memory => None,
-        Backing::File { hart, file } => {
-            system.harts.get(hart.index()).map(|hart| harts::file_page(&system.board, hart.board.imsic_index, file))
-        }
+        Backing::File { hart, file } => system
+            .harts
+            .get(hart.index())
+            .map(|hart| harts::file_page(&system.board, hart.board.imsic_index, file)),
     }
 }
 
@@ -189,7 +202,11 @@ pub fn watch(file: u8, on: bool) {
     let bit = 1u64 << (file & 63);
     // SAFETY: SGEI is handled by `guest_external`, on this hart, outside of guests.
     unsafe {
-        if on { csr::set::<{ number::HGEIE }>(bit) } else { csr::clear::<{ number::HGEIE }>(bit) }
+        if on {
+            csr::set::<{ number::HGEIE }>(bit)
+        } else {
+            csr::clear::<{ number::HGEIE }>(bit)
+        }
     }
 }
 
@@ -199,7 +216,11 @@ pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
     if hart.watches.swap(wanted, Ordering::Relaxed) == wanted {
         return;
     }
-    for vcpu in system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index)) {
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
         if let Backing::File { hart: home, file } = vcpu.interrupts.lock().backing
             && home == hart.index
         {
@@ -227,8 +248,13 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 /// Sends on what has arrived in a forwarder of this hart.
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
     let pending = Selected::new(file).take_pending();
-    let Some(vcpu) = system.vcpus.get(vcpu.index()) else { return };
-    for identity in (1..64).filter_map(Identity::new).filter(|identity| pending & identity.bit() != 0) {
+    let Some(vcpu) = system.vcpus.get(vcpu.index()) else {
+        return;
+    };
+    for identity in (1..64)
+        .filter_map(Identity::new)
+        .filter(|identity| pending & identity.bit() != 0)
+    {
         deliver(system, vcpu, identity);
     }
 }
@@ -238,11 +264,22 @@ pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
     let count = hart.files.lock().count();
     for file in 1..=count {
         let owner = hart.files.lock().owner(file);
-        if let Owner::Forwarder { vcpu, vm, generation, prepared } = owner {
+        if let Owner::Forwarder {
+            vcpu,
+            vm,
+            generation,
+            prepared,
+        } = owner
+        {
             if !prepared {
                 Selected::new(file).show_everything();
                 watch(file, true);
-                let owner = Owner::Forwarder { vcpu, vm, generation, prepared: true };
+                let owner = Owner::Forwarder {
+                    vcpu,
+                    vm,
+                    generation,
+                    prepared: true,
+                };
                 hart.files.lock().set_owner(file, owner);
             }
             let quiet = prepared && !system.anyone_uses_older(vm, generation);

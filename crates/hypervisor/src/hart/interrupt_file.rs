@@ -57,7 +57,10 @@ impl Selected {
             enabled: read(ENABLED),
             delivery: read(DELIVERY) == 1,
             // Thresholds above the guest's last identity let all of them through, as 0 does.
-            threshold: u8::try_from(read(THRESHOLD)).ok().filter(|limit| *limit < 64).unwrap_or(0),
+            threshold: u8::try_from(read(THRESHOLD))
+                .ok()
+                .filter(|limit| *limit < 64)
+                .unwrap_or(0),
         }
     }
 
