@@ -59,6 +59,9 @@ pub struct Workload {
     /// Lock kind and spin method.
     pub kind: LockKind,
     pub spin: SpinMethod,
+    /// Whether the hypervisor is asked, at the start, how it allocates processors (paper 000 §3.1, the return
+    /// code at start): dedicated ones are spun on by PAUSE, shared ones given back by the spin call.
+    pub asks_allocation: bool,
     /// One step in so many waits for a partner's process to complete (0: none).
     pub partner_one_in: u64,
     /// One step in so many has a partner carry out a process (0: none).
@@ -143,6 +146,11 @@ impl Workload {
                     ("call", SpinMethod::Call),
                     ("busy", SpinMethod::Busy),
                 ],
+            )?,
+            asks_allocation: arguments.choice(
+                "allocation",
+                false,
+                &[("ignore", false), ("code", true)],
             )?,
             partner_one_in: number("partner-one-in", 0, 0, MANY)?,
             request_one_in: number("request-one-in", 0, 0, MANY)?,

@@ -148,6 +148,13 @@ fn interrupts_and_timers_are_counted() {
 }
 
 #[test]
+fn a_harts_state_stays() {
+    passes(1, "exercise=state rounds=100", &["-icount", "shift=0"]);
+    let output = passes(4, "exercise=state rounds=50", &[]);
+    assert!(figure(&output, "checks") > 0, "{output}");
+}
+
+#[test]
 fn heartbeats_come_and_their_memory_is_theirs() {
     let output = passes(4, "exercise=heartbeat duration-ms=500 period-ms=50", &[]);
     assert_eq!(figure(&output, "disturbed"), 0);

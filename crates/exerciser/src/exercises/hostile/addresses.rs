@@ -4,7 +4,7 @@ use exerciser::instruction::{A0, A1, ACCESSES, Kind, STORE_CONDITIONAL};
 use exerciser::random::Random;
 
 use super::{
-    FETCH_FAULT, LOAD_FAULT, LOAD_MISALIGNED, STORE_FAULT, Siege, plain_setting, run_word,
+    FETCH_FAULT, ILLEGAL, LOAD_FAULT, LOAD_MISALIGNED, STORE_FAULT, Siege, plain_setting, run_word,
 };
 use crate::arch::sandbox::{Ending, Sandbox};
 use crate::arch::team;
@@ -166,6 +166,12 @@ pub fn run_misaligned(siege: &mut Siege) {
         (board.slots.first().map_or(0, |slot| slot.address), 0),
     ];
     for (base, offset) in targets.into_iter().filter(|(base, _)| *base != 0) {
+        if siege.is_virtual() {
+            // What is emulated cannot be fetched; what is mapped may be, and holds no instruction.
+            let ending = Sandbox::of(team::current()).run_at(base, &mut plain_setting(), 0);
+            let passed = matches!(ending, Ending::Trapped { cause: FETCH_FAULT | ILLEGAL, pc, .. } if pc == base);
+            siege.check(passed, format_args!("fetch at own {base:#x}: {ending:x?}"));
+        }
         for &(name, word, kind, bytes) in ACCESSES {
             for skew in 0..4 {
                 let address = base + offset + skew;
