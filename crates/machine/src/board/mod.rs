@@ -1,0 +1,1 @@
+//! The board: where things are, how the device tree says so, and what is in RAM at reset.
