@@ -109,7 +109,7 @@ mod tests {
         // LHXW = 1, HHXW = 3, HHXS = 4: groups of two harts at multiples of 2^28.
         config.write(MMSIADDRCFGH, 1 << 12 | 3 << 16 | 4 << 24);
         assert_eq!(
-            config.target(DomainLevel::Machine, 0b101_1, 0),
+            config.target(DomainLevel::Machine, 0b1011, 0),
             (5 << 28) + 0x1000
         );
     }
