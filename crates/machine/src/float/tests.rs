@@ -73,7 +73,12 @@ impl Random {
     /// An integer of any length.
     fn integer(&mut self) -> u64 {
         let shift = self.next() % 64;
-        self.next() >> shift ^ if self.next() % 2 == 0 { 0 } else { u64::MAX }
+        self.next() >> shift
+            ^ if self.next().is_multiple_of(2) {
+                0
+            } else {
+                u64::MAX
+            }
     }
 }
 
@@ -262,7 +267,7 @@ fn comparisons<R: Reference>(seed: u64) {
     let mut random = Random(seed);
     for _ in 0..CASES {
         let a = random.operand::<R::Ours>();
-        let b = if random.next() % 4 == 0 {
+        let b = if random.next().is_multiple_of(4) {
             a
         } else {
             random.operand::<R::Ours>()
