@@ -18,6 +18,8 @@ mod imsic;
 mod network;
 mod random;
 mod rtc;
+#[cfg(test)]
+mod tests;
 mod time;
 mod uart;
 pub mod virtio;

@@ -346,7 +346,7 @@ fn targets_keep_their_defined_fields() {
     let at = GENMSI + 4 * u64::from(SOURCE);
     let mut bench = Bench::new(DomainLevel::Supervisor, false);
     bench.mode(EDGE1);
-    bench.target(u32::MAX & !(0x3f << 12) | 7 << 12);
+    bench.target(!(0x3f << 12) | 7 << 12);
     assert_eq!(bench.read(at), 0x3fff << 18 | 7 << 12 | 0x7ff);
     let mut machine = Bench::new(DomainLevel::Machine, false);
     machine.mode(EDGE1);
