@@ -236,7 +236,7 @@ fn noise_on_the_bus_is_survived() {
         ];
         for step in 0..100_000 {
             let window = windows[random.below(windows.len() as u64) as usize];
-            let address = window.base + random.below(window.size.min(0x8000)) & !3;
+            let address = (window.base + random.below(window.size.min(0x8000))) & !3;
             let size = [4, 4, 4, 1, 2, 8][random.below(6) as usize];
             let value = random.next() >> random.below(64);
             let now = Cycles(step * 10);
