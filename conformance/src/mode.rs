@@ -54,7 +54,8 @@ run_in_mode:
     callee_saved sd
     csrr t0, mscratch
     sd sp, 256(t0)
-    li t1, 0x8000001800
+    // MPP and MPV, and MPIE: or MIE would be set after the next mret to M-mode.
+    li t1, 0x8000001880
     csrc mstatus, t1
     csrs mstatus, a0
     csrw mepc, a1
