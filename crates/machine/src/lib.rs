@@ -1,1 +1,5 @@
 //! A deterministic, cycle-accounting SMP RISC-V computer.
+
+pub mod board;
+pub mod device;
+pub mod float;
