@@ -8,15 +8,31 @@
 //! Everything a guest writes is an allegation. A model answers nonsense with the device's own
 //! error state or with an [`AccessFault`], never with a panic and never with an endless loop.
 
+mod aclint;
+mod aplic;
+mod console;
 mod context;
 mod devices;
+mod finisher;
+mod imsic;
+mod rtc;
 mod time;
+mod uart;
 mod wires;
 
+pub use aclint::Aclint;
+pub use aplic::{Aplic, DomainLevel};
+pub use console::{Console, Script, Silent};
 pub use context::{AccessFault, Context, Effects, FlatMemory, LineChange, Memory, Msi, Power};
 pub use devices::{Devices, DevicesConfig, InterruptFile, NoSuchRegister};
+pub use finisher::Finisher;
+pub use imsic::{Imsic, Level};
+pub use rtc::Rtc;
 pub use time::{Clock, Cycles};
+pub use uart::Uart;
 pub use wires::{HartId, HartWires, Wires};
+
+use console::HostConsole;
 
 /// A memory-mapped device.
 pub trait Device: core::fmt::Debug {

@@ -11,6 +11,8 @@ mod convert;
 mod format;
 mod round;
 mod shortcut;
+#[cfg(test)]
+mod tests;
 
 pub use arithmetic::{add, divide, multiply, multiply_add, square_root, subtract};
 pub use compare::{
