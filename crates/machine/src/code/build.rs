@@ -78,7 +78,8 @@ impl CodeCache {
         let page = (physical.wrapping_sub(ram.base()) >> PAGE_SHIFT) as usize;
         let number = self.blocks.len() as u32;
         let Some(code) = self.pages.get_mut(page) else { return };
-        let block = Block { physical, first, next: code.first, bytes };
+        let length = (self.instructions.len() - first as usize) as u16;
+        let block = Block { physical, first, next: code.first, bytes, length };
         if self.table.insert(physical, number) {
             code.first = number;
             code.lines |= lines(&block);
@@ -118,26 +119,11 @@ impl CodeCache {
         }
         SCRATCH
     }
-
-    /// The number of bytes from the start of its block to the block's end, for an instruction.
-    #[must_use]
-    pub fn block_end(&self, index: CodeIndex) -> u64 {
-        let rest = self.instructions.get(index as usize..).unwrap_or_default();
-        for instruction in rest {
-            if instruction.operation == Operation::FallThrough {
-                return u64::from(instruction.immediate.unsigned_abs());
-            }
-            if instruction.operation.ends_block() {
-                return u64::from(instruction.offset) + 4;
-            }
-        }
-        0
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::BlockLimit;
+    use super::super::{BlockLimit, Discarded};
     use super::*;
 
     const BASE: u64 = 0x8000_0000;
@@ -152,6 +138,13 @@ mod tests {
         ram
     }
 
+    /// Bytes of a block that ends by falling through.
+    fn end(cache: &CodeCache, first: CodeIndex) -> i32 {
+        let block = &cache.instructions[first as usize..];
+        let last = block.iter().find(|i| i.operation == Operation::FallThrough);
+        last.expect("falls through").immediate
+    }
+
     #[test]
     fn a_block_ends_at_a_jump_and_is_found_again() {
         let ram = memory(&[NOP, NOP, LOOP, NOP]);
@@ -159,7 +152,6 @@ mod tests {
         let first = cache.build(&ram, BASE).expect("decodes");
         assert_eq!(cache.find(BASE), Some(first));
         assert_eq!(cache.find(BASE + 4), None);
-        assert_eq!(cache.block_end(first), 12);
         let jump = cache.instructions[first as usize + 2];
         assert_eq!((jump.operation, jump.count, jump.immediate), (Operation::Jump, 3, 8));
     }
@@ -170,14 +162,14 @@ mod tests {
         let mut cache = CodeCache::new(2);
         let first = cache.build(&ram, BASE).expect("decodes");
         cache.build(&ram, BASE + 8).expect("decodes");
-        assert!(!cache.discard(0, BASE + 16, 8));
-        assert!(!cache.discard(0, BASE + 0x800, 8));
-        assert!(cache.discard(0, BASE + 4, 4));
+        assert_eq!(cache.discard(0, BASE + 16, 8, first), Discarded::Nothing);
+        assert_eq!(cache.discard(0, BASE + 0x800, 8, first), Discarded::Nothing);
+        assert_eq!(cache.discard(0, BASE + 4, 4, first + 1), Discarded::Current);
         assert_eq!(cache.find(BASE), None);
         assert_eq!(cache.instructions[first as usize].operation, Operation::Stale);
         assert!(cache.find(BASE + 8).is_some());
         assert!(cache.has_page(0));
-        assert!(cache.discard(0, BASE + 15, 1));
+        assert_eq!(cache.discard(0, BASE + 15, 1, 0), Discarded::Others);
         assert!(!cache.has_page(0));
     }
 
@@ -188,10 +180,10 @@ mod tests {
         ram.write(BASE + 0xffe, NOP).expect("inside");
         let mut cache = CodeCache::new(2);
         let first = cache.build(&ram, BASE + 0xffc).expect("decodes");
-        assert_eq!(cache.block_end(first), 2);
+        assert_eq!(end(&cache, first), 2);
         assert_eq!(cache.build(&ram, BASE + 0xffe), None);
         let scratch = cache.build_scratch(NOP as u16, (NOP >> 16) as u16);
-        assert_eq!(cache.block_end(scratch), 4);
+        assert_eq!(end(&cache, scratch), 4);
     }
 
     #[test]
@@ -200,8 +192,8 @@ mod tests {
         let mut cache = CodeCache::new(2);
         cache.set_limit(BlockLimit { instructions: 3, boundary_shift: 6 });
         let first = cache.build(&ram, BASE).expect("decodes");
-        assert_eq!(cache.block_end(first), 12);
+        assert_eq!(end(&cache, first), 12);
         let first = cache.build(&ram, BASE + 60).expect("decodes");
-        assert_eq!(cache.block_end(first), 4);
+        assert_eq!(end(&cache, first), 4);
     }
 }

@@ -50,6 +50,19 @@ struct Block {
     next: u32,
     /// Bytes of encoding.
     bytes: u16,
+    /// Decoded instructions.
+    length: u16,
+}
+
+/// What [`CodeCache::discard`] discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discarded {
+    /// No block.
+    Nothing,
+    /// Blocks, but not that of the current instruction.
+    Others,
+    /// That of the current instruction and perhaps others.
+    Current,
 }
 
 const NO_BLOCK: u32 = u32::MAX;
@@ -132,10 +145,21 @@ impl CodeCache {
             .map(|block| block.first)
     }
 
+    /// Whether the instruction has been discarded.
+    #[inline]
+    #[must_use]
+    pub fn is_stale(&self, index: CodeIndex) -> bool {
+        self.instructions.get(index as usize).is_none_or(|i| i.operation == Operation::Stale)
+    }
+
     /// Notes where the jump or branch at `from` leads, so that the next time it goes there
     /// directly.
     #[inline]
     pub fn link(&mut self, from: CodeIndex, to: CodeIndex) {
+        // The scratch block is somebody else's by the next time.
+        if (from.min(to) as usize) < FIRST_BLOCK {
+            return;
+        }
         if let Some(instruction) = self.instructions.get_mut(from as usize) {
             instruction.link = to;
         }
@@ -148,22 +172,34 @@ impl CodeCache {
     }
 
     /// Discards the blocks that overlap `length` bytes of the page from `physical` on; says
-    /// whether there were any. Whoever arrives at a discarded block finds it stale.
-    pub fn discard(&mut self, page: usize, physical: u64, length: u64) -> bool {
-        let Some(&code) = self.pages.get(page) else { return false };
+    /// whether the block of the instruction at `current` was one of them. Whoever arrives at a
+    /// discarded block finds it stale.
+    pub fn discard(
+        &mut self,
+        page: usize,
+        physical: u64,
+        length: u64,
+        current: CodeIndex,
+    ) -> Discarded {
+        let Some(&code) = self.pages.get(page) else { return Discarded::Nothing };
         let (first, last) = ((physical & 0xfff) >> 6, ((physical + length - 1) & 0xfff) >> 6);
         let touched = (u64::MAX << first) & (u64::MAX >> (63 - last));
         if code.lines & touched == 0 {
-            return false;
+            return Discarded::Nothing;
         }
         let mut kept = PageCode::EMPTY;
-        let mut discarded = false;
+        let mut discarded = Discarded::Nothing;
         let mut at = code.first;
         while let Some(&block) = self.blocks.get(at as usize) {
             let overlaps = block.physical < physical + length
                 && physical < block.physical + u64::from(block.bytes);
             if overlaps {
-                discarded = true;
+                let own = block.first..block.first + CodeIndex::from(block.length);
+                if own.contains(&current) {
+                    discarded = Discarded::Current;
+                } else if discarded == Discarded::Nothing {
+                    discarded = Discarded::Others;
+                }
                 self.table.remove(block.physical, at);
                 if let Some(instruction) = self.instructions.get_mut(block.first as usize) {
                     instruction.operation = Operation::Stale;

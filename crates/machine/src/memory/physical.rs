@@ -1,7 +1,7 @@
 //! RAM together with everything that depends on its contents.
 
 use super::{PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
-use crate::code::CodeCache;
+use crate::code::{CodeCache, CodeIndex, Discarded};
 use crate::device::{AccessFault, HartId, Memory};
 
 /// Reasons why stores to a page may not take the short way, as bits of a page's flags.
@@ -17,8 +17,8 @@ mod flag {
 /// What a store did besides storing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreOutcome {
-    /// Decoded instructions were discarded.
-    pub discarded_code: bool,
+    /// The block of the instruction that stored is no longer what memory holds.
+    pub discarded_current: bool,
 }
 
 /// RAM, the instructions decoded from it, and the harts that watch it.
@@ -145,24 +145,31 @@ impl PhysicalMemory {
     }
 
     /// A store that looks after everything that depends on memory; `None` unless all is RAM.
-    pub fn store_scalar<T: Scalar>(&mut self, physical: u64, value: T) -> Option<StoreOutcome> {
+    ///
+    /// `current` is the decoded instruction that stores, 0 if it is not one.
+    pub fn store_scalar<T: Scalar>(
+        &mut self,
+        physical: u64,
+        value: T,
+        current: CodeIndex,
+    ) -> Option<StoreOutcome> {
         let offset = self.ram.offset(physical, T::SIZE)?;
         self.ram.write(physical, value)?;
-        let mut outcome = StoreOutcome::default();
-        self.note_store(offset, T::SIZE, &mut outcome);
-        Some(outcome)
+        Some(self.note_store(offset, T::SIZE, current))
     }
 
     /// Does what a store of `length` bytes at `offset` entails.
-    fn note_store(&mut self, offset: u64, length: u64, outcome: &mut StoreOutcome) {
+    fn note_store(&mut self, offset: u64, length: u64, current: CodeIndex) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
         let (mut at, end) = (offset, offset + length);
         while at < end {
             let next = ((at | (PAGE_BYTES - 1)) + 1).min(end);
             let page = Self::page_index(at);
             let flags = self.flags.get(page).copied().unwrap_or(0);
             let physical = self.ram.base() + at;
-            if flags & flag::CODE != 0 && self.code.discard(page, physical, next - at) {
-                outcome.discarded_code = true;
+            if flags & flag::CODE != 0 {
+                let discarded = self.code.discard(page, physical, next - at, current);
+                outcome.discarded_current |= discarded == Discarded::Current;
                 if !self.code.has_page(page)
                     && let Some(flags) = self.flags.get_mut(page)
                 {
@@ -179,6 +186,7 @@ impl PhysicalMemory {
             }
             at = next;
         }
+        outcome
     }
 
     /// Discards everything decoded, for instance because memory was replaced as a whole.
@@ -206,7 +214,7 @@ impl Memory for PhysicalMemory {
             .get_mut(start..start + bytes.len())
             .ok_or(AccessFault)?
             .copy_from_slice(bytes);
-        self.note_store(offset, bytes.len() as u64, &mut StoreOutcome::default());
+        self.note_store(offset, bytes.len() as u64, 0);
         Ok(())
     }
 
