@@ -70,11 +70,12 @@ impl Hart {
         let physical = self.atomic_address::<T>(system, Access::Store, address)?;
         let reserved = self.reservation.take();
         let matches = reserved.is_some_and(|r| r.physical == physical && r.size == T::SIZE);
+        // rd may be rs2.
+        let value = T::from_u64(self.x[i.rs2 as usize]);
         self.x[i.rd as usize] = u64::from(!matches);
         if !matches {
             return Ok(StoreOutcome::default());
         }
-        let value = T::from_u64(self.x[i.rs2 as usize]);
         self.finish_store(system, physical, value, current)
     }
 
