@@ -56,7 +56,10 @@ impl Hart {
             return Ok(());
         }
         if FILE.contains(&select)
-            && system.devices.imsic_write(self.id, file, select, value).is_ok()
+            && system
+                .devices
+                .imsic_write(self.id, file, select, value)
+                .is_ok()
         {
             return Ok(());
         }
@@ -65,15 +68,25 @@ impl Hart {
 
     /// Reads *topei.
     pub(super) fn read_top(&self, file: InterruptFile, system: &System) -> Result<u64, Cause> {
-        system.devices.imsic_top(self.id, file).map_err(|_| self.no_file())
+        system
+            .devices
+            .imsic_top(self.id, file)
+            .map_err(|_| self.no_file())
     }
 
     /// Writes *topei: claims.
     pub(super) fn claim_top(&self, file: InterruptFile, system: &mut System) -> Result<(), Cause> {
-        system.devices.imsic_claim(self.id, file).map_err(|_| self.no_file())
+        system
+            .devices
+            .imsic_claim(self.id, file)
+            .map_err(|_| self.no_file())
     }
 
     const fn no_file(&self) -> Cause {
-        if self.mode().virtualized { Cause::VirtualInstruction } else { Cause::IllegalInstruction }
+        if self.mode().virtualized {
+            Cause::VirtualInstruction
+        } else {
+            Cause::IllegalInstruction
+        }
     }
 }

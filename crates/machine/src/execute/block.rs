@@ -161,7 +161,11 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::LoadImmediate => set!(immediate!()),
                 Operation::Move => set!(rs1!()),
                 Operation::Auipc => {
-                    set!(block.wrapping_add(u64::from(i.offset)).wrapping_add(immediate!()));
+                    set!(
+                        block
+                            .wrapping_add(u64::from(i.offset))
+                            .wrapping_add(immediate!())
+                    );
                 }
                 Operation::Jump => {
                     break 'block (block.wrapping_add(immediate!()), i.count, i.link, here);
@@ -285,14 +289,20 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::SextH => set!(rs1!() as i16 as i64 as u64),
                 Operation::ZextH => set!(rs1!() & 0xffff),
                 Operation::Rol => set!(rs1!().rotate_left(rs2!() as u32 & 63)),
-                Operation::Rolw => set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into())),
+                Operation::Rolw => {
+                    set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into()))
+                }
                 Operation::Ror => set!(rs1!().rotate_right(rs2!() as u32 & 63)),
                 Operation::Rorw => {
-                    set!(word((rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()));
+                    set!(word(
+                        (rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()
+                    ));
                 }
                 Operation::Rori => set!(rs1!().rotate_right(i.immediate as u32 & 63)),
                 Operation::Roriw => {
-                    set!(word((rs1!() as u32).rotate_right(i.immediate as u32 & 31).into()));
+                    set!(word(
+                        (rs1!() as u32).rotate_right(i.immediate as u32 & 31).into()
+                    ));
                 }
                 Operation::OrcB => set!(int::orc_b(rs1!())),
                 Operation::Rev8 => set!(rs1!().swap_bytes()),
@@ -331,16 +341,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         trap!();
                     }
                 }
-                Operation::CacheBlock => {
-                    match hart.cache_block(system, i, index_of(base, here)) {
-                        Ok(outcome) if outcome.discarded_current => {
-                            let next = block.wrapping_add(next_offset(at));
-                            break 'block (next, i.count, 0, std::ptr::null());
-                        }
-                        Ok(_) => {}
-                        Err(_) => trap!(),
+                Operation::CacheBlock => match hart.cache_block(system, i, index_of(base, here)) {
+                    Ok(outcome) if outcome.discarded_current => {
+                        let next = block.wrapping_add(next_offset(at));
+                        break 'block (next, i.count, 0, std::ptr::null());
                     }
-                }
+                    Ok(_) => {}
+                    Err(_) => trap!(),
+                },
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
                     let next = block.wrapping_add(u64::from(i.offset) + 4);
