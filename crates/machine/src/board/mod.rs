@@ -4,6 +4,8 @@ mod config;
 mod elf;
 mod load;
 pub mod map;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use config::{BoardConfig, BoardError, Isa};

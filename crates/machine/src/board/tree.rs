@@ -4,6 +4,7 @@ use vm_fdt::{Error, FdtWriter, FdtWriterNode};
 
 use super::config::{BoardConfig, BoardError};
 use super::map::{self, Window};
+use crate::device::Random;
 
 /// Interrupt numbers of the harts' local interrupts (privileged ISA, mcause).
 const SUPERVISOR_SOFTWARE: u32 = 1;
@@ -91,8 +92,8 @@ impl Tree<'_> {
             self.fdt.property_u64("linux,initrd-start", start)?;
             self.fdt.property_u64("linux,initrd-end", end)?;
         }
-        let mut state = self.config.seed;
-        let seed: Vec<u64> = (0..4).map(|_| split_mix(&mut state)).collect();
+        let mut random = Random::new(self.config.seed);
+        let seed: Vec<u64> = (0..4).map(|_| random.next()).collect();
         self.fdt.property_array_u64("rng-seed", &seed)?;
         self.fdt.end_node(node)
     }
@@ -339,13 +340,4 @@ fn hart_interrupts(hart: u32) -> u32 {
 
 fn serial_path() -> String {
     format!("/soc/serial@{:x}", map::UART.base)
-}
-
-/// One step of the SplitMix64 generator (Steele, Lea and Flood, OOPSLA 2014).
-fn split_mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

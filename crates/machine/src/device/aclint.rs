@@ -235,3 +235,162 @@ fn merge(old: u64, offset: u64, size: u8, value: u64) -> u64 {
         _ => (old & 0xffff_ffff) | (low << 32),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Effects, FlatMemory};
+
+    /// A clock of ten cycles a tick, and an ACLINT of two harts.
+    struct Bench {
+        aclint: Aclint,
+        memory: FlatMemory,
+        effects: Effects,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let effects = Effects {
+                wires: Wires::new(2),
+                ..Effects::default()
+            };
+            Self {
+                aclint: Aclint::new(2),
+                memory: FlatMemory::default(),
+                effects,
+            }
+        }
+
+        fn at<T>(&mut self, now: u64, act: impl FnOnce(&mut Aclint, &mut Context<'_>) -> T) -> T {
+            let clock = Clock::new(10_000_000, 1_000_000);
+            let Self {
+                aclint,
+                memory,
+                effects,
+            } = self;
+            act(
+                aclint,
+                &mut Context {
+                    now: Cycles(now),
+                    clock,
+                    memory,
+                    effects,
+                },
+            )
+        }
+
+        fn write_timer(&mut self, now: u64, offset: u64, size: u8, value: u64) {
+            self.at(now, |aclint, context| {
+                aclint.write_timer(offset, size, value, context)
+            })
+            .expect("a timer register");
+        }
+
+        fn pending(&self, hart: u32) -> bool {
+            self.effects.wires.hart(HartId(hart)).machine_timer
+        }
+
+        fn next(&self) -> Cycles {
+            let clock = Clock::new(10_000_000, 1_000_000);
+            self.aclint.next_event(&clock, &self.effects.wires)
+        }
+    }
+
+    /// ACLINT §2.2: MTIP is set whenever mtime is at least mtimecmp.
+    #[test]
+    fn the_timer_is_pending_from_its_deadline_until_the_next_one_is_set() {
+        let mut bench = Bench::new();
+        assert_eq!(bench.next(), Cycles::NEVER);
+        bench.write_timer(0, 8, 8, 7);
+        assert_eq!(bench.next(), Cycles(70));
+        bench.at(69, |aclint, context| aclint.tick(context));
+        assert!(!bench.pending(1));
+        bench.at(70, |aclint, context| aclint.tick(context));
+        assert_eq!((bench.pending(0), bench.pending(1)), (false, true));
+        assert_eq!(bench.next(), Cycles::NEVER);
+        bench.write_timer(80, 8, 8, 9);
+        assert!(!bench.pending(1));
+        bench.write_timer(95, 8, 8, 9);
+        assert!(bench.pending(1));
+    }
+
+    #[test]
+    fn mtime_can_be_set_and_deadlines_move_with_it() {
+        let mut bench = Bench::new();
+        bench.write_timer(100, MTIME_OFFSET, 8, 1000);
+        let time = |bench: &mut Bench, now| {
+            bench.at(now, |aclint, context| {
+                aclint.read_timer(MTIME_OFFSET, 8, context)
+            })
+        };
+        assert_eq!(time(&mut bench, 100), Ok(1000));
+        assert_eq!(time(&mut bench, 150), Ok(1005));
+        bench.write_timer(150, 0, 8, 1010);
+        assert_eq!(bench.next(), Cycles(200));
+        // Set back below what has passed: the deadline lies as far ahead as it says.
+        bench.write_timer(150, MTIME_OFFSET, 8, 0);
+        assert_eq!(bench.next(), Cycles(150 + 10_100));
+    }
+
+    #[test]
+    fn words_are_halves_of_the_registers() {
+        let mut bench = Bench::new();
+        bench.write_timer(0, 0, 4, 0x1111_1111);
+        bench.write_timer(0, 4, 4, 0x2222_2222);
+        let whole = bench.at(0, |aclint, context| aclint.read_timer(0, 8, context));
+        assert_eq!(whole, Ok(0x2222_2222_1111_1111));
+        let high = bench.at(0, |aclint, context| aclint.read_timer(4, 4, context));
+        assert_eq!(high, Ok(0x2222_2222));
+        for (offset, size) in [(2, 4), (4, 8), (0, 1), (0, 2)] {
+            let odd = bench.at(0, |aclint, context| {
+                aclint.read_timer(offset, size, context)
+            });
+            assert_eq!(odd, Err(AccessFault), "{size} bytes at {offset}");
+        }
+    }
+
+    #[test]
+    fn harts_that_do_not_exist_read_as_zero() {
+        let mut bench = Bench::new();
+        bench.write_timer(0, 16, 8, 1);
+        assert_eq!(
+            bench.at(0, |a, context| a.read_timer(16, 8, context)),
+            Ok(0)
+        );
+        bench
+            .at(0, |a, context| a.write_machine_software(8, 4, 1, context))
+            .expect("ignored");
+        assert_eq!(
+            bench.at(0, |a, context| a.read_machine_software(8, 4, context)),
+            Ok(0)
+        );
+    }
+
+    /// ACLINT §3.1 and §4.1: msip is a level of one bit, setssip an edge that reads as zero.
+    #[test]
+    fn software_interrupts_are_a_level_and_an_edge() {
+        let mut bench = Bench::new();
+        bench
+            .at(0, |a, context| {
+                a.write_machine_software(4, 4, 0xfe, context)
+            })
+            .expect("msip");
+        assert!(!bench.effects.wires.hart(HartId(1)).machine_software);
+        bench
+            .at(0, |a, context| {
+                a.write_machine_software(4, 4, 0xff, context)
+            })
+            .expect("msip");
+        assert_eq!(
+            bench.at(0, |a, context| a.read_machine_software(4, 4, context)),
+            Ok(1)
+        );
+        bench
+            .at(0, |a, context| {
+                a.write_supervisor_software(4, 4, 1, context)
+            })
+            .expect("setssip");
+        assert!(bench.effects.wires.hart(HartId(1)).supervisor_software_edge);
+        assert_eq!(bench.aclint.read_supervisor_software(4, 4), Ok(0));
+    }
+}

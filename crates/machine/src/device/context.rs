@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Cycles, Wires};
+use super::{Clock, Cycles, PortId, Wires};
 
 /// An access that nothing answers: the hart raises an access-fault exception for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -69,7 +69,7 @@ pub struct Effects {
     /// Level changes on their way to the root APLIC domain.
     pub lines: Vec<LineChange>,
     /// Frames on their way to the network switch: port and bytes.
-    pub frames: Vec<(usize, Vec<u8>)>,
+    pub frames: Vec<(PortId, Vec<u8>)>,
     /// The end of the run, once asked for.
     pub power: Option<Power>,
 }

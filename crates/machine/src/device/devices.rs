@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::aplic::{Aplic, DomainLevel};
 use super::imsic::{Imsic, Level};
+use super::virtio::{Slot, VirtioDevice};
 use super::{
     AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
-    HartWires, Memory, Power, Rtc, Uart, Wires,
+    HartWires, Memory, PortId, Power, Rtc, Switch, Uart, Wires,
 };
 use crate::board::{BoardConfig, map};
 
@@ -39,6 +40,8 @@ pub struct DevicesConfig {
     /// Whether APLIC and interrupt files support direct delivery as well as messages. QEMU's board
     /// with IMSICs does not.
     pub direct_delivery: bool,
+    /// Number of virtio-mmio slots, 0..=8.
+    pub virtio_slots: usize,
     /// What the real-time clock shows at reset, in nanoseconds since 1970.
     pub epoch: u64,
     /// How cycles relate to ticks and nanoseconds.
@@ -54,6 +57,7 @@ impl DevicesConfig {
             guest_files: board.guest_files,
             interrupt_ids: board.interrupt_ids,
             direct_delivery: false,
+            virtio_slots: board.virtio_slots,
             epoch: 0,
             clock: board.clock,
         }
@@ -72,6 +76,8 @@ pub struct Devices {
     uart: Uart,
     rtc: Rtc,
     finisher: Finisher,
+    slots: Vec<Slot>,
+    switch: Switch,
     next_event: Cycles,
 }
 
@@ -86,6 +92,7 @@ enum Target {
     Aplic(DomainLevel, u64),
     Uart(u64),
     Imsic(Level, u64),
+    Virtio(usize, u64),
 }
 
 impl Target {
@@ -103,6 +110,7 @@ impl Target {
             .or_else(|| {
                 imsic(map::IMSIC_MACHINE, harts).map(|offset| Self::Imsic(Level::Machine, offset))
             })
+            .or_else(|| virtio(address, size))
             .or_else(|| at(map::UART).map(Self::Uart))
             .or_else(|| at(map::MTIMER).map(Self::Timer))
             .or_else(|| at(map::MSWI).map(Self::MachineSoftware))
@@ -121,6 +129,15 @@ impl Target {
             .or_else(|| at(map::FINISHER).map(Self::Finisher))
             .or_else(|| at(map::CLOCK).map(Self::Rtc))
     }
+}
+
+/// The virtio slot at an address.
+fn virtio(address: u64, size: u8) -> Option<Target> {
+    let offset = address.checked_sub(map::VIRTIO.base)?;
+    let slot = usize::try_from(offset / map::VIRTIO_STRIDE).ok()?;
+    let offset = offset % map::VIRTIO_STRIDE;
+    (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO.size)
+        .then_some(Target::Virtio(slot, offset))
 }
 
 impl Devices {
@@ -146,6 +163,10 @@ impl Devices {
             uart: Uart::new(map::UART_SOURCE, Box::new(super::Silent)),
             rtc: Rtc::new(map::CLOCK_SOURCE, config.epoch),
             finisher: Finisher,
+            slots: (0..config.virtio_slots.min(map::VIRTIO_SLOTS) as u32)
+                .map(|slot| Slot::new(map::VIRTIO_SOURCE + slot))
+                .collect(),
+            switch: Switch::default(),
             next_event: Cycles(0),
             config,
         }
@@ -160,6 +181,49 @@ impl Devices {
     pub fn attach_console(&mut self, console: Box<dyn Console>) {
         self.uart.attach(console);
         self.next_event = Cycles(0);
+    }
+
+    /// Puts a device in a virtio slot. With `access_platform` its driver is to use the platform's
+    /// DMA addresses, as with QEMU's `iommu_platform=on`.
+    ///
+    /// # Errors
+    /// The device, if the board has no such slot.
+    pub fn insert(
+        &mut self,
+        slot: usize,
+        device: VirtioDevice,
+        access_platform: bool,
+    ) -> Result<(), VirtioDevice> {
+        let Some(slot) = self.slots.get_mut(slot) else {
+            return Err(device);
+        };
+        if let VirtioDevice::Net(net) = &device {
+            self.switch.connect(net.port());
+        }
+        slot.insert(device, access_platform);
+        self.next_event = Cycles(0);
+        Ok(())
+    }
+
+    /// Replaces the network between the machine's ports.
+    pub fn set_switch(&mut self, mut switch: Switch) {
+        for slot in &self.slots {
+            if let Some(VirtioDevice::Net(net)) = slot.device() {
+                switch.connect(net.port());
+            }
+        }
+        self.switch = switch;
+    }
+
+    /// The virtio slots, to look at what their devices have done.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The device in a slot, to give a restored one its host's side.
+    pub fn virtio_mut(&mut self, slot: usize) -> Option<&mut VirtioDevice> {
+        self.slots.get_mut(slot)?.device_mut()
     }
 
     /// Reads `size` bytes (1, 2, 4 or 8) at a physical address outside RAM.
@@ -200,8 +264,12 @@ impl Devices {
             }
             Target::Uart(offset) => self.uart.read(offset, size, &mut context),
             Target::Imsic(_, offset) => self.imsic.read_page(offset, size),
+            Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
+                Some(slot) => slot.read(offset, size, &mut context),
+                None => Err(AccessFault),
+            },
         }?;
-        self.settle();
+        self.settle(now);
         Ok(value)
     }
 
@@ -249,8 +317,12 @@ impl Devices {
                 self.imsic
                     .write_page(level, offset, size, value, &mut effects.wires)
             }
+            Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
+                Some(slot) => slot.write(offset, size, value, &mut context),
+                None => Err(AccessFault),
+            },
         }?;
-        self.settle();
+        self.settle(now);
         Ok(())
     }
 
@@ -268,11 +340,20 @@ impl Devices {
         self.aclint.tick(&mut context);
         self.uart.tick(&mut context);
         self.rtc.tick(&mut context);
-        self.settle();
+        while let Some((port, frame)) = self.switch.receive(now) {
+            deliver_frame(&mut self.slots, port, frame);
+        }
+        for slot in &mut self.slots {
+            slot.tick(&mut context);
+        }
+        self.settle(now);
     }
 
     /// Carries line changes to the APLIC and messages to the interrupt files, and plans ahead.
-    fn settle(&mut self) {
+    fn settle(&mut self, now: Cycles) {
+        for (port, frame) in core::mem::take(&mut self.effects.frames) {
+            self.switch.send(now, port, frame);
+        }
         for change in core::mem::take(&mut self.effects.lines) {
             self.aplic
                 .set_line(change.source, change.level, &self.imsic, &mut self.effects);
@@ -287,14 +368,20 @@ impl Devices {
                     .write_page(level, offset, 4, data, &mut self.effects.wires);
             }
         }
-        self.next_event = [self.uart.next_event(), self.rtc.next_event()]
-            .into_iter()
-            .flatten()
-            .fold(
-                self.aclint
-                    .next_event(&self.config.clock, &self.effects.wires),
-                Cycles::min,
-            );
+        let slots = self.slots.iter().map(Device::next_event);
+        self.next_event = [
+            self.uart.next_event(),
+            self.rtc.next_event(),
+            self.switch.next_event(),
+        ]
+        .into_iter()
+        .chain(slots)
+        .flatten()
+        .fold(
+            self.aclint
+                .next_event(&self.config.clock, &self.effects.wires),
+            Cycles::min,
+        );
     }
 
     /// When [`Devices::tick`] has something to do next; [`Cycles::NEVER`] if nothing is planned.
@@ -401,6 +488,17 @@ impl Devices {
     #[must_use]
     pub fn power(&self) -> Option<Power> {
         self.effects.power
+    }
+}
+
+fn deliver_frame(slots: &mut [Slot], port: PortId, frame: Vec<u8>) {
+    for slot in slots {
+        if let Some(VirtioDevice::Net(net)) = slot.device_mut()
+            && net.port() == port
+        {
+            net.arrive(frame);
+            return;
+        }
     }
 }
 

@@ -39,3 +39,36 @@ impl Device for Finisher {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Clock, Cycles, Effects, FlatMemory};
+
+    fn after(writes: &[(u64, u64)]) -> Option<Power> {
+        let (mut memory, mut effects) = (FlatMemory::default(), Effects::default());
+        for &(offset, value) in writes {
+            let clock = Clock::new(1, 1);
+            let (memory, effects) = (&mut memory, &mut effects);
+            let mut context = Context {
+                now: Cycles(0),
+                clock,
+                memory,
+                effects,
+            };
+            Finisher
+                .write(offset, 4, value, &mut context)
+                .expect("a write");
+        }
+        effects.power
+    }
+
+    #[test]
+    fn the_low_half_says_what_to_do_and_the_first_word_counts() {
+        assert_eq!(after(&[(0, 0x5555)]), Some(Power::Off));
+        assert_eq!(after(&[(0, 0x7777)]), Some(Power::Reset));
+        assert_eq!(after(&[(0, 0x2a_3333)]), Some(Power::Fail(42)));
+        assert_eq!(after(&[(0, 0x1234), (4, 0x5555)]), None);
+        assert_eq!(after(&[(0, 0x7777), (0, 0x5555)]), Some(Power::Reset));
+    }
+}

@@ -15,9 +15,14 @@ mod context;
 mod devices;
 mod finisher;
 mod imsic;
+mod network;
+mod random;
 mod rtc;
+#[cfg(test)]
+mod tests;
 mod time;
 mod uart;
+pub mod virtio;
 mod wires;
 
 pub use aclint::Aclint;
@@ -27,6 +32,8 @@ pub use context::{AccessFault, Context, Effects, FlatMemory, LineChange, Memory,
 pub use devices::{Devices, DevicesConfig, InterruptFile, NoSuchRegister};
 pub use finisher::Finisher;
 pub use imsic::{Imsic, Level};
+pub use network::{MacAddress, Peer, PortId, Switch};
+pub use random::Random;
 pub use rtc::Rtc;
 pub use time::{Clock, Cycles};
 pub use uart::Uart;

@@ -136,3 +136,74 @@ impl Device for Rtc {
         (self.due != Cycles::NEVER).then_some(self.due)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Clock, Effects, FlatMemory};
+
+    const EPOCH: u64 = 0x0123_4567_89ab_cdef;
+
+    fn at<T>(
+        rtc: &mut Rtc,
+        effects: &mut Effects,
+        now: u64,
+        act: impl FnOnce(&mut Rtc, &mut Context<'_>) -> T,
+    ) -> T {
+        let clock = Clock::new(2_000_000_000, 10_000_000);
+        let mut memory = FlatMemory::default();
+        act(
+            rtc,
+            &mut Context {
+                now: Cycles(now),
+                clock,
+                memory: &mut memory,
+                effects,
+            },
+        )
+    }
+
+    fn time(rtc: &mut Rtc, effects: &mut Effects, now: u64) -> u64 {
+        let mut read =
+            |offset| at(rtc, effects, now, |rtc, c| rtc.read(offset, 4, c)).expect("word");
+        read(TIME_LOW) | read(TIME_HIGH) << 32
+    }
+
+    #[test]
+    fn the_time_goes_on_from_the_epoch_and_can_be_set() {
+        let (mut rtc, mut effects) = (Rtc::new(11, EPOCH), Effects::default());
+        assert_eq!(time(&mut rtc, &mut effects, 0), EPOCH);
+        assert_eq!(time(&mut rtc, &mut effects, 2000), EPOCH + 1000);
+        for (offset, value) in [(TIME_HIGH, 7), (TIME_LOW, 5)] {
+            at(&mut rtc, &mut effects, 2000, |rtc, c| {
+                rtc.write(offset, 4, value, c)
+            })
+            .expect("word");
+        }
+        assert_eq!(time(&mut rtc, &mut effects, 2000), 7 << 32 | 5);
+        assert_eq!(time(&mut rtc, &mut effects, 2200), 7 << 32 | 105);
+    }
+
+    #[test]
+    fn an_alarm_interrupts_once_and_on_time() {
+        let (mut rtc, mut effects) = (Rtc::new(11, 1000), Effects::default());
+        for (offset, value) in [(IRQ_ENABLED, 1), (ALARM_HIGH, 0), (ALARM_LOW, 1500)] {
+            at(&mut rtc, &mut effects, 0, |rtc, c| {
+                rtc.write(offset, 4, value, c)
+            })
+            .expect("word");
+        }
+        assert_eq!(rtc.next_event(), Some(Cycles(1000)));
+        let line = |effects: &Effects| effects.lines.last().is_some_and(|change| change.level);
+        at(&mut rtc, &mut effects, 999, |rtc, c| rtc.tick(c));
+        assert!(!line(&effects));
+        at(&mut rtc, &mut effects, 1000, |rtc, c| rtc.tick(c));
+        assert!(line(&effects));
+        assert_eq!(rtc.next_event(), None);
+        at(&mut rtc, &mut effects, 1001, |rtc, c| {
+            rtc.write(CLEAR_INTERRUPT, 4, 1, c)
+        })
+        .expect("word");
+        assert!(!line(&effects));
+    }
+}

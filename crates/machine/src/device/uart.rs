@@ -1,7 +1,8 @@
 //! The 16550A UART.
 //!
 //! Register behaviour as in National Semiconductor's PC16550D data sheet (section numbers below).
-//! Characters leave at once; what arrives waits in a 16-byte FIFO. There are no line errors.
+//! Characters leave at once; what arrives waits in a 16-byte FIFO. There are no line errors. An
+//! access of any width is to the one byte-wide register at its address, as on QEMU's board.
 
 use std::collections::VecDeque;
 
@@ -242,12 +243,9 @@ impl Device for Uart {
     fn read(
         &mut self,
         offset: u64,
-        size: u8,
+        _size: u8,
         context: &mut Context<'_>,
     ) -> Result<u64, AccessFault> {
-        if size != 1 {
-            return Err(AccessFault);
-        }
         let value = self.read_register(offset);
         if offset == 0 {
             // There may be room now for what has arrived already.
@@ -260,13 +258,10 @@ impl Device for Uart {
     fn write(
         &mut self,
         offset: u64,
-        size: u8,
+        _size: u8,
         value: u64,
         context: &mut Context<'_>,
     ) -> Result<(), AccessFault> {
-        if size != 1 {
-            return Err(AccessFault);
-        }
         self.write_register(offset, value as u8);
         self.drive(context);
         Ok(())
@@ -282,5 +277,176 @@ impl Device for Uart {
 
     fn next_event(&self) -> Option<Cycles> {
         self.next_input
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::device::{Clock, Effects, FlatMemory, LineChange, Script};
+
+    const SOURCE: u32 = 10;
+
+    struct Bench {
+        uart: Uart,
+        memory: FlatMemory,
+        effects: Effects,
+        heard: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Bench {
+        fn new(input: &[u8]) -> Self {
+            let script = Script::new([(Cycles(100), input.to_vec())]);
+            let heard = script.heard.clone();
+            let uart = Uart::new(SOURCE, Box::new(script));
+            Self {
+                uart,
+                memory: FlatMemory::default(),
+                effects: Effects::default(),
+                heard,
+            }
+        }
+
+        fn at<T>(&mut self, now: u64, act: impl FnOnce(&mut Uart, &mut Context<'_>) -> T) -> T {
+            let clock = Clock::new(1_000_000_000, 10_000_000);
+            let Self {
+                uart,
+                memory,
+                effects,
+                ..
+            } = self;
+            act(
+                uart,
+                &mut Context {
+                    now: Cycles(now),
+                    clock,
+                    memory,
+                    effects,
+                },
+            )
+        }
+
+        fn read(&mut self, offset: u64) -> u8 {
+            self.at(200, |uart, context| uart.read(offset, 1, context))
+                .expect("a byte") as u8
+        }
+
+        fn write(&mut self, offset: u64, value: u8) {
+            self.at(200, |uart, context| {
+                uart.write(offset, 1, value.into(), context)
+            })
+            .expect("a byte");
+        }
+
+        fn line(&self) -> bool {
+            self.effects
+                .lines
+                .last()
+                .is_some_and(|&LineChange { level, .. }| level)
+        }
+    }
+
+    #[test]
+    fn characters_go_out_and_the_transmitter_is_always_empty() {
+        let mut bench = Bench::new(b"");
+        for &byte in b"hi" {
+            assert_eq!(bench.read(5) & TRANSMITTER_EMPTY, TRANSMITTER_EMPTY);
+            bench.write(0, byte);
+        }
+        assert_eq!(*bench.heard.lock().expect("one thread"), *b"hi");
+    }
+
+    /// 8.6: the transmitter-empty interrupt is gone once it was identified, and comes back with
+    /// the next character.
+    #[test]
+    fn the_transmitter_interrupt_is_cleared_by_its_identification() {
+        let mut bench = Bench::new(b"");
+        assert_eq!(bench.read(2), IDENTITY_NONE);
+        bench.write(1, ENABLE_TRANSMIT);
+        assert!(bench.line());
+        assert_eq!(bench.read(2), IDENTITY_TRANSMIT);
+        assert_eq!((bench.read(2), bench.line()), (IDENTITY_NONE, false));
+        bench.write(0, b'x');
+        assert!(bench.line());
+    }
+
+    /// 8.4, 8.6: received data at the trigger level, a time-out below it, both gone when read.
+    #[test]
+    fn received_characters_interrupt() {
+        let mut bench = Bench::new(b"abcde");
+        bench.write(2, FIFO_ENABLE | 1 << 6);
+        bench.write(1, ENABLE_RECEIVE);
+        assert_eq!(bench.uart.next_event(), Some(Cycles(0)));
+        bench.at(50, |uart, context| uart.tick(context));
+        assert!(!bench.line(), "nothing before its time");
+        bench.at(2_000_000, |uart, context| uart.tick(context));
+        assert_eq!(bench.read(2), IDENTITY_RECEIVE | IDENTITY_FIFOS);
+        assert_eq!((bench.read(0), bench.read(0)), (b'a', b'b'));
+        assert_eq!(
+            bench.read(2),
+            IDENTITY_TIMEOUT | IDENTITY_FIFOS,
+            "three are below four"
+        );
+        assert_eq!([bench.read(0), bench.read(0)], *b"cd");
+        assert_eq!(bench.read(5) & DATA_READY, DATA_READY);
+        assert_eq!(bench.read(0), b'e');
+        assert_eq!((bench.read(5) & DATA_READY, bench.line()), (0, false));
+    }
+
+    /// The FIFO holds sixteen characters; the others wait on the line and none is lost.
+    #[test]
+    fn the_line_waits_for_room() {
+        let long: Vec<u8> = (0..100).collect();
+        let mut bench = Bench::new(&long);
+        bench.write(2, FIFO_ENABLE);
+        bench.at(2_000_000, |uart, context| uart.tick(context));
+        let mut got = Vec::new();
+        while bench.read(5) & DATA_READY != 0 {
+            got.push(bench.read(0));
+        }
+        assert_eq!(got, long);
+        assert_eq!(bench.read(5) & OVERRUN, 0);
+    }
+
+    /// 8.7: the loopback that drivers find the chip by.
+    #[test]
+    fn loopback_connects_outputs_to_inputs() {
+        let mut bench = Bench::new(b"");
+        for (control, status) in [
+            (0, 0),
+            (1, 0x20),
+            (2, 0x10),
+            (4, 0x40),
+            (8, 0x80),
+            (15, 0xf0),
+        ] {
+            bench.write(4, LOOPBACK | control);
+            assert_eq!(bench.read(6), status, "modem control {control:#x}");
+        }
+        bench.write(0, 0x5a);
+        assert_eq!(bench.read(0), 0x5a);
+        assert!(bench.heard.lock().expect("one thread").is_empty());
+        bench.write(0, 1);
+        bench.write(0, 2);
+        assert_eq!(bench.read(5) & OVERRUN, OVERRUN, "no FIFO, no room");
+    }
+
+    /// 8.1, 8.2: the divisor latch hides behind two registers; the others keep what they hold.
+    #[test]
+    fn registers_hold_what_was_written() {
+        let mut bench = Bench::new(b"");
+        bench.write(1, 0xff);
+        bench.write(7, 0xa5);
+        bench.write(3, DIVISOR_ACCESS | 3);
+        bench.write(0, 0x34);
+        bench.write(1, 0x12);
+        assert_eq!(
+            [bench.read(0), bench.read(1), bench.read(3)],
+            [0x34, 0x12, 0x83]
+        );
+        bench.write(3, 3);
+        assert_eq!([bench.read(1), bench.read(7)], [ENABLE_MASK, 0xa5]);
     }
 }

@@ -5,6 +5,8 @@
 
 mod address;
 mod domain;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
