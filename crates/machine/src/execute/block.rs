@@ -32,39 +32,52 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         // What the block leads to: target, instructions retired, link, and where the link stands.
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
             // SAFETY: `at` points into a decoded block, all of which end with an operation that
-            // leaves the loop; instructions are only overwritten between two of these reads.
-            let i = unsafe { at.read() };
+            // leaves the loop; what a store does to a block while it runs is to mark its first instruction.
+            let operation = unsafe { (*at).operation };
             let here = at;
             // SAFETY: at most one past the last decoded instruction.
             at = unsafe { at.add(1) };
 
+            // Operands are read where they are needed: few operations need all of them.
+            macro_rules! field {
+                ($name:ident) => {{
+                    // SAFETY: as above.
+                    unsafe { (*here).$name }
+                }};
+            }
+            macro_rules! whole {
+                () => {{
+                    // SAFETY: as above.
+                    unsafe { here.read() }
+                }};
+            }
             macro_rules! rs1 {
                 () => {
-                    hart.x[i.rs1 as usize]
+                    hart.x[field!(rs1) as usize]
                 };
             }
             macro_rules! rs2 {
                 () => {
-                    hart.x[i.rs2 as usize]
+                    hart.x[field!(rs2) as usize]
                 };
             }
             macro_rules! immediate {
                 () => {
-                    i64::from(i.immediate) as u64
+                    i64::from(field!(immediate)) as u64
                 };
             }
             macro_rules! set {
                 ($value:expr) => {{
                     let value = $value;
-                    hart.x[i.rd as usize] = value;
+                    hart.x[field!(rd) as usize] = value;
                 }};
             }
             macro_rules! trap {
                 () => {{
-                    let done = u64::from(i.count) - 1;
+                    let done = u64::from(field!(count)) - 1;
                     hart.retired += done;
                     hart.cycles += done;
-                    hart.pc = block.wrapping_add(u64::from(i.offset));
+                    hart.pc = block.wrapping_add(u64::from(field!(offset)));
                     return Exit::Trap;
                 }};
             }
@@ -78,7 +91,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: entries lead to whole pages of RAM and the access is aligned.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
                     } else {
-                        match hart.load_slow::<$type>(system, address, i.count) {
+                        match hart.load_slow::<$type>(system, address, field!(count)) {
                             Ok(value) => value,
                             Err(_) => trap!(),
                         }
@@ -97,10 +110,10 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
                     } else {
                         let current = index_of(base, here);
-                        match hart.store_slow::<$type>(system, address, value, i.count, current) {
+                        match hart.store_slow::<$type>(system, address, value, field!(count), current) {
                             Ok(outcome) if outcome.discarded_current => {
                                 let next = block.wrapping_add(next_offset(at));
-                                break 'block (next, i.count, 0, std::ptr::null());
+                                break 'block (next, field!(count), 0, std::ptr::null());
                             }
                             Ok(_) => {}
                             Err(_) => trap!(),
@@ -111,14 +124,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             macro_rules! branch {
                 ($condition:expr) => {
                     if $condition {
-                        break 'block (block.wrapping_add(immediate!()), i.count, i.link, here);
+                        break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
                     }
                 };
             }
             macro_rules! require_float {
                 () => {
                     if hart.float_off {
-                        hart.illegal_at(system, block.wrapping_add(u64::from(i.offset)));
+                        hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
                         trap!();
                     }
                 };
@@ -127,18 +140,18 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             // hart is brought up to date before them.
             macro_rules! out_of_line {
                 ($method:ident) => {{
-                    let done = u64::from(i.count) - 1;
+                    let done = u64::from(field!(count)) - 1;
                     hart.retired += done;
                     hart.cycles += done;
-                    hart.pc = block.wrapping_add(u64::from(i.offset));
-                    match hart.$method(i.immediate.cast_unsigned(), system) {
+                    hart.pc = block.wrapping_add(u64::from(field!(offset)));
+                    match hart.$method(field!(immediate).cast_unsigned(), system) {
                         Ok(next) => {
                             hart.retired += 1;
                             hart.cycles += 1;
                             match next {
                                 Next::Continue => {
                                     hart.pc = hart.pc.wrapping_add(4);
-                                    break 'block (hart.pc, 0, i.link, here);
+                                    break 'block (hart.pc, 0, field!(link), here);
                                 }
                                 Next::Refetch => {
                                     break 'block (hart.pc, 0, 0, std::ptr::null());
@@ -151,9 +164,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 }};
             }
 
-            match i.operation {
+            match operation {
                 Operation::FallThrough => {
-                    break 'block (block.wrapping_add(immediate!()), i.count, i.link, here);
+                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
                 }
                 Operation::Stale => break 'block (block, 0, 0, std::ptr::null()),
                 Operation::Nop | Operation::Fence => {}
@@ -161,25 +174,21 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::LoadImmediate => set!(immediate!()),
                 Operation::Move => set!(rs1!()),
                 Operation::Auipc => {
-                    set!(
-                        block
-                            .wrapping_add(u64::from(i.offset))
-                            .wrapping_add(immediate!())
-                    );
+                    set!(block.wrapping_add(u64::from(field!(offset))).wrapping_add(immediate!()));
                 }
                 Operation::Jump => {
-                    break 'block (block.wrapping_add(immediate!()), i.count, i.link, here);
+                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
                 }
                 Operation::Jal => {
-                    let length = u64::from(i.offset) + u64::from(i.rs2);
+                    let length = u64::from(field!(offset)) + u64::from(field!(rs2));
                     set!(block.wrapping_add(length));
-                    break 'block (block.wrapping_add(immediate!()), i.count, i.link, here);
+                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
                 }
                 Operation::Jalr => {
                     let target = rs1!().wrapping_add(immediate!()) & !1;
-                    let length = u64::from(i.offset) + u64::from(i.rs2);
+                    let length = u64::from(field!(offset)) + u64::from(field!(rs2));
                     set!(block.wrapping_add(length));
-                    break 'block (target, i.count, 0, std::ptr::null());
+                    break 'block (target, field!(count), 0, std::ptr::null());
                 }
                 Operation::Beq => branch!(rs1!() == rs2!()),
                 Operation::Bne => branch!(rs1!() != rs2!()),
@@ -204,36 +213,36 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Flw => {
                     require_float!();
                     let value = load_value!(u32);
-                    hart.f[i.rd as usize] = u64::from(value) | 0xffff_ffff_0000_0000;
+                    hart.f[field!(rd) as usize] = u64::from(value) | 0xffff_ffff_0000_0000;
                     hart.csrs.set_float_dirty(hart.mode().virtualized);
                 }
                 Operation::Fld => {
                     require_float!();
-                    hart.f[i.rd as usize] = load_value!(u64);
+                    hart.f[field!(rd) as usize] = load_value!(u64);
                     hart.csrs.set_float_dirty(hart.mode().virtualized);
                 }
                 Operation::Fsw => {
                     require_float!();
-                    store_value!(u32, hart.f[i.rs2 as usize]);
+                    store_value!(u32, hart.f[field!(rs2) as usize]);
                 }
                 Operation::Fsd => {
                     require_float!();
-                    store_value!(u64, hart.f[i.rs2 as usize]);
+                    store_value!(u64, hart.f[field!(rs2) as usize]);
                 }
 
                 Operation::Addi => set!(rs1!().wrapping_add(immediate!())),
-                Operation::Slti => set!(u64::from((rs1!() as i64) < i64::from(i.immediate))),
+                Operation::Slti => set!(u64::from((rs1!() as i64) < i64::from(field!(immediate)))),
                 Operation::Sltiu => set!(u64::from(rs1!() < immediate!())),
                 Operation::Xori => set!(rs1!() ^ immediate!()),
                 Operation::Ori => set!(rs1!() | immediate!()),
                 Operation::Andi => set!(rs1!() & immediate!()),
-                Operation::Slli => set!(rs1!() << (i.immediate & 63)),
-                Operation::Srli => set!(rs1!() >> (i.immediate & 63)),
-                Operation::Srai => set!((rs1!() as i64 >> (i.immediate & 63)) as u64),
+                Operation::Slli => set!(rs1!() << (field!(immediate) & 63)),
+                Operation::Srli => set!(rs1!() >> (field!(immediate) & 63)),
+                Operation::Srai => set!((rs1!() as i64 >> (field!(immediate) & 63)) as u64),
                 Operation::Addiw => set!(word(rs1!().wrapping_add(immediate!()))),
-                Operation::Slliw => set!(word(rs1!() << (i.immediate & 31))),
-                Operation::Srliw => set!(word(u64::from(rs1!() as u32 >> (i.immediate & 31)))),
-                Operation::Sraiw => set!((rs1!() as i32 >> (i.immediate & 31)) as i64 as u64),
+                Operation::Slliw => set!(word(rs1!() << (field!(immediate) & 31))),
+                Operation::Srliw => set!(word(u64::from(rs1!() as u32 >> (field!(immediate) & 31)))),
+                Operation::Sraiw => set!((rs1!() as i32 >> (field!(immediate) & 31)) as i64 as u64),
                 Operation::Add => set!(rs1!().wrapping_add(rs2!())),
                 Operation::Sub => set!(rs1!().wrapping_sub(rs2!())),
                 Operation::Sll => set!(rs1!() << (rs2!() & 63)),
@@ -271,7 +280,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Sh1addUw => set!(((rs1!() as u32 as u64) << 1).wrapping_add(rs2!())),
                 Operation::Sh2addUw => set!(((rs1!() as u32 as u64) << 2).wrapping_add(rs2!())),
                 Operation::Sh3addUw => set!(((rs1!() as u32 as u64) << 3).wrapping_add(rs2!())),
-                Operation::SlliUw => set!((rs1!() as u32 as u64) << (i.immediate & 63)),
+                Operation::SlliUw => set!((rs1!() as u32 as u64) << (field!(immediate) & 63)),
                 Operation::Andn => set!(rs1!() & !rs2!()),
                 Operation::Orn => set!(rs1!() | !rs2!()),
                 Operation::Xnor => set!(!(rs1!() ^ rs2!())),
@@ -289,75 +298,71 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::SextH => set!(rs1!() as i16 as i64 as u64),
                 Operation::ZextH => set!(rs1!() & 0xffff),
                 Operation::Rol => set!(rs1!().rotate_left(rs2!() as u32 & 63)),
-                Operation::Rolw => {
-                    set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into()))
-                }
+                Operation::Rolw => set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into())),
                 Operation::Ror => set!(rs1!().rotate_right(rs2!() as u32 & 63)),
                 Operation::Rorw => {
-                    set!(word(
-                        (rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()
-                    ));
+                    set!(word((rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()));
                 }
-                Operation::Rori => set!(rs1!().rotate_right(i.immediate as u32 & 63)),
+                Operation::Rori => set!(rs1!().rotate_right(field!(immediate) as u32 & 63)),
                 Operation::Roriw => {
-                    set!(word(
-                        (rs1!() as u32).rotate_right(i.immediate as u32 & 31).into()
-                    ));
+                    set!(word((rs1!() as u32).rotate_right(field!(immediate) as u32 & 31).into()));
                 }
                 Operation::OrcB => set!(int::orc_b(rs1!())),
                 Operation::Rev8 => set!(rs1!().swap_bytes()),
                 Operation::Bclr => set!(rs1!() & !(1 << (rs2!() & 63))),
-                Operation::Bclri => set!(rs1!() & !(1 << (i.immediate & 63))),
+                Operation::Bclri => set!(rs1!() & !(1 << (field!(immediate) & 63))),
                 Operation::Bext => set!(rs1!() >> (rs2!() & 63) & 1),
-                Operation::Bexti => set!(rs1!() >> (i.immediate & 63) & 1),
+                Operation::Bexti => set!(rs1!() >> (field!(immediate) & 63) & 1),
                 Operation::Binv => set!(rs1!() ^ 1 << (rs2!() & 63)),
-                Operation::Binvi => set!(rs1!() ^ 1 << (i.immediate & 63)),
+                Operation::Binvi => set!(rs1!() ^ 1 << (field!(immediate) & 63)),
                 Operation::Bset => set!(rs1!() | 1 << (rs2!() & 63)),
-                Operation::Bseti => set!(rs1!() | 1 << (i.immediate & 63)),
+                Operation::Bseti => set!(rs1!() | 1 << (field!(immediate) & 63)),
                 Operation::CzeroEqz => set!(if rs2!() == 0 { 0 } else { rs1!() }),
                 Operation::CzeroNez => set!(if rs2!() != 0 { 0 } else { rs1!() }),
 
-                Operation::LrW => match hart.load_reserved::<u32>(system, i) {
+                Operation::LrW => match hart.load_reserved::<u32>(system, whole!()) {
                     Ok(value) => set!(word(value)),
                     Err(_) => trap!(),
                 },
-                Operation::LrD => match hart.load_reserved::<u64>(system, i) {
+                Operation::LrD => match hart.load_reserved::<u64>(system, whole!()) {
                     Ok(value) => set!(value),
                     Err(_) => trap!(),
                 },
                 Operation::ScW | Operation::ScD | Operation::AmoW | Operation::AmoD => {
-                    match hart.atomic(system, i, index_of(base, here)) {
+                    match hart.atomic(system, whole!(), index_of(base, here)) {
                         Ok(outcome) if outcome.discarded_current => {
                             let next = block.wrapping_add(next_offset(at));
-                            break 'block (next, i.count, 0, std::ptr::null());
+                            break 'block (next, field!(count), 0, std::ptr::null());
                         }
                         Ok(_) => {}
                         Err(_) => trap!(),
                     }
                 }
                 Operation::Float => {
-                    if hart.float_off || hart.float(i).is_err() {
-                        hart.illegal_at(system, block.wrapping_add(u64::from(i.offset)));
+                    if hart.float_off || hart.float(whole!()).is_err() {
+                        hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
                         trap!();
                     }
                 }
-                Operation::CacheBlock => match hart.cache_block(system, i, index_of(base, here)) {
-                    Ok(outcome) if outcome.discarded_current => {
-                        let next = block.wrapping_add(next_offset(at));
-                        break 'block (next, i.count, 0, std::ptr::null());
+                Operation::CacheBlock => {
+                    match hart.cache_block(system, whole!(), index_of(base, here)) {
+                        Ok(outcome) if outcome.discarded_current => {
+                            let next = block.wrapping_add(next_offset(at));
+                            break 'block (next, field!(count), 0, std::ptr::null());
+                        }
+                        Ok(_) => {}
+                        Err(_) => trap!(),
                     }
-                    Ok(_) => {}
-                    Err(_) => trap!(),
-                },
+                }
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
-                    let next = block.wrapping_add(u64::from(i.offset) + 4);
-                    break 'block (next, i.count, i.link, here);
+                    let next = block.wrapping_add(u64::from(field!(offset)) + 4);
+                    break 'block (next, field!(count), field!(link), here);
                 }
                 Operation::Csr => out_of_line!(execute_csr),
                 Operation::System => out_of_line!(execute_system),
                 Operation::Illegal => {
-                    let raw = u64::from(i.immediate.cast_unsigned());
+                    let raw = u64::from(field!(immediate).cast_unsigned());
                     hart.raise(Exception::new(Cause::IllegalInstruction, raw));
                     trap!();
                 }

@@ -81,7 +81,7 @@ impl Default for Config {
                 memory: 1 << 30,
                 guest_files: 7,
                 interrupt_ids: 255,
-                virtio_slots: 8,
+                virtio_slots: 0,
                 clock: Clock::new(1_000_000_000, 10_000_000),
                 isa: isa(),
                 bootargs: String::new(),
