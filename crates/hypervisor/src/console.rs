@@ -81,11 +81,13 @@ pub fn room(vm: VmId) -> usize {
         .map_or(0, |terminal| terminal.lock().console.room(vm))
 }
 
-/// Takes a byte that a guest sends.
-pub fn guest_byte(vm: VmId, byte: u8) {
+/// Takes what a guest sends.
+pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
     if let Some(terminal) = TERMINAL.get() {
         let mut terminal = terminal.lock();
-        terminal.console.push(vm, byte);
+        for byte in bytes {
+            terminal.console.push(vm, byte);
+        }
         terminal.pump();
     }
 }

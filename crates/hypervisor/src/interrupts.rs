@@ -36,7 +36,7 @@ pub enum Backing {
 #[derive(Debug, Default)]
 pub struct Interrupts {
     pub backing: Backing,
-    /// With backing in memory the whole state; else the settings as they were when the vCPU last left a hart.
+    /// With backing in memory the whole state; else the settings, and what was pending, as the vCPU last left a hart.
     pub state: State,
     /// Sources of the board that send to this vCPU, with the identity that the guest chose.
     pub sources: Vec<Route>,
@@ -71,6 +71,10 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
         && home == hart.index
     {
         watch(file, false);
+        let pending = core::mem::take(&mut interrupts.state.pending);
+        if pending != 0 {
+            Selected::new(file).add_pending(pending);
+        }
         return file;
     }
     let own = hart
@@ -149,7 +153,13 @@ pub fn detach(hart: &Hart, vcpu: &Vcpu, waits: bool) {
     if let Backing::File { hart: home, file } = interrupts.backing
         && home == hart.index
     {
-        interrupts.state = Selected::new(file).settings();
+        let selected = Selected::new(file);
+        interrupts.state = selected.settings();
+        // What is pending goes along, so that the guest sees it wherever it runs next. What could wake a vCPU that
+        // waits stays where hgeip shows it.
+        let leaving = if waits { !interrupts.state.enabled } else { !0 };
+        interrupts.state.pending = selected.take_pending(leaving);
+        drop(selected);
         if waits {
             watch(file, true);
         }
@@ -247,7 +257,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 
 /// Sends on what has arrived in a forwarder of this hart.
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
-    let pending = Selected::new(file).take_pending();
+    let pending = Selected::new(file).take_pending(!0);
     let Some(vcpu) = system.vcpus.get(vcpu.index()) else {
         return;
     };

@@ -262,7 +262,7 @@ impl Vm {
         settle(system, self, &mut chips);
         drop(chips);
         if let Some(byte) = sent {
-            self.print(byte);
+            self.print(core::iter::once(byte));
         }
         true
     }
@@ -293,9 +293,9 @@ impl Vm {
         console::room(self.number())
     }
 
-    /// A byte that the guest sends to its console.
-    pub fn print(&self, byte: u8) {
-        console::guest_byte(self.number(), byte);
+    /// Bytes that the guest sends to its console.
+    pub fn print(&self, bytes: impl Iterator<Item = u8>) {
+        console::guest_bytes(self.number(), bytes);
     }
 
     /// A byte typed for this guest. What finds no room is lost, as on a real line.
@@ -405,6 +405,6 @@ impl GuestBytes {
         let length = data.len().min(self.length as usize);
         // SAFETY: as for `bytes`; `data` is the hypervisor's own or the system image's, neither of which overlaps a VM's
         // memory, and no vCPU of the VM runs while it is loaded.
-        unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), self.host as *mut u8, length) };
+        unsafe { hart::copy::forward(data.as_ptr(), self.host as *mut u8, length) };
     }
 }

@@ -87,10 +87,10 @@ impl Selected {
         read(PENDING) == 0
     }
 
-    /// Takes all pending bits out of the file.
+    /// Takes those of the pending bits out of the file that are in `mask`.
     #[must_use]
-    pub fn take_pending(&self) -> u64 {
-        let pending = read(PENDING);
+    pub fn take_pending(&self, mask: u64) -> u64 {
+        let pending = read(PENDING) & mask;
         if pending != 0 {
             // SAFETY: as for `write`; CSRRC clears only the bits that were seen, so that none is lost between.
             unsafe { csr::clear::<{ number::VSIREG }>(pending) };

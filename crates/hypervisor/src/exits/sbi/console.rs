@@ -23,7 +23,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         0 => (write(exit, length, room, low, high), Next::Resume),
         1 => (read(exit, length, low, high), Next::Resume),
         2 => {
-            exit.vm.print(length as u8);
+            exit.vm.print(core::iter::once(length as u8));
             (Ok(0), Next::Resume)
         }
         _ => (Err(SbiError::NotSupported), Next::Resume),
@@ -32,12 +32,8 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 
 fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
     let taken = length.min(LONGEST).min(room);
-    for byte in buffer(exit, length, low, high)?
-        .bytes()
-        .take(taken as usize)
-    {
-        exit.vm.print(byte);
-    }
+    let bytes = buffer(exit, length, low, high)?.bytes();
+    exit.vm.print(bytes.take(taken as usize));
     Ok(taken)
 }
 
