@@ -132,7 +132,7 @@ fn no_translation_is_stale_and_a_missing_fence_is_found() {
     passes(2, "exercise=stale rounds=3000", &[]);
     let output = run(
         2,
-        "exercise=stale rounds=20000 method=none sleep-one-in=0",
+        "exercise=stale rounds=5000 method=none",
         &[],
     );
     assert!(output.contains("exerciser: FAIL"), "{output}");
