@@ -92,10 +92,11 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
         set_pending(hart, random)
     };
     let has_sstc = crate::interrupts::has_sstc();
-    let kinds = if has_sstc {
-        state::KEPT.len()
-    } else {
-        state::KEPT.len() - 1
+    // Without Sstc the last is not there, without the AIA the last two.
+    let kinds = match (has_sstc, hart.page() != 0) {
+        (true, true) => state::KEPT.len(),
+        (false, true) => state::KEPT.len() - 1,
+        _ => state::KEPT.len() - 2,
     };
     let sleeps = random.below(4);
     let mut kept = [0; state::KEPT.len()];
