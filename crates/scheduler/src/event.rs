@@ -253,18 +253,26 @@ impl Scheduler {
             }
             spin::Suspend::Favour(partner) => {
                 self.make_ready(vcpu, now);
-                self.harts[hart.index()].favour = Some(partner);
-                if let Some(vm) = self.vm_mut(vcpu) {
-                    vm.favoured = Some(partner);
-                }
+                self.favour(hart, partner);
             }
-            spin::Suspend::WaitForWord(until) => {
+            spin::Suspend::WaitForWord { until, favour } => {
                 if let Some(entry) = self.vcpu_mut(vcpu) {
                     entry.phase = Phase::SelfWait;
                     entry.word_until = Some(until);
                 }
                 self.queues.push_last(Queue::SelfWait, vcpu);
+                if let Some(partner) = favour {
+                    self.favour(hart, partner);
+                }
             }
+        }
+    }
+
+    /// Makes `partner` the next on `hart`, if it can be.
+    fn favour(&mut self, hart: HartId, partner: VcpuId) {
+        self.harts[hart.index()].favour = Some(partner);
+        if let Some(vm) = self.vm_mut(partner) {
+            vm.favoured = Some(partner);
         }
     }
 }
