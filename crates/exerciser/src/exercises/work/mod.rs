@@ -36,7 +36,7 @@ struct Totals {
     response: Distribution,
     hold: Distribution,
     wait: [Distribution; 3],
-    looks: u64,
+    looks: Distribution,
     contended: u64,
     excessive: u64,
     overtaken: u64,
@@ -49,7 +49,7 @@ impl Totals {
         for (mine, theirs) in self.wait.iter_mut().zip(&other.wait) {
             mine.merge(theirs);
         }
-        self.looks += other.looks;
+        self.looks.merge(&other.looks);
         self.contended += other.contended;
         self.excessive += other.excessive;
         self.overtaken += other.overtaken;
@@ -132,10 +132,11 @@ fn report(workload: &Workload, floor: &jobs::Floor, totals: &Totals, elapsed: u6
     if workload.request_one_in > 0 {
         say!("work request-wait-ns {}", totals.wait[2]);
     }
+    say!("work looks-per-spin {}", totals.looks);
     say!(
         "work spins={} looks={} excessive={} overtaken={}",
         totals.contended,
-        totals.looks,
+        totals.looks.sum(),
         totals.excessive,
         totals.overtaken
     );

@@ -125,7 +125,7 @@ impl<'a> Spinner<'a> {
                 }
             }
         }
-        totals.looks += looks;
+        totals.looks.add(looks);
     }
 
     /// Runs this hart's own process, for which partners may wait.
