@@ -1,3 +1,21 @@
-//! What the hypervisor and the laboratory share: the system image, the monitor's records, the SBI extension.
+//! What the hypervisor and the laboratory share.
+//!
+//! - [`cpio`]: the archive that carries a system image;
+//! - [`tree`]: flattened device trees, read without trust;
+//! - [`system`]: the description of the virtual machines inside a system image;
+//! - [`monitor`]: the performance monitor's records and their text form;
+//! - [`sbi`]: the SBI extension that guests may call.
+//!
+//! Everything here reads bytes that somebody else made. Nothing panics on them.
 #![no_std]
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+#[cfg(test)]
+extern crate std;
+
+pub mod cpio;
+pub mod monitor;
+pub mod sbi;
+pub mod system;
+pub mod tree;

@@ -1,2 +1,18 @@
 //! The hypervisor's portable parts.
 #![cfg_attr(target_os = "none", no_std)]
+
+extern crate alloc;
+
+pub mod address;
+pub mod aplic;
+pub mod decode;
+pub mod frames;
+pub mod gstage;
+pub mod guest_tree;
+pub mod image;
+pub mod instruction;
+pub mod placement;
+pub mod softfile;
+pub mod terminal;
+pub mod uart;
+pub mod walk;

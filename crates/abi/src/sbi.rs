@@ -1,0 +1,100 @@
+//! The SBI extension that Partita offers to its guests.
+//!
+//! The SBI specification (chapter "Vendor-Specific SBI Extension Space") gives extension ids
+//! `0x09000000` to `0x09FFFFFF` to vendors, the low bits being those of `mvendorid`. Partita has no
+//! JEDEC number, so guests read an `mvendorid` of zero ("non-commercial implementation") and the
+//! extension is the first of the space. A caller must therefore ask twice before it uses the extension: the Base
+//! extension's `sbi_probe_extension`, then [`Function::Version`], whose value carries [`SIGNATURE`].
+//!
+//! Calls follow the binary encoding of the SBI: extension id in a7, function id in a6, arguments in
+//! a0 and up, error in a0 and value in a1. Every function may be called by any vCPU at any time.
+
+/// The extension id.
+pub const EXTENSION: usize = 0x0900_0000;
+
+/// Upper half of the value that [`Function::Version`] returns: "PART" in ASCII.
+pub const SIGNATURE: u64 = 0x5041_5254;
+
+/// Lower half of that value: the version of this interface.
+pub const VERSION: u64 = 1;
+
+/// The value that [`Function::Version`] returns.
+pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
+
+/// Length and alignment in bytes of a communication area.
+pub const COMMUNICATION_AREA_SIZE: u64 = 4096;
+
+/// The extension's functions, by their function id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Function {
+    /// No arguments. The value is [`VERSION_VALUE`].
+    Version = 0,
+    /// The calling vCPU spins on something that another vCPU of its VM must do, and asks to be
+    /// suspended. a0: the guest's physical address of the 32-bit word that it watches, or all ones if it
+    /// will not say; a1: the value last seen there. Both are hints. Returns when the vCPU is next dispatched.
+    Spin = 1,
+    /// Gives the VM one communication area. a0: its guest-physical address, a multiple of
+    /// [`COMMUNICATION_AREA_SIZE`] in the VM's memory; all ones takes it away.
+    /// Fails with `SBI_ERR_INVALID_ADDRESS`.
+    SetCommunicationArea = 2,
+    /// No arguments. The value is an [`AllocationForm`] in bits 7..0 and, for dedicated harts, the
+    /// number of them in bits 31..8.
+    Allocation = 3,
+    /// Adds a line to the hypervisor's log: a0 is a key and a1 a value that mean something to whoever reads
+    /// the log. A VM that calls too often loses lines, never time of others.
+    Report = 4,
+    /// The guest is alive: a0 is a count that the caller raises at each call.
+    Heartbeat = 5,
+}
+
+impl Function {
+    /// Every function, in the order of their ids.
+    pub const ALL: [Self; 6] = [
+        Self::Version,
+        Self::Spin,
+        Self::SetCommunicationArea,
+        Self::Allocation,
+        Self::Report,
+        Self::Heartbeat,
+    ];
+
+    /// The function with this id, `None` if there is none (`SBI_ERR_NOT_SUPPORTED`).
+    pub fn from_id(id: usize) -> Option<Self> {
+        Self::ALL.get(id).copied()
+    }
+
+    /// The function id, for a6.
+    pub fn id(self) -> usize {
+        self as usize
+    }
+}
+
+/// How a VM gets its harts, as [`Function::Allocation`] tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AllocationForm {
+    /// Its vCPUs take turns with others on shared harts: a guest that spins wastes somebody's time.
+    Shared = 0,
+    /// Each of its vCPUs has a hart to itself: spinning is right.
+    Dedicated = 1,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_and_their_ids_agree() {
+        for function in Function::ALL {
+            assert_eq!(Function::from_id(function.id()), Some(function));
+        }
+        assert_eq!(Function::from_id(Function::ALL.len()), None);
+        assert_eq!(Function::from_id(usize::MAX), None);
+    }
+
+    #[test]
+    fn the_extension_is_in_the_vendor_space() {
+        assert!((0x0900_0000..=0x09ff_ffff).contains(&EXTENSION));
+    }
+}

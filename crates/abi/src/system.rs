@@ -1,0 +1,261 @@
+//! The description of a system: `partita.dtb` inside the system image.
+//!
+//! The laboratory compiles it from TOML; the hypervisor reads it with [`SystemDescription::parse`]. It is a
+//! flattened device tree because every boot path of RISC-V already carries them:
+//!
+//! ```text
+//! / {
+//!     compatible = "partita,system";
+//!     time-slice-us = <5000>;
+//!     spin = "wopd";
+//!     wait = "self-wait";
+//!     vms {
+//!         vm@0 {
+//!             name = "web";
+//!             vcpus = <4>;
+//!             memory = /bits/ 64 <0x20000000>;
+//!             placement = "real";
+//!             share = <30>;                    // or dedicated-harts = <2 3>;
+//!             kernel = "web/kernel";
+//!             initrd = "web/initrd";
+//!             bootargs = "console=ttyS0";
+//!             devices = <0 1>;                 // virtio-mmio slots of the board
+//!             autostart;
+//!             on-failure = "restart";
+//!         };
+//!     };
+//! };
+//! ```
+//!
+//! A property that is not listed in [`names`] is an error: a system that says more than the
+//! hypervisor understands must not boot as if it had said less.
+
+mod choice;
+mod error;
+pub mod names;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use choice::{LogLevel, OnFailure, Placement, SpinMethod, WaitMethod};
+pub use error::{Problem, Subject, SystemError, ValueText};
+
+use arrayvec::{ArrayString, ArrayVec};
+use core::fmt;
+
+/// Most VMs of a system.
+pub const MAX_VMS: usize = 16;
+/// Most vCPUs of a VM.
+pub const MAX_VCPUS_PER_VM: usize = 16;
+/// Longest name of a VM in bytes.
+pub const MAX_NAME_LENGTH: usize = 31;
+/// Longest command line of a guest in bytes: what Linux on RISC-V takes, less the NUL (`COMMAND_LINE_SIZE`, 1024).
+pub const MAX_BOOTARGS_LENGTH: usize = 1023;
+/// Harts have numbers below this.
+pub const MAX_HARTS: u32 = 64;
+/// virtio-mmio slots have numbers below this.
+pub const MAX_SLOTS: usize = 32;
+/// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
+pub const MEMORY_GRANULE: u64 = 2 << 20;
+/// Bounds of the time slice in microseconds.
+pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 100..=100_000;
+/// Bounds of a VM's share.
+pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
+/// The file in the system image that holds the description.
+pub const FILE_NAME: &str = "partita.dtb";
+/// A name that no VM may have: the hypervisor's own lines on the console carry it.
+pub const RESERVED_NAME: &str = "partita";
+
+/// A VM by its number, which is its place in the description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VmId(pub u8);
+
+impl VmId {
+    /// The place in the description.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A hart by its number as the board's device tree gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HartId(pub u32);
+
+/// A virtio-mmio slot of the board, from 0 at the lowest address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u8);
+
+macro_rules! display_number {
+    ($($kind:ident)*) => {
+        $(impl fmt::Display for $kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        })*
+    };
+}
+display_number!(VmId HartId Slot);
+
+/// A VM's name: a letter, then letters, digits, `-` and `_`, in ASCII; never [`RESERVED_NAME`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VmName(ArrayString<MAX_NAME_LENGTH>);
+
+impl VmName {
+    /// Checks a name; `None` if it is not one.
+    pub fn new(name: &str) -> Option<Self> {
+        let mut bytes = name.bytes();
+        let first = bytes.next()?.is_ascii_alphabetic();
+        let rest = bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+        if !first || !rest || name == RESERVED_NAME {
+            return None;
+        }
+        Some(Self(ArrayString::from(name).ok()?))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for VmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
+
+impl fmt::Debug for VmName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// A set of harts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HartSet(u64);
+
+impl HartSet {
+    /// The set of no harts.
+    pub const EMPTY: Self = Self(0);
+
+    /// Adds a hart. False, and nothing changes, if it is there already or its number is not below [`MAX_HARTS`].
+    pub fn insert(&mut self, hart: HartId) -> bool {
+        let bit = 1u64.checked_shl(hart.0).unwrap_or(0);
+        let new = bit != 0 && self.0 & bit == 0;
+        self.0 |= bit;
+        new
+    }
+
+    /// Whether the hart is in the set.
+    pub fn contains(self, hart: HartId) -> bool {
+        1u64.checked_shl(hart.0)
+            .is_some_and(|bit| self.0 & bit != 0)
+    }
+
+    /// Number of harts in the set.
+    pub fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The harts in both sets.
+    pub fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The harts in either set.
+    pub fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The harts, lowest number first.
+    pub fn iter(self) -> impl Iterator<Item = HartId> {
+        (0..MAX_HARTS)
+            .map(HartId)
+            .filter(move |hart| self.contains(*hart))
+    }
+
+    /// The set as a mask: bit N stands for hart N.
+    pub fn mask(self) -> u64 {
+        self.0
+    }
+}
+
+/// How a VM gets its harts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocation {
+    /// Its vCPUs take turns with those of other VMs on the shared harts.
+    Shared {
+        /// Its part of them, relative to the other VMs' shares.
+        share: u32,
+    },
+    /// Each of its vCPUs has one of these harts to itself, the first vCPU the lowest.
+    Dedicated {
+        /// As many harts as the VM has vCPUs.
+        harts: HartSet,
+    },
+}
+
+/// One virtual machine.
+#[derive(Debug, Clone)]
+pub struct VmDescription<'a> {
+    /// Its name, unique in the system.
+    pub name: VmName,
+    /// Number of vCPUs, from 1 to [`MAX_VCPUS_PER_VM`].
+    pub vcpus: u32,
+    /// Size of its memory in bytes, a multiple of [`MEMORY_GRANULE`].
+    pub memory: u64,
+    /// How that memory lies in the host's.
+    pub placement: Placement,
+    /// How it gets its harts.
+    pub allocation: Allocation,
+    /// The kernel's path in the system image.
+    pub kernel: &'a str,
+    /// The initial RAM disk's path in the system image.
+    pub initrd: Option<&'a str>,
+    /// The kernel's command line.
+    pub bootargs: &'a str,
+    /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
+    pub devices: ArrayVec<Slot, MAX_SLOTS>,
+    /// Whether it starts with the hypervisor.
+    pub autostart: bool,
+    /// What happens when it fails.
+    pub on_failure: OnFailure,
+}
+
+/// A system: what the hypervisor is to run.
+#[derive(Debug, Clone)]
+pub struct SystemDescription<'a> {
+    /// Longest time in microseconds that a vCPU keeps a shared hart while another waits for it.
+    pub time_slice_us: u32,
+    /// What happens when a vCPU spins.
+    pub spin: SpinMethod,
+    /// What happens when a vCPU waits for an interrupt.
+    pub wait: WaitMethod,
+    /// The VM that has the console at the start.
+    pub console_focus: Option<VmId>,
+    /// How much the hypervisor says on the console.
+    pub log_level: LogLevel,
+    /// The VMs; a [`VmId`] is a place here.
+    pub vms: ArrayVec<VmDescription<'a>, MAX_VMS>,
+}
+
+impl<'a> SystemDescription<'a> {
+    /// Reads a description. Strings borrow from `dtb`.
+    ///
+    /// # Errors
+    /// The first mistake found, by VM, property and value.
+    pub fn parse(dtb: &'a [u8]) -> Result<Self, SystemError> {
+        parse::parse(dtb)
+    }
+
+    /// The VM with this name.
+    pub fn find(&self, name: &str) -> Option<VmId> {
+        let index = self.vms.iter().position(|vm| vm.name.as_str() == name)?;
+        u8::try_from(index).ok().map(VmId)
+    }
+}

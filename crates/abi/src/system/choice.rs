@@ -1,0 +1,108 @@
+//! Properties whose value is one of a few words.
+
+use core::fmt;
+
+/// Defines an enumeration whose values have names in descriptions and on the command line.
+macro_rules! choice {
+    (
+        $(#[$outer:meta])*
+        $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum $name {
+            $($(#[$inner])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The word for it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// The value that a word stands for.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.name() == name)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+
+choice! {
+    /// How a VM's memory lies in the host's.
+    Placement {
+        /// Guest-physical addresses are the host's (V=R): no translation for devices.
+        Real = "real",
+        /// Host addresses are the guest's plus a constant, in large leaves (V=Resident).
+        Resident = "resident",
+        /// Single pages of 4 KiB anywhere (V=V).
+        Paged = "paged",
+    }
+}
+
+choice! {
+    /// What happens when a vCPU spins at WRS.NTO (or says so by SBI).
+    SpinMethod {
+        /// Nothing: spinning is not trapped.
+        None = "none",
+        /// It goes to spin-wait until one partner has been dispatched.
+        Wopd = "wopd",
+        /// It goes to spin-wait until all partners have been dispatched.
+        Wapd = "wapd",
+        /// It gives up the rest of its time slice.
+        Rslp = "rslp",
+        /// The same, but the slice never goes back to the vCPU that left.
+        NotSame = "not-same",
+        /// A likely holder of the lock gets the hart.
+        Directed = "directed",
+        /// It is dispatched when the word that it watches has changed.
+        Reservation = "reservation",
+    }
+}
+
+choice! {
+    /// What happens when a vCPU waits for an interrupt (WFI).
+    WaitMethod {
+        /// Host interrupts (hgeie, SGEIP) wake harts, which then dispatch it.
+        HostInterrupt = "host-interrupt",
+        /// It joins the self-wait queue, and dispatching harts test for its interrupts.
+        SelfWait = "self-wait",
+        /// The same, and an idle hart waits in one instruction for work, interrupts and timers.
+        ActiveWait = "active-wait",
+    }
+}
+
+choice! {
+    /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
+    OnFailure {
+        /// It is stopped.
+        Stop = "stop",
+        /// It is started anew.
+        Restart = "restart",
+    }
+}
+
+choice! {
+    /// How much the hypervisor says on the console; each level has those before it.
+    LogLevel {
+        /// What went wrong.
+        Error = "error",
+        /// What might.
+        Warning = "warning",
+        /// What happens to VMs.
+        Info = "info",
+        /// What helps to find a fault.
+        Debug = "debug",
+    }
+}

@@ -1,0 +1,185 @@
+//! What can be wrong with a system's description.
+
+use super::{MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_SLOTS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE};
+use super::{SHARE, TIME_SLICE_US, VmName};
+use crate::tree::TreeError;
+use arrayvec::ArrayString;
+use core::fmt::{self, Write};
+
+/// How much of a value an error shows, in bytes.
+const MAX_SHOWN: usize = 20;
+
+/// The beginning of a value that was refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ValueText(ArrayString<MAX_SHOWN>);
+
+impl ValueText {
+    /// As much of the value as there is room for.
+    pub fn new(value: impl fmt::Display) -> Self {
+        let mut text = Bounded(ArrayString::new());
+        // A value that is too long is shown by its beginning.
+        let _ = write!(text, "{value}");
+        Self(text.0)
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Debug for ValueText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// Takes what fits, with control characters made visible.
+struct Bounded(ArrayString<MAX_SHOWN>);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            let shown = if character.is_control() {
+                '?'
+            } else {
+                character
+            };
+            self.0.try_push(shown).map_err(|_| fmt::Error)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a mistake is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// The whole system.
+    System,
+    /// One VM.
+    Vm {
+        /// Its place in the description.
+        index: usize,
+        /// Its name, if that is known.
+        name: Option<VmName>,
+    },
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => write!(f, "the system"),
+            Self::Vm {
+                name: Some(name), ..
+            } => write!(f, "VM {name}"),
+            Self::Vm { index, name: None } => write!(f, "VM number {index}"),
+        }
+    }
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// The blob is no device tree.
+    Tree(TreeError),
+    /// The root's `compatible` does not say that this is a system.
+    NotASystem,
+    /// A node that has no place here.
+    UnknownNode,
+    /// A property that has no place here.
+    UnknownProperty,
+    /// A property that stands twice.
+    Repeated,
+    /// A property that must be there.
+    Missing,
+    /// The value does not have the property's type (number, row of numbers, string, empty).
+    WrongType,
+    /// None of the words that the property knows.
+    UnknownWord,
+    /// Not a name: see [`VmName`].
+    BadName,
+    /// Another VM has the same name.
+    NameTaken,
+    /// No VM has this name.
+    NoSuchVm,
+    /// A number outside of the property's bounds.
+    OutOfRange,
+    /// More than there is room for.
+    TooMany,
+    /// A hart or a slot that another VM has, or that is listed twice.
+    Taken,
+    /// Both or neither of `share` and `dedicated-harts`.
+    Allocation,
+    /// Not as many dedicated harts as vCPUs.
+    HartCount,
+    /// The system has no VM.
+    NoVm,
+}
+
+/// A mistake in a system's description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SystemError {
+    /// Whose it is.
+    pub subject: Subject,
+    /// The property or node, if it is about one.
+    pub property: Option<ValueText>,
+    /// The value, if it is about one.
+    pub value: Option<ValueText>,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for SystemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Problem::Tree(error) = self.problem {
+            return error.fmt(f);
+        }
+        write!(f, "{}", self.subject)?;
+        if let Some(property) = &self.property {
+            write!(f, ": {}", property.as_str())?;
+        }
+        if let Some(value) = &self.value {
+            write!(f, " = {}", value.as_str())?;
+        }
+        write!(f, ": ")?;
+        match self.problem {
+            Problem::Tree(_) => Ok(()),
+            Problem::NotASystem => write!(f, "this device tree does not describe a system"),
+            Problem::UnknownNode => write!(f, "no such node is known here"),
+            Problem::UnknownProperty => write!(f, "no such property is known here"),
+            Problem::Repeated => write!(f, "it stands twice"),
+            Problem::Missing => write!(f, "it must be given"),
+            Problem::WrongType => write!(f, "its value has the wrong type"),
+            Problem::UnknownWord => write!(f, "no such word is known here"),
+            Problem::BadName => write!(
+                f,
+                "a name is a letter, then letters, digits, - and _, at most 31 in all, and not partita"
+            ),
+            Problem::NameTaken => write!(f, "another VM has this name"),
+            Problem::NoSuchVm => write!(f, "no VM has this name"),
+            Problem::OutOfRange => write!(
+                f,
+                "out of range (vcpus 1 to {MAX_VCPUS_PER_VM}, memory a multiple of {} MiB, share {} to {}, \
+                 time slice {} to {} us, harts below {MAX_HARTS}, slots below {MAX_SLOTS}, \
+                 a command line up to {MAX_BOOTARGS_LENGTH} bytes)",
+                MEMORY_GRANULE >> 20,
+                SHARE.start(),
+                SHARE.end(),
+                TIME_SLICE_US.start(),
+                TIME_SLICE_US.end()
+            ),
+            Problem::TooMany => write!(f, "too many; there is room for {MAX_VMS} VMs"),
+            Problem::Taken => write!(f, "it belongs to somebody already"),
+            Problem::Allocation => {
+                write!(
+                    f,
+                    "a VM has either a share of the shared harts or dedicated harts"
+                )
+            }
+            Problem::HartCount => write!(f, "a VM needs as many dedicated harts as it has vCPUs"),
+            Problem::NoVm => write!(f, "there is no VM in it"),
+        }
+    }
+}
+
+impl core::error::Error for SystemError {}

@@ -1,0 +1,47 @@
+//! Names of the nodes and properties of a system's description.
+
+/// The root's `compatible`.
+pub const COMPATIBLE_VALUE: &str = "partita,system";
+
+/// Root: `<string>`, [`COMPATIBLE_VALUE`]. Required.
+pub const COMPATIBLE: &str = "compatible";
+/// Root: `<u32>`, microseconds. Required.
+pub const TIME_SLICE_US: &str = "time-slice-us";
+/// Root: `<string>`, a [`SpinMethod`](super::SpinMethod). Required.
+pub const SPIN: &str = "spin";
+/// Root: `<string>`, a [`WaitMethod`](super::WaitMethod). Required.
+pub const WAIT: &str = "wait";
+/// Root: `<string>`, the name of the VM that has the console at the start. Optional.
+pub const CONSOLE_FOCUS: &str = "console-focus";
+/// Root: `<string>`, a [`LogLevel`](super::LogLevel). Optional, `info` without it.
+pub const LOG_LEVEL: &str = "log-level";
+
+/// The node under the root that holds the VMs.
+pub const VMS_NODE: &str = "vms";
+/// What a VM's node is called before `@` and its number in hexadecimal.
+pub const VM_NODE: &str = "vm";
+
+/// VM: `<string>`. Required.
+pub const NAME: &str = "name";
+/// VM: `<u32>`. Required.
+pub const VCPUS: &str = "vcpus";
+/// VM: `<u64>`, bytes. Required.
+pub const MEMORY: &str = "memory";
+/// VM: `<string>`, a [`Placement`](super::Placement). Required.
+pub const PLACEMENT: &str = "placement";
+/// VM: `<u32>`. Either this or [`DEDICATED_HARTS`].
+pub const SHARE: &str = "share";
+/// VM: a row of `<u32>`. Either this or [`SHARE`].
+pub const DEDICATED_HARTS: &str = "dedicated-harts";
+/// VM: `<string>`, a path in the system image. Required.
+pub const KERNEL: &str = "kernel";
+/// VM: `<string>`, a path in the system image. Optional.
+pub const INITRD: &str = "initrd";
+/// VM: `<string>`. Optional, empty without it.
+pub const BOOTARGS: &str = "bootargs";
+/// VM: a row of `<u32>`, virtio-mmio slots. Optional, none without it.
+pub const DEVICES: &str = "devices";
+/// VM: empty; there or not.
+pub const AUTOSTART: &str = "autostart";
+/// VM: `<string>`, an [`OnFailure`](super::OnFailure). Optional, `stop` without it.
+pub const ON_FAILURE: &str = "on-failure";

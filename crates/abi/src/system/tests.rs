@@ -1,0 +1,320 @@
+//! Descriptions good and bad.
+
+use super::*;
+use proptest::prelude::*;
+use std::string::{String, ToString};
+use std::vec::Vec;
+use vm_fdt::FdtWriter;
+
+/// A property to write.
+#[derive(Clone)]
+enum Value {
+    Text(&'static str),
+    Long(u64),
+    Row(Vec<u32>),
+    Empty,
+}
+
+type Properties = Vec<(&'static str, Value)>;
+
+fn write(writer: &mut FdtWriter, properties: &Properties) {
+    for (name, value) in properties {
+        match value {
+            Value::Text(text) => writer.property_string(name, text),
+            Value::Long(number) => writer.property_u64(name, *number),
+            Value::Row(row) => writer.property_array_u32(name, row),
+            Value::Empty => writer.property_null(name),
+        }
+        .unwrap();
+    }
+}
+
+fn blob(root: &Properties, vms: &[Properties]) -> Vec<u8> {
+    let mut writer = FdtWriter::new().unwrap();
+    let root_node = writer.begin_node("").unwrap();
+    write(&mut writer, root);
+    let vms_node = writer.begin_node(names::VMS_NODE).unwrap();
+    for (index, vm) in vms.iter().enumerate() {
+        let node = writer
+            .begin_node(&std::format!("{}@{index:x}", names::VM_NODE))
+            .unwrap();
+        write(&mut writer, vm);
+        writer.end_node(node).unwrap();
+    }
+    writer.end_node(vms_node).unwrap();
+    writer.end_node(root_node).unwrap();
+    writer.finish().unwrap()
+}
+
+fn root() -> Properties {
+    Vec::from([
+        (names::COMPATIBLE, Value::Text(names::COMPATIBLE_VALUE)),
+        (names::TIME_SLICE_US, Value::Row(Vec::from([5000]))),
+        (names::SPIN, Value::Text("wopd")),
+        (names::WAIT, Value::Text("self-wait")),
+        (names::CONSOLE_FOCUS, Value::Text("second")),
+    ])
+}
+
+fn vm(name: &'static str, slots: &[u32]) -> Properties {
+    Vec::from([
+        (names::NAME, Value::Text(name)),
+        (names::VCPUS, Value::Row(Vec::from([2]))),
+        (names::MEMORY, Value::Long(256 << 20)),
+        (names::PLACEMENT, Value::Text("real")),
+        (names::SHARE, Value::Row(Vec::from([30]))),
+        (names::KERNEL, Value::Text("kernel")),
+        (names::DEVICES, Value::Row(slots.to_vec())),
+        (names::AUTOSTART, Value::Empty),
+    ])
+}
+
+/// The same properties with one changed, or taken away.
+fn with(mut properties: Properties, name: &'static str, value: Option<Value>) -> Properties {
+    properties.retain(|(other, _)| *other != name);
+    properties.extend(value.map(|value| (name, value)));
+    properties
+}
+
+fn refusal(root: &Properties, vms: &[Properties]) -> (Problem, String) {
+    let blob = blob(root, vms);
+    let error = SystemDescription::parse(&blob).unwrap_err();
+    (error.problem, error.to_string())
+}
+
+#[test]
+fn a_description_is_read_whole() {
+    let dedicated = with(vm("second", &[3, 1]), names::SHARE, None);
+    let dedicated = with(
+        dedicated,
+        names::DEDICATED_HARTS,
+        Some(Value::Row(Vec::from([3, 2]))),
+    );
+    let dedicated = with(dedicated, names::INITRD, Some(Value::Text("initrd")));
+    let dedicated = with(dedicated, names::BOOTARGS, Some(Value::Text("quiet")));
+    let dedicated = with(dedicated, names::AUTOSTART, None);
+    let dedicated = with(dedicated, names::ON_FAILURE, Some(Value::Text("restart")));
+    let blob = blob(&root(), &[vm("first", &[0]), dedicated]);
+    let system = SystemDescription::parse(&blob).unwrap();
+
+    assert_eq!(system.time_slice_us, 5000);
+    assert_eq!(
+        (system.spin, system.wait),
+        (SpinMethod::Wopd, WaitMethod::SelfWait)
+    );
+    assert_eq!(system.console_focus, Some(VmId(1)));
+    assert_eq!(system.log_level, LogLevel::Info);
+    let [first, second] = &system.vms[..] else {
+        panic!("{} VMs", system.vms.len())
+    };
+    assert_eq!(
+        (first.name.as_str(), first.vcpus, first.memory),
+        ("first", 2, 256 << 20)
+    );
+    assert_eq!(first.allocation, Allocation::Shared { share: 30 });
+    assert_eq!(
+        (first.kernel, first.initrd, first.bootargs),
+        ("kernel", None, "")
+    );
+    assert_eq!((first.autostart, first.on_failure), (true, OnFailure::Stop));
+    assert_eq!((second.initrd, second.bootargs), (Some("initrd"), "quiet"));
+    assert_eq!(
+        (second.autostart, second.on_failure),
+        (false, OnFailure::Restart)
+    );
+    assert_eq!(second.devices[..], [Slot(1), Slot(3)]);
+    let Allocation::Dedicated { harts } = second.allocation else {
+        panic!("shared")
+    };
+    assert!(harts.iter().eq([HartId(2), HartId(3)]));
+}
+
+#[test]
+fn each_mistake_is_named_with_its_vm_property_and_value() {
+    let number = |number| Some(Value::Row(Vec::from([number])));
+    let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
+        (
+            names::VCPUS,
+            number(17),
+            Problem::OutOfRange,
+            &["VM second", "vcpus = 17"][..],
+        ),
+        (
+            names::VCPUS,
+            number(0),
+            Problem::OutOfRange,
+            &["VM second", "vcpus = 0"],
+        ),
+        (
+            names::VCPUS,
+            None,
+            Problem::Missing,
+            &["VM second", "vcpus"],
+        ),
+        (
+            names::MEMORY,
+            Some(Value::Long(4096)),
+            Problem::OutOfRange,
+            &["memory = 4096"],
+        ),
+        (names::MEMORY, number(4096), Problem::WrongType, &["memory"]),
+        (
+            names::PLACEMENT,
+            Some(Value::Text("here")),
+            Problem::UnknownWord,
+            &["placement = here"],
+        ),
+        (
+            names::SHARE,
+            None,
+            Problem::Allocation,
+            &["VM second", "either"],
+        ),
+        (names::SHARE, number(0), Problem::OutOfRange, &["share = 0"]),
+        (
+            names::DEDICATED_HARTS,
+            number(0),
+            Problem::Allocation,
+            &["VM second", "either"],
+        ),
+        (
+            names::DEDICATED_HARTS,
+            number(64),
+            Problem::OutOfRange,
+            &["dedicated-harts = 64"],
+        ),
+        (names::KERNEL, None, Problem::Missing, &["kernel"]),
+        (
+            names::KERNEL,
+            Some(Value::Text("")),
+            Problem::Missing,
+            &["kernel"],
+        ),
+        (
+            names::DEVICES,
+            number(0),
+            Problem::Taken,
+            &["VM second", "devices = 0"],
+        ),
+        (
+            names::DEVICES,
+            number(32),
+            Problem::OutOfRange,
+            &["devices = 32"],
+        ),
+        (
+            names::AUTOSTART,
+            number(1),
+            Problem::WrongType,
+            &["autostart"],
+        ),
+        (
+            "colour",
+            number(1),
+            Problem::UnknownProperty,
+            &["VM second", "colour"],
+        ),
+    ]);
+    for (name, value, problem, words) in cases {
+        let second = with(vm("second", &[1]), name, value);
+        let (found, message) = refusal(&root(), &[vm("first", &[0]), second]);
+        assert_eq!(found, problem, "{name}: {message}");
+        for word in words {
+            assert!(message.contains(word), "{message:?} lacks {word:?}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_of_the_system_are_named() {
+    let vms = [vm("first", &[0]), vm("second", &[1])];
+    let changed = |name, value| refusal(&with(root(), name, value), &vms).0;
+    assert_eq!(
+        changed(names::COMPATIBLE, Some(Value::Text("a,b"))),
+        Problem::NotASystem
+    );
+    assert_eq!(changed(names::TIME_SLICE_US, None), Problem::Missing);
+    assert_eq!(
+        changed(names::SPIN, Some(Value::Text("idle"))),
+        Problem::UnknownWord
+    );
+    assert_eq!(
+        changed(names::CONSOLE_FOCUS, Some(Value::Text("third"))),
+        Problem::NoSuchVm
+    );
+    assert_eq!(
+        refusal(&with(root(), names::CONSOLE_FOCUS, None), &[]).0,
+        Problem::NoVm
+    );
+    let twins = [vm("second", &[0]), vm("second", &[1])];
+    assert_eq!(refusal(&root(), &twins).0, Problem::NameTaken);
+}
+
+#[test]
+fn vms_beyond_the_bound_are_refused() {
+    let letters = [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
+    ];
+    let mut vms: Vec<_> = letters.iter().map(|name| vm(name, &[])).collect();
+    let root = with(root(), names::CONSOLE_FOCUS, None);
+    assert_eq!(
+        SystemDescription::parse(&blob(&root, &vms))
+            .unwrap()
+            .vms
+            .len(),
+        MAX_VMS
+    );
+    vms.push(vm("q", &[]));
+    assert_eq!(refusal(&root, &vms).0, Problem::TooMany);
+}
+
+#[test]
+fn names_are_checked() {
+    for good in ["a", "web-1", "A_b", "abcdefghijklmnopqrstuvwxyz01234"] {
+        assert_eq!(VmName::new(good).unwrap().as_str(), good);
+    }
+    for bad in [
+        "",
+        "1",
+        "-a",
+        "a b",
+        "a]",
+        "é",
+        "partita",
+        "abcdefghijklmnopqrstuvwxyz012345",
+    ] {
+        assert_eq!(VmName::new(bad), None, "{bad}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_description_cut_short_is_refused(cut in any::<prop::sample::Index>()) {
+        let blob = blob(&root(), &[vm("first", &[0]), vm("second", &[1])]);
+        prop_assert!(SystemDescription::parse(&blob[..cut.index(blob.len())]).is_err());
+    }
+
+    #[test]
+    fn garbage_never_panics_and_what_passes_is_in_bounds(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
+    ) {
+        let mut blob = blob(&root(), &[vm("first", &[0]), vm("second", &[1])]);
+        for (position, byte) in changes {
+            let position = position.index(blob.len());
+            blob[position] = byte;
+        }
+        match SystemDescription::parse(&blob) {
+            Ok(system) => {
+                prop_assert!(TIME_SLICE_US.contains(&system.time_slice_us));
+                for vm in &system.vms {
+                    prop_assert!((1..=MAX_VCPUS_PER_VM).contains(&(vm.vcpus as usize)));
+                    prop_assert_eq!(vm.memory % MEMORY_GRANULE, 0);
+                }
+                for (index, vm) in system.vms.iter().enumerate() {
+                    prop_assert_eq!(system.find(vm.name.as_str()).map(VmId::index), Some(index));
+                }
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+}

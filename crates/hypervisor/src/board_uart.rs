@@ -1,0 +1,102 @@
+//! The board's UART (16550), which carries all consoles.
+
+use crate::hart::firmware;
+
+/// The registers that are used, by their offsets.
+const DATA: u64 = 0;
+const INTERRUPT_ENABLE: u64 = 1;
+const FIFO_CONTROL: u64 = 2;
+const LINE_STATUS: u64 = 5;
+
+const RECEIVED: u8 = 1 << 0;
+const TRANSMITTER_EMPTY: u8 = 1 << 1;
+const FIFO_ENABLE: u8 = 1 << 0;
+const LINE_DATA_READY: u8 = 1 << 0;
+const LINE_TRANSMITTER_EMPTY: u8 = 1 << 5;
+
+/// Bytes that an empty transmitter takes.
+pub const FIFO: usize = 16;
+
+/// The UART, or the firmware's console as long as there is none.
+#[derive(Debug, Default)]
+pub struct BoardUart {
+    base: Option<u64>,
+    transmit_interrupt: bool,
+}
+
+impl BoardUart {
+    /// No UART: bytes go to the firmware.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self {
+            base: None,
+            transmit_interrupt: false,
+        }
+    }
+
+    /// The UART at `base`, with its FIFO and its receive interrupt on.
+    #[must_use]
+    pub fn at(base: u64) -> Self {
+        let uart = Self {
+            base: Some(base),
+            transmit_interrupt: false,
+        };
+        uart.write(FIFO_CONTROL, FIFO_ENABLE);
+        uart.write(INTERRUPT_ENABLE, RECEIVED);
+        uart
+    }
+
+    fn read(&self, register: u64) -> u8 {
+        // SAFETY: the address is that of the UART in the board's device tree, whose registers are bytes.
+        self.base.map_or(0, |base| unsafe {
+            ((base + register) as *const u8).read_volatile()
+        })
+    }
+
+    fn write(&self, register: u64, value: u8) {
+        if let Some(base) = self.base {
+            // SAFETY: as for `read`.
+            unsafe { ((base + register) as *mut u8).write_volatile(value) };
+        }
+    }
+
+    /// True where [`FIFO`] bytes can be sent at once.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.base.is_none() || self.read(LINE_STATUS) & LINE_TRANSMITTER_EMPTY != 0
+    }
+
+    /// Sends a byte for which there is room.
+    pub fn send(&self, byte: u8) {
+        match self.base {
+            Some(_) => self.write(DATA, byte),
+            None => firmware::debug_byte(byte),
+        }
+    }
+
+    /// Sends a byte, waiting for room.
+    pub fn send_now(&self, byte: u8) {
+        while !self.is_empty() {
+            core::hint::spin_loop();
+        }
+        self.send(byte);
+    }
+
+    /// Asks for an interrupt when the transmitter is empty, or for none.
+    pub fn want_transmit_interrupt(&mut self, on: bool) {
+        if self.transmit_interrupt != on {
+            self.transmit_interrupt = on;
+            self.write(
+                INTERRUPT_ENABLE,
+                RECEIVED | if on { TRANSMITTER_EMPTY } else { 0 },
+            );
+        }
+    }
+
+    /// The next byte that was received.
+    #[must_use]
+    pub fn receive(&self) -> Option<u8> {
+        (self.base.is_some() && self.read(LINE_STATUS) & LINE_DATA_READY != 0)
+            .then(|| self.read(DATA))
+    }
+}

@@ -1,0 +1,183 @@
+//! From the firmware to Rust: the first instructions of every hart, the heap, and the way out when all is lost.
+
+use core::panic::PanicInfo;
+
+use fdt::Fdt;
+use hypervisor::guest_tree::isa;
+use linked_list_allocator::LockedHeap;
+
+use crate::board::{Board, Range};
+use crate::hart::csr::{self, interrupt, number};
+use crate::hart::firmware::{self, Reset};
+use crate::hart::{fence, interrupt_file, world};
+use crate::harts::{self, Hart};
+use crate::system::Hypervisor;
+use crate::{assemble, console, hart, lifecycle, run, system};
+
+/// The bound of the hypervisor's one heap.
+const HEAP_BYTES: usize = 2 << 20;
+
+#[global_allocator]
+static HEAP: LockedHeap = LockedHeap::empty();
+
+static mut HEAP_SPACE: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
+
+/// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
+/// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
+/// breakpoint, call from VU-mode.
+const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
+
+/// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
+/// state of theirs that nobody saves.
+const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
+
+/// hcounteren: guests read cycle, time and instret.
+const COUNTERS_FOR_GUESTS: u64 = 0b111;
+
+core::arch::global_asm!(
+    r#"
+.section .text.entry, "ax"
+.global _start
+_start:
+    csrw sie, zero
+    csrci sstatus, 2
+    csrw satp, zero
+    la sp, __boot_stack_top
+    la t0, __bss_start
+    la t1, __bss_end
+1:  bgeu t0, t1, 2f
+    sd zero, 0(t0)
+    addi t0, t0, 8
+    j 1b
+2:  tail hypervisor_main
+
+.global hypervisor_secondary_start
+hypervisor_secondary_start:
+    csrw sie, zero
+    csrci sstatus, 2
+    csrw satp, zero
+    mv tp, a1
+    ld sp, 0(tp)
+    mv a0, tp
+    tail hypervisor_secondary_main
+"#
+);
+
+unsafe extern "C" {
+    fn hypervisor_secondary_start();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
+    let started = hart::time();
+    world::install_vector();
+    // SAFETY: this runs once, on one hart, before anything is allocated; the space is used for nothing else.
+    unsafe { HEAP.lock().init((&raw mut HEAP_SPACE).cast(), HEAP_BYTES) };
+    // SAFETY: the firmware passes the address of the board's device tree in a1 (SBI boot convention); `from_ptr`
+    // checks its magic and length.
+    let Ok(device_tree) = (unsafe { Fdt::from_ptr(tree) }) else {
+        fail(format_args!("the firmware passed no device tree"));
+    };
+    let location = Range {
+        start: tree as u64,
+        size: device_tree.total_size() as u64,
+    };
+    let board = match Board::read(&device_tree, location) {
+        Ok(board) => board,
+        Err(error) => fail(format_args!("{error}")),
+    };
+    console::use_uart(board.uart.base);
+    let system = match assemble::system(board, started) {
+        Ok(system) => system,
+        Err(error) => fail(format_args!("{error}")),
+    };
+    let Some(own) = system.harts.iter().find(|hart| hart.board.id == hart_id) else {
+        fail(format_args!(
+            "the device tree does not describe the boot hart, {hart_id}"
+        ));
+    };
+    prepare_hart(system, own);
+    start_others(system, own);
+    system.aplic.take(
+        system.board.uart.source,
+        own.board.imsic_index,
+        harts::identity::UART,
+    );
+    lifecycle::start_automatic(system);
+    run::run(system, own)
+}
+
+fn start_others(system: &'static Hypervisor, own: &Hart) {
+    let entry = hypervisor_secondary_start as *const () as u64;
+    for hart in system.harts.iter().filter(|hart| hart.index != own.index) {
+        if let Err(error) =
+            firmware::start_hart(hart.board.id, entry, core::ptr::from_ref(hart) as u64)
+        {
+            // The scheduler counts on every hart.
+            fail(format_args!(
+                "hart {} does not start: SBI error {}",
+                hart.board.id, error.0
+            ));
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn hypervisor_secondary_main(hart: &'static Hart) -> ! {
+    world::install_vector();
+    // The system stands before any other hart is started.
+    let Some(system) = system::system() else {
+        fail(format_args!("a hart started too early"))
+    };
+    prepare_hart(system, hart);
+    run::run(system, hart)
+}
+
+/// Sets what is the same for all guests of this hart, and opens its interrupt files.
+fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
+    harts::set_current(hart);
+    // SAFETY: what is delegated and enabled here concerns guests; sstatus.SIE stays 0, so nothing is taken in HS-mode.
+    unsafe {
+        csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
+        csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
+        csr::write::<{ number::HVIEN }>(0);
+        csr::write::<{ number::HVICTL }>(0);
+        csr::write::<{ number::HCOUNTEREN }>(COUNTERS_FOR_GUESTS);
+        csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
+        if hart.board.extensions.has("smstateen") || hart.board.extensions.has("ssstateen") {
+            csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
+        }
+        csr::write::<{ number::VSATP }>(0);
+        csr::write::<{ number::STIMECMP }>(u64::MAX);
+        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
+        csr::write::<{ number::HIE }>(interrupt::SGEI);
+    }
+    fence::guest_physical_all();
+    fence::guest_virtual_all();
+    hart.files.lock().set_count(interrupt_file::guest_files());
+    interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
+}
+
+/// Says why nothing can go on, and powers the board off.
+pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
+    console::desperate_line(format_args!("cannot start: {reason}"));
+    firmware::reset(Reset::PowerOffAfterFailure)
+}
+
+/// Called by the trap vector when the hypervisor itself trapped: a defect, told before the board stops.
+#[unsafe(no_mangle)]
+extern "C" fn hypervisor_own_fault() -> ! {
+    let cause = csr::read::<{ number::SCAUSE }>();
+    let at = csr::read::<{ number::SEPC }>();
+    let value = csr::read::<{ number::STVAL }>();
+    console::desperate_line(format_args!(
+        "defect: the hypervisor trapped at {at:#x}, scause {cause:#x}, stval {value:#x}"
+    ));
+    firmware::reset(Reset::PowerOffAfterFailure)
+}
+
+#[panic_handler]
+fn panic(information: &PanicInfo<'_>) -> ! {
+    console::desperate_line(format_args!("defect: {information}"));
+    firmware::reset(Reset::PowerOffAfterFailure)
+}

@@ -1,0 +1,32 @@
+//! Partita's own SBI extension (`abi::sbi`).
+
+use abi::sbi::{AllocationForm, Function, VERSION_VALUE};
+use scheduler::Leave;
+
+use super::{Call, SbiError, SbiResult};
+use crate::exits::{Exit, Next};
+
+/// Answers a call of the extension.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let function = usize::try_from(call.function)
+        .ok()
+        .and_then(Function::from_id);
+    let result = match function {
+        Some(Function::Version) => Ok(VERSION_VALUE),
+        Some(Function::Spin) => return (Ok(0), Next::Leave(Leave::Spin)),
+        Some(Function::Allocation) => Ok(match exit.vm.dedicated_harts() {
+            Some(count) => u64::from(count) << 8 | AllocationForm::Dedicated as u64,
+            None => AllocationForm::Shared as u64,
+        }),
+        Some(Function::Report) => {
+            exit.vm.report(call.arguments[0], call.arguments[1]);
+            Ok(0)
+        }
+        Some(Function::Heartbeat) => {
+            exit.vm.heartbeat(call.arguments[0]);
+            Ok(0)
+        }
+        Some(Function::SetCommunicationArea) | None => Err(SbiError::NotSupported),
+    };
+    (result, Next::Resume)
+}

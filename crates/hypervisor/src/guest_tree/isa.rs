@@ -1,0 +1,200 @@
+//! Which of the board's extensions a guest may be told of.
+//!
+//! An extension is offered where a vCPU really has it: VS-mode can use it, the state it adds is
+//! saved with the vCPU, and the bit of `henvcfg` that admits it is one. What is not in the list
+//! below is not offered, so a new board's new extension is hidden until somebody has seen to it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Cache-block invalidation as it stands (`henvcfg`.CBIE = 11) and cleaning and flushing (CBCFE).
+const CACHE_BLOCKS: u64 = 0b111 << 4;
+/// `henvcfg`.CBZE: `cbo.zero`.
+const ZERO_BLOCKS: u64 = 1 << 7;
+/// `henvcfg`.ADUE: hardware sets the accessed and dirty bits of VS-stage entries.
+const ACCESSED_AND_DIRTY: u64 = 1 << 61;
+/// `henvcfg`.PBMTE: page-based memory types in VS-stage entries.
+const MEMORY_TYPES: u64 = 1 << 62;
+/// `henvcfg`.STCE: `vstimecmp`.
+const TIME_COMPARE: u64 = 1 << 63;
+
+/// Every extension that may be offered, with the bits of `henvcfg` that it needs.
+const OFFERED: &[(&str, u64)] = &[
+    ("i", 0),
+    ("m", 0),
+    ("a", 0),
+    ("f", 0),
+    ("d", 0),
+    ("c", 0),
+    ("b", 0),
+    ("zic64b", 0),
+    ("zicbom", CACHE_BLOCKS),
+    ("zicbop", 0),
+    ("zicboz", ZERO_BLOCKS),
+    ("ziccamoa", 0),
+    ("ziccif", 0),
+    ("zicclsm", 0),
+    ("ziccrse", 0),
+    ("zicntr", 0),
+    ("zicond", 0),
+    ("zicsr", 0),
+    ("zifencei", 0),
+    ("zihintntl", 0),
+    ("zihintpause", 0),
+    ("zimop", 0),
+    ("zmmul", 0),
+    ("za64rs", 0),
+    ("zaamo", 0),
+    ("zabha", 0),
+    ("zacas", 0),
+    ("zalrsc", 0),
+    ("zawrs", 0),
+    ("zfa", 0),
+    ("zfh", 0),
+    ("zfhmin", 0),
+    ("zca", 0),
+    ("zcb", 0),
+    ("zcd", 0),
+    ("zcmop", 0),
+    ("zba", 0),
+    ("zbb", 0),
+    ("zbc", 0),
+    ("zbkb", 0),
+    ("zbkc", 0),
+    ("zbkx", 0),
+    ("zbs", 0),
+    ("zknd", 0),
+    ("zkne", 0),
+    ("zknh", 0),
+    ("zksed", 0),
+    ("zksh", 0),
+    ("zkt", 0),
+    ("ssaia", 0),
+    ("ssccptr", 0),
+    ("sscounterenw", 0),
+    ("sstc", TIME_COMPARE),
+    ("sstvala", 0),
+    ("sstvecd", 0),
+    ("ssu64xl", 0),
+    ("svade", 0),
+    ("svadu", ACCESSED_AND_DIRTY),
+    ("svinval", 0),
+    ("svnapot", 0),
+    ("svpbmt", MEMORY_TYPES),
+    ("svvptc", 0),
+];
+
+fn requirement(name: &str) -> Option<u64> {
+    OFFERED
+        .iter()
+        .find(|(offered, _)| *offered == name)
+        .map(|&(_, bits)| bits)
+}
+
+/// The bits of `henvcfg` that the board's extensions call for. The hypervisor writes them, reads
+/// back what the hart took (the field is WARL), and passes that to [`offered`].
+pub fn environment_wanted<'a>(board: impl IntoIterator<Item = &'a str>) -> u64 {
+    board
+        .into_iter()
+        .filter_map(requirement)
+        .fold(0, |all, bits| all | bits)
+}
+
+/// The board's extensions that a guest may be told of, in the board's order, with `environment`
+/// in `henvcfg`.
+pub fn offered<'a>(board: impl IntoIterator<Item = &'a str>, environment: u64) -> Vec<&'a str> {
+    board
+        .into_iter()
+        .filter(|name| requirement(name).is_some_and(|bits| environment & bits == bits))
+        .collect()
+}
+
+/// The extensions of a `riscv,isa` string of older device trees: `rv64imafdch_zicsr_sstc` gives
+/// `i`, `m`, …, `h`, `zicsr`, `sstc`. Nothing where it does not begin with `rv64`.
+pub fn from_string(isa: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let Some(rest) = isa.strip_prefix("rv64") else {
+        return names;
+    };
+    let mut parts = rest.split('_');
+    if let Some(singles) = parts.next() {
+        // A multi-letter name may follow the single letters without an underscore.
+        let end = singles.find(['z', 's', 'x']).unwrap_or(singles.len());
+        let (letters, tail) = singles.split_at(end);
+        names.extend(letters.split("").filter(|letter| !letter.is_empty()));
+        names.extend(Some(tail).filter(|tail| !tail.is_empty()));
+    }
+    names.extend(parts.filter(|part| !part.is_empty()));
+    names
+}
+
+/// The `riscv,isa` string: the base, the single letters, then the others behind underscores.
+pub fn string(base: &str, extensions: &[&str]) -> String {
+    let mut text = String::from(base);
+    for name in extensions
+        .iter()
+        .filter(|name| name.len() == 1 && !base.ends_with(**name))
+    {
+        text.push_str(name);
+    }
+    for name in extensions.iter().filter(|name| name.len() > 1) {
+        text.push('_');
+        text.push_str(name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_only_a_hypervisor_has_is_hidden() {
+        let board = [
+            "i", "h", "v", "smaia", "ssaia", "shtvala", "zihpm", "xvendor", "sstc",
+        ];
+        assert_eq!(offered(board, u64::MAX), ["i", "ssaia", "sstc"]);
+    }
+
+    #[test]
+    fn an_extension_without_its_henvcfg_bit_is_hidden() {
+        let board = ["i", "sstc", "svpbmt", "zicbom", "zicboz"];
+        assert_eq!(offered(board, 0), ["i"]);
+        let wanted = environment_wanted(board);
+        assert_eq!(offered(board, wanted), board);
+        // Sstc §2: STCE is bit 63; privileged architecture: PBMTE 62, CBZE 7, CBCFE 6, CBIE 5:4.
+        assert_eq!(wanted, 1 << 63 | 1 << 62 | 0xf0);
+        assert_eq!(
+            offered(board, wanted & !(1 << 63)),
+            ["i", "svpbmt", "zicbom", "zicboz"]
+        );
+        // An implementation may offer CBIE = 01 (flush) alone, which is another contract.
+        assert_eq!(
+            offered(board, wanted & !(1 << 5)),
+            ["i", "sstc", "svpbmt", "zicboz"]
+        );
+    }
+
+    #[test]
+    fn the_old_string_and_the_list_agree() {
+        let names = ["i", "m", "a", "f", "d", "c", "zicsr", "zawrs", "sstc"];
+        let text = string("rv64i", &names);
+        assert_eq!(text, "rv64imafdc_zicsr_zawrs_sstc");
+        assert_eq!(from_string(&text), names);
+        assert_eq!(
+            from_string("rv64imazicsr_sstc"),
+            ["i", "m", "a", "zicsr", "sstc"]
+        );
+        assert!(from_string("rv32i").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn any_string_is_taken_apart(text in ".{0,40}") {
+            for name in from_string(&format!("rv64{text}")) {
+                prop_assert!(!name.is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Calls of the machine's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
+
+const BASE: u64 = 0x10;
+const HART_STATE_MANAGEMENT: u64 = 0x48534D;
+const SYSTEM_RESET: u64 = 0x53525354;
+const DEBUG_CONSOLE: u64 = 0x4442434E;
+
+/// An SBI error code (a negative number of the specification's table "Standard SBI Errors").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirmwareError(pub i64);
+
+fn call(extension: u64, function: u64, arguments: [u64; 3]) -> Result<u64, FirmwareError> {
+    let error: i64;
+    let value: u64;
+    // SAFETY: an SBI call preserves all registers but a0 and a1; the functions used here touch no memory of ours, or
+    // read only what their arguments name.
+    unsafe {
+        core::arch::asm!(
+            "ecall",
+            inlateout("a0") arguments[0] => error,
+            inlateout("a1") arguments[1] => value,
+            in("a2") arguments[2],
+            in("a6") function,
+            in("a7") extension,
+            options(nostack)
+        );
+    }
+    if error == 0 {
+        Ok(value)
+    } else {
+        Err(FirmwareError(error))
+    }
+}
+
+/// The identity of the machine that guests are told too.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineIdentity {
+    pub vendor: u64,
+    pub architecture: u64,
+    pub implementation: u64,
+}
+
+/// mvendorid, marchid and mimpid, 0 where the firmware does not say.
+#[must_use]
+pub fn machine_identity() -> MachineIdentity {
+    let get = |function| call(BASE, function, [0; 3]).unwrap_or(0);
+    MachineIdentity {
+        vendor: get(4),
+        architecture: get(5),
+        implementation: get(6),
+    }
+}
+
+/// Starts the hart `hart_id` at `address`, with `opaque` in its a1.
+///
+/// # Errors
+/// The firmware's error, when there is no such hart or it is running.
+pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), FirmwareError> {
+    call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque]).map(drop)
+}
+
+/// What the board is asked to do at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    PowerOff,
+    PowerOffAfterFailure,
+}
+
+/// Powers the board off; stops the hart where the firmware cannot.
+pub fn reset(kind: Reset) -> ! {
+    let reason = match kind {
+        Reset::PowerOff => 0,
+        Reset::PowerOffAfterFailure => 1,
+    };
+    let _ = call(SYSTEM_RESET, 0, [0, reason, 0]);
+    loop {
+        super::wait_for_interrupt();
+    }
+}
+
+/// Writes one byte to the firmware's debug console; used before the board's UART is known.
+pub fn debug_byte(byte: u8) {
+    let _ = call(DEBUG_CONSOLE, 2, [u64::from(byte), 0, 0]);
+}

@@ -1,0 +1,355 @@
+//! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
+
+use core::sync::atomic::Ordering;
+
+use abi::monitor::ExitCause;
+use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuSet};
+
+use crate::exits::{self, Next};
+use crate::hart::csr::{self, number, status};
+use crate::hart::{self, fence, interrupt_file, world};
+use crate::harts::{Hart, identity};
+use crate::probe::{self, Tests};
+use crate::system::{self, Hypervisor, now};
+use crate::vcpu::{Power, Registers, Vcpu, request};
+use crate::vm::Vm;
+use crate::{interrupts, lifecycle, operator};
+
+/// Runs this hart; never returns.
+pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
+    hart.accounts.open(system.vms.len());
+    loop {
+        let mut probe = Tests { system, hart };
+        let decision = system
+            .scheduler
+            .lock()
+            .dispatch(hart.index, now(), &mut probe);
+        match decision {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                kicks,
+                ..
+            } => {
+                system.kick(kicks);
+                run_vcpu(system, hart, system.vcpu(vcpu), slice, trap_waits);
+            }
+            Dispatch::Idle { watch, poll, kicks } => {
+                system.kick(kicks);
+                idle(system, hart, poll.then_some(watch));
+            }
+        }
+    }
+}
+
+/// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
+fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
+    hart.slice_end.store(u64::MAX, Ordering::Relaxed);
+    set_timer(system, hart);
+    hart.accounts.charge_scheduling(None);
+    if !hart.ask.swap(false, Ordering::Relaxed) {
+        match watch {
+            None => hart::wait_for_interrupt(),
+            Some(watch) => probe::wait_with_tests(system, hart, watch),
+        }
+    }
+    hart.accounts.charge_idle();
+    attend(system, hart);
+}
+
+/// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
+pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+    let pending = csr::read::<{ number::SIP }>();
+    let mut cause = ExitCause::HostTimer;
+    // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
+    if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
+        interrupts::guest_external(system, hart);
+        cause = ExitCause::GuestExternal;
+    }
+    if pending & csr::interrupt::SEI != 0 {
+        cause = ExitCause::HostIpi;
+        while let Some(identity) = interrupt_file::claim() {
+            match identity {
+                identity::KICK => {
+                    interrupts::serve_forwarders(system, hart);
+                    interrupts::watch_as_wanted(system, hart);
+                }
+                identity::UART => {
+                    cause = ExitCause::HostExternal;
+                    operator::serve(system);
+                }
+                _ => {
+                    cause = ExitCause::HostExternal;
+                    system
+                        .aplic
+                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
+                }
+            }
+        }
+    }
+    if pending & csr::interrupt::STI != 0 {
+        wake_expired(system, hart);
+    }
+    cause
+}
+
+/// Wakes the vCPUs that wait here and whose deadline has come.
+fn wake_expired(system: &Hypervisor, hart: &Hart) {
+    let time = hart::time();
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
+        if vcpu.deadline.load(Ordering::Relaxed) <= time {
+            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+            system::wake(system, vcpu.id);
+        }
+    }
+    system.look_after_devices(time);
+    set_timer(system, hart);
+}
+
+/// Sets the hart's timer to the end of the slice or to the earliest deadline of those that wait here.
+fn set_timer(system: &Hypervisor, hart: &Hart) {
+    let waiting = system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
+    let earliest = waiting
+        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
+        .min()
+        .unwrap_or(u64::MAX);
+    let end = hart.slice_end.load(Ordering::Relaxed);
+    // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
+    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
+}
+
+/// Starts a slice of `slice` from now, without an end where there is none.
+fn set_slice(system: &Hypervisor, hart: &Hart, slice: Option<Ticks>) {
+    let end = slice.map_or(u64::MAX, |slice| hart::time().saturating_add(slice.get()));
+    hart.slice_end.store(end, Ordering::Relaxed);
+    set_timer(system, hart);
+}
+
+fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>, trap_waits: bool) {
+    let vm = system.vm(vcpu.vm);
+    let began = now();
+    let mut registers = vcpu.registers.lock();
+    vcpu.set_waiting_on(None);
+    vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+    *vcpu.word.lock() = None;
+    start_if_pending(vcpu, &mut registers);
+    let file = load(system, hart, vm, vcpu, &mut registers);
+    registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
+    set_slice(system, hart, slice);
+    hart.accounts.count_dispatch(vm.id);
+    hart.accounts.charge_scheduling(Some(vm.id));
+
+    let reason = stay(system, hart, vm, vcpu, began, &mut registers);
+
+    // A vCPU that waits for a word is woken by an interrupt too.
+    let waits = matches!(reason, Leave::SelfWait | Leave::SpinOnWord);
+    unload(system, hart, vcpu, &mut registers, waits);
+    let supervisor = !registers.context.in_user_mode();
+    if waits {
+        vcpu.deadline
+            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+        vcpu.set_waiting_on(Some(hart.index));
+    }
+    drop(registers);
+    let left = Left {
+        reason,
+        ran: now() - began,
+        supervisor,
+    };
+    let kicks = system.scheduler.lock().leave(hart.index, left, now());
+    system.kick(kicks);
+    stop_if_pending(vcpu);
+    lifecycle::vcpu_left(system, vm);
+    hart.accounts.charge_scheduling(Some(vm.id));
+}
+
+/// Enters the guest again and again, until there is a reason to leave.
+fn stay(
+    system: &Hypervisor,
+    hart: &Hart,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Leave {
+    let mut generation = None;
+    loop {
+        if hart.ask.swap(false, Ordering::Relaxed)
+            && let Some(reason) = reconsider(system, hart, began, registers)
+        {
+            return reason;
+        }
+        if generation != Some(vm.generation()) {
+            generation = Some(renew_table(hart, vm, vcpu));
+        }
+        if !vcpu.enter_guest(hart.index) {
+            carry_out(vcpu, vcpu.take_requests());
+            continue;
+        }
+        world::enter(&mut registers.context);
+        vcpu.leave_guest();
+        hart.accounts.charge_guest(vm.id);
+        let (cause, next) = exits::handle(system, hart, vm, vcpu, registers);
+        hart.accounts.charge_exit(vm.id, cause);
+        match next {
+            Next::Resume => {}
+            Next::Reconsider => {
+                if let Some(reason) = reconsider(system, hart, began, registers) {
+                    return reason;
+                }
+            }
+            Next::Leave(reason) => return reason,
+        }
+    }
+}
+
+/// Asks the scheduler whether the vCPU may stay, and on what terms.
+fn reconsider(
+    system: &Hypervisor,
+    hart: &Hart,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    let decision = system
+        .scheduler
+        .lock()
+        .reconsider(hart.index, now() - began);
+    match decision {
+        Continue::Stay { slice, trap_waits } => {
+            let old = registers.context.hstatus;
+            let bit = csr::hstatus::VTW;
+            registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_slice(system, hart, slice);
+            None
+        }
+        Continue::Leave(reason) => Some(reason),
+    }
+}
+
+/// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+    let generation = loop {
+        let generation = vm.generation();
+        hart.set_running(vm.id.get(), generation);
+        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
+        // after having declared it means that he will see this hart.
+        if vm.generation() == generation {
+            break generation;
+        }
+    };
+    if vcpu.renew_table(hart.index, generation) {
+        fence::guest_physical_of(vcpu.vmid);
+        fence::guest_virtual_all();
+    }
+    generation
+}
+
+/// A vCPU that asked to be stopped has left its hart, and can be started again from now on.
+fn stop_if_pending(vcpu: &Vcpu) {
+    let mut power = vcpu.power.lock();
+    if *power == Power::StopPending {
+        *power = Power::Stopped;
+    }
+}
+
+/// Gives a vCPU that was started, or resumes at an address of its own, the registers of a hart after reset. Nothing of
+/// its former life counts, so that its cached translations are dropped too.
+fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
+    let mut power = vcpu.power.lock();
+    let start = match *power {
+        Power::StartPending { address, opaque } => Some((address, opaque)),
+        Power::Suspended { resume } => resume,
+        Power::Started | Power::Stopped | Power::StopPending => return,
+    };
+    if let Some((address, opaque)) = start {
+        *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+    }
+    *power = Power::Started;
+}
+
+/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
+fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
+    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    if !in_place {
+        // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
+        // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
+        unsafe {
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
+        }
+    }
+    if registers.last_hart != Some(hart.index) {
+        // It may have fenced elsewhere since this hart cached translations under its tag.
+        fence::guest_virtual_all();
+        fence::instructions();
+        registers.last_hart = Some(hart.index);
+    }
+    let file = interrupts::attach(system, hart, vcpu);
+    if in_place {
+        registers.supervisor.arm();
+    } else {
+        registers.supervisor.load();
+        registers.float.restore();
+        hart.set_last_loaded(vcpu.id);
+    }
+    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    carry_out(vcpu, request::INTERRUPT);
+    file
+}
+
+/// Takes the vCPU's state off the hart.
+fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
+    interrupts::detach(hart, vcpu, waits && system.host_interrupts());
+    registers.supervisor.save();
+    if registers.context.sstatus & status::FS == status::FS_DIRTY {
+        registers.float.save();
+    }
+    hart.clear_running();
+}
+
+/// Carries out requests; the vCPU's registers are on this hart.
+fn carry_out(vcpu: &Vcpu, requests: u32) {
+    if requests & request::FENCE_VIRTUAL != 0 {
+        fence::guest_virtual_all();
+    }
+    if requests & request::FENCE_INSTRUCTIONS != 0 {
+        fence::instructions();
+    }
+    if requests & request::INTERRUPT != 0 {
+        show_interrupts(vcpu);
+    }
+}
+
+/// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
+pub fn show_interrupts(vcpu: &Vcpu) {
+    // SAFETY: hvip injects interrupts into the guest only.
+    unsafe {
+        if vcpu.take_software_interrupt() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSSI);
+        }
+        // Without a guest file vstopi shows an external interrupt only if hvictl gives it a priority (AIA, "Virtual
+        // supervisor top interrupt"); some implementations then show it whether or not it is pending.
+        if vcpu.interrupts.lock().memory_file_asserts() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
+        } else {
+            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(0);
+        }
+    }
+}
+
+fn hstatus(old: u64, file: u8, trap_waits: bool) -> u64 {
+    let cleared = old & !(csr::hstatus::VTW | csr::hstatus::VGEIN);
+    let file = u64::from(file) << csr::hstatus::VGEIN_SHIFT;
+    cleared | file | if trap_waits { csr::hstatus::VTW } else { 0 }
+}
