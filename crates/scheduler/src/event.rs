@@ -29,12 +29,13 @@ impl Scheduler {
         self.cover()
     }
 
-    /// Stops a vCPU, whatever it is doing. If it is on a hart, that hart is kicked and must make it
-    /// leave; until then its state is [`crate::VcpuState::Stopping`].
+    /// Stops a vCPU, whatever it is doing; this ends a pause too. If it is on a hart, that hart is kicked
+    /// and must make it leave; until then its state is [`crate::VcpuState::Stopping`].
     pub fn stop(&mut self, vcpu: VcpuId) -> Kicks {
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
+        entry.paused = false;
         if let Phase::Running(hart) = entry.phase {
             entry.stopping = true;
             return Kicks(HartSet::only(hart));
@@ -147,6 +148,18 @@ impl Scheduler {
             Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
         }
         self.cover()
+    }
+
+    /// Whether the vCPU on `hart`, if it left because it spins, would only be given the hart back: then
+    /// it need not leave. The terms on which it runs stay as they are.
+    #[must_use]
+    pub fn goes_on_spinning(&mut self, hart: HartId) -> bool {
+        let Some(vcpu) = self.running(hart) else {
+            return false;
+        };
+        let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
+        let policy = spin::policy(self.config.spin);
+        dedicated || policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
     }
 
     /// Takes a vCPU out of its queue and out of everybody's mind.

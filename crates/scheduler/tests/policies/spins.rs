@@ -85,6 +85,35 @@ fn wopd_takes_no_action_while_a_partner_runs() {
 }
 
 #[test]
+fn who_would_only_be_given_the_hart_back_need_not_leave() {
+    let hart = HartId::new(0).unwrap();
+    for spin in SpinPolicy::ALL {
+        let mut bench = Bench::with(spin, 2, &[3]);
+        assert_eq!(bench.dispatch(0), Some(0));
+        let alone = bench.scheduler.goes_on_spinning(hart);
+        assert_eq!(
+            alone,
+            matches!(spin, SpinPolicy::None | SpinPolicy::Directed),
+            "{spin:?}"
+        );
+        assert_eq!(bench.dispatch(1), Some(1));
+        let beside_a_partner = bench.scheduler.goes_on_spinning(hart);
+        assert_eq!(
+            beside_a_partner,
+            alone || spin == SpinPolicy::Wopd,
+            "{spin:?}"
+        );
+        let before = bench.scheduler.clone();
+        assert_eq!(
+            bench.turn(0, Leave::Spin) == Some(0),
+            beside_a_partner,
+            "{spin:?}"
+        );
+        assert_ne!(bench.scheduler, before);
+    }
+}
+
+#[test]
 fn wopd_ends_by_the_dispatch_of_a_partner_that_was_not_ready_before() {
     let mut bench = Bench::with(SpinPolicy::Wopd, 1, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));

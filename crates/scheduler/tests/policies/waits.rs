@@ -55,6 +55,21 @@ fn a_wake_up_during_a_pause_is_not_slept_over() {
 }
 
 #[test]
+fn a_stop_ends_a_pause_and_a_vcpu_that_stops_itself_stays_paused() {
+    let mut bench = bench(WaitPolicy::HostInterrupt, 1, &[1]);
+    let _ = bench.scheduler.pause(v(0));
+    let _ = bench.scheduler.stop(v(0));
+    let _ = bench.scheduler.start(v(0), Ticks::ZERO);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.scheduler.pause(v(0));
+    let _ = bench.leave(0, Leave::Stopped);
+    let _ = bench.scheduler.start(v(0), Ticks::ZERO);
+    assert_eq!(bench.state(0), VcpuState::Paused);
+    let _ = bench.scheduler.resume(v(0), Ticks::ZERO);
+    assert_eq!(bench.dispatch(0), Some(0));
+}
+
+#[test]
 fn the_conventional_method_tests_nothing() {
     let mut bench = bench(WaitPolicy::HostInterrupt, 1, &[1]);
     assert_eq!(bench.dispatch(0), Some(0));
