@@ -147,7 +147,11 @@ fn interrupts_and_timers_are_counted() {
 /// A board without the AIA: interrupts go by SBI.
 #[test]
 fn interrupt_files_are_not_needed() {
-    for line in ["exercise=ipi count=30", "exercise=state rounds=30", "exercise=stale rounds=500"] {
+    for line in [
+        "exercise=ipi count=30",
+        "exercise=state rounds=30",
+        "exercise=stale rounds=500",
+    ] {
         passes(2, line, &["-M", "virt,aia=none"]);
     }
 }

@@ -148,7 +148,7 @@ fn page_of(system: &Hypervisor, backing: Backing) -> Option<u64> {
 }
 
 /// Notes what only this hart can read, when `vcpu` has left it; `waits` says that it waits for an interrupt.
-pub fn detach(hart: &Hart, vcpu: &Vcpu, waits: bool) {
+pub fn detach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, waits: bool) {
     let mut interrupts = vcpu.interrupts.lock();
     if let Backing::File { hart: home, file } = interrupts.backing
         && home == hart.index
@@ -160,7 +160,7 @@ pub fn detach(hart: &Hart, vcpu: &Vcpu, waits: bool) {
         let leaving = if waits { !interrupts.state.enabled } else { !0 };
         interrupts.state.pending = selected.take_pending(leaving);
         drop(selected);
-        if waits {
+        if waits && system.host_interrupts() {
             watch(file, true);
         }
     }

@@ -308,7 +308,7 @@ fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
-    interrupts::detach(hart, vcpu, waits && system.host_interrupts());
+    interrupts::detach(system, hart, vcpu, waits);
     registers.supervisor.save();
     if registers.context.sstatus & status::FS == status::FS_DIRTY {
         registers.float.save();

@@ -61,12 +61,17 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     (ExitCause::Wfi, next)
 }
 
-/// WRS.NTO: the vCPU spins, unless what it waits for has come already.
+/// WRS.NTO: the vCPU spins, unless what it waits for has come already, or it would only get the hart back.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let seen = spin::look(exit.vm, exit.registers);
     advance(exit);
+    let goes_on = || {
+        let mut scheduler = exit.system.scheduler.lock();
+        scheduler.goes_on_spinning(exit.hart.index)
+    };
     let next = match seen {
         Spin::Over => Next::Resume,
+        Spin::On(_) | Spin::Unknown if goes_on() => Next::Resume,
         Spin::On(word) => {
             *exit.vcpu.word.lock() = Some(word);
             Next::Leave(Leave::SpinOnWord)
