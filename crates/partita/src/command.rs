@@ -107,13 +107,13 @@ struct BenchArguments {
 struct HypervisorArgument {
     /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
     #[arg(long = "hypervisor", value_name = "FILE")]
-    file: Option<PathBuf>,
+    elf: Option<PathBuf>,
 }
 
 impl HypervisorArgument {
     /// Where it is.
     fn path(&self) -> Result<PathBuf, RunError> {
-        let path = self.file.clone().unwrap_or_else(|| {
+        let path = self.elf.clone().unwrap_or_else(|| {
             partita::run::default_hypervisor(&std::env::current_exe().unwrap_or_default())
         });
         if path.is_file() {
@@ -210,4 +210,15 @@ fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure>
     })?;
     text.push(b'\n');
     std::fs::write(path, text).map_err(at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
 }

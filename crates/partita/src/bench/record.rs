@@ -1,12 +1,13 @@
 //! One run of QEMU whose instructions are counted.
 
 use crate::qemu::PROGRAM;
+use crate::run::guarded;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Longest time that QEMU may take to open its control socket.
@@ -49,7 +50,7 @@ pub fn record(arguments: &[OsString], folder: &Path) -> Result<Recorded, RecordE
     // The socket of the run before is of no use.
     let _ = std::fs::remove_file(&socket);
     let escaped = |path: &Path| path.to_string_lossy().replace(',', ",,");
-    let mut child = Command::new(PROGRAM)
+    let mut child = guarded(PROGRAM)
         .args(arguments)
         .arg("-no-shutdown")
         .args([
@@ -138,5 +139,7 @@ fn count(mut control: &UnixStream) -> Result<u64, RecordError> {
         }
     };
     ask("quit")?;
+    // QEMU drops what it has not read when the connection ends.
+    while next().is_ok() {}
     Ok(instructions)
 }
