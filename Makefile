@@ -5,7 +5,11 @@ PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
 BARE := -p hypervisor -p exerciser
 
-.PHONY: all build setup run test check-style host-tests system-tests bench clean
+.PHONY: all build setup run test # What the hypervisor costs, in instructions; takes some minutes.
+bench: build
+	$(PARTITA) bench
+
+check-style host-tests system-tests bench clean
 
 all: build
 
@@ -25,6 +29,10 @@ run: build
 # Everything that must hold before a change is taken.
 test: setup
 	scripts/test
+
+# What the hypervisor costs, in instructions; takes some minutes.
+bench: build
+	$(PARTITA) bench
 
 check-style host-tests system-tests: setup
 	scripts/test $@

@@ -1,10 +1,12 @@
 //! The command line: what can be asked for, and what the exit code says.
 
+mod bench;
 mod check;
 mod images;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use partita::bench::BenchError;
 use partita::cache::NoCache;
 use partita::images::ImagesError;
 use partita::run::RunError;
@@ -44,6 +46,8 @@ enum Command {
     },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
+    /// Counts what the hypervisor costs, in instructions, beside the same work without it
+    Bench(BenchArguments),
 }
 
 /// A system and the changes to it.
@@ -82,12 +86,42 @@ struct RunArguments {
     /// Gives the run up after this time; without it, after the system's time-limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
-    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
-    #[arg(long, value_name = "FILE")]
-    hypervisor: Option<PathBuf>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
     /// Shows the firmware's lines too
     #[arg(long, short)]
     verbose: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct BenchArguments {
+    /// Writes the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
+}
+
+/// Which hypervisor.
+#[derive(Debug, clap::Args)]
+struct HypervisorArgument {
+    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
+    #[arg(long = "hypervisor", value_name = "FILE")]
+    elf: Option<PathBuf>,
+}
+
+impl HypervisorArgument {
+    /// Where it is.
+    fn path(&self) -> Result<PathBuf, RunError> {
+        let path = self.elf.clone().unwrap_or_else(|| {
+            partita::run::default_hypervisor(&std::env::current_exe().unwrap_or_default())
+        });
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(RunError::NoHypervisor(path))
+        }
+    }
 }
 
 /// Why the command did not do what was asked.
@@ -122,6 +156,9 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
 }
 
 impl Failure {
@@ -132,7 +169,7 @@ impl Failure {
             Self::File { .. } => 2,
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
-            Self::Cache(_) | Self::Images(_) | Self::Run(_) => 5,
+            Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
             Self::Interrupted => 130,
         })
     }
@@ -147,6 +184,7 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Check { system } => check::execute(&system),
         Command::Images { again } => images::execute(again),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Bench(arguments) => bench::execute(&arguments),
     }
 }
 
@@ -162,5 +200,25 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
     move |error| Failure::File {
         path: path.to_owned(),
         error,
+    }
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        error: error.into(),
+    })?;
+    text.push(b'\n');
+    std::fs::write(path, text).map_err(at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
     }
 }

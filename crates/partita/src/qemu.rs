@@ -127,6 +127,29 @@ pub struct Boot<'a> {
     pub image: &'a Path,
 }
 
+/// QEMU's arguments for a bare board with its console on standard input and output.
+pub fn board(guest_files: u32, harts: u32, memory: Bytes) -> Vec<OsString> {
+    let machine = format!("virt,aia=aplic-imsic,aia-guests={guest_files}");
+    let (harts, memory) = (harts.to_string(), format!("{}M", memory.0 >> 20));
+    let arguments = [
+        ["-machine", &machine],
+        ["-cpu", CPU],
+        ["-smp", &harts],
+        ["-m", &memory],
+        ["-display", "none"],
+        ["-chardev", "stdio,id=console,signal=off"],
+        ["-serial", "chardev:console"],
+        ["-global", "virtio-mmio.force-legacy=false"],
+    ];
+    let plain = ["-nodefaults", "-no-user-config", "-no-reboot"];
+    arguments
+        .as_flattened()
+        .iter()
+        .chain(&plain)
+        .map(OsString::from)
+        .collect()
+}
+
 /// QEMU's arguments for a system: the board, what it boots, and each VM's devices in their slots. Its
 /// console is on standard input and output.
 pub fn arguments(
@@ -135,28 +158,11 @@ pub fn arguments(
     boot: Boot<'_>,
     cache: &Cache,
 ) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
-    let mut add = |option: &str, value: OsString| {
-        arguments.push(option.into());
-        if !value.is_empty() {
-            arguments.push(value);
-        }
-    };
-    let machine = format!("virt,aia=aplic-imsic,aia-guests={}", system.guest_files);
-    add("-machine", machine.into());
-    add("-cpu", CPU.into());
-    add("-smp", system.harts.value.to_string().into());
-    add("-m", format!("{}M", system.memory.value.0 >> 20).into());
-    for option in ["-nodefaults", "-no-user-config", "-no-reboot"] {
-        add(option, OsString::new());
-    }
-    add("-display", "none".into());
-    add("-chardev", "stdio,id=console,signal=off".into());
-    add("-serial", "chardev:console".into());
+    let mut arguments = board(system.guest_files, system.harts.value, system.memory.value);
+    let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
     add("-bios", boot.firmware.into());
     add("-kernel", boot.hypervisor.into());
     add("-initrd", boot.image.into());
-    add("-global", "virtio-mmio.force-legacy=false".into());
 
     let mut hubs: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, vm) in system.vms.iter().enumerate() {

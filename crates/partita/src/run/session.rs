@@ -101,9 +101,6 @@ enum Event {
 /// # Errors
 /// It could not be started.
 pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
-    if !options.hypervisor.is_file() {
-        return Err(RunError::NoHypervisor(options.hypervisor.clone()));
-    }
     let focus = match &options.console {
         Some(name) if name != RESERVED_NAME => {
             let vm = system
