@@ -7,6 +7,11 @@ use super::{ILLEGAL, Siege, plain_setting, run_word, tables};
 use crate::arch::sandbox::{Ending, Sandbox};
 use crate::arch::team;
 use crate::board::board;
+use crate::console::say;
+
+/// What QEMU (10.0) completes in user mode though the specification ("Svinval") has it trap there. The computer decides
+/// that, no hypervisor can, so it is told and not counted.
+const DEPARTURES_IN_USER_MODE: [&str; 2] = ["sfence.w.inval", "sfence.inval.ir"];
 
 pub fn run(siege: &mut Siege) {
     let Some(user_space) = tables::user_space() else {
@@ -37,6 +42,11 @@ pub fn run(siege: &mut Siege) {
                 }
                 Allowed::Hypervisor => is_illegal,
             };
+            let departs = is_user && is_done && DEPARTURES_IN_USER_MODE.contains(&name);
+            if !passed && departs {
+                say!("departure of the computer: {name} completes in user mode");
+                continue;
+            }
             siege.check(
                 passed,
                 format_args!("{name} user={is_user}: {allowed:?} but {ending:x?}"),
