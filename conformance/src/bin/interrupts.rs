@@ -545,7 +545,7 @@ fn stateen_aia() -> Outcome {
 fn hstateen_imsic() -> Outcome {
     quiet();
     open_guest_file(1);
-    if !csr::clear::<HSTATEEN0>(STATE_IMSIC).is_ok() {
+    if csr::clear::<HSTATEEN0>(STATE_IMSIC).is_err() {
         return Ok(());
     }
     let supervisor = attempt(Mode::Supervisor, read_stopei);
