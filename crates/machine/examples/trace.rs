@@ -14,16 +14,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kernel = arguments.next().map(std::fs::read).transpose()?;
     let config = Config {
         quantum: 1,
-        blocks: BlockLimit { instructions: 1, ..BlockLimit::default() },
+        blocks: BlockLimit {
+            instructions: 1,
+            ..BlockLimit::default()
+        },
         ..Config::default()
     };
     let mut machine = Machine::new(config)?;
-    machine.load(&Images { firmware: &firmware, kernel: kernel.as_deref(), initrd: None })?;
-    machine.run(Limit { instructions: Some(skip), cycles: None });
+    machine.load(&Images {
+        firmware: &firmware,
+        kernel: kernel.as_deref(),
+        initrd: None,
+    })?;
+    machine.run(Limit {
+        instructions: Some(skip),
+        cycles: None,
+    });
     for _ in 0..count {
-        let Some(before) = machine.harts().first().map(|hart| (hart.pc, hart.x)) else { break };
+        let Some(before) = machine.harts().first().map(|hart| (hart.pc, hart.x)) else {
+            break;
+        };
         print!("{:016x}", before.0);
-        machine.run(Limit { instructions: Some(1), cycles: None });
+        machine.run(Limit {
+            instructions: Some(1),
+            cycles: None,
+        });
         if let Some(hart) = machine.harts().first() {
             for (index, (new, old)) in hart.x.iter().zip(before.1).take(32).enumerate() {
                 if *new != old {

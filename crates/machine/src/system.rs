@@ -46,7 +46,12 @@ impl System {
     ///
     /// # Errors
     /// [`AccessFault`] when nothing answers.
-    pub fn read_device(&mut self, physical: u64, size: u8, now: Cycles) -> Result<u64, AccessFault> {
+    pub fn read_device(
+        &mut self,
+        physical: u64,
+        size: u8,
+        now: Cycles,
+    ) -> Result<u64, AccessFault> {
         self.devices.read(physical, size, now, &mut self.memory)
     }
 
@@ -61,7 +66,8 @@ impl System {
         value: u64,
         now: Cycles,
     ) -> Result<(), AccessFault> {
-        self.devices.write(physical, size, value, now, &mut self.memory)
+        self.devices
+            .write(physical, size, value, now, &mut self.memory)
     }
 
     /// The id of a hart by its place in a table.

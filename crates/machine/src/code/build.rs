@@ -1,8 +1,6 @@
 //! Decoding blocks from memory.
 
-use super::{
-    BLOCK_ROOM, Block, CodeCache, CodeIndex, INSTRUCTION_ROOM, NO_BLOCK, SCRATCH, lines,
-};
+use super::{BLOCK_ROOM, Block, CodeCache, CodeIndex, INSTRUCTION_ROOM, NO_BLOCK, SCRATCH, lines};
 use crate::instruction::{Instruction, Operation, decode, expand};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Ram};
 
@@ -49,10 +47,18 @@ impl CodeCache {
             if at + length > page_end {
                 break;
             }
-            let high = if length == 4 { ram.read::<u16>(at + 2)? } else { 0 };
+            let high = if length == 4 {
+                ram.read::<u16>(at + 2)?
+            } else {
+                0
+            };
             count += 1;
             let offset = (at - physical) as u16;
-            let mut instruction = Instruction { count, offset, ..decode_bytes(low, high) };
+            let mut instruction = Instruction {
+                count,
+                offset,
+                ..decode_bytes(low, high)
+            };
             if instruction.operation.is_relative() {
                 instruction.immediate += i32::from(offset);
             }
@@ -77,9 +83,17 @@ impl CodeCache {
     fn enter(&mut self, ram: &Ram, physical: u64, first: CodeIndex, bytes: u16) {
         let page = (physical.wrapping_sub(ram.base()) >> PAGE_SHIFT) as usize;
         let number = self.blocks.len() as u32;
-        let Some(code) = self.pages.get_mut(page) else { return };
+        let Some(code) = self.pages.get_mut(page) else {
+            return;
+        };
         let length = (self.instructions.len() - first as usize) as u16;
-        let block = Block { physical, first, next: code.first, bytes, length };
+        let block = Block {
+            physical,
+            first,
+            next: code.first,
+            bytes,
+            length,
+        };
         if self.table.insert(physical, number) {
             code.first = number;
             code.lines |= lines(&block);
@@ -107,7 +121,10 @@ impl CodeCache {
 
     /// Decodes one instruction that lies across two pages, into a place that the next one takes.
     pub fn build_scratch(&mut self, low: u16, high: u16) -> CodeIndex {
-        let instruction = Instruction { count: 1, ..decode_bytes(low, high) };
+        let instruction = Instruction {
+            count: 1,
+            ..decode_bytes(low, high)
+        };
         let after = Instruction {
             count: 1,
             immediate: i32::from(length(low)),
@@ -153,7 +170,10 @@ mod tests {
         assert_eq!(cache.find(BASE), Some(first));
         assert_eq!(cache.find(BASE + 4), None);
         let jump = cache.instructions[first as usize + 2];
-        assert_eq!((jump.operation, jump.count, jump.immediate), (Operation::Jump, 3, 8));
+        assert_eq!(
+            (jump.operation, jump.count, jump.immediate),
+            (Operation::Jump, 3, 8)
+        );
     }
 
     #[test]
@@ -166,7 +186,10 @@ mod tests {
         assert_eq!(cache.discard(0, BASE + 0x800, 8, first), Discarded::Nothing);
         assert_eq!(cache.discard(0, BASE + 4, 4, first + 1), Discarded::Current);
         assert_eq!(cache.find(BASE), None);
-        assert_eq!(cache.instructions[first as usize].operation, Operation::Stale);
+        assert_eq!(
+            cache.instructions[first as usize].operation,
+            Operation::Stale
+        );
         assert!(cache.find(BASE + 8).is_some());
         assert!(cache.has_page(0));
         assert_eq!(cache.discard(0, BASE + 15, 1, 0), Discarded::Others);
@@ -190,7 +213,10 @@ mod tests {
     fn limits_end_blocks() {
         let ram = memory(&[NOP; 40]);
         let mut cache = CodeCache::new(2);
-        cache.set_limit(BlockLimit { instructions: 3, boundary_shift: 6 });
+        cache.set_limit(BlockLimit {
+            instructions: 3,
+            boundary_shift: 6,
+        });
         let first = cache.build(&ram, BASE).expect("decodes");
         assert_eq!(end(&cache, first), 12);
         let first = cache.build(&ram, BASE + 60).expect("decodes");

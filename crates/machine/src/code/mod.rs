@@ -37,7 +37,10 @@ pub struct BlockLimit {
 
 impl Default for BlockLimit {
     fn default() -> Self {
-        Self { instructions: 64, boundary_shift: crate::memory::PAGE_SHIFT }
+        Self {
+            instructions: 64,
+            boundary_shift: crate::memory::PAGE_SHIFT,
+        }
     }
 }
 
@@ -76,7 +79,10 @@ struct PageCode {
 }
 
 impl PageCode {
-    const EMPTY: Self = Self { lines: 0, first: NO_BLOCK };
+    const EMPTY: Self = Self {
+        lines: 0,
+        first: NO_BLOCK,
+    };
 }
 
 /// All decoded blocks.
@@ -103,14 +109,19 @@ impl CodeCache {
             generation: 0,
             limit: BlockLimit::default(),
         };
-        cache.instructions.resize(FIRST_BLOCK, Instruction::bare(Operation::Stale));
+        cache
+            .instructions
+            .resize(FIRST_BLOCK, Instruction::bare(Operation::Stale));
         cache
     }
 
     /// Changes where blocks end, and discards all of them.
     pub fn set_limit(&mut self, limit: BlockLimit) {
         let instructions = limit.instructions.clamp(1, 250);
-        self.limit = BlockLimit { instructions, ..limit };
+        self.limit = BlockLimit {
+            instructions,
+            ..limit
+        };
         self.clear();
     }
 
@@ -140,7 +151,9 @@ impl CodeCache {
     pub fn find(&self, physical: u64) -> Option<CodeIndex> {
         let blocks = &self.blocks;
         self.table
-            .find(physical, |block| blocks.get(block as usize).map(|block| block.physical))
+            .find(physical, |block| {
+                blocks.get(block as usize).map(|block| block.physical)
+            })
             .and_then(|block| self.blocks.get(block as usize))
             .map(|block| block.first)
     }
@@ -149,7 +162,9 @@ impl CodeCache {
     #[inline]
     #[must_use]
     pub fn is_stale(&self, index: CodeIndex) -> bool {
-        self.instructions.get(index as usize).is_none_or(|i| i.operation == Operation::Stale)
+        self.instructions
+            .get(index as usize)
+            .is_none_or(|i| i.operation == Operation::Stale)
     }
 
     /// Notes where the jump or branch at `from` leads, so that the next time it goes there
@@ -168,7 +183,9 @@ impl CodeCache {
     /// Whether anything of the page is decoded.
     #[must_use]
     pub fn has_page(&self, page: usize) -> bool {
-        self.pages.get(page).is_some_and(|page| page.first != NO_BLOCK)
+        self.pages
+            .get(page)
+            .is_some_and(|page| page.first != NO_BLOCK)
     }
 
     /// Discards the blocks that overlap `length` bytes of the page from `physical` on; says
@@ -181,8 +198,13 @@ impl CodeCache {
         length: u64,
         current: CodeIndex,
     ) -> Discarded {
-        let Some(&code) = self.pages.get(page) else { return Discarded::Nothing };
-        let (first, last) = ((physical & 0xfff) >> 6, ((physical + length - 1) & 0xfff) >> 6);
+        let Some(&code) = self.pages.get(page) else {
+            return Discarded::Nothing;
+        };
+        let (first, last) = (
+            (physical & 0xfff) >> 6,
+            ((physical + length - 1) & 0xfff) >> 6,
+        );
         let touched = (u64::MAX << first) & (u64::MAX >> (63 - last));
         if code.lines & touched == 0 {
             return Discarded::Nothing;
@@ -208,7 +230,10 @@ impl CodeCache {
                 if let Some(block) = self.blocks.get_mut(at as usize) {
                     block.next = kept.first;
                 }
-                kept = PageCode { lines: kept.lines | lines(&block), first: at };
+                kept = PageCode {
+                    lines: kept.lines | lines(&block),
+                    first: at,
+                };
             }
             at = block.next;
         }

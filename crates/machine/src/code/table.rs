@@ -15,7 +15,11 @@ impl Table {
     /// A table with `slots` places, a power of two and more than it will ever hold.
     pub fn new(slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two());
-        Self { slots: vec![EMPTY; slots], mask: slots - 1, used: 0 }
+        Self {
+            slots: vec![EMPTY; slots],
+            mask: slots - 1,
+            used: 0,
+        }
     }
 
     fn start(&self, key: u64) -> usize {
@@ -101,7 +105,9 @@ mod tests {
     #[test]
     fn a_full_table_says_so() {
         let mut table = Table::new(4);
-        let inserted = (0..4).filter(|&block| table.insert(u64::from(block) * 2, block)).count();
+        let inserted = (0..4)
+            .filter(|&block| table.insert(u64::from(block) * 2, block))
+            .count();
         assert!(inserted < 4);
     }
 }

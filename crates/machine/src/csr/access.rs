@@ -84,7 +84,10 @@ impl Hart {
             return Ok((old, Next::Continue));
         }
         // mip, hip and sip: wires that read as one must not be written back as one.
-        let base = if matches!(number, csr::MIP | csr::SIP | csr::HIP | csr::HVIP | csr::MVIP) {
+        let base = if matches!(
+            number,
+            csr::MIP | csr::SIP | csr::HIP | csr::HVIP | csr::MVIP
+        ) {
             self.software_pending(number)
         } else {
             old

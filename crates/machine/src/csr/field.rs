@@ -28,8 +28,7 @@ pub mod status {
     /// What sstatus and vsstatus hold besides the read-only UXL and SD.
     pub const SUPERVISOR: u64 = SIE | SPIE | SPP | FS | SUM | MXR;
     /// What can be written in mstatus.
-    pub const MACHINE: u64 =
-        SUPERVISOR | MIE | MPIE | MPP | MPRV | TVM | TW | TSR | GVA | MPV;
+    pub const MACHINE: u64 = SUPERVISOR | MIE | MPIE | MPP | MPRV | TVM | TW | TSR | GVA | MPV;
 }
 
 /// hstatus.

@@ -32,7 +32,7 @@ impl Hart {
     ) -> Result<u64, Cause> {
         let guest = matches!(file, InterruptFile::Guest(_));
         // RV64: only the even registers exist. No priority can be configured.
-        if PRIORITIES.contains(&select) && select % 2 == 0 && !guest {
+        if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
             return Ok(0);
         }
         if FILE.contains(&select)
@@ -52,11 +52,14 @@ impl Hart {
         system: &mut System,
     ) -> Result<(), Cause> {
         let guest = matches!(file, InterruptFile::Guest(_));
-        if PRIORITIES.contains(&select) && select % 2 == 0 && !guest {
+        if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
             return Ok(());
         }
         if FILE.contains(&select)
-            && system.devices.imsic_write(self.id, file, select, value).is_ok()
+            && system
+                .devices
+                .imsic_write(self.id, file, select, value)
+                .is_ok()
         {
             return Ok(());
         }
@@ -65,15 +68,25 @@ impl Hart {
 
     /// Reads *topei.
     pub(super) fn read_top(&self, file: InterruptFile, system: &System) -> Result<u64, Cause> {
-        system.devices.imsic_top(self.id, file).map_err(|_| self.no_file())
+        system
+            .devices
+            .imsic_top(self.id, file)
+            .map_err(|_| self.no_file())
     }
 
     /// Writes *topei: claims.
     pub(super) fn claim_top(&self, file: InterruptFile, system: &mut System) -> Result<(), Cause> {
-        system.devices.imsic_claim(self.id, file).map_err(|_| self.no_file())
+        system
+            .devices
+            .imsic_claim(self.id, file)
+            .map_err(|_| self.no_file())
     }
 
     const fn no_file(&self) -> Cause {
-        if self.mode().virtualized { Cause::VirtualInstruction } else { Cause::IllegalInstruction }
+        if self.mode().virtualized {
+            Cause::VirtualInstruction
+        } else {
+            Cause::IllegalInstruction
+        }
     }
 }

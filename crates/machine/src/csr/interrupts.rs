@@ -64,12 +64,18 @@ impl Hart {
         set(wires.machine_external, interrupt::MEI);
         set(wires.supervisor_external, interrupt::SEI);
         set(wires.guest_external & csrs.hgeie != 0, interrupt::SGEI);
-        set(wires.guest_external >> csrs.vgein() & 1 != 0, interrupt::VSEI);
+        set(
+            wires.guest_external >> csrs.vgein() & 1 != 0,
+            interrupt::VSEI,
+        );
         if self.has_stimecmp() {
             let time = system.devices.time(Cycles(self.cycles));
             set(time >= csrs.stimecmp, interrupt::STI);
             let guest_time = time.wrapping_add(csrs.htimedelta);
-            set(self.has_vstimecmp() && guest_time >= csrs.vstimecmp, interrupt::VSTI);
+            set(
+                self.has_vstimecmp() && guest_time >= csrs.vstimecmp,
+                interrupt::VSTI,
+            );
         }
         pending
     }
@@ -89,7 +95,11 @@ impl Hart {
             }
         };
         consider(self.has_stimecmp(), self.csrs.stimecmp, 0);
-        consider(self.has_vstimecmp(), self.csrs.vstimecmp, self.csrs.htimedelta);
+        consider(
+            self.has_vstimecmp(),
+            self.csrs.vstimecmp,
+            self.csrs.htimedelta,
+        );
         self.timer_deadline = deadline;
     }
 
@@ -160,7 +170,11 @@ impl Hart {
                 }
             }
         };
-        let shown = if control & hvictl::IPRIOM == 0 { 1 } else { number.min(255) };
+        let shown = if control & hvictl::IPRIOM == 0 {
+            1
+        } else {
+            number.min(255)
+        };
         code << 16 | shown
     }
 
@@ -193,21 +207,30 @@ impl Hart {
         if machine != 0
             && (mode.privilege != Privilege::Machine || self.csrs.mstatus & status::MIE != 0)
         {
-            return first(machine).map(|code| Interrupt { code, to: Mode::MACHINE });
+            return first(machine).map(|code| Interrupt {
+                code,
+                to: Mode::MACHINE,
+            });
         }
         if mode.privilege == Privilege::Machine {
             return None;
         }
         let supervisor = self.supervisor_ready(pending);
         if supervisor != 0 && (mode != Mode::HYPERVISOR || self.csrs.mstatus & status::SIE != 0) {
-            return first(supervisor).map(|code| Interrupt { code, to: Mode::HYPERVISOR });
+            return first(supervisor).map(|code| Interrupt {
+                code,
+                to: Mode::HYPERVISOR,
+            });
         }
         if mode.virtualized
             && (mode.privilege == Privilege::User || self.csrs.vsstatus & status::SIE != 0)
         {
             let top = self.virtual_top(pending, system);
             let code = top >> 16;
-            return (top != 0).then_some(Interrupt { code, to: Mode::VIRTUAL_SUPERVISOR });
+            return (top != 0).then_some(Interrupt {
+                code,
+                to: Mode::VIRTUAL_SUPERVISOR,
+            });
         }
         None
     }

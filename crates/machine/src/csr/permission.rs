@@ -114,7 +114,11 @@ impl Hart {
             csr::SATP | csr::HGATP => self.check_trapped_translation(number),
             csr::STIMECMP | csr::VSTIMECMP => self.check_timer(number, write),
             csr::SIP | csr::SIE if mode.virtualized => {
-                if self.csrs.hvictl & hvictl::VTI != 0 { Err(VIRTUAL) } else { Ok(()) }
+                if self.csrs.hvictl & hvictl::VTI != 0 {
+                    Err(VIRTUAL)
+                } else {
+                    Ok(())
+                }
             }
             _ => Ok(()),
         }
@@ -139,7 +143,9 @@ impl Hart {
             return Ok(());
         }
         let enabled = |bank_values: &[u64; 4]| {
-            bank_values.get(usize::from(bank)).is_some_and(|value| value & bit != 0)
+            bank_values
+                .get(usize::from(bank))
+                .is_some_and(|value| value & bit != 0)
         };
         if !enabled(&self.csrs.mstateen) {
             return Err(ILLEGAL);
@@ -186,8 +192,7 @@ impl Hart {
             return Err(ILLEGAL);
         }
         if self.mode().virtualized && number == csr::STIMECMP {
-            let enabled =
-                self.csrs.henvcfg & envcfg::STCE != 0 && self.csrs.hcounteren & TM != 0;
+            let enabled = self.csrs.henvcfg & envcfg::STCE != 0 && self.csrs.hcounteren & TM != 0;
             let trapped = write && self.csrs.hvictl & hvictl::VTI != 0;
             if !enabled || trapped {
                 return Err(VIRTUAL);

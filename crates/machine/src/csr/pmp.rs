@@ -36,7 +36,9 @@ impl Pmp {
     #[must_use]
     pub fn configuration(&self, register: usize) -> u64 {
         let bytes = self.configuration.iter().skip(register * 4).take(8);
-        bytes.rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+        bytes
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte))
     }
 
     /// Writes pmpcfg0 or pmpcfg2. Locked entries keep their value, and so does one that would get
@@ -59,8 +61,16 @@ impl Pmp {
 
     /// Writes pmpaddr, unless the entry is locked or the bottom of a locked TOR range.
     pub fn set_address(&mut self, entry: usize, value: u64) {
-        let locked = |entry: usize| self.configuration.get(entry).is_some_and(|c| c & LOCKED != 0);
-        let tor = |entry: usize| self.configuration.get(entry).is_some_and(|c| c & MODE == 0x08);
+        let locked = |entry: usize| {
+            self.configuration
+                .get(entry)
+                .is_some_and(|c| c & LOCKED != 0)
+        };
+        let tor = |entry: usize| {
+            self.configuration
+                .get(entry)
+                .is_some_and(|c| c & MODE == 0x08)
+        };
         if locked(entry) || (locked(entry + 1) && tor(entry + 1)) {
             return;
         }
@@ -100,7 +110,9 @@ impl Pmp {
         let (page_first, page_last) = (physical & !0xfff, physical | 0xfff);
         let mut whole_page = true;
         for (entry, &configuration) in self.configuration.iter().enumerate() {
-            let Some((low, high)) = self.range(entry) else { continue };
+            let Some((low, high)) = self.range(entry) else {
+                continue;
+            };
             if high < page_first || page_last < low {
                 continue;
             }
@@ -109,7 +121,10 @@ impl Pmp {
                 continue;
             }
             if !(low <= first && last <= high) {
-                return PmpCheck { allowed: false, whole_page: false };
+                return PmpCheck {
+                    allowed: false,
+                    whole_page: false,
+                };
             }
             let needed = match access {
                 Access::Fetch => EXECUTE,
@@ -117,9 +132,15 @@ impl Pmp {
                 Access::Store => WRITE,
             };
             let free = privilege == Privilege::Machine && configuration & LOCKED == 0;
-            return PmpCheck { allowed: free || configuration & needed != 0, whole_page };
+            return PmpCheck {
+                allowed: free || configuration & needed != 0,
+                whole_page,
+            };
         }
-        PmpCheck { allowed: privilege == Privilege::Machine, whole_page }
+        PmpCheck {
+            allowed: privilege == Privilege::Machine,
+            whole_page,
+        }
     }
 }
 
@@ -132,7 +153,10 @@ mod tests {
     #[test]
     fn without_a_match_only_machine_mode_passes() {
         let pmp = Pmp::default();
-        assert!(pmp.check(0x1000, 8, Access::Load, Privilege::Machine).allowed);
+        assert!(
+            pmp.check(0x1000, 8, Access::Load, Privilege::Machine)
+                .allowed
+        );
         assert!(!pmp.check(0x1000, 8, Access::Load, USER).allowed);
     }
 
@@ -144,7 +168,10 @@ mod tests {
         pmp.set_configuration(0, 0x1f18);
         assert!(!pmp.check(0x8000_0ff8, 8, Access::Load, USER).allowed);
         assert!(pmp.check(0x8000_1000, 8, Access::Load, USER).allowed);
-        assert!(pmp.check(0x8000_0000, 8, Access::Store, Privilege::Machine).allowed);
+        assert!(
+            pmp.check(0x8000_0000, 8, Access::Store, Privilege::Machine)
+                .allowed
+        );
     }
 
     #[test]
@@ -154,7 +181,13 @@ mod tests {
         pmp.set_address(1, 0x8000_0200 >> 2);
         pmp.set_configuration(0, 0x0900); // entry 1: TOR, read
         let inside = pmp.check(0x8000_0100, 8, Access::Load, USER);
-        assert_eq!(inside, PmpCheck { allowed: true, whole_page: false });
+        assert_eq!(
+            inside,
+            PmpCheck {
+                allowed: true,
+                whole_page: false
+            }
+        );
         assert!(!pmp.check(0x8000_01fc, 8, Access::Load, USER).allowed);
     }
 

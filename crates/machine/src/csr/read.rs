@@ -9,7 +9,11 @@ use crate::system::System;
 
 /// A status value with SD as FS makes it.
 const fn with_sd(value: u64) -> u64 {
-    if value & status::FS == status::FS { value | status::SD } else { value }
+    if value & status::FS == status::FS {
+        value | status::SD
+    } else {
+        value
+    }
 }
 
 impl Hart {
@@ -108,9 +112,11 @@ impl Hart {
             csr::PMPADDR0..=csr::PMPADDR15 => {
                 Pmp::address(&csrs.pmp, usize::from(number - csr::PMPADDR0))
             }
-            csr::MSTATEEN0..=csr::MSTATEEN3 => {
-                csrs.mstateen.get(usize::from(number - csr::MSTATEEN0)).copied().unwrap_or(0)
-            }
+            csr::MSTATEEN0..=csr::MSTATEEN3 => csrs
+                .mstateen
+                .get(usize::from(number - csr::MSTATEEN0))
+                .copied()
+                .unwrap_or(0),
             csr::HSTATEEN0..=csr::HSTATEEN3 => {
                 let index = usize::from(number - csr::HSTATEEN0);
                 let machine = csrs.mstateen.get(index).copied().unwrap_or(0);
@@ -126,7 +132,12 @@ impl Hart {
     /// A counter as mcycle, minstret and mhpmcounter show it.
     #[must_use]
     pub fn counter(&self, counter: u16) -> u64 {
-        let base = self.csrs.counter_bases.get(usize::from(counter)).copied().unwrap_or(0);
+        let base = self
+            .csrs
+            .counter_bases
+            .get(usize::from(counter))
+            .copied()
+            .unwrap_or(0);
         if self.csrs.mcountinhibit >> counter & 1 != 0 {
             base
         } else {
@@ -151,7 +162,11 @@ impl Hart {
         match number {
             csr::TIME => {
                 let time = system.devices.time(Cycles(self.cycles));
-                let offset = if self.mode().virtualized { self.csrs.htimedelta } else { 0 };
+                let offset = if self.mode().virtualized {
+                    self.csrs.htimedelta
+                } else {
+                    0
+                };
                 time.wrapping_add(offset)
             }
             _ => self.counter(number - csr::CYCLE),

@@ -82,7 +82,11 @@ impl Hart {
             }
             csr::MSTATEEN0..=csr::MSTATEEN3 => {
                 let bank = usize::from(number - csr::MSTATEEN0);
-                let mask = if bank == 0 { stateen::WRITABLE0 } else { stateen::SE };
+                let mask = if bank == 0 {
+                    stateen::WRITABLE0
+                } else {
+                    stateen::SE
+                };
                 if let Some(register) = csrs.mstateen.get_mut(bank) {
                     *register = value & mask;
                 }
@@ -105,9 +109,11 @@ impl Hart {
             }
             csr::PMPCFG0..=csr::PMPADDR15 => {
                 if number < csr::PMPADDR0 {
-                    csrs.pmp.set_configuration(usize::from(number - csr::PMPCFG0), value);
+                    csrs.pmp
+                        .set_configuration(usize::from(number - csr::PMPCFG0), value);
                 } else {
-                    csrs.pmp.set_address(usize::from(number - csr::PMPADDR0), value);
+                    csrs.pmp
+                        .set_address(usize::from(number - csr::PMPADDR0), value);
                 }
                 self.fence(Fence::Everything);
             }
@@ -125,7 +131,11 @@ impl Hart {
 
     /// Whether the loop must stop for an interrupt that a change has let through.
     fn next_for_interrupts(&self, system: &System) -> Next {
-        if self.interrupt_to_take(system).is_some() { Next::Stop } else { Next::Continue }
+        if self.interrupt_to_take(system).is_some() {
+            Next::Stop
+        } else {
+            Next::Continue
+        }
     }
 
     fn write_status(&mut self, number: u16, value: u64, system: &System) -> Next {
@@ -186,7 +196,11 @@ impl Hart {
         let inhibited = self.csrs.mcountinhibit >> counter & 1 != 0;
         // The write takes the place of the instruction's own increment.
         let own = u64::from(counter == 2);
-        let counted = if inhibited { 0 } else { self.raw_count(counter).wrapping_add(own) };
+        let counted = if inhibited {
+            0
+        } else {
+            self.raw_count(counter).wrapping_add(own)
+        };
         if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
             *base = value.wrapping_sub(counted);
         }
@@ -198,7 +212,11 @@ impl Hart {
         for counter in 0..32_u16 {
             let shown = self.counter(counter);
             let inhibited = value >> counter & 1 != 0;
-            let counted = if inhibited { 0 } else { self.raw_count(counter) };
+            let counted = if inhibited {
+                0
+            } else {
+                self.raw_count(counter)
+            };
             if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
                 *base = shown.wrapping_sub(counted);
             }
@@ -213,7 +231,11 @@ impl Hart {
             *event = value;
         }
         let inhibited = self.csrs.mcountinhibit >> counter & 1 != 0;
-        let counted = if inhibited { 0 } else { self.raw_count(counter) };
+        let counted = if inhibited {
+            0
+        } else {
+            self.raw_count(counter)
+        };
         if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
             *base = shown.wrapping_sub(counted);
         }
@@ -292,7 +314,11 @@ impl Hart {
 
 /// xtvec: modes other than direct and vectored are not kept.
 const fn vector(old: u64, value: u64) -> u64 {
-    if value & 2 == 0 { value } else { value & !3 | old & 3 }
+    if value & 2 == 0 {
+        value
+    } else {
+        value & !3 | old & 3
+    }
 }
 
 /// An envcfg register: the reserved CBIE encoding 2 is not kept.

@@ -102,7 +102,13 @@ impl Hart {
     ) -> Result<StoreOutcome, Trapped> {
         let address = self.x[i.rs1 as usize];
         let physical = self.atomic_address::<T>(system, Access::Store, address)?;
-        let old = extend(system.memory.ram.read::<T>(physical).unwrap_or(T::from_u64(0)));
+        let old = extend(
+            system
+                .memory
+                .ram
+                .read::<T>(physical)
+                .unwrap_or(T::from_u64(0)),
+        );
         let operand = extend(T::from_u64(self.x[i.rs2 as usize]));
         // funct5 of the encoding. Sign extension keeps the unsigned order of words.
         let new = match i.immediate.cast_unsigned() >> 27 {
@@ -143,8 +149,7 @@ impl Hart {
         {
             return Err(self.raise(Exception::new(Cause::IllegalInstruction, raw.into())));
         }
-        if mode.virtualized
-            && (!enabled(self.csrs.henvcfg) || user && !enabled(self.csrs.senvcfg))
+        if mode.virtualized && (!enabled(self.csrs.henvcfg) || user && !enabled(self.csrs.senvcfg))
         {
             return Err(self.raise(Exception::new(Cause::VirtualInstruction, raw.into())));
         }
@@ -156,7 +161,10 @@ impl Hart {
             let place = place.inspect_err(|_| self.exception.value = address)?;
             let mut outcome = StoreOutcome::default();
             for at in (0..CACHE_BLOCK).step_by(8) {
-                match system.memory.store_scalar(place.physical + at, 0_u64, current) {
+                match system
+                    .memory
+                    .store_scalar(place.physical + at, 0_u64, current)
+                {
                     Some(stored) => outcome.discarded_current |= stored.discarded_current,
                     None => {
                         let guest = view.mode.virtualized;
@@ -169,7 +177,10 @@ impl Hart {
         }
         // Management needs no more than that a load or a store be permitted; faults are a store's.
         let view = self.data_view();
-        if self.place(system, view, Access::Load, block, CACHE_BLOCK).is_err() {
+        if self
+            .place(system, view, Access::Load, block, CACHE_BLOCK)
+            .is_err()
+        {
             self.place(system, view, Access::Store, block, CACHE_BLOCK)
                 .inspect_err(|_| self.exception.value = address)?;
         }

@@ -110,7 +110,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
                     } else {
                         let current = index_of(base, here);
-                        match hart.store_slow::<$type>(system, address, value, field!(count), current) {
+                        match hart.store_slow::<$type>(
+                            system,
+                            address,
+                            value,
+                            field!(count),
+                            current,
+                        ) {
                             Ok(outcome) if outcome.discarded_current => {
                                 let next = block.wrapping_add(next_offset(at));
                                 break 'block (next, field!(count), 0, std::ptr::null());
@@ -124,7 +130,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             macro_rules! branch {
                 ($condition:expr) => {
                     if $condition {
-                        break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
+                        break 'block (
+                            block.wrapping_add(immediate!()),
+                            field!(count),
+                            field!(link),
+                            here,
+                        );
                     }
                 };
             }
@@ -166,7 +177,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
 
             match operation {
                 Operation::FallThrough => {
-                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
                 }
                 Operation::Stale => break 'block (block, 0, 0, std::ptr::null()),
                 Operation::Nop | Operation::Fence => {}
@@ -174,15 +190,29 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::LoadImmediate => set!(immediate!()),
                 Operation::Move => set!(rs1!()),
                 Operation::Auipc => {
-                    set!(block.wrapping_add(u64::from(field!(offset))).wrapping_add(immediate!()));
+                    set!(
+                        block
+                            .wrapping_add(u64::from(field!(offset)))
+                            .wrapping_add(immediate!())
+                    );
                 }
                 Operation::Jump => {
-                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
                 }
                 Operation::Jal => {
                     let length = u64::from(field!(offset)) + u64::from(field!(rs2));
                     set!(block.wrapping_add(length));
-                    break 'block (block.wrapping_add(immediate!()), field!(count), field!(link), here);
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
                 }
                 Operation::Jalr => {
                     let target = rs1!().wrapping_add(immediate!()) & !1;
@@ -241,7 +271,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Srai => set!((rs1!() as i64 >> (field!(immediate) & 63)) as u64),
                 Operation::Addiw => set!(word(rs1!().wrapping_add(immediate!()))),
                 Operation::Slliw => set!(word(rs1!() << (field!(immediate) & 31))),
-                Operation::Srliw => set!(word(u64::from(rs1!() as u32 >> (field!(immediate) & 31)))),
+                Operation::Srliw => {
+                    set!(word(u64::from(rs1!() as u32 >> (field!(immediate) & 31))))
+                }
                 Operation::Sraiw => set!((rs1!() as i32 >> (field!(immediate) & 31)) as i64 as u64),
                 Operation::Add => set!(rs1!().wrapping_add(rs2!())),
                 Operation::Sub => set!(rs1!().wrapping_sub(rs2!())),
@@ -298,14 +330,22 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::SextH => set!(rs1!() as i16 as i64 as u64),
                 Operation::ZextH => set!(rs1!() & 0xffff),
                 Operation::Rol => set!(rs1!().rotate_left(rs2!() as u32 & 63)),
-                Operation::Rolw => set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into())),
+                Operation::Rolw => {
+                    set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into()))
+                }
                 Operation::Ror => set!(rs1!().rotate_right(rs2!() as u32 & 63)),
                 Operation::Rorw => {
-                    set!(word((rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()));
+                    set!(word(
+                        (rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()
+                    ));
                 }
                 Operation::Rori => set!(rs1!().rotate_right(field!(immediate) as u32 & 63)),
                 Operation::Roriw => {
-                    set!(word((rs1!() as u32).rotate_right(field!(immediate) as u32 & 31).into()));
+                    set!(word(
+                        (rs1!() as u32)
+                            .rotate_right(field!(immediate) as u32 & 31)
+                            .into()
+                    ));
                 }
                 Operation::OrcB => set!(int::orc_b(rs1!())),
                 Operation::Rev8 => set!(rs1!().swap_bytes()),

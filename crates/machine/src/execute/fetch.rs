@@ -66,7 +66,8 @@ impl Hart {
         if !place.whole_page {
             return Ok(None);
         }
-        self.tlb.insert_fetch(pc, self.fetch_tag, offset, place.first_shift);
+        self.tlb
+            .insert_fetch(pc, self.fetch_tag, offset, place.first_shift);
         Ok(Some(offset))
     }
 
@@ -74,7 +75,11 @@ impl Hart {
     /// parts.
     fn find_single(&mut self, system: &mut System, pc: u64) -> Result<CodeIndex, Trapped> {
         let low = self.fetch_halfword(system, pc)?;
-        let high = if low & 3 == 3 { self.fetch_halfword(system, pc.wrapping_add(2))? } else { 0 };
+        let high = if low & 3 == 3 {
+            self.fetch_halfword(system, pc.wrapping_add(2))?
+        } else {
+            0
+        };
         Ok(system.memory.code.build_scratch(low, high))
     }
 
@@ -122,7 +127,11 @@ impl Hart {
             system.memory.ram.read::<u16>(base + offset)
         };
         let low = halfword(self.pc)?;
-        let high = if low & 3 == 3 { halfword(self.pc.wrapping_add(2))? } else { 0 };
+        let high = if low & 3 == 3 {
+            halfword(self.pc.wrapping_add(2))?
+        } else {
+            0
+        };
         Some(u32::from(low) | u32::from(high) << 16)
     }
 
@@ -137,7 +146,10 @@ impl Hart {
     /// Takes an exception that the execution loop reported, after adding to it the transformed
     /// instruction that a guest-page fault of an explicit access shows in htinst.
     pub(super) fn finish_exception(&mut self, system: &System, mut exception: Exception) {
-        let explicit = matches!(exception.cause, Cause::LoadGuestPage | Cause::StoreGuestPage);
+        let explicit = matches!(
+            exception.cause,
+            Cause::LoadGuestPage | Cause::StoreGuestPage
+        );
         if explicit && exception.instruction == 0 {
             let raw = self.raw_instruction(system);
             exception.instruction = raw.map_or(0, |raw| self.transformed(raw, exception.value));

@@ -1,9 +1,9 @@
 //! The F and D extensions' computational instructions, by way of [`crate::float`].
 
 use crate::float::{
-    self, F32, F64, Flags, Format, Rounding, box_single, classify, divide, equal, less, less_or_equal,
-    maximum, minimum, multiply, multiply_add, narrow, negate, sign_inject, sign_inject_negated,
-    sign_inject_xor, square_root, subtract, unbox_single, widen,
+    self, F32, F64, Flags, Format, Rounding, box_single, classify, divide, equal, less,
+    less_or_equal, maximum, minimum, multiply, multiply_add, narrow, negate, sign_inject,
+    sign_inject_negated, sign_inject_xor, square_root, subtract, unbox_single, widen,
 };
 use crate::hart::Hart;
 use crate::instruction::{FloatKind, FloatOperation, Instruction};
@@ -105,9 +105,7 @@ impl Hart {
             FloatKind::Divide => divide::<F>(a, b, rounding, flags),
             FloatKind::SquareRoot => square_root::<F>(a, rounding, flags),
             FloatKind::MultiplyAdd => multiply_add::<F>(a, b, c, rounding, flags),
-            FloatKind::MultiplySubtract => {
-                multiply_add::<F>(a, b, negate::<F>(c), rounding, flags)
-            }
+            FloatKind::MultiplySubtract => multiply_add::<F>(a, b, negate::<F>(c), rounding, flags),
             FloatKind::NegatedMultiplySubtract => {
                 multiply_add::<F>(negate::<F>(a), b, c, rounding, flags)
             }
@@ -152,9 +150,7 @@ impl Hart {
             FloatKind::Less => less::<F>(a, b, flags).into(),
             FloatKind::Equal => equal::<F>(a, b, flags).into(),
             FloatKind::ToInt32 => signed(float::to_i32::<F>(a, rounding, flags)),
-            FloatKind::ToUnsigned32 => {
-                signed(float::to_u32::<F>(a, rounding, flags).cast_signed())
-            }
+            FloatKind::ToUnsigned32 => signed(float::to_u32::<F>(a, rounding, flags).cast_signed()),
             FloatKind::ToInt64 => float::to_i64::<F>(a, rounding, flags).cast_unsigned(),
             FloatKind::ToUnsigned64 => float::to_u64::<F>(a, rounding, flags),
             FloatKind::Classify => classify::<F>(a),

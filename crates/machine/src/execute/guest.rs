@@ -10,11 +10,7 @@ use crate::translation::View;
 
 impl Hart {
     /// Executes one of them from its encoding.
-    pub(super) fn access_guest(
-        &mut self,
-        raw: u32,
-        system: &mut System,
-    ) -> Result<Next, Trapped> {
+    pub(super) fn access_guest(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
         let (function, rs2) = (raw >> 25, raw >> 20 & 31);
         let is_store = function & 1 != 0;
         let exists = match (function, rs2) {
@@ -29,8 +25,7 @@ impl Hart {
         if self.mode().virtualized || !self.may_access_guest() {
             return Err(self.refused(raw));
         }
-        let privilege =
-            Privilege::from_bits(u64::from(self.csrs.hstatus & hstatus::SPVP != 0));
+        let privilege = Privilege::from_bits(u64::from(self.csrs.hstatus & hstatus::SPVP != 0));
         let view = View {
             execute_for_read: rs2 == 3 && !is_store,
             ..self.view_of(Mode::new(privilege, true))

@@ -23,7 +23,11 @@ pub const fn mulhu(a: u64, b: u64) -> u64 {
 /// DIV: by zero gives all ones, overflow the dividend.
 #[inline(always)]
 pub const fn div(a: u64, b: u64) -> u64 {
-    if b == 0 { u64::MAX } else { (a as i64).wrapping_div(b as i64) as u64 }
+    if b == 0 {
+        u64::MAX
+    } else {
+        (a as i64).wrapping_div(b as i64) as u64
+    }
 }
 
 /// DIVU: by zero gives all ones.
@@ -38,7 +42,11 @@ pub const fn divu(a: u64, b: u64) -> u64 {
 /// REM: by zero gives the dividend, overflow zero.
 #[inline(always)]
 pub const fn rem(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { (a as i64).wrapping_rem(b as i64) as u64 }
+    if b == 0 {
+        a
+    } else {
+        (a as i64).wrapping_rem(b as i64) as u64
+    }
 }
 
 /// REMU: by zero gives the dividend.
@@ -54,7 +62,11 @@ pub const fn remu(a: u64, b: u64) -> u64 {
 #[inline(always)]
 pub const fn divw(a: u64, b: u64) -> u64 {
     let (a, b) = (a as i32, b as i32);
-    if b == 0 { u64::MAX } else { a.wrapping_div(b) as i64 as u64 }
+    if b == 0 {
+        u64::MAX
+    } else {
+        a.wrapping_div(b) as i64 as u64
+    }
 }
 
 /// DIVUW.
@@ -70,7 +82,11 @@ pub const fn divuw(a: u64, b: u64) -> u64 {
 #[inline(always)]
 pub const fn remw(a: u64, b: u64) -> u64 {
     let (a, b) = (a as i32, b as i32);
-    if b == 0 { a as i64 as u64 } else { a.wrapping_rem(b) as i64 as u64 }
+    if b == 0 {
+        a as i64 as u64
+    } else {
+        a.wrapping_rem(b) as i64 as u64
+    }
 }
 
 /// REMUW.
@@ -100,7 +116,10 @@ mod tests {
 
     #[test]
     fn division_follows_the_table_of_the_specification() {
-        assert_eq!((div(7, 0), divu(7, 0), rem(7, 0), remu(7, 0)), (u64::MAX, u64::MAX, 7, 7));
+        assert_eq!(
+            (div(7, 0), divu(7, 0), rem(7, 0), remu(7, 0)),
+            (u64::MAX, u64::MAX, 7, 7)
+        );
         assert_eq!((div(MIN, u64::MAX), rem(MIN, u64::MAX)), (MIN, 0));
         let min32 = 0xffff_ffff_8000_0000;
         assert_eq!((divw(min32, u64::MAX), remw(min32, u64::MAX)), (min32, 0));
@@ -111,7 +130,7 @@ mod tests {
     fn high_products_agree_with_wide_ones() {
         for a in [0, 1, MIN, u64::MAX, 0x1234_5678_9abc_def0] {
             for b in [0, 1, MIN, u64::MAX, 0x0fed_cba9_8765_4321] {
-                assert_eq!(u128::from(mulhu(a, b)), u128::from(a) * u128::from(b) >> 64);
+                assert_eq!(u128::from(mulhu(a, b)), (u128::from(a) * u128::from(b)) >> 64);
                 // a_signed * b = a * b - (a < 0) * b * 2^64
                 let correction = if a & MIN != 0 { b } else { 0 };
                 assert_eq!(mulhsu(a, b), mulhu(a, b).wrapping_sub(correction));

@@ -55,7 +55,11 @@ impl Hart {
 
     /// After the mode has changed: whether an interrupt is let through by that.
     fn after_return(&self, system: &System) -> Next {
-        if self.interrupt_to_take(system).is_some() { Next::Stop } else { Next::Refetch }
+        if self.interrupt_to_take(system).is_some() {
+            Next::Stop
+        } else {
+            Next::Refetch
+        }
     }
 
     fn supervisor_return(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
@@ -106,7 +110,9 @@ impl Hart {
     /// WRS.NTO and WRS.STO: Zawrs, "Wait-on-Reservation-Set Instructions".
     fn wait_for_store(&mut self, system: &mut System, no_timeout: bool) -> Result<Next, Trapped> {
         self.pc = self.pc.wrapping_add(4);
-        let Some(reservation) = self.reservation else { return Ok(Next::Refetch) };
+        let Some(reservation) = self.reservation else {
+            return Ok(Next::Refetch);
+        };
         if self.has_wakeup(system) {
             return Ok(Next::Refetch);
         }
@@ -124,7 +130,10 @@ impl Hart {
         };
         let deadline = self.cycles.saturating_add(limit);
         self.wait = Wait::Store { deadline, expiry };
-        system.memory.watch(self.id, reservation.physical & !(crate::memory::LINE_BYTES - 1));
+        system.memory.watch(
+            self.id,
+            reservation.physical & !(crate::memory::LINE_BYTES - 1),
+        );
         Ok(Next::Stop)
     }
 
@@ -159,7 +168,11 @@ impl Hart {
                 }
                 let vmid = self.csrs.hgatp >> 44 & 0x3fff;
                 self.fence(if mode.virtualized {
-                    Fence::Virtual { address, asid, vmid }
+                    Fence::Virtual {
+                        address,
+                        asid,
+                        vmid,
+                    }
                 } else {
                     Fence::Supervisor { address, asid }
                 });
@@ -169,7 +182,11 @@ impl Hart {
                     return Err(self.refused(raw));
                 }
                 let vmid = self.csrs.hgatp >> 44 & 0x3fff;
-                self.fence(Fence::Virtual { address, asid, vmid });
+                self.fence(Fence::Virtual {
+                    address,
+                    asid,
+                    vmid,
+                });
             }
             0x31 | 0x33 => {
                 if mode.virtualized || user {
@@ -178,7 +195,9 @@ impl Hart {
                 if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
                     return Err(self.illegal(raw));
                 }
-                self.fence(Fence::Guest { vmid: identifier.map(|value| value & 0x3fff) });
+                self.fence(Fence::Guest {
+                    vmid: identifier.map(|value| value & 0x3fff),
+                });
             }
             _ => return Err(self.illegal(raw)),
         }
@@ -188,6 +207,10 @@ impl Hart {
 
     /// The exception for a hypervisor or supervisor instruction in a mode too low for it.
     pub(super) fn refused(&mut self, raw: u32) -> Trapped {
-        if self.mode().virtualized { self.virtual_instruction(raw) } else { self.illegal(raw) }
+        if self.mode().virtualized {
+            self.virtual_instruction(raw)
+        } else {
+            self.illegal(raw)
+        }
     }
 }

@@ -39,7 +39,10 @@ pub enum FrontError {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, FrontError> {
-    std::fs::read(path).map_err(|error| FrontError::Read { path: path.to_owned(), error })
+    std::fs::read(path).map_err(|error| FrontError::Read {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 /// Carries out a command; prints what went wrong.
@@ -67,7 +70,10 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
             initrd: initrd.as_deref(),
         })?;
     }
-    machine.system_mut().devices.attach_console(Box::new(Terminal::new()));
+    machine
+        .system_mut()
+        .devices
+        .attach_console(Box::new(Terminal::new()));
     let begun = Instant::now();
     let limit = Limit {
         instructions: arguments.max_instructions,
@@ -105,7 +111,10 @@ fn write_signature(machine: &mut Machine, path: &Path) -> Result<(), FrontError>
         }
         text.push('\n');
     }
-    std::fs::write(path, text).map_err(|error| FrontError::Write { path: path.to_owned(), error })
+    std::fs::write(path, text).map_err(|error| FrontError::Write {
+        path: path.to_owned(),
+        error,
+    })
 }
 
 fn print_statistics(machine: &Machine, begun: Instant) {
@@ -133,7 +142,11 @@ fn exit_code(stop: Stop, machine: &Machine) -> ExitCode {
         Stop::Exit(0) => ExitCode::SUCCESS,
         Stop::Exit(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX).max(1)),
         Stop::Limit | Stop::Idle => {
-            let why = if stop == Stop::Idle { "nothing will ever happen" } else { "limit reached" };
+            let why = if stop == Stop::Idle {
+                "nothing will ever happen"
+            } else {
+                "limit reached"
+            };
             eprintln!("machine: {why}; the harts:");
             for hart in machine.harts() {
                 eprintln!("{}", hart.describe());

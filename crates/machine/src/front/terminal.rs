@@ -29,13 +29,19 @@ impl Terminal {
                 }
             }
         });
-        Self { output: Vec::new(), input: Some(receiver) }
+        Self {
+            output: Vec::new(),
+            input: Some(receiver),
+        }
     }
 
     /// A terminal that only shows what it gets.
     #[must_use]
     pub const fn deaf() -> Self {
-        Self { output: Vec::new(), input: None }
+        Self {
+            output: Vec::new(),
+            input: None,
+        }
     }
 
     fn flush(&mut self) {

@@ -32,7 +32,10 @@ impl Hart {
         match walk(&self.csrs, memory, &mut self.trace, view, access, address) {
             Ok(mapping) => {
                 let privilege = view.mode.privilege;
-                let check = self.csrs.pmp.check(mapping.physical, size, access, privilege);
+                let check = self
+                    .csrs
+                    .pmp
+                    .check(mapping.physical, size, access, privilege);
                 if !check.allowed {
                     let guest = view.mode.virtualized;
                     let cause = access.access_fault();
@@ -84,7 +87,8 @@ impl Hart {
         let place = self.place(system, view, Access::Load, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
             if place.whole_page && keep {
-                self.tlb.insert_load(address, self.data_tag, offset, place.first_shift);
+                self.tlb
+                    .insert_load(address, self.data_tag, offset, place.first_shift);
             }
             self.counts.loads_translated += 1;
             let value = system.memory.ram.read(place.physical);
@@ -125,7 +129,13 @@ impl Hart {
         let mut value = 0;
         // Both pages are translated before anything is read; RAM only.
         let second = (address | (PAGE_BYTES - 1)).wrapping_add(1);
-        let low = self.place(system, view, Access::Load, address, second.wrapping_sub(address))?;
+        let low = self.place(
+            system,
+            view,
+            Access::Load,
+            address,
+            second.wrapping_sub(address),
+        )?;
         let rest = T::SIZE - second.wrapping_sub(address);
         let high = self.place(system, view, Access::Load, second, rest)?;
         for index in (0..T::SIZE).rev() {
@@ -152,7 +162,14 @@ impl Hart {
         count: u8,
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
-        self.store_in_view(system, self.data_view(), address, value, (count, current), true)
+        self.store_in_view(
+            system,
+            self.data_view(),
+            address,
+            value,
+            (count, current),
+            true,
+        )
     }
 
     /// A store with the eyes of another mode, which is remembered if `keep` says so.
@@ -171,7 +188,8 @@ impl Hart {
         let place = self.place(system, view, Access::Store, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
             if place.whole_page && keep && system.memory.stores_are_free(offset) {
-                self.tlb.insert_store(address, self.data_tag, offset, place.first_shift);
+                self.tlb
+                    .insert_store(address, self.data_tag, offset, place.first_shift);
             }
             self.counts.stores_translated += 1;
             let outcome = system.memory.store_scalar(place.physical, value, current);
@@ -251,9 +269,11 @@ impl Hart {
         };
         if place.whole_page {
             if access != Access::Store {
-                self.tlb.insert_load(address, self.data_tag, offset, place.first_shift);
+                self.tlb
+                    .insert_load(address, self.data_tag, offset, place.first_shift);
             } else if system.memory.stores_are_free(offset) {
-                self.tlb.insert_store(address, self.data_tag, offset, place.first_shift);
+                self.tlb
+                    .insert_store(address, self.data_tag, offset, place.first_shift);
             }
         }
         Ok(place.physical)

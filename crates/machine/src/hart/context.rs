@@ -13,10 +13,7 @@ const EPOCH_MASK: u32 = (1 << 23) - 1;
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {
-    view.mode.index() * 8
-        + view.sum as usize * 4
-        + view.mxr as usize * 2
-        + view.guest_mxr as usize
+    view.mode.index() * 8 + view.sum as usize * 4 + view.mxr as usize * 2 + view.guest_mxr as usize
 }
 
 impl Hart {
@@ -24,7 +21,11 @@ impl Hart {
     #[must_use]
     pub const fn view_of(&self, mode: Mode) -> View {
         let host = self.csrs.mstatus;
-        let status = if mode.virtualized { self.csrs.vsstatus } else { host };
+        let status = if mode.virtualized {
+            self.csrs.vsstatus
+        } else {
+            host
+        };
         let supervisor = matches!(mode.privilege, Privilege::Supervisor);
         let translated = !matches!(mode.privilege, Privilege::Machine);
         let guest_mxr = mode.virtualized && host & status::MXR != 0;
@@ -110,7 +111,8 @@ impl Hart {
     /// Changes the privilege mode.
     pub fn set_mode(&mut self, mode: Mode) {
         if mode != self.mode {
-            self.counts.leave_mode(self.mode, self.csrs.hgatp, self.cycles, self.retired);
+            self.counts
+                .leave_mode(self.mode, self.csrs.hgatp, self.cycles, self.retired);
             self.mode = mode;
         }
         self.refresh_context();

@@ -61,13 +61,22 @@ impl Exception {
     /// An exception about a value that is no guest virtual address.
     #[must_use]
     pub const fn new(cause: Cause, value: u64) -> Self {
-        Self { cause, value, guest_physical: 0, instruction: 0, guest_address: false }
+        Self {
+            cause,
+            value,
+            guest_physical: 0,
+            instruction: 0,
+            guest_address: false,
+        }
     }
 
     /// An exception about an address, which belongs to a guest if `guest_address` says so.
     #[must_use]
     pub const fn at(cause: Cause, address: u64, guest_address: bool) -> Self {
-        Self { guest_address, ..Self::new(cause, address) }
+        Self {
+            guest_address,
+            ..Self::new(cause, address)
+        }
     }
 }
 

@@ -38,17 +38,28 @@ pub struct Mode {
 
 impl Mode {
     /// M-mode.
-    pub const MACHINE: Self = Self { privilege: Privilege::Machine, virtualized: false };
+    pub const MACHINE: Self = Self {
+        privilege: Privilege::Machine,
+        virtualized: false,
+    };
     /// HS-mode.
-    pub const HYPERVISOR: Self = Self { privilege: Privilege::Supervisor, virtualized: false };
+    pub const HYPERVISOR: Self = Self {
+        privilege: Privilege::Supervisor,
+        virtualized: false,
+    };
     /// VS-mode.
-    pub const VIRTUAL_SUPERVISOR: Self =
-        Self { privilege: Privilege::Supervisor, virtualized: true };
+    pub const VIRTUAL_SUPERVISOR: Self = Self {
+        privilege: Privilege::Supervisor,
+        virtualized: true,
+    };
 
     /// A mode; V is ignored for M.
     #[must_use]
     pub const fn new(privilege: Privilege, virtualized: bool) -> Self {
-        Self { privilege, virtualized: virtualized && !matches!(privilege, Privilege::Machine) }
+        Self {
+            privilege,
+            virtualized: virtualized && !matches!(privilege, Privilege::Machine),
+        }
     }
 
     /// The usual name.

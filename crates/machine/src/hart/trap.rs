@@ -65,7 +65,11 @@ impl Hart {
         };
         let base = vector & !3;
         let vectored = vector & 1 != 0 && record.cause & INTERRUPT != 0;
-        let offset = if vectored { (record.cause & !INTERRUPT) * 4 } else { 0 };
+        let offset = if vectored {
+            (record.cause & !INTERRUPT) * 4
+        } else {
+            0
+        };
         self.pc = base.wrapping_add(offset);
         self.reservation = None;
         self.set_mode(to);

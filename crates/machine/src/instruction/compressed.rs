@@ -49,7 +49,11 @@ const fn jtype(immediate: u32, rd: u32) -> u32 {
 /// The six-bit immediate of CI instructions, sign-extended to 32 bits.
 const fn signed6(code: u32) -> u32 {
     let value = field(code, 12, 12, 5) | field(code, 6, 2, 0);
-    if value & 0x20 != 0 { value | 0xffff_ffc0 } else { value }
+    if value & 0x20 != 0 {
+        value | 0xffff_ffc0
+    } else {
+        value
+    }
 }
 
 /// The 32-bit equivalent of a compressed instruction, or `None` if the encoding is reserved.
@@ -112,7 +116,11 @@ const fn quadrant1(code: u32) -> Option<u32> {
             if value == 0 {
                 return None;
             }
-            let value = if value & 0x200 != 0 { value | 0xc00 } else { value };
+            let value = if value & 0x200 != 0 {
+                value | 0xc00
+            } else {
+                value
+            };
             itype(value, 2, 0, 2, 0x13)
         }
         3 => {
@@ -157,7 +165,11 @@ const fn jump_offset(code: u32) -> u32 {
         | field(code, 6, 6, 7)
         | field(code, 5, 3, 1)
         | field(code, 2, 2, 5);
-    if value & 0x800 != 0 { value | 0xffff_f000 } else { value }
+    if value & 0x800 != 0 {
+        value | 0xffff_f000
+    } else {
+        value
+    }
 }
 
 const fn branch_offset(code: u32) -> u32 {
@@ -166,7 +178,11 @@ const fn branch_offset(code: u32) -> u32 {
         | field(code, 6, 5, 6)
         | field(code, 4, 3, 1)
         | field(code, 2, 2, 5);
-    if value & 0x100 != 0 { value | 0xffff_fe00 } else { value }
+    if value & 0x100 != 0 {
+        value | 0xffff_fe00
+    } else {
+        value
+    }
 }
 
 const fn quadrant2(code: u32) -> Option<u32> {
@@ -177,7 +193,13 @@ const fn quadrant2(code: u32) -> Option<u32> {
     let store_doubleword = field(code, 12, 10, 3) | field(code, 9, 7, 6);
     let store_word = field(code, 12, 9, 2) | field(code, 8, 7, 6);
     Some(match code >> 13 {
-        0 => itype(field(code, 12, 12, 5) | field(code, 6, 2, 0), rd, 1, rd, 0x13),
+        0 => itype(
+            field(code, 12, 12, 5) | field(code, 6, 2, 0),
+            rd,
+            1,
+            rd,
+            0x13,
+        ),
         1 => itype(doubleword, 2, 3, rd, 0x07),
         2 if rd != 0 => itype(word, 2, 2, rd, 0x03),
         3 if rd != 0 => itype(doubleword, 2, 3, rd, 0x03),
@@ -223,7 +245,9 @@ mod tests {
 
     #[test]
     fn reserved_encodings_are_refused() {
-        for code in [0x0000, 0x2001, 0x6101, 0x6001, 0x8002, 0x4002, 0x9c41, 0x8000] {
+        for code in [
+            0x0000, 0x2001, 0x6101, 0x6001, 0x8002, 0x4002, 0x9c41, 0x8000,
+        ] {
             assert_eq!(expand(code), None, "{code:#06x}");
         }
     }

@@ -108,7 +108,11 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
         0x6f => {
             instruction.immediate = immediate_j(raw);
             instruction.rs2 = length;
-            Some(if instruction.rd == DISCARD { Operation::Jump } else { Operation::Jal })
+            Some(if instruction.rd == DISCARD {
+                Operation::Jump
+            } else {
+                Operation::Jal
+            })
         }
         0x73 => system(raw),
         _ => None,
@@ -382,7 +386,13 @@ mod tests {
 
     #[test]
     fn an_unknown_encoding_keeps_its_bits_for_the_trap_value() {
-        for raw in [0xffff_ffff_u32, 0x0000_707f, 0x0000_7003, 0x0000_6023, 0x0000_2063] {
+        for raw in [
+            0xffff_ffff_u32,
+            0x0000_707f,
+            0x0000_7003,
+            0x0000_6023,
+            0x0000_2063,
+        ] {
             let instruction = decode(raw, 4);
             assert_eq!(instruction.operation, Operation::Illegal, "{raw:#x}");
             assert_eq!(instruction.immediate, raw.cast_signed());

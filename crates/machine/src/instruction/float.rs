@@ -100,7 +100,10 @@ impl FloatOperation {
     #[must_use]
     pub fn unpack(packed: i32) -> Self {
         Self {
-            kind: KINDS.get((packed & 0xff) as usize).copied().unwrap_or(Kind::Classify),
+            kind: KINDS
+                .get((packed & 0xff) as usize)
+                .copied()
+                .unwrap_or(Kind::Classify),
             double: packed & 0x100 != 0,
             rounding: (packed >> 9 & 7) as u8,
             rs3: (packed >> 12 & 31) as u8,
@@ -204,7 +207,12 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
         (_, 0x1e) if rs2 == 0 && rounding == 0 => Kind::MoveFromInteger,
         _ => return None,
     };
-    let operation = FloatOperation { kind, double, rounding, rs3: (raw >> 27) as u8 };
+    let operation = FloatOperation {
+        kind,
+        double,
+        rounding,
+        rs3: (raw >> 27) as u8,
+    };
     (!operation.rounds() || !matches!(rounding, 5 | 6)).then_some(operation)
 }
 
@@ -216,7 +224,12 @@ mod tests {
     fn packing_keeps_every_field() {
         for (index, kind) in KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
-            let operation = FloatOperation { kind, double: true, rounding: 7, rs3: 31 };
+            let operation = FloatOperation {
+                kind,
+                double: true,
+                rounding: 7,
+                rs3: 31,
+            };
             assert_eq!(FloatOperation::unpack(operation.pack()), operation);
         }
     }

@@ -43,7 +43,16 @@ impl Instruction {
     /// An instruction without operands.
     #[must_use]
     pub const fn bare(operation: Operation) -> Self {
-        Self { operation, rd: DISCARD, rs1: 0, rs2: 0, count: 0, offset: 0, immediate: 0, link: 0 }
+        Self {
+            operation,
+            rd: DISCARD,
+            rs1: 0,
+            rs2: 0,
+            count: 0,
+            offset: 0,
+            immediate: 0,
+            link: 0,
+        }
     }
 }
 

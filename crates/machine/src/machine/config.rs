@@ -37,9 +37,32 @@ pub enum MachineError {
 #[must_use]
 pub fn isa() -> Isa {
     let extensions = [
-        "i", "m", "a", "f", "d", "c", "h", "zicbom", "zicboz", "zicntr", "zicond", "zicsr",
-        "zifencei", "zihintpause", "zihpm", "zawrs", "zba", "zbb", "zbs", "smaia", "smstateen",
-        "ssaia", "sstc", "svadu", "svinval", "svpbmt",
+        "i",
+        "m",
+        "a",
+        "f",
+        "d",
+        "c",
+        "h",
+        "zicbom",
+        "zicboz",
+        "zicntr",
+        "zicond",
+        "zicsr",
+        "zifencei",
+        "zihintpause",
+        "zihpm",
+        "zawrs",
+        "zba",
+        "zbb",
+        "zbs",
+        "smaia",
+        "smstateen",
+        "ssaia",
+        "sstc",
+        "svadu",
+        "svinval",
+        "svpbmt",
     ];
     Isa {
         base: "rv64i".to_owned(),
@@ -65,7 +88,10 @@ impl Default for Config {
                 seed: 0,
             },
             quantum: 1000,
-            limits: Limits { wrs_nto: 2000, wrs_sto: 200 },
+            limits: Limits {
+                wrs_nto: 2000,
+                wrs_sto: 200,
+            },
             blocks: BlockLimit::default(),
         }
     }

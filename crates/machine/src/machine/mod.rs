@@ -36,7 +36,11 @@ impl Machine {
         let board = &config.board;
         let ram = Ram::new(board::map::RAM, board.memory)?;
         let devices = Devices::new(DevicesConfig::of(board));
-        let system = System { memory: PhysicalMemory::new(ram), devices, limits: config.limits };
+        let system = System {
+            memory: PhysicalMemory::new(ram),
+            devices,
+            limits: config.limits,
+        };
         let harts = (0..board.harts as usize).map(|index| Hart::new(System::hart_id(index)));
         Ok(Self {
             harts: harts.collect(),

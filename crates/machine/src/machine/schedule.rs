@@ -45,7 +45,9 @@ impl Machine {
             self.system.memory.discard_all_code();
             self.system.memory.code.set_limit(blocks);
         }
-        let last_instruction = limit.instructions.map(|more| self.retired().saturating_add(more));
+        let last_instruction = limit
+            .instructions
+            .map(|more| self.retired().saturating_add(more));
         loop {
             if let Some(stop) = self.quantum::<G>() {
                 return stop;

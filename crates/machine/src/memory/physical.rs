@@ -68,7 +68,9 @@ impl PhysicalMemory {
     }
 
     fn restrict(&mut self, offset: u64, reason: u8) {
-        let Some(flags) = self.flags.get_mut(Self::page_index(offset)) else { return };
+        let Some(flags) = self.flags.get_mut(Self::page_index(offset)) else {
+            return;
+        };
         if *flags == 0 {
             self.restricted.push(offset & !(PAGE_BYTES - 1));
         }
@@ -108,7 +110,9 @@ impl PhysicalMemory {
 
     /// Ends the hart's wait; says whether a store hit.
     pub fn unwatch(&mut self, hart: HartId) -> bool {
-        let Some(watch) = self.watches.remove(hart) else { return false };
+        let Some(watch) = self.watches.remove(hart) else {
+            return false;
+        };
         if !self.watches.any_in_page(watch.line / PAGE_BYTES)
             && let Some(offset) = self.ram.offset(watch.line, 1)
             && let Some(flags) = self.flags.get_mut(Self::page_index(offset))
@@ -180,7 +184,9 @@ impl PhysicalMemory {
                 self.watches.note_store(physical, next - at);
             }
             if flags & flag::HOST != 0
-                && self.host_word.is_some_and(|word| physical < word + 8 && word < physical + (next - at))
+                && self
+                    .host_word
+                    .is_some_and(|word| physical < word + 8 && word < physical + (next - at))
             {
                 self.host_written = true;
             }
@@ -200,14 +206,24 @@ impl PhysicalMemory {
 
 impl Memory for PhysicalMemory {
     fn load(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), AccessFault> {
-        let offset = self.ram.offset(address, buffer.len() as u64).ok_or(AccessFault)? as usize;
-        let bytes = self.ram.bytes().get(offset..offset + buffer.len()).ok_or(AccessFault)?;
+        let offset = self
+            .ram
+            .offset(address, buffer.len() as u64)
+            .ok_or(AccessFault)? as usize;
+        let bytes = self
+            .ram
+            .bytes()
+            .get(offset..offset + buffer.len())
+            .ok_or(AccessFault)?;
         buffer.copy_from_slice(bytes);
         Ok(())
     }
 
     fn store(&mut self, address: u64, bytes: &[u8]) -> Result<(), AccessFault> {
-        let offset = self.ram.offset(address, bytes.len() as u64).ok_or(AccessFault)?;
+        let offset = self
+            .ram
+            .offset(address, bytes.len() as u64)
+            .ok_or(AccessFault)?;
         let start = offset as usize;
         self.ram
             .bytes_mut()

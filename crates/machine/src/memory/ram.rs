@@ -47,7 +47,10 @@ macro_rules! scalar {
 
 scalar!(u8, u16, u32, u64);
 
-const _: () = assert!(cfg!(target_endian = "little"), "guest memory is little-endian");
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "guest memory is little-endian"
+);
 
 /// RAM: one range of physical addresses, zero at the beginning.
 #[derive(Debug)]
@@ -97,7 +100,11 @@ impl Ram {
     #[must_use]
     pub const fn offset(&self, physical: u64, length: u64) -> Option<u64> {
         let offset = physical.wrapping_sub(self.base);
-        if offset < self.size && length <= self.size - offset { Some(offset) } else { None }
+        if offset < self.size && length <= self.size - offset {
+            Some(offset)
+        } else {
+            None
+        }
     }
 
     /// Reads at an offset.
@@ -109,7 +116,13 @@ impl Ram {
     pub unsafe fn read_unchecked<T: Scalar>(&self, offset: u64) -> T {
         debug_assert!(offset + T::SIZE <= self.size);
         // SAFETY: inside the allocation by the caller's promise; any bit pattern is a `T`.
-        unsafe { self.bytes.as_ptr().add(offset as usize).cast::<T>().read_unaligned() }
+        unsafe {
+            self.bytes
+                .as_ptr()
+                .add(offset as usize)
+                .cast::<T>()
+                .read_unaligned()
+        }
     }
 
     /// Writes at an offset.
@@ -120,7 +133,13 @@ impl Ram {
     pub unsafe fn write_unchecked<T: Scalar>(&mut self, offset: u64, value: T) {
         debug_assert!(offset + T::SIZE <= self.size);
         // SAFETY: inside the allocation by the caller's promise.
-        unsafe { self.bytes.as_ptr().add(offset as usize).cast::<T>().write_unaligned(value) }
+        unsafe {
+            self.bytes
+                .as_ptr()
+                .add(offset as usize)
+                .cast::<T>()
+                .write_unaligned(value)
+        }
     }
 
     /// Reads at a physical address; `None` unless all of it is RAM.

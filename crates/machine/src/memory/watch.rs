@@ -26,7 +26,11 @@ impl Watches {
     /// Starts watching.
     pub fn insert(&mut self, hart: HartId, line: u64) {
         self.remove(hart);
-        self.entries.push(Watch { hart, line, hit: false });
+        self.entries.push(Watch {
+            hart,
+            line,
+            hit: false,
+        });
     }
 
     /// Stops watching and says what was watched.
@@ -38,13 +42,17 @@ impl Watches {
     /// Whether the hart's line has been stored to.
     #[must_use]
     pub fn is_hit(&self, hart: HartId) -> bool {
-        self.entries.iter().any(|watch| watch.hart == hart && watch.hit)
+        self.entries
+            .iter()
+            .any(|watch| watch.hart == hart && watch.hit)
     }
 
     /// Whether anyone watches a line of the page.
     #[must_use]
     pub fn any_in_page(&self, page: u64) -> bool {
-        self.entries.iter().any(|watch| watch.line / super::PAGE_BYTES == page)
+        self.entries
+            .iter()
+            .any(|watch| watch.line / super::PAGE_BYTES == page)
     }
 
     /// Notes a store of `length` bytes at `physical`.

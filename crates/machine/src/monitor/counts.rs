@@ -59,7 +59,10 @@ impl HartCounts {
             add(total);
         }
         if mode.virtualized {
-            add(self.virtual_machines.entry((hgatp >> 44 & 0x3fff) as u16).or_default());
+            add(self
+                .virtual_machines
+                .entry((hgatp >> 44 & 0x3fff) as u16)
+                .or_default());
         }
     }
 
@@ -92,7 +95,10 @@ impl HartCounts {
 }
 
 fn count(table: &mut [[u64; CODES]; Mode::COUNT], from: Mode, code: u64) {
-    if let Some(slot) = table.get_mut(from.index()).and_then(|row| row.get_mut(code as usize)) {
+    if let Some(slot) = table
+        .get_mut(from.index())
+        .and_then(|row| row.get_mut(code as usize))
+    {
         *slot += 1;
     }
 }

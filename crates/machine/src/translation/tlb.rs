@@ -22,7 +22,10 @@ pub struct Entry {
 
 impl Entry {
     /// Matches no access: bits 2:0 of what it is compared with are never all ones.
-    const EMPTY: Self = Self { tag: u64::MAX, addend: 0 };
+    const EMPTY: Self = Self {
+        tag: u64::MAX,
+        addend: 0,
+    };
 }
 
 /// Entries of the load and the store table.
@@ -51,12 +54,18 @@ pub struct JumpCache {
 }
 
 impl JumpCache {
-    const EMPTY: JumpEntry = JumpEntry { pc: u64::MAX, tag: u32::MAX, index: 0 };
+    const EMPTY: JumpEntry = JumpEntry {
+        pc: u64::MAX,
+        tag: u32::MAX,
+        index: 0,
+    };
 
     /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
-        Self { entries: Box::new([Self::EMPTY; JUMP_ENTRIES]) }
+        Self {
+            entries: Box::new([Self::EMPTY; JUMP_ENTRIES]),
+        }
     }
 
     /// The place of a target.
@@ -171,14 +180,21 @@ impl HostTlb {
     }
 
     fn entry_for(address: u64, tag: u64, offset: u64) -> Entry {
-        Entry { tag: (address & !(PAGE_BYTES - 1)) | tag, addend: offset.wrapping_sub(address) }
+        Entry {
+            tag: (address & !(PAGE_BYTES - 1)) | tag,
+            addend: offset.wrapping_sub(address),
+        }
     }
 
     fn note_size(&mut self, address: u64, shift: u32) {
         if shift <= PAGE_SHIFT {
             return;
         }
-        let mask = if shift >= 64 { u64::MAX } else { (1 << shift) - 1 };
+        let mask = if shift >= 64 {
+            u64::MAX
+        } else {
+            (1 << shift) - 1
+        };
         let (low, high) = (address & !mask, address | mask);
         let (known_low, known_high) = self.large.unwrap_or((low, high));
         self.large = Some((low.min(known_low), high.max(known_high)));
@@ -211,7 +227,9 @@ impl HostTlb {
             return u64::from(number) << 3;
         }
         self.clear();
-        self.contexts.number(key).map_or(0, |number| u64::from(number) << 3)
+        self.contexts
+            .number(key)
+            .map_or(0, |number| u64::from(number) << 3)
     }
 
     /// The tag of jump-cache entries for a context's tag.
@@ -258,7 +276,9 @@ impl HostTlb {
             Fence::Everything => return self.clear(),
         };
         if let Some(address) = address
-            && !self.large.is_some_and(|(low, high)| (low..=high).contains(&address))
+            && !self
+                .large
+                .is_some_and(|(low, high)| (low..=high).contains(&address))
         {
             self.forget_page(address);
             return;
@@ -305,7 +325,12 @@ impl HostTlb {
         for (table, slots) in (0_u8..).zip(tables) {
             for (index, entry) in (0_u16..).zip(slots) {
                 if *entry != Entry::EMPTY {
-                    entries.push(SavedEntry { table, index, tag: entry.tag, addend: entry.addend });
+                    entries.push(SavedEntry {
+                        table,
+                        index,
+                        tag: entry.tag,
+                        addend: entry.addend,
+                    });
                 }
             }
         }
@@ -331,7 +356,10 @@ impl HostTlb {
             };
             match slots.get_mut(usize::from(saved.index)) {
                 Some(slot) if inside && saved.tag & 7 == 0 => {
-                    *slot = Entry { tag: saved.tag, addend: saved.addend };
+                    *slot = Entry {
+                        tag: saved.tag,
+                        addend: saved.addend,
+                    };
                 }
                 _ => {
                     self.clear();

@@ -75,7 +75,10 @@ pub struct WalkTrace {
 
 impl Default for WalkTrace {
     fn default() -> Self {
-        Self { references: [Reference::default(); 40], length: 0 }
+        Self {
+            references: [Reference::default(); 40],
+            length: 0,
+        }
     }
 }
 
@@ -150,7 +153,14 @@ pub fn walk(
     virtual_address: u64,
 ) -> Result<Mapping, Exception> {
     trace.clear();
-    let mut walk = Walk { csrs, memory, trace, view, access, virtual_address };
+    let mut walk = Walk {
+        csrs,
+        memory,
+        trace,
+        view,
+        access,
+        virtual_address,
+    };
     if view.mode.virtualized {
         return walk.first_stage(csrs.vsatp);
     }
@@ -226,7 +236,11 @@ impl Walk<'_> {
         if address >> 56 != 0 {
             return Err(self.access_fault());
         }
-        Ok(Mapping { physical: address, shift: 56, first_shift: 12 })
+        Ok(Mapping {
+            physical: address,
+            shift: 56,
+            first_shift: 12,
+        })
     }
 
     /// What the G-stage leaf of the final access must allow.
@@ -240,21 +254,30 @@ impl Walk<'_> {
 
     /// S-stage or VS-stage.
     fn first_stage(&mut self, atp: u64) -> Result<Mapping, Exception> {
-        let Some(levels) = levels(atp) else { return self.bare() };
+        let Some(levels) = levels(atp) else {
+            return self.bare();
+        };
         let address = self.virtual_address;
         let unused = 64 - (12 + 9 * levels);
         if ((address << unused).cast_signed() >> unused).cast_unsigned() != address {
             return Err(self.page_fault());
         }
-        let configuration =
-            if self.view.mode.virtualized { self.csrs.henvcfg } else { self.csrs.menvcfg };
+        let configuration = if self.view.mode.virtualized {
+            self.csrs.henvcfg
+        } else {
+            self.csrs.menvcfg
+        };
         let mut table = (atp & ((1 << 44) - 1)) << 12;
         let mut level = levels;
         loop {
             level -= 1;
             let place = table + (address >> (12 + 9 * level) & 0x1ff) * 8;
             let physical = self.first_stage_entry(place, level, Access::Load)?;
-            let entry = self.memory.ram.read::<u64>(physical).ok_or_else(|| self.access_fault())?;
+            let entry = self
+                .memory
+                .ram
+                .read::<u64>(physical)
+                .ok_or_else(|| self.access_fault())?;
             match step(entry, level, configuration & envcfg::PBMTE != 0) {
                 None => return Err(self.page_fault()),
                 Some(Step::Next(next)) => table = next,
@@ -272,7 +295,10 @@ impl Walk<'_> {
         place: u64,
         configuration: u64,
     ) -> Result<Mapping, Exception> {
-        let need = Need { mxr: self.view.mxr, ..self.final_need() };
+        let need = Need {
+            mxr: self.view.mxr,
+            ..self.final_need()
+        };
         let user_page = entry & USER != 0;
         let user_mode = self.view.mode.privilege == Privilege::User;
         let sum = self.view.sum && self.access != Access::Fetch;
@@ -292,11 +318,19 @@ impl Walk<'_> {
         let address = leaf_address(entry, level, self.virtual_address);
         let shift = 12 + 9 * level;
         if !self.view.mode.virtualized {
-            return Ok(Mapping { physical: address, shift, first_shift: shift });
+            return Ok(Mapping {
+                physical: address,
+                shift,
+                first_shift: shift,
+            });
         }
         let need = self.final_need();
         let mapping = self.guest_stage(address, need, 0)?;
-        Ok(Mapping { shift: shift.min(mapping.shift), first_shift: shift, ..mapping })
+        Ok(Mapping {
+            shift: shift.min(mapping.shift),
+            first_shift: shift,
+            ..mapping
+        })
     }
 
     /// The bits among A and D that the access needs and the entry lacks.
@@ -318,22 +352,40 @@ impl Walk<'_> {
     ) -> Result<u64, Exception> {
         let mut physical = place;
         if self.view.mode.virtualized {
-            let need = Need { access, execute_for_read: false, mxr: false };
-            let pseudo = if access == Access::Store { PSEUDO_WRITE } else { PSEUDO_READ };
+            let need = Need {
+                access,
+                execute_for_read: false,
+                mxr: false,
+            };
+            let pseudo = if access == Access::Store {
+                PSEUDO_WRITE
+            } else {
+                PSEUDO_READ
+            };
             physical = self.guest_stage(place, need, pseudo)?.physical;
         }
         self.check_entry(physical, access)?;
         if access == Access::Load {
             let page = self.virtual_address >> (12 + 9 * level);
             let level = level as u8;
-            self.trace.push(Reference { physical, guest_stage: false, level, page });
+            self.trace.push(Reference {
+                physical,
+                guest_stage: false,
+                level,
+                page,
+            });
         }
         Ok(physical)
     }
 
     /// PMP for an implicit access: as an access by S-mode.
     fn check_entry(&self, physical: u64, access: Access) -> Result<(), Exception> {
-        if self.csrs.pmp.check(physical, 8, access, Privilege::Supervisor).allowed {
+        if self
+            .csrs
+            .pmp
+            .check(physical, 8, access, Privilege::Supervisor)
+            .allowed
+        {
             Ok(())
         } else {
             Err(self.access_fault())
@@ -344,7 +396,11 @@ impl Walk<'_> {
     fn guest_stage(&mut self, address: u64, need: Need, pseudo: u64) -> Result<Mapping, Exception> {
         let atp = self.csrs.hgatp;
         let Some(levels) = levels(atp) else {
-            return Ok(Mapping { physical: address, shift: 56, first_shift: 12 });
+            return Ok(Mapping {
+                physical: address,
+                shift: 56,
+                first_shift: 12,
+            });
         };
         if address >> (14 + 9 * levels) != 0 {
             return Err(self.guest_page_fault(address, pseudo));
@@ -364,7 +420,11 @@ impl Walk<'_> {
                 level: level as u8,
                 page: address >> (12 + 9 * level),
             });
-            let entry = self.memory.ram.read::<u64>(place).ok_or_else(|| self.access_fault())?;
+            let entry = self
+                .memory
+                .ram
+                .read::<u64>(place)
+                .ok_or_else(|| self.access_fault())?;
             match step(entry, level, enabled & envcfg::PBMTE != 0) {
                 None => return Err(self.guest_page_fault(address, pseudo)),
                 Some(Step::Next(next)) => table = next,
@@ -373,8 +433,11 @@ impl Walk<'_> {
                     if entry & USER == 0 || !need.is_met_by(entry) {
                         return Err(self.guest_page_fault(address, pseudo));
                     }
-                    let marks =
-                        if need.access == Access::Store { ACCESSED | DIRTY } else { ACCESSED };
+                    let marks = if need.access == Access::Store {
+                        ACCESSED | DIRTY
+                    } else {
+                        ACCESSED
+                    };
                     let update = marks & !entry;
                     if update != 0 {
                         if enabled & envcfg::ADUE == 0 {
