@@ -86,6 +86,8 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
 
 /// The cost of entering a trap handler.
 fn charge_trap<G: Gear>(hart: &mut Hart, system: &System) {
+    // Never free: a handler that cannot be fetched must not stop the machine's time.
+    hart.cycles += 1;
     if G::MEASURED
         && let Some(timing) = &system.timing
     {
