@@ -18,6 +18,7 @@ mod machine;
 pub mod memory;
 pub mod monitor;
 mod system;
+pub mod timing;
 pub mod translation;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::{AccessFault, Cycles, Devices, HartId};
 use crate::memory::PhysicalMemory;
+use crate::timing::Timing;
 
 /// Limits of time that do not depend on the gear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub struct System {
     pub devices: Devices,
     /// Limits of time.
     pub limits: Limits,
+    /// The timing models, in the measured gear.
+    pub timing: Option<Box<Timing>>,
 }
 
 impl System {

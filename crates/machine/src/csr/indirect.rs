@@ -32,7 +32,7 @@ impl Hart {
     ) -> Result<u64, Cause> {
         let guest = matches!(file, InterruptFile::Guest(_));
         // RV64: only the even registers exist. No priority can be configured.
-        if PRIORITIES.contains(&select) && select % 2 == 0 && !guest {
+        if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
             return Ok(0);
         }
         if FILE.contains(&select)
@@ -52,7 +52,7 @@ impl Hart {
         system: &mut System,
     ) -> Result<(), Cause> {
         let guest = matches!(file, InterruptFile::Guest(_));
-        if PRIORITIES.contains(&select) && select % 2 == 0 && !guest {
+        if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
             return Ok(());
         }
         if FILE.contains(&select)

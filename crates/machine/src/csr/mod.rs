@@ -20,7 +20,7 @@ use field::{hstatus, status};
 
 /// misa: RV64 with A, C, D, F, H, I, M, S and U. None of them can be switched off.
 pub const MISA: u64 = 2 << 62
-    | 1 << (b'A' - b'A')
+    | 1
     | 1 << (b'C' - b'A')
     | 1 << (b'D' - b'A')
     | 1 << (b'F' - b'A')

@@ -36,10 +36,16 @@ impl Hart {
             _ => self.tlb.load_entry(address),
         };
         let page = address & (!(PAGE_BYTES - 1) | (T::SIZE - 1));
-        if entry.tag == page | self.data_tag {
-            return Ok(system.memory.ram.base() + entry.addend.wrapping_add(address));
+        let physical = if entry.tag == page | self.data_tag {
+            system.memory.ram.base() + entry.addend.wrapping_add(address)
+        } else {
+            self.place_atomic(system, access, address, T::SIZE)?
+        };
+        if system.timing.is_some() {
+            let offset = physical.wrapping_sub(system.memory.ram.base());
+            self.charge(system, access, address, offset);
         }
-        self.place_atomic(system, access, address, T::SIZE)
+        Ok(physical)
     }
 
     /// SC and the AMOs.

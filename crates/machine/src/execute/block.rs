@@ -8,6 +8,7 @@ use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{Instruction, Operation};
 use crate::memory::{PAGE_BYTES, Scalar};
 use crate::system::System;
+use crate::timing::Costs;
 
 /// Sign-extends the low 32 bits.
 #[inline(always)]
@@ -27,6 +28,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         // SAFETY: `find_code` returns indices of decoded instructions.
         Ok(index) => unsafe { base.add(index as usize) },
         Err(_) => return Exit::Trap,
+    };
+    if G::MEASURED {
+        hart.measure_fetch(system, block);
+    }
+    let costs = match &system.timing {
+        Some(timing) if G::MEASURED => timing.costs,
+        _ => Costs::default(),
     };
     loop {
         // What the block leads to: target, instructions retired, link, and where the link stands.
@@ -72,6 +80,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.x[field!(rd) as usize] = value;
                 }};
             }
+            macro_rules! costly {
+                ($cost:ident, $value:expr) => {{
+                    if G::MEASURED {
+                        hart.cycles += costs.$cost;
+                    }
+                    set!($value)
+                }};
+            }
             macro_rules! trap {
                 () => {{
                     let done = u64::from(field!(count)) - 1;
@@ -88,6 +104,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
                     if entry.tag == page | hart.data_tag {
                         let offset = entry.addend.wrapping_add(address);
+                        if G::MEASURED {
+                            hart.measure_load(system, address, offset);
+                        }
                         // SAFETY: entries lead to whole pages of RAM and the access is aligned.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
                     } else {
@@ -106,6 +125,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
                     if entry.tag == page | hart.data_tag {
                         let offset = entry.addend.wrapping_add(address);
+                        if G::MEASURED {
+                            hart.measure_store(system, address, offset);
+                        }
                         // SAFETY: entries lead to whole pages of RAM and the access is aligned.
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
                     } else {
@@ -150,7 +172,10 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             // Instructions that look at the hart's own counts, or may change everything: the
             // hart is brought up to date before them.
             macro_rules! out_of_line {
-                ($method:ident) => {{
+                ($method:ident, $cost:ident) => {{
+                    if G::MEASURED {
+                        hart.cycles += costs.$cost;
+                    }
                     let done = u64::from(field!(count)) - 1;
                     hart.retired += done;
                     hart.cycles += done;
@@ -291,19 +316,19 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Srlw => set!(word(u64::from(rs1!() as u32 >> (rs2!() & 31)))),
                 Operation::Sraw => set!((rs1!() as i32 >> (rs2!() & 31)) as i64 as u64),
 
-                Operation::Mul => set!(rs1!().wrapping_mul(rs2!())),
-                Operation::Mulh => set!(int::mulh(rs1!(), rs2!())),
-                Operation::Mulhsu => set!(int::mulhsu(rs1!(), rs2!())),
-                Operation::Mulhu => set!(int::mulhu(rs1!(), rs2!())),
-                Operation::Mulw => set!(word(rs1!().wrapping_mul(rs2!()))),
-                Operation::Div => set!(int::div(rs1!(), rs2!())),
-                Operation::Divu => set!(int::divu(rs1!(), rs2!())),
-                Operation::Rem => set!(int::rem(rs1!(), rs2!())),
-                Operation::Remu => set!(int::remu(rs1!(), rs2!())),
-                Operation::Divw => set!(int::divw(rs1!(), rs2!())),
-                Operation::Divuw => set!(int::divuw(rs1!(), rs2!())),
-                Operation::Remw => set!(int::remw(rs1!(), rs2!())),
-                Operation::Remuw => set!(int::remuw(rs1!(), rs2!())),
+                Operation::Mul => costly!(multiply, rs1!().wrapping_mul(rs2!())),
+                Operation::Mulh => costly!(multiply, int::mulh(rs1!(), rs2!())),
+                Operation::Mulhsu => costly!(multiply, int::mulhsu(rs1!(), rs2!())),
+                Operation::Mulhu => costly!(multiply, int::mulhu(rs1!(), rs2!())),
+                Operation::Mulw => costly!(multiply, word(rs1!().wrapping_mul(rs2!()))),
+                Operation::Div => costly!(divide, int::div(rs1!(), rs2!())),
+                Operation::Divu => costly!(divide, int::divu(rs1!(), rs2!())),
+                Operation::Rem => costly!(divide, int::rem(rs1!(), rs2!())),
+                Operation::Remu => costly!(divide, int::remu(rs1!(), rs2!())),
+                Operation::Divw => costly!(divide, int::divw(rs1!(), rs2!())),
+                Operation::Divuw => costly!(divide, int::divuw(rs1!(), rs2!())),
+                Operation::Remw => costly!(divide, int::remw(rs1!(), rs2!())),
+                Operation::Remuw => costly!(divide, int::remuw(rs1!(), rs2!())),
 
                 Operation::AddUw => set!((rs1!() as u32 as u64).wrapping_add(rs2!())),
                 Operation::Sh1add => set!((rs1!() << 1).wrapping_add(rs2!())),
@@ -379,6 +404,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     }
                 }
                 Operation::Float => {
+                    if G::MEASURED {
+                        hart.cycles += costs.float;
+                    }
                     if hart.float_off || hart.float(whole!()).is_err() {
                         hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
                         trap!();
@@ -396,11 +424,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 }
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
+                    if G::MEASURED {
+                        hart.cycles += costs.fence_i;
+                    }
                     let next = block.wrapping_add(u64::from(field!(offset)) + 4);
                     break 'block (next, field!(count), field!(link), here);
                 }
-                Operation::Csr => out_of_line!(execute_csr),
-                Operation::System => out_of_line!(execute_system),
+                Operation::Csr => out_of_line!(execute_csr, csr),
+                Operation::System => out_of_line!(execute_system, system),
                 Operation::Illegal => {
                     let raw = u64::from(field!(immediate).cast_unsigned());
                     hart.raise(Exception::new(Cause::IllegalInstruction, raw));
@@ -436,7 +467,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
         };
         block = target;
-        let _ = G::MEASURED;
+        if G::MEASURED {
+            hart.measure_fetch(system, block);
+        }
     }
 }
 

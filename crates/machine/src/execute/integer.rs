@@ -130,7 +130,10 @@ mod tests {
     fn high_products_agree_with_wide_ones() {
         for a in [0, 1, MIN, u64::MAX, 0x1234_5678_9abc_def0] {
             for b in [0, 1, MIN, u64::MAX, 0x0fed_cba9_8765_4321] {
-                assert_eq!(u128::from(mulhu(a, b)), u128::from(a) * u128::from(b) >> 64);
+                assert_eq!(
+                    u128::from(mulhu(a, b)),
+                    (u128::from(a) * u128::from(b)) >> 64
+                );
                 // a_signed * b = a * b - (a < 0) * b * 2^64
                 let correction = if a & MIN != 0 { b } else { 0 };
                 assert_eq!(mulhsu(a, b), mulhu(a, b).wrapping_sub(correction));

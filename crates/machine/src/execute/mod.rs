@@ -9,6 +9,7 @@ mod fetch;
 mod float;
 mod guest;
 mod integer;
+mod measure;
 mod system;
 
 pub use block::execute;
@@ -64,6 +65,7 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         }
         if let Some(interrupt) = hart.interrupt_to_take(system) {
             hart.take_interrupt(interrupt);
+            charge_trap::<G>(hart, system);
         }
         let event = system.devices.next_event();
         if event <= Cycles(hart.cycles) {
@@ -74,9 +76,21 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
             hart.finish_exception(system, exception);
+            charge_trap::<G>(hart, system);
         }
         if system.devices.power().is_some() || system.memory.host_written() {
             return;
         }
+    }
+}
+
+/// The cost of entering a trap handler.
+fn charge_trap<G: Gear>(hart: &mut Hart, system: &System) {
+    // Never free: a handler that cannot be fetched must not stop the machine's time.
+    hart.cycles += 1;
+    if G::MEASURED
+        && let Some(timing) = &system.timing
+    {
+        hart.cycles += timing.costs.trap;
     }
 }

@@ -30,7 +30,7 @@ impl Hart {
             0x01d0_0073 => self.wait_for_store(system, false),
             0x1800_0073 | 0x1810_0073 => self.order_invalidations(raw),
             _ if raw >> 12 & 7 == 4 => self.access_guest(raw, system),
-            _ if raw >> 7 & 31 == 0 => self.fence_instruction(raw),
+            _ if raw >> 7 & 31 == 0 => self.fence_instruction(raw, system),
             _ => Err(self.illegal(raw)),
         }
     }
@@ -147,7 +147,7 @@ impl Hart {
     }
 
     /// SFENCE.VMA, HFENCE.VVMA, HFENCE.GVMA and Svinval's forms of them.
-    fn fence_instruction(&mut self, raw: u32) -> Result<Next, Trapped> {
+    fn fence_instruction(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
         let mode = self.mode();
         let user = mode.privilege == Privilege::User;
         let (rs1, rs2) = (raw >> 15 & 31, raw >> 20 & 31);
@@ -201,6 +201,7 @@ impl Hart {
             }
             _ => return Err(self.illegal(raw)),
         }
+        self.forget_timing(system, address);
         self.pc = self.pc.wrapping_add(4);
         Ok(Next::Refetch)
     }

@@ -32,8 +32,15 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory: u64,
     /// Guest interrupt files a hart.
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    pub guest_files: u8,
+    #[arg(long, value_name = "N")]
+    pub guest_files: Option<u8>,
+    /// Measures: what instructions cost comes from this profile, the name of one that ships or a
+    /// TOML file. Without it every instruction costs one cycle.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Writes the hardware monitor's figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub monitor: Option<PathBuf>,
     /// What everything random is computed from.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,

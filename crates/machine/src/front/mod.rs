@@ -12,7 +12,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::board::Images;
+use crate::device::Clock;
 use crate::machine::{Config, Limit, Machine, MachineError, Stop};
+use crate::system::Limits;
+use crate::timing::{Profile, ProfileError};
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +36,9 @@ pub enum FrontError {
         /// Why.
         error: std::io::Error,
     },
+    /// A profile cannot be used.
+    #[error("profile: {0}")]
+    Profile(#[from] ProfileError),
     /// The computer cannot exist or cannot be loaded.
     #[error(transparent)]
     Machine(#[from] MachineError),
@@ -57,7 +63,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
-    let mut machine = Machine::new(configuration(arguments))?;
+    let profile = arguments.profile.as_deref().map(profile).transpose()?;
+    let mut machine = Machine::new(configuration(arguments, profile.as_ref()))?;
+    machine.set_profile(profile.as_ref());
     if let Some(program) = &arguments.bare {
         machine.load_bare(&read(program)?)?;
     } else {
@@ -86,17 +94,45 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     if let Some(path) = &arguments.signature {
         write_signature(&mut machine, path)?;
     }
+    if let Some(path) = &arguments.monitor {
+        let text = serde_json::to_string_pretty(&machine.report()).unwrap_or_default();
+        std::fs::write(path, text).map_err(|error| FrontError::Write {
+            path: path.clone(),
+            error,
+        })?;
+    }
     if arguments.statistics {
         print_statistics(&machine, begun);
     }
     Ok(exit_code(stop, &machine))
 }
 
-fn configuration(arguments: &Arguments) -> Config {
+/// A profile by the name of one that ships, or from a file.
+fn profile(name: &str) -> Result<Profile, FrontError> {
+    let path = Path::new(name);
+    if path.is_file() {
+        let text = String::from_utf8_lossy(&read(path)?).into_owned();
+        return Ok(Profile::parse(&text)?);
+    }
+    Ok(Profile::named(name)?)
+}
+
+fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
     let mut config = Config::default();
     config.board.harts = arguments.harts;
     config.board.memory = arguments.memory << 20;
-    config.board.guest_files = arguments.guest_files;
+    if let Some(profile) = profile {
+        config.board.clock = Clock::new(profile.hertz, profile.timebase);
+        config.board.guest_files = profile.guest_files;
+        config.quantum = profile.quantum;
+        config.limits = Limits {
+            wrs_nto: profile.wrs_nto_limit,
+            wrs_sto: profile.wrs_sto_limit,
+        };
+    }
+    if let Some(guest_files) = arguments.guest_files {
+        config.board.guest_files = guest_files;
+    }
     config.board.bootargs.clone_from(&arguments.append);
     config.board.seed = arguments.seed;
     config

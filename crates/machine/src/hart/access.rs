@@ -91,6 +91,9 @@ impl Hart {
                     .insert_load(address, self.data_tag, offset, place.first_shift);
             }
             self.counts.loads_translated += 1;
+            if keep {
+                self.charge(system, Access::Load, address, offset);
+            }
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
@@ -192,6 +195,9 @@ impl Hart {
                     .insert_store(address, self.data_tag, offset, place.first_shift);
             }
             self.counts.stores_translated += 1;
+            if keep {
+                self.charge(system, Access::Store, address, offset);
+            }
             let outcome = system.memory.store_scalar(place.physical, value, current);
             if system.memory.host_written() {
                 self.stop_soon();

@@ -90,6 +90,23 @@ impl Hart {
         }
     }
 
+    /// The number of the address space of a view, and whether it is translated, for the timing
+    /// models.
+    fn space(&mut self, view: View) -> (u64, bool) {
+        let place = index(view);
+        if let Some(&known) = self.spaces.get(place)
+            && known.0 != 0
+        {
+            return known;
+        }
+        let key = ContextKey::new(view, &self.csrs);
+        let space = (self.tlb.space(key) << 3, key.is_translated());
+        if let Some(slot) = self.spaces.get_mut(place) {
+            *slot = space;
+        }
+        space
+    }
+
     /// Brings everything that is derived from the mode and the status registers up to date.
     pub fn refresh_context(&mut self) {
         self.float_off = self.csrs.float_is_off(self.mode.virtualized);
@@ -100,11 +117,14 @@ impl Hart {
             self.fetch_tag = self.tag(self.fetch_view());
         }
         self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
+        self.fetch_space = self.space(self.fetch_view());
+        self.data_space = self.space(self.data_view());
     }
 
     /// After a change of satp, vsatp or hgatp.
     pub fn translation_changed(&mut self) {
         self.tags = [UNKNOWN; VIEWS];
+        self.spaces = [(0, false); VIEWS];
         self.refresh_context();
     }
 

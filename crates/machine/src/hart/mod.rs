@@ -51,6 +51,10 @@ pub struct Hart {
     pub(crate) data_tag: u64,
     /// Tag of fetches in the host TLB.
     pub(crate) fetch_tag: u64,
+    /// Address space of data accesses for the timing models, and whether it is translated.
+    pub(crate) data_space: (u64, bool),
+    /// The same of fetches.
+    pub(crate) fetch_space: (u64, bool),
     /// Tag of fetches in the jump cache.
     pub(crate) jump_tag: u32,
     /// Whether floating-point instructions are illegal now.
@@ -79,6 +83,8 @@ pub struct Hart {
     pub(crate) code_generation: u64,
     /// Context tags by view, [`context::UNKNOWN`] where not looked up since the last change.
     tags: [u64; context::VIEWS],
+    /// Address spaces by view, zero where not looked up since the last change.
+    spaces: [(u64, bool); context::VIEWS],
     /// How many restrictions on stores this hart has seen.
     pub(crate) restrictions_seen: usize,
     /// What the hart counts besides cycles and instructions.
@@ -99,6 +105,8 @@ impl Hart {
             mode: Mode::MACHINE,
             data_tag: 0,
             fetch_tag: 0,
+            data_space: (0, false),
+            fetch_space: (0, false),
             jump_tag: 0,
             float_off: true,
             id,
@@ -113,6 +121,7 @@ impl Hart {
             trace: WalkTrace::default(),
             code_generation: 0,
             tags: [context::UNKNOWN; context::VIEWS],
+            spaces: [(0, false); context::VIEWS],
             restrictions_seen: 0,
             counts: crate::monitor::HartCounts::default(),
         };

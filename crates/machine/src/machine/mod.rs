@@ -12,6 +12,7 @@ use crate::device::{Devices, DevicesConfig, Memory};
 use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
+use crate::timing::{Profile, Timing};
 use host::HostInterface;
 
 /// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
@@ -40,6 +41,7 @@ impl Machine {
             memory: PhysicalMemory::new(ram),
             devices,
             limits: config.limits,
+            timing: None,
         };
         let harts = (0..board.harts as usize).map(|index| Hart::new(System::hart_id(index)));
         Ok(Self {
@@ -84,6 +86,13 @@ impl Machine {
             hart.x[12] = boot.dynamic_info;
         }
         self.system.devices.set_rom(boot.rom);
+    }
+
+    /// Changes the gear: with a profile instructions cost what its models say from now on, without
+    /// one every instruction costs a cycle.
+    pub fn set_profile(&mut self, profile: Option<&Profile>) {
+        let harts = self.harts.len();
+        self.system.timing = profile.map(|profile| Box::new(Timing::new(profile, harts)));
     }
 
     /// What the computer is made of.

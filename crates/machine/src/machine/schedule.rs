@@ -1,10 +1,12 @@
 //! The order in which harts run: in turn, a quantum each.
 
 use super::Machine;
+use crate::code::BlockLimit;
 use crate::device::{Cycles, Power};
-use crate::execute::{Fast, Gear, run};
+use crate::execute::{Fast, Gear, Measured, run};
 use crate::hart::{Cause, Exception, Expiry, Hart, Wait};
 use crate::system::System;
+use crate::timing::LINE_SHIFT;
 
 /// The encoding of WRS.NTO: the trap value when it has waited too long.
 const WRS_NTO: u64 = 0x00d0_0073;
@@ -36,11 +38,22 @@ pub enum Stop {
 impl Machine {
     /// Runs until the computer is switched off or a limit is reached.
     pub fn run(&mut self, limit: Limit) -> Stop {
-        self.run_in::<Fast>(limit)
+        if self.system.timing.is_some() {
+            self.run_in::<Measured>(limit)
+        } else {
+            self.run_in::<Fast>(limit)
+        }
     }
 
     fn run_in<G: Gear>(&mut self, limit: Limit) -> Stop {
-        let blocks = self.config.blocks;
+        let mut blocks = self.config.blocks;
+        if G::MEASURED {
+            // A block is charged for one line.
+            blocks = BlockLimit {
+                boundary_shift: LINE_SHIFT,
+                ..blocks
+            };
+        }
         if self.system.memory.code.limit() != blocks {
             self.system.memory.discard_all_code();
             self.system.memory.code.set_limit(blocks);

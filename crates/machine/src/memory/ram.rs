@@ -201,6 +201,8 @@ mod tests {
     fn impossible_sizes_are_refused() {
         assert_eq!(Ram::new(0, 0).err(), Some(RamError::Size(0)));
         assert_eq!(Ram::new(0, 100).err(), Some(RamError::Size(100)));
-        assert_eq!(Ram::new(0, 1 << 62).err(), Some(RamError::NoRoom(1 << 62)));
+        // Without the black box the compiler leaves an unused allocation out, and it succeeds.
+        let refused = std::hint::black_box(Ram::new(0, 1 << 62));
+        assert_eq!(refused.err(), Some(RamError::NoRoom(1 << 62)));
     }
 }

@@ -49,6 +49,18 @@ impl ContextKey {
         self.first >> 60 != 0 || self.second >> 60 != 0
     }
 
+    /// The same address space whatever the privilege: what TLB entries are tagged with.
+    #[must_use]
+    pub const fn space(self) -> Self {
+        Self {
+            user: false,
+            sum: false,
+            mxr: false,
+            guest_mxr: false,
+            ..self
+        }
+    }
+
     /// Whether this is an address space of V = 1.
     #[must_use]
     pub const fn is_virtualized(&self) -> bool {
@@ -65,6 +77,31 @@ impl ContextKey {
     #[must_use]
     pub const fn vmid(&self) -> u64 {
         self.second >> 44 & 0x3fff
+    }
+}
+
+/// Numbers for address spaces that are never used again, for the timing models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spaces {
+    live: Vec<(ContextKey, u64)>,
+    next: u64,
+}
+
+impl Spaces {
+    /// The number of the address space of a context.
+    pub fn number(&mut self, key: ContextKey) -> u64 {
+        let key = key.space();
+        if let Some(&(_, number)) = self.live.iter().rev().find(|(live, _)| *live == key) {
+            return number;
+        }
+        self.next += 1;
+        self.live.push((key, self.next));
+        self.next
+    }
+
+    /// Forgets the spaces that `matches` picks.
+    pub fn retire(&mut self, mut matches: impl FnMut(&ContextKey) -> bool) {
+        self.live.retain(|(key, _)| !matches(key));
     }
 }
 

@@ -4,6 +4,6 @@ mod context;
 mod tlb;
 mod walk;
 
-pub use context::{ContextKey, Contexts};
+pub use context::{ContextKey, Contexts, Spaces};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};

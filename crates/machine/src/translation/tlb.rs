@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContextKey, Contexts};
+use super::{ContextKey, Contexts, Spaces};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Ram};
 
 /// A translation of one page.
@@ -130,6 +130,7 @@ pub struct HostTlb {
     store: Box<[Entry; DATA_ENTRIES]>,
     fetch: Box<[Entry; FETCH_ENTRIES]>,
     contexts: Contexts,
+    spaces: Spaces,
     /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
     large: Option<(u64, u64)>,
     epoch: u32,
@@ -144,6 +145,7 @@ impl HostTlb {
             store: Box::new([Entry::EMPTY; DATA_ENTRIES]),
             fetch: Box::new([Entry::EMPTY; FETCH_ENTRIES]),
             contexts: Contexts::default(),
+            spaces: Spaces::default(),
             large: None,
             epoch: 0,
         }
@@ -232,6 +234,11 @@ impl HostTlb {
             .map_or(0, |number| u64::from(number) << 3)
     }
 
+    /// The number of a context's address space in the timing models.
+    pub fn space(&mut self, key: ContextKey) -> u64 {
+        self.spaces.number(key)
+    }
+
     /// The tag of jump-cache entries for a context's tag.
     #[must_use]
     pub const fn jump_tag(&self, tag: u64) -> u32 {
@@ -268,12 +275,15 @@ impl HostTlb {
                 (address, asid)
             }
             Fence::Guest { vmid } => {
-                self.contexts.retire(|key| {
+                self.retire(|key| {
                     key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
                 });
                 return;
             }
-            Fence::Everything => return self.clear(),
+            Fence::Everything => {
+                self.retire(|_| true);
+                return self.clear();
+            }
         };
         if let Some(address) = address
             && !self
@@ -283,7 +293,7 @@ impl HostTlb {
             self.forget_page(address);
             return;
         }
-        self.contexts.retire(|key| {
+        self.retire(|key| {
             let stage = match fence {
                 Fence::Virtual { vmid, .. } => key.is_virtualized() && key.vmid() == vmid,
                 _ => !key.is_virtualized() && key.is_translated(),
@@ -292,6 +302,11 @@ impl HostTlb {
             // leaves global mappings alone, with one it is rare: only ASIDs are compared.
             stage && asid.is_none_or(|asid| key.asid() == asid)
         });
+    }
+
+    fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {
+        self.contexts.retire(&matches);
+        self.spaces.retire(&matches);
     }
 
     /// Forgets what is known of one page in every context.
