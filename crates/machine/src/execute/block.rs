@@ -209,7 +209,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         here,
                     );
                 }
-                Operation::Stale => break 'block (block, 0, 0, std::ptr::null()),
+                Operation::Stale => {
+                    // The jump cache may have led here, and would again: an odd address is never a target.
+                    let place = hart.jumps.place(block);
+                    if place.pc == block {
+                        place.pc = 1;
+                    }
+                    break 'block (block, 0, 0, std::ptr::null());
+                }
                 Operation::Nop | Operation::Fence => {}
                 Operation::Pause => {}
                 Operation::LoadImmediate => set!(immediate!()),
