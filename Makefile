@@ -5,11 +5,7 @@ PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
 BARE := -p hypervisor -p exerciser
 
-.PHONY: all build setup run test # What the hypervisor costs, in instructions; takes some minutes.
-bench: build
-	$(PARTITA) bench
-
-check-style host-tests system-tests bench clean
+.PHONY: all build setup run test check-style host-tests system-tests bench clean
 
 all: build
 
