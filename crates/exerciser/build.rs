@@ -1,6 +1,7 @@
 //! Chooses how the bare-metal binary is linked: a position-independent flat image by default.
 //!
-//! `EXERCISER_FORMAT=elf` keeps the ELF file instead, for a debugger (QEMU takes it as `-kernel` too).
+//! `EXERCISER_FORMAT=elf` keeps the ELF file instead: symbols for a debugger, linked at 0 (in gdb, `add-symbol-file`
+//! with the load address as offset).
 
 use std::env;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! The harts: one record each, sleep and wake, messages between them.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arch::{csr, imsic, sandbox, sbi, team};
 use crate::board::{MOST_HARTS, board};
@@ -25,8 +25,8 @@ pub struct Hart {
     pub timers: AtomicU64,
     /// Time at which the last timer interrupt was taken.
     pub timer_taken: AtomicU64,
-    /// What another hart asks of this one, by purpose (`interrupts`).
-    pub request: [AtomicU64; 4],
+    /// Identities that were sent by SBI, as bits: a software interrupt names none.
+    called: AtomicU64,
     /// How many requests this hart has carried out.
     pub answered: AtomicU64,
 }
@@ -42,7 +42,7 @@ impl Hart {
             received: [const { AtomicU64::new(0) }; interrupts::IDENTITIES],
             timers: AtomicU64::new(0),
             timer_taken: AtomicU64::new(0),
-            request: [const { AtomicU64::new(0) }; 4],
+            called: AtomicU64::new(0),
             answered: AtomicU64::new(0),
         }
     }
@@ -67,14 +67,27 @@ impl Hart {
         self.sandbox.load(Ordering::Relaxed)
     }
 
-    /// Sends it an interrupt.
+    /// Sends it an interrupt: by its interrupt file, or by SBI where it has none or [`send_by_sbi`] was called.
     pub fn send(&self, identity: u64) {
-        if self.page() == 0 {
-            // Without interrupt files an SBI IPI is the way: mask bit 0, base = the hart.
-            sbi::call(exerciser::sbi::IPI, 0, [1, self.id(), 0, 0, 0, 0]);
-        } else {
+        if self.page() != 0 && !BY_SBI.load(Ordering::Relaxed) {
             imsic::send(self.page(), identity);
+            return;
         }
+        self.called.fetch_or(1 << (identity & 63), Ordering::AcqRel);
+        // Mask bit 0 of the harts from this one on (SBI §3.1).
+        let answer = sbi::call(exerciser::sbi::IPI, 0, [1, self.id(), 0, 0, 0, 0]);
+        if answer.error != 0 {
+            crate::start::fail(format_args!(
+                "SBI IPI to hart {}: error {}",
+                self.id(),
+                answer.error
+            ));
+        }
+    }
+
+    /// Takes the identities that were sent by SBI, as bits.
+    pub fn take_called(&self) -> u64 {
+        self.called.swap(0, Ordering::AcqRel)
     }
 
     /// How often it has taken an identity.
@@ -83,6 +96,14 @@ impl Hart {
             .get(identity as usize)
             .map_or(0, |count| count.load(Ordering::Acquire))
     }
+}
+
+/// Whether interrupts go by SBI although there are interrupt files.
+static BY_SBI: AtomicBool = AtomicBool::new(false);
+
+/// Sends every interrupt by SBI from now on.
+pub fn send_by_sbi() {
+    BY_SBI.store(true, Ordering::Relaxed);
 }
 
 static HARTS: [Hart; MOST_HARTS] = [const { Hart::new() }; MOST_HARTS];

@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::arch::{csr, imsic, team};
 use crate::board::board;
+use crate::harts::Hart;
 
 /// Identities that the exerciser uses: 1 to 63 exist in every interrupt file (AIA §3.1).
 pub const IDENTITIES: usize = 64;
@@ -64,26 +65,28 @@ pub fn external() {
         if identity == 0 {
             return;
         }
-        match identity {
-            SHOOT_DOWN => crate::exercises::stale::shoot_down(hart),
-            SERVE => crate::exercises::work::serve(hart),
-            _ => crate::exercises::ipi::serve(hart, identity),
-        }
-        if let Some(count) = hart.received.get(identity as usize) {
-            count.fetch_add(1, Ordering::Release);
-        }
+        take(hart, identity);
     }
 }
 
-/// A software interrupt: SBI IPIs; they stand for every identity at once where there are no files.
+/// What an interrupt means, and its count.
+fn take(hart: &Hart, identity: u64) {
+    match identity {
+        SHOOT_DOWN => crate::exercises::stale::shoot_down(hart),
+        SERVE => crate::exercises::work::serve(hart),
+        _ => crate::exercises::ipi::serve(hart, identity),
+    }
+    if let Some(count) = hart.received.get(identity as usize) {
+        count.fetch_add(1, Ordering::Release);
+    }
+}
+
+/// A software interrupt: what was sent by SBI.
 pub fn software() {
     csr::clear_software_interrupt();
     let hart = team::current();
-    if hart.page() == 0 {
-        crate::exercises::stale::shoot_down(hart);
-        crate::exercises::work::serve(hart);
-    }
-    if let Some(count) = hart.received.first() {
-        count.fetch_add(1, Ordering::Release);
-    }
+    let called = hart.take_called();
+    (0..IDENTITIES as u64)
+        .filter(|identity| called >> identity & 1 == 1)
+        .for_each(|identity| take(hart, identity));
 }

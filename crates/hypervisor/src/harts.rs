@@ -68,7 +68,10 @@ impl Hart {
     /// The vCPU whose registers were put onto the hart last.
     #[must_use]
     pub fn last_loaded(&self) -> Option<VcpuId> {
-        self.loaded.load(Ordering::Relaxed).checked_sub(1).and_then(VcpuId::new)
+        self.loaded
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
     }
 
     /// Notes whose registers are on the hart.
@@ -83,7 +86,8 @@ impl Hart {
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
     pub fn set_running(&self, vm: u16, generation: u64) {
-        self.running.store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
+        self.running
+            .store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
     }
 
     /// Declares that no guest runs here.
@@ -131,5 +135,5 @@ pub fn current() -> &'static Hart {
 /// Makes `hart` the one that [`current`] returns here.
 pub fn set_current(hart: &'static Hart) {
     // SAFETY: tp is reserved for this (the hypervisor has no thread-local storage).
-    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nomem, nostack)) };
+    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nostack)) };
 }

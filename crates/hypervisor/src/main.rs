@@ -20,6 +20,8 @@ mod board;
 #[cfg(target_os = "none")]
 mod board_aplic;
 #[cfg(target_os = "none")]
+mod board_uart;
+#[cfg(target_os = "none")]
 mod boot;
 #[cfg(target_os = "none")]
 mod console;
@@ -31,10 +33,6 @@ mod files;
 mod hart;
 #[cfg(target_os = "none")]
 mod harts;
-#[cfg(target_os = "none")]
-mod spin;
-#[cfg(target_os = "none")]
-mod system;
 #[cfg(target_os = "none")]
 mod interrupts;
 #[cfg(target_os = "none")]
@@ -50,9 +48,11 @@ mod probe;
 #[cfg(target_os = "none")]
 mod run;
 #[cfg(target_os = "none")]
-mod tables;
+mod spin;
 #[cfg(target_os = "none")]
-mod board_uart;
+mod system;
+#[cfg(target_os = "none")]
+mod tables;
 #[cfg(target_os = "none")]
 mod vcpu;
 #[cfg(target_os = "none")]

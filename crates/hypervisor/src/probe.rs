@@ -35,7 +35,11 @@ impl Probe for Tests<'_> {
     }
 
     fn changed(&mut self, vcpu: VcpuId) -> bool {
-        self.system.vcpu(vcpu).word.lock().is_none_or(|word| word.has_changed())
+        self.system
+            .vcpu(vcpu)
+            .word
+            .lock()
+            .is_none_or(|word| word.has_changed())
     }
 }
 
@@ -48,7 +52,11 @@ const LOOKS: u32 = 512;
 /// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.NTO stalls on the
 /// first of these (at most for the hart's own limit) and the others are looked at in between; else WFI waits.
 pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
-    let words = || watch.iter().filter_map(|vcpu| *system.vcpu(vcpu).word.lock());
+    let words = || {
+        watch
+            .iter()
+            .filter_map(|vcpu| *system.vcpu(vcpu).word.lock())
+    };
     // Under host interrupts hgeie has these files already, and keeps them.
     let arm = !system.host_interrupts();
     for vcpu in watch.iter().filter(|_| arm) {

@@ -20,9 +20,18 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open(system.vms.len());
     loop {
         let mut probe = Tests { system, hart };
-        let decision = system.scheduler.lock().dispatch(hart.index, now(), &mut probe);
+        let decision = system
+            .scheduler
+            .lock()
+            .dispatch(hart.index, now(), &mut probe);
         match decision {
-            Dispatch::Run { vcpu, slice, trap_waits, kicks, .. } => {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                kicks,
+                ..
+            } => {
                 system.kick(kicks);
                 run_vcpu(system, hart, system.vcpu(vcpu), slice, trap_waits);
             }
@@ -72,7 +81,9 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 }
                 _ => {
                     cause = ExitCause::HostExternal;
-                    system.aplic.deliver(system, identity.wrapping_sub(identity::DEVICE));
+                    system
+                        .aplic
+                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
                 }
             }
         }
@@ -86,19 +97,30 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
 /// Wakes the vCPUs that wait here and whose deadline has come.
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
-    for vcpu in system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index)) {
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
         if vcpu.deadline.load(Ordering::Relaxed) <= time {
             vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
             system::wake(system, vcpu.id);
         }
     }
+    system.look_after_devices(time);
     set_timer(system, hart);
 }
 
 /// Sets the hart's timer to the end of the slice or to the earliest deadline of those that wait here.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let waiting = system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
-    let earliest = waiting.map(|vcpu| vcpu.deadline.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
+    let waiting = system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
+    let earliest = waiting
+        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
+        .min()
+        .unwrap_or(u64::MAX);
     let end = hart.slice_end.load(Ordering::Relaxed);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
@@ -132,11 +154,16 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     unload(system, hart, vcpu, &mut registers, waits);
     let supervisor = !registers.context.in_user_mode();
     if waits {
-        vcpu.deadline.store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+        vcpu.deadline
+            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         vcpu.set_waiting_on(Some(hart.index));
     }
     drop(registers);
-    let left = Left { reason, ran: now() - began, supervisor };
+    let left = Left {
+        reason,
+        ran: now() - began,
+        supervisor,
+    };
     let kicks = system.scheduler.lock().leave(hart.index, left, now());
     system.kick(kicks);
     stop_if_pending(vcpu);
@@ -185,8 +212,16 @@ fn stay(
 }
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
-fn reconsider(system: &Hypervisor, hart: &Hart, began: Ticks, registers: &mut Registers) -> Option<Leave> {
-    let decision = system.scheduler.lock().reconsider(hart.index, now() - began);
+fn reconsider(
+    system: &Hypervisor,
+    hart: &Hart,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    let decision = system
+        .scheduler
+        .lock()
+        .reconsider(hart.index, now() - began);
     match decision {
         Continue::Stay { slice, trap_waits } => {
             let old = registers.context.hstatus;
@@ -273,7 +308,7 @@ fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
-    interrupts::detach(hart, vcpu, waits && system.host_interrupts());
+    interrupts::detach(system, hart, vcpu, waits);
     registers.supervisor.save();
     if registers.context.sstatus & status::FS == status::FS_DIRTY {
         registers.float.save();

@@ -96,12 +96,18 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
 /// The address, the value seen there, and whether the word is a doubleword.
 fn watched(registers: &Registers) -> Option<(u64, u64, bool)> {
     let context = &registers.context;
-    let start = context.program_counter.wrapping_sub(WatchedWord::CODE_LENGTH as u64);
+    let start = context
+        .program_counter
+        .wrapping_sub(WatchedWord::CODE_LENGTH as u64);
     let mut code = [0; WatchedWord::CODE_LENGTH];
     for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
         *half = unprivileged::fetch_halfword(start.wrapping_add(2 * index as u64))?.to_le_bytes();
     }
     let word = WatchedWord::decode(code)?;
     let register = |register: hypervisor::decode::Register| context.get(register.number() as u8);
-    Some((register(word.address), register(word.seen), word.width == Width::Double))
+    Some((
+        register(word.address),
+        register(word.seen),
+        word.width == Width::Double,
+    ))
 }

@@ -51,7 +51,12 @@ impl SupervisorState {
     /// As a hart comes out of reset: no translation, no interrupts, no deadline.
     #[must_use]
     pub fn at_reset() -> Self {
-        Self { deadline: u64::MAX, status: status::FS_INITIAL, counters: COUNTERS_FOR_USERS, ..Self::default() }
+        Self {
+            deadline: u64::MAX,
+            status: status::FS_INITIAL,
+            counters: COUNTERS_FOR_USERS,
+            ..Self::default()
+        }
     }
 
     /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
@@ -135,10 +140,15 @@ pub enum Power {
     /// Has asked to be stopped, and still has to leave its hart.
     StopPending,
     /// Started by a sibling; goes on at the address with the value in a1.
-    StartPending { address: u64, opaque: u64 },
+    StartPending {
+        address: u64,
+        opaque: u64,
+    },
     Started,
     /// Suspended until an interrupt. What resumes at an address of its own has one.
-    Suspended { resume: Option<(u64, u64)> },
+    Suspended {
+        resume: Option<(u64, u64)>,
+    },
 }
 
 /// A virtual CPU.
@@ -224,7 +234,11 @@ impl Vcpu {
 
     /// Takes all requests.
     pub fn take_requests(&self) -> u32 {
-        if self.requests.load(Ordering::Relaxed) == 0 { 0 } else { self.requests.swap(0, Ordering::SeqCst) }
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            0
+        } else {
+            self.requests.swap(0, Ordering::SeqCst)
+        }
     }
 
     /// Declares that `hart` is about to enter the guest. False where a request came in first.
@@ -245,19 +259,25 @@ impl Vcpu {
 
     /// Says on which hart it waits, or that it waits no more.
     pub fn set_waiting_on(&self, hart: Option<HartId>) {
-        self.waiting_on.store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
+        self.waiting_on
+            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
     }
 
     /// The hart on which it waits.
     #[must_use]
     pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).and_then(HartId::new)
+        self.waiting_on
+            .load(Ordering::SeqCst)
+            .checked_sub(1)
+            .and_then(HartId::new)
     }
 
     /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
     #[must_use]
     pub fn renew_table(&self, hart: HartId, generation: u64) -> bool {
-        let Some(seen) = self.table_seen.get(hart.index()) else { return true };
+        let Some(seen) = self.table_seen.get(hart.index()) else {
+            return true;
+        };
         seen.swap(generation, Ordering::Relaxed) != generation
     }
 }

@@ -41,7 +41,7 @@ pub fn translate(
         let number = entry >> PPN_SHIFT & PPN_BITS;
         if entry & LEAF != 0 {
             let size = PAGE_SIZE << (9 * level);
-            let base = number * PAGE_SIZE & !(size - 1);
+            let base = (number * PAGE_SIZE) & !(size - 1);
             return Some(GuestPhysical::new(base | address & (size - 1)));
         }
         table = number;
@@ -64,7 +64,11 @@ mod tests {
 
     impl Tables {
         fn new(levels: u32) -> Self {
-            Self { words: HashMap::new(), next: 2, levels }
+            Self {
+                words: HashMap::new(),
+                next: 2,
+                levels,
+            }
         }
 
         fn vsatp(&self) -> u64 {
@@ -87,7 +91,10 @@ mod tests {
         }
 
         fn find(&self, address: u64) -> Option<u64> {
-            translate(self.vsatp(), address, |at| self.words.get(&at.raw()).copied()).map(GuestPhysical::raw)
+            translate(self.vsatp(), address, |at| {
+                self.words.get(&at.raw()).copied()
+            })
+            .map(GuestPhysical::raw)
         }
     }
 
@@ -122,6 +129,10 @@ mod tests {
         assert_eq!(tables.find(0x1008), Some(0x7008));
         assert_eq!(tables.find(0x2008), None);
         assert_eq!(tables.find(1 << 50), None, "not canonical");
-        assert_eq!(translate(0, 0x1234, |_| None), Some(GuestPhysical::new(0x1234)), "bare");
+        assert_eq!(
+            translate(0, 0x1234, |_| None),
+            Some(GuestPhysical::new(0x1234)),
+            "bare"
+        );
     }
 }

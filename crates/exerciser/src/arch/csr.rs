@@ -132,6 +132,12 @@ pub fn fence_translation(address: Option<u64>, asid: Option<u64>) {
     }
 }
 
+/// The indirect register `select` of this hart's interrupt file (AIA §2.1).
+pub fn read_indirect(select: u64) -> u64 {
+    write!("0x150", select);
+    read!("0x151")
+}
+
 /// Writes the indirect register `select` of this hart's interrupt file.
 pub fn write_indirect(select: u64, value: u64) {
     write!("0x150", select);

@@ -18,6 +18,26 @@ pub fn open(identities: u64) {
     csr::write_indirect(EIDELIVERY, 1);
 }
 
+/// Which of the identities 0 to 63 are pending in this hart's file.
+pub fn pending() -> u64 {
+    csr::read_indirect(EIP)
+}
+
+/// Sets which of them are pending.
+pub fn set_pending(identities: u64) {
+    csr::write_indirect(EIP, identities);
+}
+
+/// Which of the identities 0 to 63 are enabled in this hart's file.
+pub fn enabled() -> u64 {
+    csr::read_indirect(EIE)
+}
+
+/// Sets which of them are enabled.
+pub fn set_enabled(identities: u64) {
+    csr::write_indirect(EIE, identities);
+}
+
 /// Sends identity `identity` to the interrupt file whose page is `page` (§3.5: `seteipnum_le`, offset 0).
 pub fn send(page: u64, identity: u64) {
     super::memory::device_store32(page, identity as u32);

@@ -78,9 +78,8 @@ pub fn device_load32(address: u64) -> u32 {
 
 /// Writes a 32-bit device register, after every earlier store to memory.
 pub fn device_store32(address: u64, value: u32) {
-    core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
-    // SAFETY: as for `device_load8`; the registers are aligned. `fence rw,rw` orders device accesses too as
-    // QEMU and our machine have one memory order for both; hardware wants `fence rw,o`, which follows.
+    // SAFETY: as for `device_load8`; the registers are aligned. The fence orders memory before device output,
+    // which those between memory accesses alone do not.
     unsafe {
         core::arch::asm!("fence rw, o");
         ptr::write_volatile(

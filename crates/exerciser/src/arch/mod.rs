@@ -8,6 +8,7 @@ pub mod memory;
 pub mod paging;
 pub mod sandbox;
 pub mod sbi;
+pub mod state;
 pub mod sync;
 pub mod team;
 pub mod trap;

@@ -10,7 +10,7 @@ use exerciser::arguments::Arguments;
 use exerciser::pattern::Pattern;
 
 use super::{Exercise, Outcome, Verdict};
-use crate::arch::{csr, memory};
+use crate::arch::{csr, memory, sbi};
 use crate::board::board;
 use crate::console::{self, say};
 use crate::{frames, harts};
@@ -49,6 +49,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let (disturbed, checked, largest_gap) =
         (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let stop = AtomicBool::new(false);
+    let tells = super::work::has_vendor_calls();
     let (period_ticks, start) = (board.ticks(period * 1000), csr::time());
     harts::run(count, &|hart| {
         let region = regions.get(hart.index()).copied().unwrap_or(0);
@@ -83,6 +84,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
             // Beats that were missed altogether are skipped, not made up for.
             beat += (csr::time() - deadline) / period_ticks;
             if hart.index() == 0 {
+                if tells {
+                    let function = abi::sbi::Function::Heartbeat.id() as u64;
+                    sbi::call(abi::sbi::EXTENSION as u64, function, [beat, 0, 0, 0, 0, 0]);
+                }
                 say!(
                     "heartbeat {beat} uptime-ms={} gap-us={} largest-gap-us={} checked-words={} disturbed={}",
                     board.nanoseconds(now - start) / 1_000_000,

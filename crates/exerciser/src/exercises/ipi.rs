@@ -1,7 +1,8 @@
 //! `ipi`: interrupts between all pairs of harts, counted and answered, none lost and none doubled.
 //!
 //! A hart sends an interrupt to each other one in turn and waits for its answer before the next, as a
-//! pending bit is one bit. It waits in WFI, spinning with interrupts open, or by turns (`wait=`).
+//! pending bit is one bit. It waits in WFI, spinning with interrupts open, or by turns (`wait=`). Interrupts go
+//! to interrupt files, or by SBI (`via=sbi`, and where there are no files).
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -18,7 +19,7 @@ use crate::interrupts::{FIRST_COUNTED, WAKE};
 
 pub const EXERCISE: Exercise = Exercise {
     name: "ipi",
-    parameters: &["harts", "count", "wait", "limit-ms"],
+    parameters: &["harts", "count", "wait", "limit-ms", "via"],
     run,
 };
 
@@ -39,15 +40,10 @@ const fn answer(sender: usize) -> u64 {
 pub fn serve(hart: &Hart, identity: u64) {
     let sender = identity
         .checked_sub(FIRST_COUNTED)
-        .map(|index| index as usize);
-    if let Some(asker) = sender
-        .filter(|&index| index < MOST)
-        .and_then(|index| harts::all(MOST).get(index))
-    {
-        // Records beyond the last hart have no page.
-        if asker.page() != 0 {
-            asker.send(answer(hart.index()));
-        }
+        .map_or(MOST, |index| index as usize);
+    // Identities beyond the questions are answers.
+    if let Some(asker) = harts::all(MOST.min(board().hart_count)).get(sender) {
+        asker.send(answer(hart.index()));
     }
 }
 
@@ -72,9 +68,12 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let wait = arguments.choice("wait", Wait::Both, &WAITS)?;
     let harts = super::harts(arguments)?;
     let board = board();
-    if board.files.base == 0 || !(2..=MOST).contains(&harts) {
-        say!("ipi needs interrupt files and 2 to {MOST} harts");
+    if !(2..=MOST).contains(&harts) {
+        say!("ipi needs 2 to {MOST} harts");
         return Ok(Verdict::Fail);
+    }
+    if arguments.choice("via", false, &[("imsic", false), ("sbi", true)])? {
+        harts::send_by_sbi();
     }
     let limit = board.ticks(limit_ms * 1000);
     let (lost, ready, done) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));

@@ -11,6 +11,7 @@ pub mod hostile;
 pub mod ipi;
 pub mod reboot;
 pub mod stale;
+pub mod state;
 pub mod timer;
 pub mod work;
 
@@ -44,6 +45,7 @@ const EXERCISES: &[Exercise] = &[
     hostile::EXERCISE,
     fuzz::EXERCISE,
     stale::EXERCISE,
+    state::EXERCISE,
     ipi::EXERCISE,
     timer::EXERCISE,
     work::EXERCISE,

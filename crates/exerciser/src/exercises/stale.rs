@@ -258,10 +258,12 @@ fn walk(
                 }
                 // Each form of the fence that covers the page.
                 let form = random.below(4);
-                csr::fence_translation(
-                    (form & 1 == 0).then_some(WINDOW + address),
-                    (form & 2 == 0).then_some(ASIDS[current]),
-                );
+                if method != Method::None {
+                    csr::fence_translation(
+                        (form & 1 == 0).then_some(WINDOW + address),
+                        (form & 2 == 0).then_some(ASIDS[current]),
+                    );
+                }
                 arena.remaps[0].fetch_add(1, Ordering::Relaxed);
             }
             4 => remap_shared(arena, hart, &spaces[0], harts, method, &mut random, page),
@@ -318,7 +320,9 @@ fn remap_shared(
     let address = SHARED + page as u64 * FRAME;
     arena.version[page].fetch_add(1, Ordering::AcqRel);
     map_shared(space, page, arena.frame(number));
-    csr::fence_translation(Some(address), None);
+    if method != Method::None {
+        csr::fence_translation(Some(address), None);
+    }
     let others = || {
         harts::all(harts)
             .iter()

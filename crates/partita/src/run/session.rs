@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The keys that ask the hypervisor to power everything off: escape (Ctrl-]), then `q`.
 const POWER_OFF_KEYS: &[u8] = b"\x1dq";
+/// The keys that open the operator's prompt.
+const PROMPT_KEYS: &[u8] = b"\x1dm";
 /// How long an orderly end may take before QEMU is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -190,6 +192,7 @@ impl Session {
         }
 
         let mut relay = Relay::new();
+        let mut open_prompt = interactive && self.focus.is_none();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
         let mut kill = false;
@@ -225,6 +228,11 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            // What is typed before the hypervisor listens goes to the firmware, and is lost.
+            if open_prompt && self.hypervisor_spoke {
+                open_prompt = false;
+                process.send(PROMPT_KEYS);
+            }
             if shown.is_err() {
                 if ending == Ending::Interrupted {
                     kill = true;

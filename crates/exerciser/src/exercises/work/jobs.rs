@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use exerciser::random::Random;
-use exerciser::workload::{Expiry, MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
+use exerciser::workload::{MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
 
 use super::Totals;
 use super::locks::{MeasuredLock, Node};
@@ -270,17 +270,15 @@ impl Floor {
         if reads == 0 {
             self.compute(hart, spinner, random, totals);
         }
-        if reads < workload.reads {
-            if let Some(disk) = &self.disk {
-                terminal.reads.store(reads + 1, Ordering::Relaxed);
-                terminal.state.store(READING, Ordering::Release);
-                if !disk.read(number, random.next(), workload.sectors) {
-                    // The queue is full: it is tried again.
-                    terminal.reads.store(reads, Ordering::Relaxed);
-                    terminal.state.store(READY, Ordering::Release);
-                }
-                return;
+        if let Some(disk) = self.disk.as_ref().filter(|_| reads < workload.reads) {
+            terminal.reads.store(reads + 1, Ordering::Relaxed);
+            terminal.state.store(READING, Ordering::Release);
+            if !disk.read(number, random.next(), workload.sectors) {
+                // The queue is full: it is tried again.
+                terminal.reads.store(reads, Ordering::Relaxed);
+                terminal.state.store(READY, Ordering::Release);
             }
+            return;
         }
         terminal.reads.store(0, Ordering::Relaxed);
         let steps = terminal.steps.load(Ordering::Relaxed) + 1;

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 
 use exerciser::arguments::Arguments;
 use exerciser::distribution::Distribution;
-use exerciser::workload::{Expiry, PARAMETERS, Workload};
+use exerciser::workload::{Expiry, PARAMETERS, SpinMethod, Workload};
 
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::sync::Lock;
@@ -22,7 +22,7 @@ mod jobs;
 mod locks;
 mod spins;
 
-pub use spins::serve;
+pub use spins::{has_vendor_calls, serve};
 
 pub const EXERCISE: Exercise = Exercise {
     name: "work",
@@ -36,7 +36,7 @@ struct Totals {
     response: Distribution,
     hold: Distribution,
     wait: [Distribution; 3],
-    looks: u64,
+    looks: Distribution,
     contended: u64,
     excessive: u64,
     overtaken: u64,
@@ -49,7 +49,7 @@ impl Totals {
         for (mine, theirs) in self.wait.iter_mut().zip(&other.wait) {
             mine.merge(theirs);
         }
-        self.looks += other.looks;
+        self.looks.merge(&other.looks);
         self.contended += other.contended;
         self.excessive += other.excessive;
         self.overtaken += other.overtaken;
@@ -57,7 +57,7 @@ impl Totals {
 }
 
 fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
-    let workload = Workload::parse(arguments)?;
+    let mut workload = Workload::parse(arguments)?;
     let count = super::harts(arguments)?;
     let disk = match (workload.reads, Disk::find()) {
         (0, _) => None,
@@ -67,7 +67,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
             return Ok(Verdict::Fail);
         }
     };
-    tell_allocation();
+    ask_allocation(&mut workload);
     let floor = jobs::Floor::new(&workload, count, disk);
     let totals = Lock::new(Totals::default());
     let start = csr::time();
@@ -86,20 +86,27 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     ))
 }
 
-/// Says how the hypervisor allocates processors to us, where it is one that tells.
-fn tell_allocation() {
-    if spins::has_spin_call() {
-        let allocation = abi::sbi::Function::Allocation.id() as u64;
-        let answer = sbi::call(abi::sbi::EXTENSION as u64, allocation, [0; 6]);
-        let form = if answer.value & 0xff == abi::sbi::AllocationForm::Dedicated as u64 {
-            "dedicated"
+/// Asks how the hypervisor allocates processors to us, where it is one that tells; spins by the answer where
+/// the workload says so.
+fn ask_allocation(workload: &mut Workload) {
+    if !has_vendor_calls() {
+        return;
+    }
+    let function = abi::sbi::Function::Allocation.id() as u64;
+    let answer = sbi::call(abi::sbi::EXTENSION as u64, function, [0; 6]);
+    let is_dedicated =
+        answer.error == 0 && answer.value & 0xff == abi::sbi::AllocationForm::Dedicated as u64;
+    say!(
+        "work allocation={} dedicated-harts={}",
+        if is_dedicated { "dedicated" } else { "shared" },
+        answer.value >> 8 & 0xff_ffff
+    );
+    if workload.asks_allocation {
+        workload.spin = if is_dedicated {
+            SpinMethod::Pause
         } else {
-            "shared"
+            SpinMethod::Call
         };
-        say!(
-            "work allocation={form} harts={}",
-            answer.value >> 8 & 0xff_ffff
-        );
     }
 }
 
@@ -125,10 +132,11 @@ fn report(workload: &Workload, floor: &jobs::Floor, totals: &Totals, elapsed: u6
     if workload.request_one_in > 0 {
         say!("work request-wait-ns {}", totals.wait[2]);
     }
+    say!("work looks-per-spin {}", totals.looks);
     say!(
         "work spins={} looks={} excessive={} overtaken={}",
         totals.contended,
-        totals.looks,
+        totals.looks.sum(),
         totals.excessive,
         totals.overtaken
     );

@@ -53,8 +53,8 @@ pub fn serve(hart: &Hart) {
     }
 }
 
-/// Whether the hypervisor below has the spin call.
-pub fn has_spin_call() -> bool {
+/// Whether the hypervisor below has Partita's own calls, that for spins among them.
+pub fn has_vendor_calls() -> bool {
     let extension = abi::sbi::EXTENSION as u64;
     sbi::probe(extension)
         && sbi::call(extension, abi::sbi::Function::Version.id() as u64, [0; 6]).value >> 32
@@ -77,7 +77,7 @@ impl<'a> Spinner<'a> {
     pub fn new(workload: &Workload, hart: &'a Hart, expired: &'a AtomicBool) -> Self {
         PROCESS.store(workload.process, Ordering::Relaxed);
         let method = match workload.spin {
-            SpinMethod::Call if !has_spin_call() => SpinMethod::Pause,
+            SpinMethod::Call if !has_vendor_calls() => SpinMethod::Pause,
             SpinMethod::WaitOnReservation if !board().has("zawrs") => SpinMethod::Pause,
             method => method,
         };
@@ -125,7 +125,7 @@ impl<'a> Spinner<'a> {
                 }
             }
         }
-        totals.looks += looks;
+        totals.looks.add(looks);
     }
 
     /// Runs this hart's own process, for which partners may wait.
