@@ -30,7 +30,7 @@ const PACKAGES: [&str; 4] = ["busybox-static", "rt-tests", "fio", "stress-ng"];
 const PROGRAMS: [&str; 3] = ["usr/bin/hackbench", "usr/bin/fio", "usr/bin/stress-ng"];
 /// Those of them that the initial RAM disk holds too, for guests without a disk.
 const SMALL_PROGRAMS: [&str; 1] = ["usr/bin/hackbench"];
-/// The modules that a guest loads, each after those that it depends on.
+/// The modules that a guest may load.
 const MODULES: [&str; 6] = [
     "virtio_mmio",
     "virtio_blk",

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Where busybox is, in its package and in the guest.
 const BUSYBOX: [&str; 2] = ["usr/bin/busybox", "bin/busybox"];
 
-/// Makes the archive: busybox, `init`, the modules in the order in which they are loaded, and files of programs.
+/// Makes the archive: busybox, `init`, the modules with the order in which each is loaded after others, and files of programs.
 /// It is not packed: a guest would spend instructions on unpacking that nobody asked for.
 ///
 /// # Errors
@@ -41,13 +41,10 @@ pub fn compose(
         0o755,
         &fs::read(&busybox).map_err(at(&busybox))?,
     )?;
-    let order: String = modules
-        .iter()
-        .map(|module| format!("{}\n", module.name))
-        .collect();
-    archive.file("modules/order", 0o644, order.as_bytes())?;
-    for Module { name, data } in modules {
+    for Module { name, data, order } in modules {
         archive.file(&format!("modules/{name}.ko"), 0o644, data)?;
+        let order: String = order.iter().map(|name| format!("{name}\n")).collect();
+        archive.file(&format!("modules/{name}.order"), 0o644, order.as_bytes())?;
     }
     let mut folders = BTreeSet::from([String::from("usr")]);
     for GuestFile { name, source } in files {

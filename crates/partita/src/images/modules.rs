@@ -14,6 +14,8 @@ pub struct Module {
     pub name: String,
     /// Its ELF file.
     pub data: Vec<u8>,
+    /// The modules to load for it, in that order, itself the last.
+    pub order: Vec<String>,
 }
 
 /// The kernel's image below `root`.
@@ -102,12 +104,21 @@ fn load(
         _ => packed,
     };
     let depends = dependencies(&data).map_err(|error| malformed(error.to_string()))?;
+    let mut order = Vec::new();
     for other in depends {
         load(&other, files, modules)?;
+        let needed = modules.iter().find(|module| module.name == other);
+        for name in needed.iter().flat_map(|module| &module.order) {
+            if !order.contains(name) {
+                order.push(name.clone());
+            }
+        }
     }
+    order.push(String::from(name));
     modules.push(Module {
         name: String::from(name),
         data,
+        order,
     });
     Ok(())
 }
