@@ -33,12 +33,17 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         guest_files.and_then(|node| root.integer(node, "guest-files", 0..=BOARD_GUEST_FILES));
     let slice = u64::from(*TIME_SLICE_US.start())..=u64::from(*TIME_SLICE_US.end());
     let time_slice = root.duration("time-slice", slice).unwrap_or(TIME_SLICE);
-    let spin = root.word("spin", SpinMethod::ALL, SpinMethod::name, SpinMethod::Wopd);
+    let spin = root.word(
+        "spin",
+        SpinMethod::ALL,
+        SpinMethod::name,
+        SpinMethod::Reservation,
+    );
     let wait = root.word(
         "wait",
         WaitMethod::ALL,
         WaitMethod::name,
-        WaitMethod::HostInterrupt,
+        WaitMethod::SelfWait,
     );
     let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
