@@ -1,0 +1,33 @@
+# `make run` and `make test` do all of their own set-up.
+
+CARGO := scripts/cargo
+PARTITA := target/release/partita
+SYSTEM := systems/two-debian.toml
+BARE := -p hypervisor -p exerciser
+
+.PHONY: all build setup run test check-style host-tests system-tests bench clean
+
+all: build
+
+# Installs what is missing, or says what is.
+setup:
+	@scripts/setup
+
+# The command, and the hypervisor and the exerciser that it runs.
+build: setup
+	$(CARGO) --bare build --release $(BARE)
+	$(CARGO) build --release -p partita
+
+# Two Debian guests doing real work.
+run: build
+	$(PARTITA) run $(SYSTEM)
+
+# Everything that must hold before a change is taken.
+test: setup
+	scripts/test
+
+check-style host-tests system-tests: setup
+	scripts/test $@
+
+clean:
+	$(CARGO) clean

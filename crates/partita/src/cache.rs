@@ -1,0 +1,50 @@
+//! Where what was fetched and built is kept: outside of every source tree.
+
+use std::path::{Path, PathBuf};
+
+/// The files that `partita images` builds, by their path in the cache.
+pub const BUILT_FILES: [&str; 3] = ["debian/kernel", "debian/initrd", "debian/disk"];
+
+/// The cache's folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    folder: PathBuf,
+}
+
+/// There is no place for a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no place for the cache: set PARTITA_CACHE, XDG_CACHE_HOME or HOME")]
+pub struct NoCache;
+
+impl Cache {
+    /// The cache in this folder, which need not be there yet.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self {
+            folder: folder.into(),
+        }
+    }
+
+    /// `$PARTITA_CACHE`, else `$XDG_CACHE_HOME/partita`, else `$HOME/.cache/partita`.
+    ///
+    /// # Errors
+    /// None of these variables is set.
+    pub fn from_environment() -> Result<Self, NoCache> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let variable = |name| variable(name).map(PathBuf::from);
+        variable("PARTITA_CACHE")
+            .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("partita")))
+            .or_else(|| variable("HOME").map(|folder| folder.join(".cache/partita")))
+            .map(Self::new)
+            .ok_or(NoCache)
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where a file that `partita images` builds is to be, `None` if it builds no such file.
+    pub fn built(&self, name: &str) -> Option<PathBuf> {
+        BUILT_FILES.contains(&name).then(|| self.folder.join(name))
+    }
+}

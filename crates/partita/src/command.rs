@@ -1,0 +1,166 @@
+//! The command line: what can be asked for, and what the exit code says.
+
+mod check;
+mod images;
+mod run;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use partita::cache::NoCache;
+use partita::images::ImagesError;
+use partita::run::RunError;
+use partita::system::{Document, Mistakes, System};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const EXIT_CODES: &str = "Exit codes:
+  0    what was asked for was done; after a run: every VM powered off in order
+  1    the system file has mistakes
+  2    the command line has mistakes
+  3    a run ended, but a VM failed or did not power off
+  4    a run took longer than it may
+  5    a run could not be started, or images could not be built
+  130  a run was broken off";
+
+/// Composes systems of virtual machines, runs them, and shows what the performance monitor saw.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Finds every mistake in a system without running it
+    Check {
+        #[command(flatten)]
+        system: SystemArguments,
+    },
+    /// Fetches and builds what Debian guests boot, unless it is there
+    Images {
+        /// Builds them even if they are there
+        #[arg(long)]
+        again: bool,
+    },
+    /// Runs a system and shows what the performance monitor saw
+    Run(RunArguments),
+}
+
+/// A system and the changes to it.
+#[derive(Debug, clap::Args)]
+struct SystemArguments {
+    /// The system's TOML file
+    #[arg(value_name = "SYSTEM.toml")]
+    file: PathBuf,
+    /// Changes a key for this time, such as vm.web.share=30; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    changes: Vec<String>,
+}
+
+/// Computers that a system runs on.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Computer {
+    /// QEMU's virt board
+    Qemu,
+}
+
+#[derive(Debug, clap::Args)]
+struct RunArguments {
+    #[command(flatten)]
+    system: SystemArguments,
+    /// The computer to run on
+    #[arg(long, value_enum, default_value_t = Computer::Qemu)]
+    on: Computer,
+    /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
+    /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
+    /// q to power everything off, Ctrl-] for itself
+    #[arg(long, value_name = "VM")]
+    console: Option<String>,
+    /// Writes the report as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Gives the run up after this time; without it, after the system's time-limit
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
+    #[arg(long, value_name = "FILE")]
+    hypervisor: Option<PathBuf>,
+    /// Shows the firmware's lines too
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+/// Why the command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The system file.
+    #[error("{0}")]
+    Mistakes(#[from] Mistakes),
+    /// A file of the command line.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter.
+        error: std::io::Error,
+    },
+    /// A VM failed.
+    #[error("{}", .0.join("\npartita: "))]
+    Vm(Vec<String>),
+    /// The time limit.
+    #[error("the run took longer than it may and was ended")]
+    TimeLimit,
+    /// The user.
+    #[error("the run was broken off")]
+    Interrupted,
+    /// No place for images.
+    #[error(transparent)]
+    Cache(#[from] NoCache),
+    /// The images.
+    #[error(transparent)]
+    Images(#[from] ImagesError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Failure {
+    /// What the shell is told; [`EXIT_CODES`] has the list.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Mistakes(_) => 1,
+            Self::File { .. } => 2,
+            Self::Vm(_) => 3,
+            Self::TimeLimit => 4,
+            Self::Cache(_) | Self::Images(_) | Self::Run(_) => 5,
+            Self::Interrupted => 130,
+        })
+    }
+}
+
+/// Does what was asked.
+///
+/// # Errors
+/// Why it could not.
+pub fn execute(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        Command::Check { system } => check::execute(&system),
+        Command::Images { again } => images::execute(again),
+        Command::Run(arguments) => run::execute(&arguments),
+    }
+}
+
+impl SystemArguments {
+    fn read(&self) -> Result<System, Failure> {
+        let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
+        let document = Document::new(&self.file, text, &self.changes)?;
+        Ok(System::read(&document)?)
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
+    move |error| Failure::File {
+        path: path.to_owned(),
+        error,
+    }
+}

@@ -1,0 +1,23 @@
+//! `partita images`.
+
+use super::{Failure, at};
+use partita::cache::{BUILT_FILES, Cache};
+use partita::images::{self, Progress};
+use std::io::Write;
+
+pub(super) fn execute(again: bool) -> Result<(), Failure> {
+    let cache = Cache::from_environment()?;
+    if again {
+        images::forget(&cache)?;
+    }
+    let built = images::ensure(&cache, &Progress::new())?;
+    let mut out = std::io::stdout().lock();
+    for name in BUILT_FILES {
+        let path = cache.folder().join(name);
+        let size = std::fs::metadata(&path).map_err(at(&path))?.len() >> 20;
+        // A reader that has gone needs no answer.
+        let _ = writeln!(out, "{name}: {} ({size} MiB)", path.display());
+    }
+    let _ = writeln!(out, "{}", if built { "built" } else { "there already" });
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `partita run`.
+
+use super::{Computer, Failure, RunArguments, at};
+use partita::cache::Cache;
+use partita::images::{self, Progress};
+use partita::run::{self, Ending, Options};
+use partita::system::{FileName, System};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
+    let system = arguments.system.read()?;
+    let cache = Cache::from_environment()?;
+    if uses_built_files(&system) {
+        images::ensure(&cache, &Progress::new())?;
+    }
+    let command = std::env::current_exe().unwrap_or_default();
+    let hypervisor = arguments
+        .hypervisor
+        .clone()
+        .unwrap_or_else(|| run::default_hypervisor(&command));
+    let options = Options {
+        console: arguments.console.clone(),
+        time_limit: arguments.timeout.map(Duration::from_secs),
+        hypervisor,
+        verbose: arguments.verbose,
+    };
+    let outcome = match arguments.on {
+        Computer::Qemu => run::run(&system, &cache, &options)?,
+    };
+    if let Some(report) = &outcome.report {
+        // A reader that has gone needs no table.
+        let _ = write!(std::io::stdout(), "\n{report}");
+        if let Some(path) = &arguments.json {
+            write_json(path, report)?;
+        }
+    }
+    match outcome.ending {
+        Ending::Interrupted => Err(Failure::Interrupted),
+        Ending::TimeLimit => Err(Failure::TimeLimit),
+        Ending::Finished if outcome.failures.is_empty() => Ok(()),
+        Ending::Finished => Err(Failure::Vm(outcome.failures)),
+    }
+}
+
+fn write_json(path: &Path, report: &partita::report::Report) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(report).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        error: error.into(),
+    })?;
+    text.push(b'\n');
+    std::fs::write(path, text).map_err(at(path))
+}
+
+fn uses_built_files(system: &System) -> bool {
+    let mut files = system.vms.iter().flat_map(|vm| {
+        let disks = vm.disks.iter().map(|disk| &disk.file);
+        std::iter::once(&vm.kernel).chain(&vm.initrd).chain(disks)
+    });
+    files.any(|file| matches!(file.value, FileName::Built(_)))
+}

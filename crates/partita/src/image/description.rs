@@ -1,0 +1,68 @@
+//! Compiles a system into the device tree that the hypervisor reads; `abi::system` has its form.
+
+use super::Contents;
+use super::slots::Assignment;
+use crate::system::{System, Vm};
+use abi::system::{Allocation, Slot, VmName, names};
+use vm_fdt::{Error, FdtWriter};
+
+/// The description as a flattened device tree.
+pub fn compile(
+    system: &System,
+    slots: &Assignment,
+    contents: &Contents,
+    focus: Option<&VmName>,
+) -> Result<Vec<u8>, Error> {
+    let mut tree = FdtWriter::new()?;
+    let root = tree.begin_node("")?;
+    tree.property_string(names::COMPATIBLE, names::COMPATIBLE_VALUE)?;
+    // The system was refused if its time slice were out of bounds.
+    let time_slice = u32::try_from(system.time_slice.0).unwrap_or(u32::MAX);
+    tree.property_u32(names::TIME_SLICE_US, time_slice)?;
+    tree.property_string(names::SPIN, system.spin.name())?;
+    tree.property_string(names::WAIT, system.wait.name())?;
+    tree.property_string(names::LOG_LEVEL, system.log_level.name())?;
+    if let Some(focus) = focus {
+        tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;
+    }
+    let vms = tree.begin_node(names::VMS_NODE)?;
+    for (index, vm) in system.vms.iter().enumerate() {
+        let node = tree.begin_node(&format!("{}@{index:x}", names::VM_NODE))?;
+        let slots: Vec<Slot> = slots.vm(index).iter().map(|(slot, _)| *slot).collect();
+        compile_vm(&mut tree, vm, &slots, contents)?;
+        tree.end_node(node)?;
+    }
+    tree.end_node(vms)?;
+    tree.end_node(root)?;
+    tree.finish()
+}
+
+fn compile_vm(
+    tree: &mut FdtWriter,
+    vm: &Vm,
+    slots: &[Slot],
+    contents: &Contents,
+) -> Result<(), Error> {
+    tree.property_string(names::NAME, vm.name.as_str())?;
+    tree.property_u32(names::VCPUS, vm.vcpus.value)?;
+    tree.property_u64(names::MEMORY, vm.memory.value.0)?;
+    tree.property_string(names::PLACEMENT, vm.placement.name())?;
+    match vm.allocation.value {
+        Allocation::Shared { share } => tree.property_u32(names::SHARE, share)?,
+        Allocation::Dedicated { harts } => {
+            let harts: Vec<u32> = harts.iter().map(|hart| hart.0).collect();
+            tree.property_array_u32(names::DEDICATED_HARTS, &harts)?;
+        }
+    }
+    tree.property_string(names::KERNEL, contents.path(&vm.kernel.value))?;
+    if let Some(initrd) = &vm.initrd {
+        tree.property_string(names::INITRD, contents.path(&initrd.value))?;
+    }
+    tree.property_string(names::BOOTARGS, &vm.command_line)?;
+    let slots: Vec<u32> = slots.iter().map(|slot| slot.0.into()).collect();
+    tree.property_array_u32(names::DEVICES, &slots)?;
+    if vm.autostart {
+        tree.property_null(names::AUTOSTART)?;
+    }
+    tree.property_string(names::ON_FAILURE, vm.on_failure.name())
+}

@@ -1,0 +1,59 @@
+//! Which device sits in which virtio-mmio slot of the board.
+
+use crate::system::{BOARD_SLOTS, Disk, System};
+use abi::system::Slot;
+
+/// A device of a VM.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The VM's disk with this number.
+    Disk(usize),
+    /// The VM's network card with this number.
+    Card(usize),
+    /// The VM's source of random numbers.
+    Rng,
+}
+
+/// The slots of a system: for each VM its devices, in the order of their slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    vms: Vec<Vec<(Slot, Device)>>,
+}
+
+impl Assignment {
+    /// Gives each device a slot: those that the system file names first, then the lowest free one. A VM's
+    /// devices get rising slots in the order disks, cards, random numbers, so that the guest's first
+    /// disk is the system file's first.
+    pub fn of(system: &System) -> Self {
+        let named = |disk: &Disk| disk.slot.as_ref().map(|slot| slot.value);
+        let taken: Vec<u8> = system
+            .vms
+            .iter()
+            .flat_map(|vm| vm.disks.iter().filter_map(named))
+            .collect();
+        let mut free = (0..BOARD_SLOTS as u8).filter(|slot| !taken.contains(slot));
+        let mut vms = Vec::new();
+        for vm in &system.vms {
+            let disks = vm.disks.iter().enumerate();
+            let disks = disks.map(|(index, disk)| (named(disk), Device::Disk(index)));
+            let cards = (0..vm.network.len()).map(|index| (None, Device::Card(index)));
+            let rng = vm.rng.then_some((None, Device::Rng));
+            let mut devices = Vec::new();
+            for (slot, device) in disks.chain(cards).chain(rng) {
+                // The system was refused if it had more devices than the board has slots.
+                devices.extend(
+                    slot.or_else(|| free.next())
+                        .map(|slot| (Slot(slot), device)),
+                );
+            }
+            devices.sort_unstable_by_key(|(slot, _)| *slot);
+            vms.push(devices);
+        }
+        Self { vms }
+    }
+
+    /// The devices of the VM with this number, by rising slot.
+    pub fn vm(&self, index: usize) -> &[(Slot, Device)] {
+        self.vms.get(index).map_or(&[], Vec::as_slice)
+    }
+}

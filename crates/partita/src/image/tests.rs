@@ -1,0 +1,109 @@
+//! What is composed is what the hypervisor reads.
+
+use super::*;
+use crate::system::Document;
+use abi::cpio::Archive;
+use abi::system::{Allocation, Slot, SystemDescription, VmId};
+use std::fs;
+
+/// A system of two VMs with files of its own in `folder`.
+fn system(folder: &Path) -> System {
+    fs::create_dir(folder.join("other")).unwrap();
+    fs::write(folder.join("kernel"), b"first kernel").unwrap();
+    fs::write(folder.join("other/kernel"), b"second kernel").unwrap();
+    fs::write(folder.join("initrd"), b"initrd").unwrap();
+    fs::write(folder.join("disk"), b"disk").unwrap();
+    let text = r#"
+        harts = 4
+        memory = "1 GiB"
+        [vm.one]
+        vcpus = 2
+        memory = "64 MiB"
+        share = 30
+        kernel = "kernel"
+        initrd = "initrd"
+        command-line = "quiet"
+        disks = [{ file = "disk" }, { file = "disk", slot = 0 }]
+        network = ["lan"]
+        [vm.two]
+        vcpus = 1
+        memory = "64 MiB"
+        dedicated-harts = [3]
+        kernel = "other/kernel"
+        initrd = "initrd"
+        rng = true
+        autostart = false
+    "#;
+    let document = Document::new(&folder.join("system.toml"), String::from(text), &[]).unwrap();
+    System::read(&document).unwrap()
+}
+
+#[test]
+fn the_hypervisor_reads_what_is_composed() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = system(folder.path());
+    let slots = slots::Assignment::of(&system);
+    let cache = Cache::new(folder.path().join("cache"));
+    let image = compose(&system, &slots, &cache, Some(&system.vms[1].name)).unwrap();
+
+    let archive = Archive::new(&image);
+    assert_eq!(archive.length().unwrap().next_multiple_of(4), image.len());
+    let first = archive.entries().next().unwrap().unwrap();
+    assert_eq!(first.name, abi::system::FILE_NAME);
+    let read = SystemDescription::parse(first.data).unwrap();
+
+    assert_eq!(read.time_slice_us, 5000);
+    assert_eq!((read.spin, read.wait), (system.spin, system.wait));
+    assert_eq!(read.console_focus, Some(VmId(1)));
+    let [one, two] = &read.vms[..] else {
+        panic!("{} VMs", read.vms.len())
+    };
+    assert_eq!(
+        (one.name.as_str(), one.vcpus, one.memory),
+        ("one", 2, 64 << 20)
+    );
+    assert_eq!(one.allocation, Allocation::Shared { share: 30 });
+    assert_eq!(
+        (one.bootargs, one.autostart, two.autostart),
+        ("quiet", true, false)
+    );
+    assert_eq!(two.allocation, system.vms[1].allocation.value);
+    let file = |name| archive.find(name).unwrap();
+    assert_eq!(file(one.kernel), Some(&b"first kernel"[..]));
+    assert_eq!(file(two.kernel), Some(&b"second kernel"[..]));
+    assert_eq!(file(one.initrd.unwrap()), Some(&b"initrd"[..]));
+    assert_eq!(one.initrd, two.initrd);
+    assert_eq!(archive.entries().count(), 4);
+}
+
+#[test]
+fn each_device_has_a_slot_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = system(folder.path());
+    let slots = slots::Assignment::of(&system);
+    let one = slots.vm(0);
+    assert!(one.contains(&(Slot(0), slots::Device::Disk(1))), "{one:?}");
+    let mut all: Vec<_> = one
+        .iter()
+        .chain(slots.vm(1))
+        .map(|(slot, _)| *slot)
+        .collect();
+    let count = system
+        .vms
+        .iter()
+        .map(crate::system::verify::devices)
+        .sum::<usize>();
+    all.dedup();
+    assert_eq!(all.len(), count);
+    assert!(one.is_sorted_by_key(|(slot, _)| *slot));
+}
+
+#[test]
+fn a_file_that_vanishes_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = system(folder.path());
+    fs::remove_file(folder.path().join("other/kernel")).unwrap();
+    let cache = Cache::new(folder.path());
+    let error = compose(&system, &slots::Assignment::of(&system), &cache, None).unwrap_err();
+    assert!(error.to_string().contains("other/kernel"), "{error}");
+}

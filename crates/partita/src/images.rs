@@ -1,0 +1,253 @@
+//! Builds what guests boot: the kernel, the initial RAM disk and the disk of a Debian guest.
+//!
+//! Packages are fetched by a private state of apt ([`apt`]), unpacked, and the parts that are needed are
+//! picked out of them: the kernel and the modules ([`modules`]), programs and the libraries that they link
+//! ([`libraries`]). Everything happens in a folder beside the place where the files are to be, and that
+//! folder takes its name only when it is whole.
+
+pub mod apt;
+pub mod disk;
+pub mod initrd;
+pub mod libraries;
+pub mod modules;
+mod progress;
+
+pub use progress::Progress;
+
+use crate::cache::{BUILT_FILES, Cache};
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// The guests' first process.
+pub const INIT: &str = include_str!("../../../guests/init");
+
+/// The package of the kernel.
+const KERNEL: &str = "linux-image-riscv64";
+/// The packages of the programs.
+const PACKAGES: [&str; 4] = ["busybox-static", "rt-tests", "fio", "stress-ng"];
+/// The programs that the disk holds.
+const PROGRAMS: [&str; 3] = ["usr/bin/hackbench", "usr/bin/fio", "usr/bin/stress-ng"];
+/// Those of them that the initial RAM disk holds too, for guests without a disk.
+const SMALL_PROGRAMS: [&str; 1] = ["usr/bin/hackbench"];
+/// The modules that a guest loads, each after those that it depends on.
+const MODULES: [&str; 6] = [
+    "virtio_mmio",
+    "virtio_blk",
+    "virtio_net",
+    "virtio_rng",
+    "crc32c_generic",
+    "ext4",
+];
+/// The file that tells what the folder was built from.
+const STAMP: &str = "stamp";
+
+/// Why the images could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ImagesError {
+    /// A file or folder.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter.
+        error: std::io::Error,
+    },
+    /// A program could not be started.
+    #[error("{program} cannot be started ({error}); on Debian the package {package} has it")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// What is the matter.
+        error: std::io::Error,
+        /// The package that has it.
+        package: &'static str,
+    },
+    /// A program failed.
+    #[error("{program} failed ({status}):\n{output}")]
+    Failed {
+        /// Which.
+        program: String,
+        /// How.
+        status: std::process::ExitStatus,
+        /// The end of what it said.
+        output: String,
+    },
+    /// Apt knows no source of Debian packages.
+    #[error(
+        "apt on this machine knows no source of Debian packages; add Debian's archive to /etc/apt/sources.list.d, \
+         or set PARTITA_DEBIAN_MIRROR to the URI of a mirror"
+    )]
+    NoMirror,
+    /// Debian's keys are not there.
+    #[error(
+        "{0} is missing, with which signatures are checked; install the package debian-archive-keyring"
+    )]
+    NoKeyring(&'static str),
+    /// A package lacks what it should have.
+    #[error("{what} is not in the packages that were fetched")]
+    Missing {
+        /// What.
+        what: String,
+    },
+    /// A file of a package cannot be understood.
+    #[error("{path}: {problem}", path = path.display())]
+    Malformed {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter with it.
+        problem: String,
+    },
+    /// The initial RAM disk.
+    #[error(transparent)]
+    Archive(#[from] crate::image::archive::TooLarge),
+}
+
+/// Turns an error of the file system into one that names the file.
+pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> ImagesError + '_ {
+    move |error| ImagesError::File {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+/// What the images are built from, apart from the packages: whoever changes it wants new images.
+fn stamp() -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    (INIT, PACKAGES, PROGRAMS, SMALL_PROGRAMS, MODULES).hash(&mut hasher);
+    format!("{:016x}\n", hasher.finish())
+}
+
+/// Whether the images are there and were built from what this program would build them from.
+pub fn are_built(cache: &Cache) -> bool {
+    let built = BUILT_FILES
+        .iter()
+        .all(|name| cache.folder().join(name).is_file());
+    let stamp_file = cache.folder().join("debian").join(STAMP);
+    built && fs::read_to_string(stamp_file).is_ok_and(|text| text == stamp())
+}
+
+/// Makes the next [`ensure`] build the images again. Packages that were fetched are kept.
+///
+/// # Errors
+/// The cache cannot be changed.
+pub fn forget(cache: &Cache) -> Result<(), ImagesError> {
+    let stamp = cache.folder().join("debian").join(STAMP);
+    match fs::remove_file(&stamp) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(&stamp)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Builds the images unless they are there; returns whether it had to. Only one process at a time does; the
+/// others wait for it.
+///
+/// # Errors
+/// What went wrong and, where that helps, what to do about it.
+pub fn ensure(cache: &Cache, progress: &Progress) -> Result<bool, ImagesError> {
+    if are_built(cache) {
+        return Ok(false);
+    }
+    let folder = cache.folder();
+    fs::create_dir_all(folder).map_err(at(folder))?;
+    let lock_path = folder.join("lock");
+    let lock = File::create(&lock_path).map_err(at(&lock_path))?;
+    if lock.try_lock().is_err() {
+        progress.step("waiting for another partita that builds images");
+        lock.lock().map_err(at(&lock_path))?;
+    }
+    if are_built(cache) {
+        return Ok(false);
+    }
+    let work = tempfile::Builder::new()
+        .prefix("building-")
+        .tempdir_in(folder)
+        .map_err(at(folder))?;
+    let built = work.path().join("debian");
+    build(folder, work.path(), &built, progress)?;
+    replace(&folder.join("debian"), &built, &work.path().join("old"))?;
+    Ok(true)
+}
+
+/// Puts `new` in the place of `old`, whose files go to `aside`.
+fn replace(old: &Path, new: &Path, aside: &Path) -> Result<(), ImagesError> {
+    if old.exists() {
+        fs::rename(old, aside).map_err(at(old))?;
+    }
+    fs::rename(new, old).map_err(at(new))
+}
+
+/// Builds everything in `built`; `work` takes what is needed on the way, `cache` keeps what was fetched.
+fn build(cache: &Path, work: &Path, built: &Path, progress: &Progress) -> Result<(), ImagesError> {
+    let apt = apt::Apt::new(&cache.join("packages"))?;
+    progress.step("reading the list of Debian's packages");
+    apt.update()?;
+    let kernel = apt.kernel_package(KERNEL)?;
+    progress.step(&format!("fetching {kernel}"));
+    let kernel_file = apt.download(&kernel)?;
+    progress.step(&format!(
+        "fetching {} and what they need",
+        PACKAGES.join(", ")
+    ));
+    let packages = apt.download_with_dependencies(&PACKAGES)?;
+
+    let kernel_root = work.join("kernel");
+    let program_root = work.join("programs");
+    progress.step("unpacking");
+    apt::unpack(&kernel_file, &kernel_root)?;
+    for package in &packages {
+        apt::unpack(package, &program_root)?;
+    }
+
+    fs::create_dir(built).map_err(at(built))?;
+    progress.step("picking the kernel and its modules");
+    let kernel_image = modules::kernel_image(&kernel_root)?;
+    let target = built.join("kernel");
+    fs::copy(&kernel_image, &target).map_err(at(&target))?;
+    let modules = modules::collect(&kernel_root, &MODULES)?;
+
+    progress.step("making the initial RAM disk");
+    let small = libraries::closure(&program_root, &SMALL_PROGRAMS)?;
+    let archive = initrd::compose(&program_root, INIT, &modules, &small)?;
+    let target = built.join("initrd");
+    fs::write(&target, archive).map_err(at(&target))?;
+
+    progress.step("making the disk image");
+    let programs = libraries::closure(&program_root, &PROGRAMS)?;
+    disk::make(&built.join("disk"), &work.join("disk"), &programs)?;
+
+    let target = built.join(STAMP);
+    fs::write(&target, stamp()).map_err(at(&target))
+}
+
+/// Runs a program to its end, and shows what it said if it fails.
+pub(crate) fn run(
+    command: &mut std::process::Command,
+    program: &'static str,
+    package: &'static str,
+) -> Result<String, ImagesError> {
+    /// How many lines of a failing program's output are shown.
+    const SHOWN: usize = 15;
+    let output = command
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| ImagesError::Program {
+            program,
+            error,
+            package,
+        })?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let all = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
+        let lines: Vec<&str> = all.lines().collect();
+        let tail = lines
+            .get(lines.len().saturating_sub(SHOWN)..)
+            .unwrap_or_default();
+        return Err(ImagesError::Failed {
+            program: String::from(program),
+            status: output.status,
+            output: tail.join("\n"),
+        });
+    }
+    Ok(text)
+}

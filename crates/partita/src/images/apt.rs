@@ -1,0 +1,227 @@
+//! Debian's packages for another architecture and release, without touching the machine's own.
+//!
+//! A state of apt of our own (sources, lists, status, cache) lives in the cache. The mirror is the one that the
+//! machine's own apt uses, and every package is checked against the archive's signature with Debian's keys.
+
+use super::{ImagesError, at, run};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The release that guests run.
+const RELEASE: &str = "trixie";
+/// The guests' architecture.
+const ARCHITECTURE: &str = "riscv64";
+/// Debian's own keys.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+/// Names a mirror where the machine's apt has none.
+const MIRROR_VARIABLE: &str = "PARTITA_DEBIAN_MIRROR";
+
+/// A private state of apt.
+#[derive(Debug)]
+pub struct Apt {
+    folder: PathBuf,
+    archives: PathBuf,
+}
+
+impl Apt {
+    /// Sets one up in `folder`.
+    ///
+    /// # Errors
+    /// There is no mirror, no keyring, or `folder` cannot be written.
+    pub fn new(folder: &Path) -> Result<Self, ImagesError> {
+        if !Path::new(KEYRING).is_file() {
+            return Err(ImagesError::NoKeyring(KEYRING));
+        }
+        let mirror = mirror()?;
+        let folder = fs::create_dir_all(folder)
+            .and_then(|()| folder.canonicalize())
+            .map_err(at(folder))?;
+        let archives = folder.join("archives");
+        for part in ["lists/partial", "archives/partial", "empty"] {
+            let path = folder.join(part);
+            fs::create_dir_all(&path).map_err(at(&path))?;
+        }
+        let write = |name: &str, text: String| {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(at(&path))
+        };
+        let source =
+            format!("deb [arch={ARCHITECTURE} signed-by={KEYRING}] {mirror} {RELEASE} main\n");
+        write("sources.list", source)?;
+        write("status", String::new())?;
+        let show = |path: PathBuf| path.display().to_string();
+        let empty = show(folder.join("empty"));
+        write(
+            "apt.conf",
+            format!(
+                "Dir::State \"{state}\";\n\
+                 Dir::State::lists \"{lists}\";\n\
+                 Dir::State::status \"{status}\";\n\
+                 Dir::Cache \"{state}\";\n\
+                 Dir::Cache::archives \"{archives}\";\n\
+                 Dir::Etc::sourcelist \"{sources}\";\n\
+                 Dir::Etc::sourceparts \"{empty}\";\n\
+                 Dir::Etc::preferencesparts \"{empty}\";\n\
+                 Dir::Etc::preferences \"{empty}/none\";\n\
+                 APT::Architecture \"{ARCHITECTURE}\";\n\
+                 APT::Architectures \"{ARCHITECTURE}\";\n\
+                 APT::Install-Recommends \"false\";\n\
+                 APT::Sandbox::User \"\";\n\
+                 APT::Get::AllowUnauthenticated \"false\";\n\
+                 Acquire::Languages \"none\";\n\
+                 #clear APT::Update::Post-Invoke;\n\
+                 #clear APT::Update::Post-Invoke-Success;\n\
+                 #clear DPkg::Post-Invoke;\n",
+                state = show(folder.clone()),
+                lists = show(folder.join("lists")),
+                status = show(folder.join("status")),
+                archives = show(archives.clone()),
+                sources = show(folder.join("sources.list")),
+            ),
+        )?;
+        Ok(Self { folder, archives })
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", self.folder.join("apt.conf"));
+        command
+            .env("LC_ALL", "C")
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    }
+
+    /// Fetches the archive's list of packages and checks its signature.
+    ///
+    /// # Errors
+    /// Apt's own.
+    pub fn update(&self) -> Result<(), ImagesError> {
+        let mut command = self.command("apt-get");
+        command.args(["update", "--error-on=any"]);
+        run(&mut command, "apt-get", "apt").map(drop)
+    }
+
+    /// The package that the kernel's metapackage stands for.
+    ///
+    /// # Errors
+    /// It stands for none.
+    pub fn kernel_package(&self, metapackage: &str) -> Result<String, ImagesError> {
+        let mut command = self.command("apt-cache");
+        command.args(["depends", metapackage]);
+        let text = run(&mut command, "apt-cache", "apt")?;
+        let names = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("Depends: "));
+        let name = names
+            .map(str::trim)
+            .find(|name| name.starts_with("linux-image-"));
+        name.map(String::from).ok_or_else(|| ImagesError::Missing {
+            what: format!("what {metapackage} stands for"),
+        })
+    }
+
+    /// Fetches one package without what it depends on.
+    ///
+    /// # Errors
+    /// Apt's own.
+    pub fn download(&self, package: &str) -> Result<PathBuf, ImagesError> {
+        let mut command = self.command("apt-get");
+        command
+            .args(["download", package])
+            .current_dir(&self.archives);
+        run(&mut command, "apt-get", "apt")?;
+        let prefix = format!("{package}_");
+        let found = self.fetched()?.into_iter().find(|path| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
+        });
+        found.ok_or_else(|| ImagesError::Missing {
+            what: format!("the package {package}"),
+        })
+    }
+
+    /// Fetches packages and all that they depend on, and returns exactly those.
+    ///
+    /// # Errors
+    /// Apt's own.
+    pub fn download_with_dependencies(
+        &self,
+        packages: &[&str],
+    ) -> Result<Vec<PathBuf>, ImagesError> {
+        let install = |options: &[&str]| {
+            let mut command = self.command("apt-get");
+            command
+                .args(["install", "--yes"])
+                .args(options)
+                .args(packages);
+            run(&mut command, "apt-get", "apt")
+        };
+        // Before the download, while everything is still to be fetched, apt lists every file.
+        let plan = install(&["--simulate"])?;
+        install(&["--download-only"])?;
+        let planned: Vec<String> = plan
+            .lines()
+            .filter_map(|line| line.strip_prefix("Inst "))
+            .filter_map(|line| line.split_whitespace().next())
+            .map(|name| format!("{name}_"))
+            .collect();
+        let mut fetched = self.fetched()?;
+        fetched.retain(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            planned.iter().any(|prefix| name.starts_with(prefix))
+        });
+        if fetched.len() < planned.len() {
+            return Err(ImagesError::Missing {
+                what: format!(
+                    "{} packages of {}",
+                    planned.len() - fetched.len(),
+                    planned.len()
+                ),
+            });
+        }
+        Ok(fetched)
+    }
+
+    fn fetched(&self) -> Result<Vec<PathBuf>, ImagesError> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(&self.archives).map_err(at(&self.archives))? {
+            let path = entry.map_err(at(&self.archives))?.path();
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+/// Unpacks a package into `root`.
+///
+/// # Errors
+/// dpkg's own.
+pub fn unpack(package: &Path, root: &Path) -> Result<(), ImagesError> {
+    let mut command = Command::new("dpkg-deb");
+    command.arg("--extract").arg(package).arg(root);
+    run(&mut command, "dpkg-deb", "dpkg").map(drop)
+}
+
+/// The mirror from which the machine's own apt takes Debian's main archive.
+fn mirror() -> Result<String, ImagesError> {
+    if let Ok(mirror) = std::env::var(MIRROR_VARIABLE) {
+        return Ok(mirror);
+    }
+    let mut command = Command::new("apt-get");
+    command.args([
+        "indextargets",
+        "--format",
+        "$(ORIGIN)|$(LABEL)|$(REPO_URI)",
+        "Created-By: Packages",
+    ]);
+    let text = run(&mut command, "apt-get", "apt")?;
+    // The security archive calls itself Debian-Security, backports Debian Backports.
+    let main = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Debian|Debian|"));
+    main.map(String::from).next().ok_or(ImagesError::NoMirror)
+}

@@ -1,0 +1,11 @@
+//! The laboratory: composes systems, runs them, and shows what the performance monitor saw.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod cache;
+pub mod image;
+pub mod images;
+pub mod qemu;
+pub mod report;
+pub mod run;
+pub mod system;

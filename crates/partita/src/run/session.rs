@@ -1,0 +1,373 @@
+//! One run from start to end.
+
+use super::console::{Line, Relay};
+use super::process::Process;
+use super::terminal::RawTerminal;
+use crate::cache::Cache;
+use crate::image::{self, ImageError, slots::Assignment};
+use crate::qemu::{self, Boot, QemuError};
+use crate::report::{Collector, Report};
+use crate::system::{Bytes, System, verify::HOST_MEMORY};
+use abi::system::{RESERVED_NAME, VmName};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// The keys that ask the hypervisor to power everything off: escape (Ctrl-]), then `q`.
+const POWER_OFF_KEYS: &[u8] = b"\x1dq";
+/// How long an orderly end may take before QEMU is killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The VM whose console the terminal gets, or `partita` for the operator's prompt.
+    pub console: Option<String>,
+    /// When the run is given up; without it, what the system says.
+    pub time_limit: Option<Duration>,
+    /// The hypervisor's ELF file.
+    pub hypervisor: PathBuf,
+    /// Whether the firmware's lines are shown too.
+    pub verbose: bool,
+}
+
+/// Why a run could not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no hypervisor.
+    #[error("there is no hypervisor at {path}; build it by `make build`, or name another with --hypervisor", path = .0.display())]
+    NoHypervisor(PathBuf),
+    /// No VM has that name.
+    #[error("--console {0}: no VM has this name")]
+    NoSuchVm(String),
+    /// The image and the VMs do not fit into the memory.
+    #[error(
+        "the memory of {memory} does not hold the VMs, {HOST_MEMORY} for the host and the system image of {image}; raise memory"
+    )]
+    Memory {
+        /// The system's memory.
+        memory: Bytes,
+        /// The system image's size.
+        image: Bytes,
+    },
+    /// The image cannot be made.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// QEMU cannot be used.
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    /// The host's system refuses something.
+    #[error("{0}: {1}")]
+    System(&'static str, #[source] std::io::Error),
+}
+
+/// How a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself.
+    Finished,
+    /// It took longer than it may.
+    TimeLimit,
+    /// The user broke it off.
+    Interrupted,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// The monitor's last report.
+    pub report: Option<Report>,
+    /// What went wrong, for people.
+    pub failures: Vec<String>,
+}
+
+/// What can happen during a run.
+enum Event {
+    Console(Vec<u8>),
+    Keys(Vec<u8>),
+    Signal,
+}
+
+/// Runs a checked system whose images are there.
+///
+/// # Errors
+/// It could not be started.
+pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
+    if !options.hypervisor.is_file() {
+        return Err(RunError::NoHypervisor(options.hypervisor.clone()));
+    }
+    let focus = match &options.console {
+        Some(name) if name != RESERVED_NAME => {
+            let vm = system
+                .vm(name)
+                .ok_or_else(|| RunError::NoSuchVm(name.clone()))?;
+            Some(&vm.name)
+        }
+        _ => None,
+    };
+    qemu::check()?;
+    let firmware = qemu::firmware()?;
+    let slots = Assignment::of(system);
+    let image = image::compose(system, &slots, cache, focus)?;
+    check_memory(system, image.len() as u64)?;
+
+    let io = |what| move |error| RunError::System(what, error);
+    let folder = tempfile::tempdir().map_err(io("a folder for this run"))?;
+    let image_path = folder.path().join("system.image");
+    std::fs::write(&image_path, image).map_err(io("the system image"))?;
+    let boot = Boot {
+        firmware: &firmware,
+        hypervisor: &options.hypervisor,
+        image: &image_path,
+    };
+    let arguments = qemu::arguments(system, &slots, boot, cache);
+
+    let limit = options
+        .time_limit
+        .or_else(|| system.time_limit.map(Duration::from));
+    let mut session = Session::new(focus, options);
+    let ending = session.follow(&arguments, limit, options.console.is_some())?;
+    Ok(session.judge(ending))
+}
+
+/// Checks that VMs, host and image fit, now that the image's size is known.
+fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
+    let vms: u64 = system.vms.iter().map(|vm| vm.memory.value.0).sum();
+    let memory = system.memory.value;
+    if vms.saturating_add(HOST_MEMORY.0).saturating_add(image) > memory.0 {
+        return Err(RunError::Memory {
+            memory,
+            image: Bytes(image),
+        });
+    }
+    Ok(())
+}
+
+/// What is known of a run while it goes on.
+struct Session {
+    focus: Option<String>,
+    verbose: bool,
+    collector: Collector,
+    /// Lines from before the hypervisor's first one; shown if there never is one.
+    firmware: Vec<String>,
+    hypervisor_spoke: bool,
+    failures: Vec<String>,
+}
+
+impl Session {
+    fn new(focus: Option<&VmName>, options: &Options) -> Self {
+        Self {
+            focus: focus.map(|name| String::from(name.as_str())),
+            verbose: options.verbose,
+            collector: Collector::new(),
+            firmware: Vec::new(),
+            hypervisor_spoke: false,
+            failures: Vec::new(),
+        }
+    }
+
+    /// Starts QEMU and follows it to its end.
+    fn follow(
+        &mut self,
+        arguments: &[std::ffi::OsString],
+        limit: Option<Duration>,
+        interactive: bool,
+    ) -> Result<Ending, RunError> {
+        let io = |what| move |error| RunError::System(what, error);
+        let (events, happened) = channel();
+        let console = forward(&events, Event::Console);
+        let mut process = Process::start(arguments, console)
+            .map_err(|error| RunError::Qemu(QemuError::Start(error)))?;
+        listen_for_signals(&events).map_err(io("signals"))?;
+        let terminal = interactive
+            .then(RawTerminal::enter)
+            .transpose()
+            .map_err(io("the terminal"))?;
+        if interactive {
+            let keys = forward(&events, Event::Keys);
+            std::thread::spawn(move || pass_on_keys(&keys));
+        }
+
+        let mut relay = Relay::new();
+        let mut deadline = limit.map(|limit| Instant::now() + limit);
+        let mut ending = Ending::Finished;
+        let mut kill = false;
+        loop {
+            let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            let shown = match happened.recv_timeout(wait) {
+                Ok(Event::Console(bytes)) if bytes.is_empty() => break,
+                Ok(Event::Console(bytes)) if interactive => self.pass_on(&mut relay, &bytes),
+                Ok(Event::Console(bytes)) => relay
+                    .lines(&bytes)
+                    .iter()
+                    .try_for_each(|line| self.show(line)),
+                Ok(Event::Keys(keys)) => {
+                    process.send(&keys);
+                    Ok(())
+                }
+                // Nobody wants to see more: the same as a signal.
+                Ok(Event::Signal) => Err(std::io::ErrorKind::Interrupted.into()),
+                Err(RecvTimeoutError::Timeout)
+                    if deadline.is_some_and(|at| Instant::now() >= at) =>
+                {
+                    if ending != Ending::Finished {
+                        kill = true;
+                        break;
+                    }
+                    ending = Ending::TimeLimit;
+                    process.send(POWER_OFF_KEYS);
+                    deadline = Some(Instant::now() + GRACE);
+                    Ok(())
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if shown.is_err() {
+                if ending == Ending::Interrupted {
+                    kill = true;
+                    break;
+                }
+                ending = Ending::Interrupted;
+                process.send(POWER_OFF_KEYS);
+                deadline = Some(Instant::now() + GRACE);
+            }
+        }
+        if let Some(line) = relay.rest() {
+            // The run is over; a terminal that is gone changes nothing.
+            let _ = self.take(&line, !interactive);
+        }
+        let (status, errors) = process.end(kill).map_err(io("the end of QEMU"))?;
+        drop(terminal);
+        if !status.success() && !kill {
+            self.failures
+                .push(format!("QEMU ended with {status}: {}", errors.trim()));
+        }
+        Ok(ending)
+    }
+
+    /// Passes bytes on to the terminal, and keeps what the lines among them say.
+    fn pass_on(&mut self, relay: &mut Relay, bytes: &[u8]) -> std::io::Result<()> {
+        let (out, lines) = relay.bytes(bytes);
+        for line in lines {
+            self.take(&line, false)?;
+        }
+        let mut terminal = std::io::stdout().lock();
+        terminal.write_all(&out)?;
+        terminal.flush()
+    }
+
+    fn show(&mut self, line: &str) -> std::io::Result<()> {
+        self.take(line, true)
+    }
+
+    /// Keeps what a line says, and shows it if it is for people.
+    fn take(&mut self, line: &str, show: bool) -> std::io::Result<()> {
+        let parsed = Line::of(line);
+        let for_programs = match parsed {
+            Line::Guest { vm, text } => self.collector.line(Some(vm), text),
+            Line::Bare(text) => match &self.focus {
+                Some(vm) => self.collector.line(Some(vm), text),
+                None => false,
+            },
+            Line::Hypervisor(text) => {
+                self.hypervisor_spoke = true;
+                self.collector.line(None, text)
+            }
+        };
+        if !self.hypervisor_spoke {
+            self.firmware.push(String::from(line));
+        }
+        let firmware = !self.hypervisor_spoke && !self.verbose;
+        if !show || for_programs || firmware {
+            return Ok(());
+        }
+        writeln!(std::io::stdout().lock(), "{line}")
+    }
+
+    /// Draws the conclusions.
+    fn judge(mut self, ending: Ending) -> Outcome {
+        let mut failures = std::mem::take(&mut self.failures);
+        if !self.hypervisor_spoke {
+            failures.push(String::from(
+                "the hypervisor never spoke; the console said:",
+            ));
+            failures.append(&mut self.firmware);
+        }
+        failures.extend(self.collector.errors().iter().map(ToString::to_string));
+        failures.extend(self.collector.failures().iter().cloned());
+        let report = self.collector.report();
+        match &report {
+            None => failures.push(String::from(
+                "there is no report of the performance monitor",
+            )),
+            Some(report) => {
+                for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
+                    let (name, state, reason) = (&vm.name, vm.state, vm.reason);
+                    failures.push(format!(
+                        "{name} did not power off: {state}, reason {reason}"
+                    ));
+                }
+            }
+        }
+        Outcome {
+            ending,
+            report,
+            failures,
+        }
+    }
+}
+
+/// A channel whose pieces become events.
+fn forward(events: &Sender<Event>, event: fn(Vec<u8>) -> Event) -> Sender<Vec<u8>> {
+    let (pieces, received) = channel();
+    let events = events.clone();
+    std::thread::spawn(move || {
+        for piece in received {
+            if events.send(event(piece)).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
+}
+
+/// Sends what is typed until standard input ends.
+fn pass_on_keys(keys: &Sender<Vec<u8>>) {
+    let mut buffer = [0; 256];
+    while let Ok(length @ 1..) = std::io::stdin().read(&mut buffer) {
+        if keys
+            .send(buffer.get(..length).unwrap_or_default().to_vec())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+fn listen_for_signals(events: &Sender<Event>) -> std::io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let events = events.clone();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if events.send(Event::Signal).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Where `make build` puts the hypervisor, seen from the command: beside its own folder.
+pub fn default_hypervisor(command: &Path) -> PathBuf {
+    let target = command
+        .parent()
+        .and_then(Path::parent)
+        .unwrap_or(Path::new("target"));
+    target.join("riscv64gc-unknown-none-elf/release/hypervisor")
+}

@@ -1,0 +1,140 @@
+//! A system: what the user writes in TOML, checked.
+//!
+//! [`Document`] is the text with the changes of `--set`; [`System::read`] turns it into a [`System`] or
+//! into *all* the mistakes that it has, those that only show when VMs are compared ([`verify`]) among them.
+
+mod document;
+mod problem;
+mod quantity;
+mod read;
+mod section;
+#[cfg(test)]
+mod tests;
+pub mod verify;
+
+pub use document::{Document, Node, Origin, Table, Value};
+pub use problem::{Mistakes, Problem};
+pub use quantity::{Bytes, Duration};
+
+use abi::system::{Allocation, LogLevel, OnFailure, Placement, SpinMethod, VmName, WaitMethod};
+use std::path::PathBuf;
+
+/// virtio-mmio slots of QEMU's virt board.
+pub const BOARD_SLOTS: usize = 8;
+/// Guest interrupt files a hart that QEMU offers at most.
+pub const BOARD_GUEST_FILES: u32 = 7;
+/// Harts of QEMU's virt board that one hart set can name.
+pub const BOARD_HARTS: u32 = abi::system::MAX_HARTS;
+
+/// A value and where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands, or where its table begins if it is a default.
+    pub origin: Origin,
+}
+
+/// A file that a system names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileName {
+    /// One of those that `partita images` builds, by its path in the cache.
+    Built(String),
+    /// Any other, relative paths taken from the system file's folder.
+    Path(PathBuf),
+}
+
+impl FileName {
+    /// What stands in front of the name of a file that `partita images` builds.
+    pub const BUILT: &str = "image:";
+}
+
+/// A disk of a VM.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disk {
+    /// The image, in QEMU's raw form.
+    pub file: Located<FileName>,
+    /// Whether what the guest writes stays. Otherwise each run starts from the same image.
+    pub keep: bool,
+    /// The virtio-mmio slot, if the system file names one.
+    pub slot: Option<Located<u8>>,
+}
+
+/// A network card of a VM: the name of the network inside this run that it is on. Networks reach
+/// neither the host nor the world.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    /// VMs whose cards name the same network see each other.
+    pub network: Located<String>,
+}
+
+/// One virtual machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vm {
+    /// Its name.
+    pub name: VmName,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// Number of vCPUs.
+    pub vcpus: Located<u32>,
+    /// Size of its memory.
+    pub memory: Located<Bytes>,
+    /// How that memory lies in the host's.
+    pub placement: Placement,
+    /// How it gets its harts.
+    pub allocation: Located<Allocation>,
+    /// The kernel, in the form of an RISC-V Linux `Image`.
+    pub kernel: Located<FileName>,
+    /// The initial RAM disk.
+    pub initrd: Option<Located<FileName>>,
+    /// The kernel's command line.
+    pub command_line: String,
+    /// Its disks, in the guest's order.
+    pub disks: Vec<Disk>,
+    /// Its network cards.
+    pub network: Vec<Card>,
+    /// Whether it has a source of random numbers.
+    pub rng: bool,
+    /// Whether it starts with the hypervisor.
+    pub autostart: bool,
+    /// What happens when it fails.
+    pub on_failure: OnFailure,
+}
+
+/// A system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct System {
+    /// Number of harts.
+    pub harts: Located<u32>,
+    /// Size of the host's memory.
+    pub memory: Located<Bytes>,
+    /// Guest interrupt files a hart.
+    pub guest_files: u32,
+    /// Longest time that a vCPU keeps a hart while another waits for it.
+    pub time_slice: Duration,
+    /// What happens when a vCPU spins.
+    pub spin: SpinMethod,
+    /// What happens when a vCPU waits for an interrupt.
+    pub wait: WaitMethod,
+    /// How much the hypervisor says.
+    pub log_level: LogLevel,
+    /// When a run is given up.
+    pub time_limit: Option<Duration>,
+    /// The VMs in the order of the file.
+    pub vms: Vec<Vm>,
+}
+
+impl System {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Every mistake, missing files among them.
+    pub fn read(document: &Document) -> Result<Self, Mistakes> {
+        read::read(document)
+    }
+
+    /// The VM with this name.
+    pub fn vm(&self, name: &str) -> Option<&Vm> {
+        self.vms.iter().find(|vm| vm.name.as_str() == name)
+    }
+}

@@ -1,0 +1,261 @@
+//! System files good and bad.
+
+use super::*;
+use std::path::Path;
+
+const GOOD: &str = r#"
+harts = 4
+memory = "2 GiB"
+guest-files = 3
+time-slice = "2 ms"
+spin = "rslp"
+wait = "host-interrupt"
+time-limit = "2 min"
+
+[vm.web]
+vcpus = 4
+memory = "512 MiB"
+share = 30
+kernel = "image:debian/kernel"
+initrd = "image:debian/initrd"
+command-line = "console=ttyS0"
+disks = [{ file = "image:debian/disk" }]
+network = ["lan"]
+
+[vm.control]
+vcpus = 2
+memory = "256 MiB"
+dedicated-harts = [2, 3]
+kernel = "image:debian/kernel"
+network = ["lan"]
+rng = true
+autostart = false
+on-failure = "restart"
+"#;
+
+fn read(text: &str, changes: &[&str]) -> Result<System, Mistakes> {
+    let changes: Vec<String> = changes.iter().map(|change| String::from(*change)).collect();
+    System::read(&Document::new(
+        Path::new("a.toml"),
+        String::from(text),
+        &changes,
+    )?)
+}
+
+/// The mistakes as text; the test fails if there are none.
+fn mistakes(text: &str, changes: &[&str]) -> Vec<String> {
+    let mistakes = read(text, changes).expect_err("the system should have mistakes");
+    mistakes
+        .problems()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+/// One mistake, which must name all these words.
+fn mistake(text: &str, changes: &[&str], words: &[&str]) {
+    let found = mistakes(text, changes);
+    let [mistake] = &found[..] else {
+        panic!("{changes:?}: {found:#?}")
+    };
+    for word in words {
+        assert!(mistake.contains(word), "{mistake:?} lacks {word:?}");
+    }
+}
+
+#[test]
+fn a_system_is_read_whole() {
+    let system = read(GOOD, &[]).unwrap();
+    assert_eq!(
+        (system.harts.value, system.memory.value),
+        (4, Bytes(2 << 30))
+    );
+    assert_eq!((system.guest_files, system.time_slice), (3, Duration(2000)));
+    assert_eq!(
+        (system.spin, system.wait),
+        (SpinMethod::Rslp, WaitMethod::HostInterrupt)
+    );
+    assert_eq!(system.time_limit, Some(Duration(120_000_000)));
+    let [web, control] = &system.vms[..] else {
+        panic!("{} VMs", system.vms.len())
+    };
+    assert_eq!(
+        (web.name.as_str(), control.name.as_str()),
+        ("web", "control")
+    );
+    assert_eq!(web.allocation.value, Allocation::Shared { share: 30 });
+    assert_eq!(
+        web.kernel.value,
+        FileName::Built(String::from("debian/kernel"))
+    );
+    assert_eq!((web.autostart, control.autostart), (true, false));
+    let Allocation::Dedicated { harts } = control.allocation.value else {
+        panic!("shared")
+    };
+    assert_eq!(harts.mask(), 0b1100);
+    assert_eq!(control.on_failure, OnFailure::Restart);
+    assert_eq!((verify::devices(web), verify::devices(control)), (2, 2));
+}
+
+#[test]
+fn changes_of_the_command_line_win() {
+    let changes = [
+        "vm.web.share=70",
+        "time-slice=1 ms",
+        "vm.web.autostart=false",
+        "harts = 8",
+    ];
+    let system = read(GOOD, &changes).unwrap();
+    assert_eq!(
+        system.vms[0].allocation.value,
+        Allocation::Shared { share: 70 }
+    );
+    assert_eq!((system.time_slice, system.harts.value), (Duration(1000), 8));
+    assert!(!system.vms[0].autostart);
+}
+
+#[test]
+fn mistakes_name_place_key_value_and_remedy() {
+    mistake(
+        GOOD,
+        &["guest-files=8"],
+        &["--set guest-files=8", "guest-files = 8", "0 to 7"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.memory=100 KiB"],
+        &["vm.web.memory", "100 KiB", "2 MiB"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.vcpus=true"],
+        &["vm.web.vcpus = true", "whole number"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.colour=red"],
+        &["vm.web.colour", "no such key", "command-line"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.comand-line=x"],
+        &["did you mean command-line?"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.placement=here"],
+        &["vm.web.placement", "real, resident, paged"],
+    );
+    mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
+    mistake(
+        GOOD,
+        &["vm.web.kernel=none/such"],
+        &["vm.web.kernel", "there is no file", "image:"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.initrd=image:other"],
+        &["image:debian/initrd"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.disks=[{ file = \"image:debian/disk\", path = \"x\" }]"],
+        &["vm.web.disks[0].path"],
+    );
+}
+
+#[test]
+fn what_does_not_fit_is_found() {
+    let line = format!(
+        "a.toml:{}",
+        1 + GOOD[..GOOD.find("dedicated").unwrap()].lines().count()
+    );
+    let text = GOOD.replace("[2, 3]", "[2, 9]");
+    mistake(
+        &text,
+        &[],
+        &[
+            &line,
+            "vm.control.dedicated-harts = [2, 9]",
+            "hart 9",
+            "0 to 3",
+        ],
+    );
+    mistake(
+        GOOD,
+        &["vm.control.dedicated-harts=[3]"],
+        &["1 harts for 2 vCPUs"],
+    );
+    mistake(
+        GOOD,
+        &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
+        &["every hart is dedicated"],
+    );
+    mistake(GOOD, &["memory=768 MiB"], &["memory = 768 MiB", "800 MiB"]);
+    let cards = "vm.control.network=[\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]";
+    mistake(GOOD, &[cards], &["9 devices", "8 slots"]);
+    let twice = "vm.control.disks=[{ file = \"image:debian/disk\", slot = 1 }]";
+    let text = GOOD.replace(
+        "{ file = \"image:debian/disk\" }",
+        "{ file = \"image:debian/disk\", slot = 1 }",
+    );
+    mistake(&text, &[twice], &["vm.control.disks[0].slot = 1", "VM web"]);
+}
+
+#[test]
+fn a_disk_that_keeps_belongs_to_one_vm() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let name = file.path().to_str().unwrap();
+    let kept = format!("vm.web.disks=[{{ file = {name:?}, keep = true }}]");
+    let other = format!("vm.control.disks=[{{ file = {name:?} }}]");
+    read(GOOD, &[&kept]).unwrap();
+    mistake(
+        GOOD,
+        &[&kept, &other],
+        &["vm.control.disks[0].file", "vm.web.disks[0]"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.disks=[{ file = \"image:debian/disk\", keep = true }]"],
+        &["vm.web.disks[0].file", "cache"],
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_in_order() {
+    let text = "harts = 0\nmemory = 5\ncolour = 1\n[vm.partita]\nshare = 5\n[vm.b]\nvcpus = 99\n\
+                memory = \"64 MiB\"\ndedicated-harts = [1, 1]\nkernel = \"\"\n";
+    let found = mistakes(text, &[]);
+    let keys = [
+        "a.toml:1: harts = 0",
+        "a.toml:2: memory = 5",
+        "a.toml:3: colour",
+        "a.toml:4: vm.partita: this is no name",
+        "a.toml:4: vm.partita.vcpus: it must be given",
+        "a.toml:4: vm.partita.memory: it must be given",
+        "a.toml:4: vm.partita.kernel: it must be given",
+        "a.toml:7: vm.b.vcpus = 99",
+        "a.toml:9: vm.b.dedicated-harts = 1: hart 1 is listed twice",
+        "a.toml:10: vm.b.kernel = \"\"",
+    ];
+    assert_eq!(found.len(), keys.len(), "{found:#?}");
+    for (found, key) in found.iter().zip(keys) {
+        assert!(
+            found.starts_with(key),
+            "{found:?} does not begin with {key:?}"
+        );
+    }
+}
+
+#[test]
+fn text_that_is_no_toml_is_reported_with_its_line() {
+    let found = mistakes("harts = 4\nmemory = = 5\n", &[]);
+    assert!(
+        found
+            .iter()
+            .any(|mistake| mistake.starts_with("a.toml:2: ")),
+        "{found:#?}"
+    );
+    mistake(GOOD, &["harts"], &["--set harts", "KEY=VALUE"]);
+    mistake(GOOD, &["harts.x=1"], &["--set harts.x=1", "not a table"]);
+}

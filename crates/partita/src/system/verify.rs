@@ -1,0 +1,173 @@
+//! What a system asks of the board: harts, memory, slots and disks, each claimed once.
+
+use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
+use abi::system::{Allocation, HartSet};
+use std::collections::BTreeMap;
+
+/// Memory that is nobody's: firmware, the hypervisor, its heap and the board's device tree.
+pub const HOST_MEMORY: Bytes = Bytes(32 << 20);
+
+/// Checks that harts, memory and slots suffice and are claimed once.
+///
+/// `complete` tells whether every VM could be read; sums over VMs make no sense otherwise.
+pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    harts(document, system, complete, &mut problems);
+    if complete {
+        memory(document, system, &mut problems);
+    }
+    slots(document, system, &mut problems);
+    disks(document, system, &mut problems);
+    problems
+}
+
+fn harts(document: &Document, system: &System, complete: bool, problems: &mut Vec<Problem>) {
+    let count = system.harts.value;
+    let mut taken = HartSet::EMPTY;
+    let mut shared = false;
+    for vm in &system.vms {
+        let Allocation::Dedicated { harts } = vm.allocation.value else {
+            shared = true;
+            continue;
+        };
+        let mut report = |message: String, remedy: String| {
+            let key = format!("vm.{}.dedicated-harts", vm.name);
+            let origin = &vm.allocation.origin;
+            problems.push(
+                Problem::new(document, origin, key, message, remedy)
+                    .with_value(document.source(origin)),
+            );
+        };
+        for hart in harts.iter().filter(|hart| hart.0 >= count) {
+            let last = count - 1;
+            report(
+                format!("hart {hart} does not exist: the system has {count} harts"),
+                format!("use harts 0 to {last}, or raise harts"),
+            );
+        }
+        if harts.len() != vm.vcpus.value as usize {
+            report(
+                format!("{} harts for {} vCPUs", harts.len(), vm.vcpus.value),
+                String::from("give the VM as many dedicated harts as it has vCPUs"),
+            );
+        }
+        for hart in harts.intersection(taken).iter() {
+            report(
+                format!("hart {hart} is dedicated to another VM"),
+                String::from("dedicate each hart to one VM"),
+            );
+        }
+        taken = taken.union(harts);
+    }
+    let left = (0..count)
+        .filter(|hart| !taken.contains(abi::system::HartId(*hart)))
+        .count();
+    if complete && shared && left == 0 {
+        problems.push(
+            Problem::new(
+                document,
+                &system.harts.origin,
+                "harts",
+                "every hart is dedicated, and there are VMs that share",
+                "raise harts, or dedicate fewer",
+            )
+            .with_value(count.to_string()),
+        );
+    }
+}
+
+fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let wanted: u64 = system.vms.iter().fold(HOST_MEMORY.0, |sum, vm| {
+        sum.saturating_add(vm.memory.value.0)
+    });
+    if wanted > system.memory.value.0 {
+        let origin = &system.memory.origin;
+        let message = format!(
+            "the VMs' memory does not fit: with {HOST_MEMORY} for the host, {} is needed",
+            Bytes(wanted)
+        );
+        let remedy = "raise memory, or give the VMs less";
+        problems.push(
+            Problem::new(document, origin, "memory", message, remedy)
+                .with_value(document.source(origin)),
+        );
+    }
+}
+
+/// Number of slots that a VM's devices take.
+pub fn devices(vm: &Vm) -> usize {
+    vm.disks.len() + vm.network.len() + usize::from(vm.rng)
+}
+
+fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let mut taken: BTreeMap<u8, &Vm> = BTreeMap::new();
+    for vm in &system.vms {
+        for (index, Disk { slot, .. }) in vm.disks.iter().enumerate() {
+            let Some(Located { value, origin }) = slot else {
+                continue;
+            };
+            let Some(owner) = taken.insert(*value, vm) else {
+                continue;
+            };
+            let key = format!("vm.{}.disks[{index}].slot", vm.name);
+            let message = format!("VM {} has claimed slot {value} already", owner.name);
+            let remedy = "use another slot, or leave slot out and one is found";
+            problems.push(
+                Problem::new(document, origin, key, message, remedy).with_value(value.to_string()),
+            );
+        }
+    }
+    let wanted: usize = system.vms.iter().map(devices).sum();
+    if wanted > BOARD_SLOTS {
+        problems.push(Problem::new(
+            document,
+            system
+                .vms
+                .last()
+                .map_or(&Origin::File(0..0), |vm| &vm.origin),
+            "vm",
+            format!("the VMs have {wanted} devices, and the board has {BOARD_SLOTS} slots"),
+            "take away disks, network cards or sources of random numbers",
+        ));
+    }
+}
+
+/// A disk that keeps what is written can be in one VM only, and nobody writes to what the cache holds.
+fn disks(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let all = |system: &System| -> Vec<(String, Disk)> {
+        let disks = system.vms.iter().flat_map(|vm| {
+            vm.disks
+                .iter()
+                .enumerate()
+                .map(|(index, disk)| (format!("vm.{}.disks[{index}]", vm.name), disk.clone()))
+        });
+        disks.collect()
+    };
+    let all = all(system);
+    for (position, (key, disk)) in all.iter().enumerate() {
+        let origin = &disk.file.origin;
+        let mut report = |message: String, remedy: &str| {
+            problems.push(
+                Problem::new(document, origin, format!("{key}.file"), message, remedy)
+                    .with_value(document.source(origin)),
+            );
+        };
+        let same = all[..position]
+            .iter()
+            .find(|(_, other)| other.file.value == disk.file.value);
+        if let Some((other_key, other)) = same
+            && (disk.keep || other.keep)
+        {
+            report(
+                format!("{other_key} has the same image, and one of them keeps what is written"),
+                "give each its own copy of the image, or take keep away from both",
+            );
+        }
+        if disk.keep && matches!(disk.file.value, FileName::Built(_)) {
+            report(
+                String::from("an image of the cache cannot keep what is written"),
+                "copy it to a file of your own and name that",
+            );
+        }
+    }
+}
