@@ -23,6 +23,9 @@ pub mod request {
     pub const INTERRUPT: u32 = 1 << 2;
 }
 
+/// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
+const COUNTERS_FOR_USERS: u64 = 0b111;
+
 /// The VS-level registers of a vCPU that is out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SupervisorState {
@@ -47,7 +50,7 @@ impl SupervisorState {
     /// As a hart comes out of reset: no translation, no interrupts, no deadline.
     #[must_use]
     pub fn at_reset() -> Self {
-        Self { deadline: u64::MAX, status: status::FS_INITIAL, ..Self::default() }
+        Self { deadline: u64::MAX, status: status::FS_INITIAL, counters: COUNTERS_FOR_USERS, ..Self::default() }
     }
 
     /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
