@@ -23,6 +23,9 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate std;
+
 mod config;
 mod decision;
 mod dispatch;
@@ -30,6 +33,8 @@ mod event;
 mod hart;
 mod id;
 mod kick;
+#[cfg(test)]
+mod model;
 
 mod queue;
 mod service;

@@ -99,6 +99,12 @@ impl Service {
         self.credit = self.credit.saturating_add(more).min(self.most());
     }
 
+    /// What the model checker assumes: in service or out.
+    #[cfg(test)]
+    pub(crate) fn set_credit(&mut self, credit: i64) {
+        self.credit = credit.min(self.quantity);
+    }
+
     /// How much of its quantity is left, in parts of 2^20: orders virtual machines by service.
     pub(crate) fn left(&self) -> i64 {
         let scaled = i128::from(self.credit) << 20;

@@ -1,0 +1,197 @@
+//! The model checker: every order of events in small systems.
+//!
+//! From each state that can be reached, nothing more happens from outside and every hart does what it
+//! would do: then everybody who was ready, or had a reason to be, must have run. So no wake-up is lost,
+//! nobody starves, and no spin wait is for somebody who will not come.
+
+mod world;
+
+use std::vec::Vec;
+
+use stateright::{Checker, Model, Property};
+
+use crate::config::{Config, SpinPolicy, WaitPolicy};
+use crate::decision::VcpuState;
+use crate::id::{VcpuId, VcpuSet};
+use crate::queue::Queue;
+use world::{Mode, Step, World};
+
+struct System {
+    config: Config,
+    vms: &'static [u16],
+    /// How many things happen from outside: interrupts, stops, pauses and their like.
+    disturbances: u8,
+}
+
+const HARTS: u64 = 2;
+
+impl Model for System {
+    type State = World;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<World> {
+        let mut world = World::new(self.config, HARTS, self.vms, self.disturbances);
+        for hart in world.harts() {
+            world.dispatch(hart);
+        }
+        std::vec![world]
+    }
+
+    fn actions(&self, world: &World, steps: &mut Vec<Step>) {
+        world.steps(steps);
+    }
+
+    fn next_state(&self, world: &World, step: Step) -> Option<World> {
+        let mut next = world.clone();
+        next.take(step);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = std::vec![
+            Property::always("the tables are sound", |_, world: &World| {
+                world.scheduler.check().is_ok()
+            }),
+            Property::always("nobody sleeps over a wake-up", |_, world: &World| {
+                world
+                    .wakes
+                    .iter()
+                    .all(|vcpu| world.scheduler.state(vcpu) != VcpuState::SelfWait)
+            }),
+            Property::always("everybody who can run will", |_, world: &World| drains(
+                world
+            )),
+            Property::sometimes("a virtual machine is out of service", |_, world: &World| {
+                !world.scheduler.queues.members(Queue::OutService).is_empty()
+            }),
+            Property::sometimes(
+                "a wake-up comes before its vCPU waits",
+                |_, world: &World| {
+                    let runs = |vcpu| world.scheduler.running_on(vcpu).is_some();
+                    world.wakes.iter().any(runs)
+                }
+            ),
+        ];
+        if matches!(self.config.spin, SpinPolicy::Wopd | SpinPolicy::Wapd) {
+            properties.push(Property::sometimes("somebody spins", |_, world: &World| {
+                !world.scheduler.spin_waits.waiting().is_empty()
+            }));
+        }
+        properties
+    }
+}
+
+/// Whether everybody who is ready, or has a reason to be, runs when nothing more comes from outside.
+fn drains(world: &World) -> bool {
+    let expected: VcpuSet = world
+        .vcpus()
+        .filter(|&vcpu| has_work(world, vcpu))
+        .collect();
+    let mut world = world.clone();
+    world.changed = VcpuSet::from_bits(u64::MAX);
+    let mut ran = VcpuSet::EMPTY;
+    // In each turn every hart does its next thing. Every third slice consumes a service quantity.
+    for turn in 0..24 {
+        for hart in world.harts() {
+            let step = match world.modes[hart.index()] {
+                Mode::Between => Step::Dispatch(hart),
+                _ if world.kicked[hart.index()] => Step::Kick(hart),
+                Mode::Polling => Step::Dispatch(hart),
+                Mode::Guest { sliced: true, .. } => Step::SliceEnd(hart, turn % 3 == 2),
+                Mode::Asleep | Mode::Guest { sliced: false, .. } => continue,
+            };
+            world.take(step);
+            ran = ran.union(world.scheduler.running(hart).into_iter().collect());
+        }
+        let under_way = |vcpu| {
+            let state = world.scheduler.state(vcpu);
+            matches!(state, VcpuState::Stopping(_) | VcpuState::Pausing(_))
+        };
+        if expected.without(ran).is_empty() && !world.vcpus().any(under_way) {
+            return true;
+        }
+    }
+    false
+}
+
+fn has_work(world: &World, vcpu: VcpuId) -> bool {
+    match world.scheduler.state(vcpu) {
+        VcpuState::Ready | VcpuState::SpinWait => true,
+        VcpuState::SelfWait => world.pending.contains(vcpu) || world.scheduler.waits_for_word(vcpu),
+        _ => false,
+    }
+}
+
+/// Explores a system to this depth.
+fn explore(
+    spin: SpinPolicy,
+    wait: WaitPolicy,
+    vms: &'static [u16],
+    disturbances: u8,
+    depth: usize,
+) {
+    let usual = Config::new(1_000_000);
+    let config = Config {
+        spin,
+        wait,
+        affinity: 0,
+        self_wait_budget: 1,
+        ..usual
+    };
+    let system = System {
+        config,
+        vms,
+        disturbances,
+    };
+    let checker = system
+        .checker()
+        .target_max_depth(depth)
+        .threads(2)
+        .spawn_bfs()
+        .join();
+    let states = checker.unique_state_count();
+    std::println!("{} {} {vms:?}: {states} states", spin.name(), wait.name());
+    checker.assert_properties();
+}
+
+/// Far more than the depth of the small system: all of its states.
+const WITHOUT_LIMIT: usize = 10_000;
+
+#[test]
+fn all_states_of_three_vcpus_by_host_interrupt() {
+    for spin in SpinPolicy::ALL
+        .into_iter()
+        .filter(|&spin| spin != SpinPolicy::Reservation)
+    {
+        explore(spin, WaitPolicy::HostInterrupt, &[2, 1], 1, WITHOUT_LIMIT);
+    }
+}
+
+#[test]
+fn all_states_of_three_vcpus_by_self_wait() {
+    for spin in [SpinPolicy::Wopd, SpinPolicy::Wapd, SpinPolicy::Rslp] {
+        explore(spin, WaitPolicy::SelfWaitAll, &[2, 1], 1, WITHOUT_LIMIT);
+    }
+}
+
+/// With words to wait for, there are too many states for all of them.
+#[test]
+fn many_states_of_three_vcpus_by_reservation() {
+    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWaitAll] {
+        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 12);
+    }
+}
+
+#[test]
+fn first_steps_of_two_machines_with_three_vcpus() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll),
+        (SpinPolicy::NotSame, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait),
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
+    ] {
+        explore(spin, wait, &[3, 3], 2, 7);
+    }
+}

@@ -1,0 +1,363 @@
+//! A computer as the model checker sees it: every order of events, no time.
+
+use std::vec::Vec;
+
+use crate::config::{Allocation, Config, VmConfig};
+use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe, VcpuState};
+use crate::id::{HartId, VcpuId, VcpuSet};
+use crate::table::Scheduler;
+use crate::ticks::Ticks;
+use crate::wait;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Mode {
+    /// In the hypervisor, about to dispatch.
+    Between,
+    Asleep,
+    Polling,
+    Guest {
+        sliced: bool,
+        trap_waits: bool,
+        /// In a WFI that has not trapped.
+        waiting: bool,
+    },
+}
+
+/// One step that something in the computer can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    Dispatch(HartId),
+    /// A kick arrives.
+    Kick(HartId),
+    /// The slice ends; with it, perhaps, the service quantity.
+    SliceEnd(HartId, bool),
+    /// The guest does something that may make it leave.
+    Guest(HartId, Leave),
+    /// An interrupt arrives in the vCPU's interrupt file.
+    Interrupt(VcpuId),
+    /// The hypervisor has an interrupt or a deadline for the vCPU.
+    Wake(VcpuId),
+    ChangeWord(VcpuId),
+    Start(VcpuId),
+    Stop(VcpuId),
+    Pause(VcpuId),
+    Resume(VcpuId),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    pub(super) scheduler: Scheduler,
+    pub(super) modes: Vec<Mode>,
+    pub(super) kicked: Vec<bool>,
+    /// Interrupts in files that their vCPUs have not taken.
+    pub(super) pending: VcpuSet,
+    /// Wake-ups that the vCPU has not run since.
+    pub(super) wakes: VcpuSet,
+    pub(super) changed: VcpuSet,
+    /// How many more things may happen from outside.
+    pub(super) disturbances: u8,
+}
+
+/// What a hart can find out: the interrupts in its own files, and all memory.
+struct Tests {
+    pending: VcpuSet,
+    changed: VcpuSet,
+}
+
+impl Probe for Tests {
+    fn pending(&mut self, vcpu: VcpuId) -> bool {
+        self.pending.contains(vcpu)
+    }
+
+    fn changed(&mut self, vcpu: VcpuId) -> bool {
+        self.changed.contains(vcpu)
+    }
+}
+
+impl World {
+    pub(super) fn new(config: Config, harts: u64, vms: &[u16], disturbances: u8) -> Self {
+        let online = crate::id::HartSet::from_bits((1 << harts) - 1);
+        let mut scheduler = Scheduler::new(config, online).unwrap();
+        for &vcpus in vms {
+            let allocation = Allocation::Shared { share: 1 };
+            let (vm, _) = scheduler.add_vm(VmConfig { vcpus, allocation }).unwrap();
+            for vcpu in scheduler.vcpus(vm).iter() {
+                let _ = scheduler.start(vcpu, Ticks::ZERO);
+            }
+        }
+        let count = usize::try_from(online.count()).unwrap();
+        let mut world = Self {
+            scheduler,
+            modes: std::vec![Mode::Between; count],
+            kicked: std::vec![false; count],
+            pending: VcpuSet::EMPTY,
+            wakes: VcpuSet::EMPTY,
+            changed: VcpuSet::EMPTY,
+            disturbances,
+        };
+        world.abstract_numbers();
+        world
+    }
+
+    pub(super) fn vcpus(&self) -> impl Iterator<Item = VcpuId> {
+        let scheduler = &self.scheduler;
+        let every = (0..).map_while(VcpuId::new);
+        every.filter(|&vcpu| scheduler.state(vcpu) != VcpuState::Absent)
+    }
+
+    pub(super) fn harts(&self) -> impl Iterator<Item = HartId> + use<> {
+        self.scheduler.online.iter()
+    }
+
+    /// Everything that can happen next.
+    pub(super) fn steps(&self, steps: &mut Vec<Step>) {
+        for hart in self.harts() {
+            if self.kicked[hart.index()] && self.modes[hart.index()] != Mode::Between {
+                steps.push(Step::Kick(hart));
+            }
+            match self.modes[hart.index()] {
+                Mode::Between | Mode::Polling => steps.push(Step::Dispatch(hart)),
+                Mode::Asleep => {}
+                Mode::Guest {
+                    sliced,
+                    trap_waits,
+                    waiting,
+                } => {
+                    if sliced {
+                        steps.push(Step::SliceEnd(hart, false));
+                        steps.push(Step::SliceEnd(hart, true));
+                    }
+                    if !waiting {
+                        steps.push(Step::Guest(hart, Leave::SelfWait));
+                        steps.push(Step::Guest(hart, Leave::Stopped));
+                        if trap_waits {
+                            steps.push(Step::Guest(hart, Leave::Spin));
+                            steps.push(Step::Guest(hart, Leave::SpinOnWord));
+                        }
+                    }
+                }
+            }
+        }
+        for vcpu in self.vcpus() {
+            if self.scheduler.waits_for_word(vcpu) && !self.changed.contains(vcpu) {
+                steps.push(Step::ChangeWord(vcpu));
+            }
+            if self.disturbances == 0 {
+                continue;
+            }
+            let state = self.scheduler.state(vcpu);
+            match state {
+                VcpuState::Absent | VcpuState::Stopping(_) => continue,
+                VcpuState::Stopped => {
+                    steps.push(Step::Start(vcpu));
+                    continue;
+                }
+                VcpuState::Paused | VcpuState::Pausing(_) => steps.push(Step::Resume(vcpu)),
+                _ => steps.push(Step::Pause(vcpu)),
+            }
+            steps.push(Step::Stop(vcpu));
+            if !self.pending.contains(vcpu) {
+                steps.push(Step::Interrupt(vcpu));
+            }
+            if !self.wakes.contains(vcpu) {
+                steps.push(Step::Wake(vcpu));
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, step: Step) {
+        match step {
+            Step::Dispatch(hart) => self.dispatch(hart),
+            Step::Kick(hart) => self.kick(hart),
+            Step::SliceEnd(hart, consumed) => {
+                let end = self.scheduler.harts[hart.index()]
+                    .run()
+                    .and_then(|run| run.end);
+                self.reconsider(hart, end.unwrap_or_default(), consumed);
+            }
+            Step::Guest(hart, reason) => self.guest(hart, reason),
+            Step::ChangeWord(vcpu) => self.changed.insert(vcpu),
+            _ => self.disturb(step),
+        }
+        self.abstract_numbers();
+    }
+
+    fn disturb(&mut self, step: Step) {
+        self.disturbances -= 1;
+        let now = Ticks::ZERO;
+        let kicks = match step {
+            Step::Interrupt(vcpu) => return self.interrupt(vcpu),
+            Step::Wake(vcpu) => {
+                self.wakes.insert(vcpu);
+                self.scheduler.wake(vcpu, now)
+            }
+            Step::Start(vcpu) => self.scheduler.start(vcpu, now),
+            Step::Stop(vcpu) => {
+                self.forget(vcpu);
+                self.scheduler.stop(vcpu)
+            }
+            Step::Pause(vcpu) => self.scheduler.pause(vcpu),
+            Step::Resume(vcpu) => self.scheduler.resume(vcpu, now),
+            _ => Kicks::NONE,
+        };
+        self.deliver(kicks);
+    }
+
+    /// A stopped vCPU has nothing to wait for.
+    fn forget(&mut self, vcpu: VcpuId) {
+        self.pending.remove(vcpu);
+        self.wakes.remove(vcpu);
+        self.changed.remove(vcpu);
+    }
+
+    fn deliver(&mut self, kicks: Kicks) {
+        for hart in kicks.harts().iter() {
+            self.kicked[hart.index()] = true;
+        }
+    }
+
+    fn tests_files(&self) -> bool {
+        wait::policy(self.scheduler.config.wait).tests()
+    }
+
+    fn interrupt(&mut self, vcpu: VcpuId) {
+        if let Some(hart) = self.scheduler.running_on(vcpu) {
+            // Taken by the guest itself, even out of a WFI.
+            if let Mode::Guest { waiting, .. } = &mut self.modes[hart.index()] {
+                *waiting = false;
+            }
+            return;
+        }
+        self.pending.insert(vcpu);
+        self.report(vcpu);
+    }
+
+    /// Under `host-interrupt`, an interrupt in a file is an interrupt to the hypervisor.
+    fn report(&mut self, vcpu: VcpuId) {
+        if self.pending.contains(vcpu) && !self.tests_files() {
+            let kicks = self.scheduler.wake(vcpu, Ticks::ZERO);
+            self.deliver(kicks);
+        }
+    }
+
+    fn kick(&mut self, hart: HartId) {
+        self.kicked[hart.index()] = false;
+        if !matches!(self.modes[hart.index()], Mode::Guest { .. }) {
+            return self.dispatch(hart);
+        }
+        self.reconsider(hart, Ticks::ZERO, false);
+    }
+
+    fn reconsider(&mut self, hart: HartId, ran: Ticks, consumed: bool) {
+        match self.scheduler.reconsider(hart, ran) {
+            Continue::Stay { slice, trap_waits } => {
+                let sliced = slice.is_some();
+                self.modes[hart.index()] = Mode::Guest {
+                    sliced,
+                    trap_waits,
+                    waiting: false,
+                };
+            }
+            Continue::Leave(reason) => self.leave(hart, Left::new(reason, ran), consumed),
+        }
+    }
+
+    fn guest(&mut self, hart: HartId, reason: Leave) {
+        let Mode::Guest {
+            sliced, trap_waits, ..
+        } = self.modes[hart.index()]
+        else {
+            return;
+        };
+        if reason == Leave::SelfWait && !trap_waits {
+            self.modes[hart.index()] = Mode::Guest {
+                sliced,
+                trap_waits,
+                waiting: true,
+            };
+            return;
+        }
+        self.leave(hart, Left::new(reason, Ticks::ZERO), false);
+    }
+
+    fn leave(&mut self, hart: HartId, left: Left, consumed: bool) {
+        let Some(vcpu) = self.scheduler.running(hart) else {
+            return;
+        };
+        self.scheduler.prepare_charge(vcpu, consumed);
+        let kicks = self.scheduler.leave(hart, left, Ticks::ZERO);
+        self.deliver(kicks);
+        self.modes[hart.index()] = Mode::Between;
+        match self.scheduler.state(vcpu) {
+            VcpuState::Stopped => self.forget(vcpu),
+            _ => self.report(vcpu),
+        }
+    }
+
+    pub(super) fn dispatch(&mut self, hart: HartId) {
+        self.kicked[hart.index()] = false;
+        let here = |vcpu: &VcpuId| self.scheduler.last_hart(*vcpu) == Some(hart);
+        let pending = self.pending.iter().filter(here).collect();
+        let mut tests = Tests {
+            pending,
+            changed: self.changed,
+        };
+        match self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests) {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                kicks,
+                ..
+            } => {
+                self.forget(vcpu);
+                let sliced = slice.is_some();
+                self.modes[hart.index()] = Mode::Guest {
+                    sliced,
+                    trap_waits,
+                    waiting: false,
+                };
+                self.deliver(kicks);
+            }
+            Dispatch::Idle { poll, kicks, .. } => {
+                self.modes[hart.index()] = if poll { Mode::Polling } else { Mode::Asleep };
+                self.deliver(kicks);
+            }
+        }
+    }
+
+    /// Reduces what only counts to what matters, so that the states are finitely many.
+    fn abstract_numbers(&mut self) {
+        self.scheduler.abstract_numbers();
+    }
+}
+
+impl Scheduler {
+    /// Lets the next charge consume the service quantity of `vcpu`, or not.
+    fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
+        if let Some(vm) = self.vm_mut(vcpu) {
+            let credit = if consumed || vm.service.is_out() {
+                1
+            } else {
+                i64::MAX
+            };
+            vm.service.set_credit(credit);
+        }
+    }
+
+    fn abstract_numbers(&mut self) {
+        for vm in self.vms.iter_mut().flatten() {
+            vm.used = Ticks::ZERO;
+            vm.service.set_credit(i64::from(!vm.service.is_out()));
+        }
+        let slice = self.config.slice;
+        let affinity = self.config.affinity;
+        for vcpu in self.vcpus.iter_mut().flatten() {
+            vcpu.slice = slice;
+            vcpu.passed_over = vcpu.passed_over.min(affinity);
+        }
+        for hart in &mut self.harts {
+            hart.self_waits = hart.self_waits.min(self.config.self_wait_budget);
+        }
+    }
+}
