@@ -1,10 +1,12 @@
 //! The command line: what can be asked for, and what the exit code says.
 
+mod bench;
 mod check;
 mod images;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use partita::bench::BenchError;
 use partita::cache::NoCache;
 use partita::images::ImagesError;
 use partita::run::RunError;
@@ -31,6 +33,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Counts the instructions of one guest natively, under Partita and under KVM
+    Bench(BenchArguments),
     /// Finds every mistake in a system without running it
     Check {
         #[command(flatten)]
@@ -90,6 +94,39 @@ struct RunArguments {
     verbose: bool,
 }
 
+#[derive(Debug, clap::Args)]
+struct BenchArguments {
+    /// Writes the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Puts the tables into this document, between the lines that mark their place
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+    /// Does less work, once
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is counted; without it three times, with --quick once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    runs: Option<u16>,
+    /// Counts on these alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
+    on: Vec<BenchWay>,
+    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
+    #[arg(long, value_name = "FILE")]
+    hypervisor: Option<PathBuf>,
+}
+
+/// Ways to run a guest whose instructions are counted.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BenchWay {
+    /// By itself
+    Native,
+    /// Under Partita
+    Partita,
+    /// Under KVM, with QEMU
+    Kvm,
+}
+
 /// Why the command did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -122,6 +159,17 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// The document for the benchmark's tables.
+    #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
+    NoPlace {
+        /// Which.
+        path: PathBuf,
+        /// What is missing.
+        line: &'static str,
+    },
 }
 
 impl Failure {
@@ -129,10 +177,10 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) => 1,
-            Self::File { .. } => 2,
+            Self::File { .. } | Self::NoPlace { .. } => 2,
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
-            Self::Cache(_) | Self::Images(_) | Self::Run(_) => 5,
+            Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
             Self::Interrupted => 130,
         })
     }
@@ -144,6 +192,7 @@ impl Failure {
 /// Why it could not.
 pub fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
+        Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
         Command::Images { again } => images::execute(again),
         Command::Run(arguments) => run::execute(&arguments),

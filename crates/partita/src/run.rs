@@ -6,4 +6,5 @@ mod session;
 mod terminal;
 
 pub use console::{Line, Relay};
+pub use process::Process;
 pub use session::{Ending, Options, Outcome, RunError, default_hypervisor, run};
