@@ -13,6 +13,7 @@ mod kvm;
 mod machine;
 mod mark;
 mod report;
+mod tree;
 
 pub use guest::Amount;
 pub use machine::{Count, MachineError};
@@ -81,6 +82,9 @@ pub enum BenchError {
     /// QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuError),
+    /// The board's device tree.
+    #[error(transparent)]
+    Tree(#[from] tree::TreeProblem),
     /// A machine.
     #[error("{way}: {error}")]
     Machine {
@@ -200,7 +204,7 @@ impl Files {
             [&self.kernel, initrd, &self.programs, &self.pattern].map(quoted);
         let command_line = quoted_text(command_line);
         let text = format!(
-            "harts = 1\nmemory = \"{memory} MiB\"\n[vm.guest]\nvcpus = 1\nmemory = \"{} MiB\"\nshare = 100\n\
+            "harts = 1\nwait = \"host-interrupt\"\nmemory = \"{memory} MiB\"\n[vm.guest]\nvcpus = 1\nmemory = \"{} MiB\"\nshare = 100\n\
              kernel = {kernel}\ninitrd = {initrd}\ncommand-line = {command_line}\n\
              disks = [{{ file = {programs} }}, {{ file = {pattern} }}]\n",
             guest::MEMORY
@@ -219,7 +223,7 @@ impl Files {
             )
         };
         self.read_system(format!(
-            "harts = 4\nmemory = \"{HOST_MEMORY} MiB\"\n{}{}",
+            "harts = 4\nwait = \"host-interrupt\"\nmemory = \"{HOST_MEMORY} MiB\"\n{}{}",
             vm("one"),
             vm("two")
         ))
@@ -245,7 +249,26 @@ fn quoted_text(text: &str) -> String {
 fn native(cache: &Cache, files: &Files) -> Result<Vec<OsString>, BenchError> {
     let system = files.system(HOST_MEMORY, &files.initrd, &files.command_line)?;
     let memory = guest::MEMORY;
-    arguments(cache, files, system, memory, &files.initrd, &files.command_line)
+    let mut arguments = arguments(
+        cache,
+        files,
+        system,
+        memory,
+        &files.initrd,
+        &files.command_line,
+    )?;
+    let dump = files.folder.join("tree");
+    // Of an option that is given twice, QEMU takes both parts.
+    let mut command = arguments.clone();
+    let destination = format!("dumpdtb={}", dump.display());
+    command.extend(["-machine".into(), destination.into()]);
+    let (sender, _receiver) = mpsc::channel();
+    let process = Process::start(&command, sender).map_err(QemuError::Start)?;
+    process.end(false).map_err(QemuError::Start)?;
+    let tree = tree::without_devices(&read(&dump)?)?;
+    write(&dump, &tree)?;
+    arguments.extend(["-dtb".into(), dump.into()]);
+    Ok(arguments)
 }
 
 /// The guest under KVM, whose host is in the hypervisor's place.
@@ -264,7 +287,7 @@ fn kvm(
     archive.file("guest/command-line", 0o644, options.amount.command_line().as_bytes())?;
     write(&initrd, &[read(&base)?, archive.finish()].concat())?;
     let system = files.system(HOST_MEMORY, &files.initrd, &files.command_line)?;
-    let command_line = format!("console=ttyS0 quiet partita.memory={}", guest::MEMORY);
+    let command_line = format!("{} partita.memory={}", guest::KERNEL_OPTIONS, guest::MEMORY);
     arguments(cache, files, system, HOST_MEMORY, &initrd, &command_line)
 }
 

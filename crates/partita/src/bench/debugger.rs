@@ -109,6 +109,18 @@ impl Debugger {
         parse_little_endian(&answer).ok_or(DebugError::Answer { request, answer })
     }
 
+    /// Sets a register of the hart.
+    ///
+    /// # Errors
+    /// There is none of that name, or it cannot be set.
+    pub fn write(&mut self, name: &'static str, value: u64) -> Result<(), DebugError> {
+        let number = *self
+            .registers
+            .get(name)
+            .ok_or(DebugError::NoRegister(name))?;
+        self.order(&format!("P{number:x}={:016x}", value.swap_bytes()))
+    }
+
     fn order(&mut self, request: &str) -> Result<(), DebugError> {
         let answer = self.ask(request)?;
         match answer.as_str() {
@@ -180,14 +192,19 @@ fn packet(received: &[u8]) -> Option<(String, usize)> {
     (whole <= received.len()).then(|| (String::from_utf8_lossy(text).into_owned(), whole))
 }
 
-/// The registers' numbers by name, out of a description in XML, each of whose registers is one element `reg`.
+/// The registers' numbers by name, out of a description in XML, each of whose registers is one element `reg`. One
+/// without a number has that after the register before it (GDB's "Target Description Format").
 fn register_numbers(text: &str) -> impl Iterator<Item = (String, u64)> {
-    text.split("<reg ").skip(1).filter_map(|element| {
+    let mut next = 0;
+    text.split("<reg ").skip(1).filter_map(move |element| {
+        let element = element.split_once('>')?.0;
         let attribute = |name: &str| {
             let rest = element.split_once(&format!("{name}=\""))?.1;
             Some(rest.split_once('"')?.0)
         };
-        let number = attribute("regnum")?.parse().ok()?;
+        let given = attribute("regnum").and_then(|number| number.parse().ok());
+        let number: u64 = given.unwrap_or(next);
+        next = number.wrapping_add(1);
         Some((String::from(attribute("name")?), number))
     })
 }
@@ -227,8 +244,9 @@ mod tests {
 
     #[test]
     fn descriptions_name_registers() {
-        let text = r#"<feature><reg name="pc" regnum="32" type="x"/><reg regnum="7" name="a"/></feature>"#;
+        let text = r#"<feature><reg name="zero"/><reg name="ra" type="x"/><reg regnum="7" name="a"/></feature>"#;
         let found: Vec<_> = register_numbers(text).collect();
-        assert_eq!(found, [(String::from("pc"), 32), (String::from("a"), 7)]);
+        let expected = [("zero", 0), ("ra", 1), ("a", 7)];
+        assert_eq!(found, expected.map(|(name, number)| (String::from(name), number)));
     }
 }

@@ -20,6 +20,12 @@ pub const BOTTOM_OF_MEMORY: u64 = 0x8000_0000;
 /// SPV, the previous virtualization mode, in hstatus (Privileged ISA, "Hypervisor Status Register").
 const PREVIOUS_IS_GUEST: u64 = 1 << 7;
 
+/// IR in mcountinhibit (Privileged ISA, "Machine Counter-Inhibit Register").
+const INSTRET_INHIBIT: u64 = 1 << 2;
+
+/// CY, TM and IR in scounteren, as OpenSBI leaves them for a kernel that it starts.
+const USER_COUNTERS: u64 = 0b111;
+
 /// Why nothing could be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum MachineError {
@@ -42,6 +48,9 @@ pub enum MachineError {
         /// Which mark was next.
         mark: &'static str,
     },
+    /// Software stopped the counter.
+    #[error("what runs on it has stopped the counter of instructions (mcountinhibit)")]
+    Inhibited,
     /// A job did not do what it should.
     #[error("a job failed; the console says:\n{0}")]
     Job(String),
@@ -147,9 +156,11 @@ pub fn count(
             }
             .count(start)
         });
-    // What it says in the end is of no use to anyone.
+    let counted = counted?;
+    let console = console.whole();
+    // What QEMU itself says in the end is of no use to anyone.
     let _ = process.end(true);
-    Ok((counted?, console.everything()))
+    Ok((counted, console))
 }
 
 /// What the machine says on its console.
@@ -168,10 +179,15 @@ impl Console {
         self.text.clone()
     }
 
-    /// The last lines, after giving what is under way the time to come.
-    fn tail(&mut self) -> String {
+    /// Everything so far, after giving what is under way the time to come.
+    fn whole(&mut self) -> String {
         std::thread::sleep(Duration::from_millis(200));
-        let text = self.everything();
+        self.everything()
+    }
+
+    /// The last lines.
+    fn tail(&mut self) -> String {
+        let text = self.whole();
         let lines: Vec<&str> = text.lines().collect();
         let tail = lines.get(lines.len().saturating_sub(20)..);
         tail.unwrap_or_default().join("\n")
@@ -191,6 +207,9 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn count(&mut self, start: &Start) -> Result<Count, MachineError> {
         let (firmware_done, first) = self.first(start).map_err(|error| self.console.failure(error))?;
+        // Without this a guest without firmware has no clock in user mode: what would set the register there is the
+        // kernel's driver for the counters.
+        self.debug(|debugger| debugger.write("scounteren", USER_COUNTERS))?;
         for mark in Mark::ALL {
             self.debug(|debugger| debugger.break_at(mark.address()))?;
         }
@@ -202,24 +221,33 @@ impl Watch<'_> {
                 let mark = mark.name();
                 return Err(MachineError::WrongMark { at, mark });
             }
-            marks.insert(mark.name(), self.debug(|debugger| debugger.read("minstret"))?);
+            marks.insert(mark.name(), self.instructions()?);
             self.debug(|debugger| debugger.forget(mark.address()))?;
         }
-        let text = self.console.tail();
-        let text = text + &self.console.everything();
+        let text = self.console.whole();
         if text.contains("partita-bench failed") {
             return Err(MachineError::Job(self.console.tail()));
         }
         let address = power_off(&text).ok_or_else(|| MachineError::NoPowerOff(self.console.tail()))?;
         self.debug(|debugger| debugger.break_at(address))?;
         self.debug(Debugger::go)?;
-        let power_off = self.debug(|debugger| debugger.read("minstret"))?;
+        let power_off = self.instructions()?;
+        // The rest is not counted, but what a hypervisor reports in the end tells where instructions go.
+        let _ = self.debugger.forget(address).and_then(|()| self.debugger.go());
         Ok(Count {
             firmware_done,
             first,
             marks,
             power_off,
         })
+    }
+
+    fn instructions(&mut self) -> Result<u64, MachineError> {
+        let inhibited = self.debug(|debugger| debugger.read("mcountinhibit"))?;
+        if inhibited & INSTRET_INHIBIT != 0 {
+            return Err(MachineError::Inhibited);
+        }
+        self.debug(|debugger| debugger.read("minstret"))
     }
 
     fn debug<T>(

@@ -6,7 +6,7 @@
 /// A place in the job of a guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// The first process has mounted what there is and loaded the drivers.
+    /// The first process has mounted what there is.
     Booted,
     /// hackbench and the checksum are done.
     Worked,

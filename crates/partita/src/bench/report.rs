@@ -43,7 +43,7 @@ impl fmt::Display for Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Job {
-    /// From the kernel's first instruction to its first process and the drivers, and from there to the kernel's last.
+    /// From the kernel's first instruction to its first process, and from there to its last.
     BootAndPowerOff,
     /// The boot, then hackbench, then a checksum.
     Work,
@@ -67,7 +67,7 @@ impl Job {
 
     fn title(self) -> &'static str {
         match self {
-            Self::BootAndPowerOff => "boot to init, and power-off",
+            Self::BootAndPowerOff => "boot to init and power-off",
             Self::Work => "boot + hackbench + SHA-256",
             Self::WorkAlone => "  hackbench + SHA-256 alone",
             Self::Reads => "fio random reads, depth 1",
