@@ -29,5 +29,9 @@ test: setup
 check-style host-tests system-tests: setup
 	scripts/test $@
 
+# What the hypervisor costs, beside a native guest and KVM (docs/benchmarks.md).
+bench: build
+	$(PARTITA) bench --document docs/benchmarks.md
+
 clean:
 	$(CARGO) clean

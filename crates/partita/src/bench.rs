@@ -178,6 +178,7 @@ struct Files {
     initrd: PathBuf,
     programs: PathBuf,
     pattern: PathBuf,
+    zeros: PathBuf,
     command_line: String,
 }
 
@@ -190,26 +191,42 @@ impl Files {
             initrd: folder.join("initrd"),
             programs: debian.join("disk"),
             pattern: folder.join("pattern"),
+            zeros: folder.join("zeros"),
             command_line: options.amount.command_line(),
         };
         let initrd = guest::initrd(&read(&debian.join("initrd"))?)?;
         write(&files.initrd, &initrd)?;
         write(&files.pattern, &guest::pattern_disk())?;
+        // Only its name is used.
+        write(&files.zeros, &[])?;
         Ok(files)
     }
 
     /// A system with one VM that boots `kernel` and has both disks.
     fn system(&self, memory: u64, initrd: &Path, command_line: &str) -> Result<System, BenchError> {
-        let [kernel, initrd, programs, pattern] =
-            [&self.kernel, initrd, &self.programs, &self.pattern].map(quoted);
+        let [kernel, initrd, programs] = [&self.kernel, initrd, &self.programs].map(quoted);
+        let [pattern, zeros] = [&self.pattern, &self.zeros].map(|path| quoted(path));
         let command_line = quoted_text(command_line);
         let text = format!(
             "harts = 1\nwait = \"host-interrupt\"\nmemory = \"{memory} MiB\"\n[vm.guest]\nvcpus = 1\nmemory = \"{} MiB\"\nshare = 100\n\
              kernel = {kernel}\ninitrd = {initrd}\ncommand-line = {command_line}\n\
-             disks = [{{ file = {programs} }}, {{ file = {pattern} }}]\n",
+             disks = [{{ file = {programs} }}, {{ file = {pattern} }}, {{ file = {zeros} }}]\n",
             guest::MEMORY
         );
         self.read_system(text)
+    }
+
+    /// QEMU's arguments with the disk of zeros in the place of the file that stands for it.
+    fn with_zeros(&self, arguments: Vec<OsString>) -> Vec<OsString> {
+        let name = format!("file={},", self.zeros.display());
+        let replace = |argument: OsString| match argument.to_string_lossy().strip_prefix(&name) {
+            Some(options) => {
+                let id = options.split(',').find(|option| option.starts_with("id="));
+                format!("{},{}", guest::ZEROS_DRIVE, id.unwrap_or_default()).into()
+            }
+            None => argument,
+        };
+        arguments.into_iter().map(replace).collect()
     }
 
     /// Two VMs with four vCPUs each.
@@ -284,7 +301,11 @@ fn kvm(
     archive.folder("guest")?;
     archive.file("guest/kernel", 0o644, &read(&files.kernel)?)?;
     archive.file("guest/initrd", 0o644, &read(&files.initrd)?)?;
-    archive.file("guest/command-line", 0o644, options.amount.command_line().as_bytes())?;
+    archive.file(
+        "guest/command-line",
+        0o644,
+        options.amount.command_line().as_bytes(),
+    )?;
     write(&initrd, &[read(&base)?, archive.finish()].concat())?;
     let system = files.system(HOST_MEMORY, &files.initrd, &files.command_line)?;
     let command_line = format!("{} partita.memory={}", guest::KERNEL_OPTIONS, guest::MEMORY);
@@ -307,7 +328,7 @@ fn arguments(
         image: initrd,
     };
     let slots = Assignment::of(&system);
-    let mut arguments = qemu::arguments(&system, &slots, boot, cache);
+    let mut arguments = files.with_zeros(qemu::arguments(&system, &slots, boot, cache));
     arguments.extend(["-append".into(), command_line.into()]);
     Ok(arguments)
 }
@@ -332,7 +353,7 @@ fn hypervised(
         hypervisor: &options.hypervisor,
         image: &image,
     };
-    Ok(qemu::arguments(system, &slots, boot, cache))
+    Ok(files.with_zeros(qemu::arguments(system, &slots, boot, cache)))
 }
 
 /// The memory in KiB that the hypervisor takes for itself with two VMs of four vCPUs, as it says at its start.

@@ -186,7 +186,10 @@ fn packet(received: &[u8]) -> Option<(String, usize)> {
     /// The mark `#` and two digits of the checksum.
     const END: usize = 3;
     let start = received.iter().position(|byte| *byte == b'$')? + 1;
-    let length = received.get(start..)?.iter().position(|byte| *byte == b'#')?;
+    let length = received
+        .get(start..)?
+        .iter()
+        .position(|byte| *byte == b'#')?;
     let text = received.get(start..start + length)?;
     let whole = start + length + END;
     (whole <= received.len()).then(|| (String::from_utf8_lossy(text).into_owned(), whole))
@@ -247,6 +250,9 @@ mod tests {
         let text = r#"<feature><reg name="zero"/><reg name="ra" type="x"/><reg regnum="7" name="a"/></feature>"#;
         let found: Vec<_> = register_numbers(text).collect();
         let expected = [("zero", 0), ("ra", 1), ("a", 7)];
-        assert_eq!(found, expected.map(|(name, number)| (String::from(name), number)));
+        assert_eq!(
+            found,
+            expected.map(|(name, number)| (String::from(name), number))
+        );
     }
 }

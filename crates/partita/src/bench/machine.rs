@@ -132,7 +132,10 @@ pub fn count(
     // What QEMU draws for the guests' random numbers, and the date, are the same each time.
     add(["-seed".into(), "1".into()]);
     add(["-rtc".into(), "base=2026-01-01,clock=vm".into()]);
-    let server = format!("socket,id=debugger,path={},server=on,wait=off", socket.display());
+    let server = format!(
+        "socket,id=debugger,path={},server=on,wait=off",
+        socket.display()
+    );
     add(["-chardev".into(), server.into()]);
     add(["-gdb".into(), "chardev:debugger".into()]);
     all.push("-S".into());
@@ -206,7 +209,9 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn count(&mut self, start: &Start) -> Result<Count, MachineError> {
-        let (firmware_done, first) = self.first(start).map_err(|error| self.console.failure(error))?;
+        let (firmware_done, first) = self
+            .first(start)
+            .map_err(|error| self.console.failure(error))?;
         // Without this a guest without firmware has no clock in user mode: what would set the register there is the
         // kernel's driver for the counters.
         self.debug(|debugger| debugger.write("scounteren", USER_COUNTERS))?;
@@ -228,12 +233,16 @@ impl Watch<'_> {
         if text.contains("partita-bench failed") {
             return Err(MachineError::Job(self.console.tail()));
         }
-        let address = power_off(&text).ok_or_else(|| MachineError::NoPowerOff(self.console.tail()))?;
+        let address =
+            power_off(&text).ok_or_else(|| MachineError::NoPowerOff(self.console.tail()))?;
         self.debug(|debugger| debugger.break_at(address))?;
         self.debug(Debugger::go)?;
         let power_off = self.instructions()?;
         // The rest is not counted, but what a hypervisor reports in the end tells where instructions go.
-        let _ = self.debugger.forget(address).and_then(|()| self.debugger.go());
+        let _ = self
+            .debugger
+            .forget(address)
+            .and_then(|()| self.debugger.go());
         Ok(Count {
             firmware_done,
             first,

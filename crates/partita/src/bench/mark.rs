@@ -75,7 +75,14 @@ impl Mark {
         }
         file.extend_from_slice(&FLAGS.to_le_bytes());
         let (segments, sections) = (1, 0);
-        let sizes = [FILE_HEADER as u16, SEGMENT_HEADER as u16, segments, 0, sections, 0];
+        let sizes = [
+            FILE_HEADER as u16,
+            SEGMENT_HEADER as u16,
+            segments,
+            0,
+            sections,
+            0,
+        ];
         for half in sizes {
             file.extend_from_slice(&half.to_le_bytes());
         }

@@ -201,13 +201,23 @@ impl Report {
             };
             if let (Some(bound), Some(over)) = (job.bound(), ours.over_native) {
                 let what = format!("{title}: over native");
-                verdict(what, percent(over), format!("at most {bound} %"), over <= bound as f64);
+                verdict(
+                    what,
+                    percent(over),
+                    format!("at most {bound} %"),
+                    over <= bound as f64,
+                );
             }
             if let Some(kvm) = self.line(job, Way::Kvm)
                 && let Some(ratio) = ratio(ours.instructions, kvm.instructions)
             {
                 let what = format!("{title}: beside KVM");
-                verdict(what, format!("{ratio:.3}"), String::from("below 1"), ratio < 1.0);
+                verdict(
+                    what,
+                    format!("{ratio:.3}"),
+                    String::from("below 1"),
+                    ratio < 1.0,
+                );
             }
         }
         let kib = |bytes: u64| format!("{} KiB", bytes.div_ceil(1 << 10));
@@ -225,7 +235,10 @@ impl Report {
         );
         let partita = figures.counts.iter().find(|(way, _)| *way == Way::Partita);
         let starts = partita.into_iter().flat_map(|(_, runs)| runs);
-        if let Some(start) = starts.map(|run| run.first.saturating_sub(run.firmware_done)).max() {
+        if let Some(start) = starts
+            .map(|run| run.first.saturating_sub(run.firmware_done))
+            .max()
+        {
             verdict(
                 String::from("hypervisor: entry to the first guest instruction"),
                 format!("{} ms", decimal(start, 1_000_000)),
