@@ -5,7 +5,11 @@ PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
 BARE := -p hypervisor -p exerciser
 
-.PHONY: all build setup run test check-style host-tests system-tests bench clean
+.PHONY: all build setup run test # What the hypervisor costs, in instructions; takes some minutes.
+bench: build
+	$(PARTITA) bench --document docs/benchmarks.md
+
+check-style host-tests system-tests bench clean
 
 all: build
 
@@ -26,12 +30,12 @@ run: build
 test: setup
 	scripts/test
 
-check-style host-tests system-tests: setup
-	scripts/test $@
-
-# What the hypervisor costs, beside a native guest and KVM (docs/benchmarks.md).
+# What the hypervisor costs, in instructions; takes some minutes.
 bench: build
 	$(PARTITA) bench --document docs/benchmarks.md
+
+check-style host-tests system-tests: setup
+	scripts/test $@
 
 clean:
 	$(CARGO) clean

@@ -7,7 +7,10 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("none") {
         let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-        println!("cargo:rustc-link-arg-bins=-T{}", folder.join("link.ld").display());
+        println!(
+            "cargo:rustc-link-arg-bins=-T{}",
+            folder.join("link.ld").display()
+        );
         println!("cargo:rustc-link-arg-bins=--gc-sections");
     }
 }

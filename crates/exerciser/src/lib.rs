@@ -1,2 +1,13 @@
-//! The exerciser's portable parts.
-#![cfg_attr(target_os = "none", no_std)]
+//! The exerciser's portable parts: what it can work out without hardware, tested on the host.
+#![cfg_attr(not(test), no_std)]
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod csr;
+pub mod distribution;
+pub mod fuzz;
+pub mod instruction;
+pub mod pattern;
+pub mod random;
+pub mod sbi;
+pub mod workload;

@@ -4,16 +4,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
-use abi::system::{Allocation, FILE_NAME, Placement, SystemDescription, SystemError, VmDescription, VmName};
+use abi::system::{
+    Allocation, FILE_NAME, Placement, SystemDescription, SystemError, VmDescription, VmName,
+};
 use hypervisor::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use hypervisor::frames::FrameAllocator;
 use hypervisor::gstage::{GStage, MapError, Mode, Permissions};
 use hypervisor::placement::{self, PlacementError};
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, Ticks, VmConfig};
-use spin::Mutex;
 
 use crate::board::{Board, BoardDevice, Range};
-use crate::board_aplic::BoardAplic;
 use crate::harts::{Hart, MAX_HARTS};
 use crate::system::{self, Hypervisor};
 use crate::tables::PhysicalTables;
@@ -45,8 +45,6 @@ pub enum AssembleError {
     NoHart { vm: VmName, hart: u32 },
     #[error("{vm}: placement {placement} is not supported; real is")]
     Placement { vm: VmName, placement: Placement },
-    #[error("wait {0} is not supported; host-interrupt is")]
-    Wait(abi::system::WaitMethod),
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]
@@ -57,8 +55,6 @@ pub enum AssembleError {
     Table { vm: VmName, error: MapError },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
-    #[error("the harts offer neither Sv39x4 nor anything wider")]
-    NoTranslation,
 }
 
 unsafe extern "C" {
@@ -73,11 +69,18 @@ unsafe extern "C" {
 pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, AssembleError> {
     let image = image(&board)?;
     let archive = Archive::new(image);
-    let tree = archive.find(FILE_NAME).map_err(AssembleError::Archive)?.ok_or(AssembleError::NoFile(FILE_NAME))?;
+    let tree = archive
+        .find(FILE_NAME)
+        .map_err(AssembleError::Archive)?
+        .ok_or(AssembleError::NoFile(FILE_NAME))?;
     let description = SystemDescription::parse(tree).map_err(AssembleError::Description)?;
     // It lives as long as the hypervisor, so that names and command lines can be borrowed from the image.
     let description: &'static SystemDescription<'static> = Box::leak(Box::new(description));
-    console::open(board.uart.base, description.vms.iter().map(|vm| vm.name), description.console_focus);
+    console::open(
+        board.uart.base,
+        description.vms.iter().map(|vm| vm.name),
+        description.console_focus,
+    );
 
     let mut frames = FrameAllocator::new(regions(&board.memory), reserved(&board));
     let free_before = frames.free_bytes();
@@ -89,7 +92,15 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
     for (vm, place) in description.vms.iter().zip(places) {
-        let built = virtual_machine(vm, place, &archive, &board, &mut frames, &mut scheduler, vcpus.len())?;
+        let built = virtual_machine(
+            vm,
+            place,
+            &archive,
+            &board,
+            &mut frames,
+            &mut scheduler,
+            vcpus.len(),
+        )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
                 vcpus.push(Vcpu::new(id, built.id, number, vcpus.len() as u64 + 1));
@@ -107,9 +118,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         image_bytes().saturating_add(tables_and_stacks).div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
-    let aplic = BoardAplic::new(&board);
-    let scheduler = Mutex::new(scheduler);
-    Ok(system::install(Hypervisor { board, harts, vms, vcpus, scheduler, aplic, started }))
+    Ok(system::install(Hypervisor::new(
+        board, harts, vms, vcpus, scheduler, started,
+    )))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -119,7 +130,10 @@ fn image_bytes() -> u64 {
 
 fn image(board: &Board) -> Result<&'static [u8], AssembleError> {
     let initrd = board.initrd.ok_or(AssembleError::NoImage)?;
-    let inside = board.memory.iter().any(|range| range.start <= initrd.start && initrd.end() <= range.end());
+    let inside = board
+        .memory
+        .iter()
+        .any(|range| range.start <= initrd.start && initrd.end() <= range.end());
     if !inside {
         return Err(AssembleError::ImageOutside);
     }
@@ -128,7 +142,9 @@ fn image(board: &Board) -> Result<&'static [u8], AssembleError> {
 }
 
 fn regions(ranges: &[Range]) -> impl Iterator<Item = HostRegion> {
-    ranges.iter().filter_map(|range| HostRegion::new(HostPhysical::new(range.start), range.size))
+    ranges
+        .iter()
+        .filter_map(|range| HostRegion::new(HostPhysical::new(range.start), range.size))
 }
 
 /// Everything that must not be given away: what the firmware keeps, its device tree, the system image, and all below the
@@ -136,16 +152,25 @@ fn regions(ranges: &[Range]) -> impl Iterator<Item = HostRegion> {
 fn reserved(board: &Board) -> Vec<HostRegion> {
     let own_end = (&raw const __image_end).addr() as u64;
     let own_start = (&raw const __image_start).addr() as u64;
-    let base = board.memory.iter().filter(|range| range.start <= own_start && own_end <= range.end());
-    let below = base.filter_map(|range| HostRegion::between(HostPhysical::new(range.start), HostPhysical::new(own_end)));
+    let base = board
+        .memory
+        .iter()
+        .filter(|range| range.start <= own_start && own_end <= range.end());
+    let below = base.filter_map(|range| {
+        HostRegion::between(HostPhysical::new(range.start), HostPhysical::new(own_end))
+    });
     regions(&board.reserved).chain(below).collect()
 }
 
 fn harts(board: &Board, frames: &mut FrameAllocator) -> Result<Vec<Hart>, AssembleError> {
     let mut harts = Vec::new();
     for (index, hart) in board.harts.iter().take(MAX_HARTS).enumerate() {
-        let Some(id) = HartId::new(index as u16) else { break };
-        let stack = frames.allocate(STACK_BYTES, STACK_BYTES).ok_or(AssembleError::Stacks)?;
+        let Some(id) = HartId::new(index as u16) else {
+            break;
+        };
+        let stack = frames
+            .allocate(STACK_BYTES, STACK_BYTES)
+            .ok_or(AssembleError::Stacks)?;
         harts.push(Hart::new(id, hart, board, stack.end().raw()));
     }
     Ok(harts)
@@ -160,7 +185,7 @@ fn scheduler(
     let mut config = Config::new(frequency);
     config.slice = Ticks::new(frequency * u64::from(description.time_slice_us) / 1_000_000);
     config.spin = operator::spin_policy(description.spin);
-    config.wait = operator::wait_policy(description.wait).ok_or(AssembleError::Wait(description.wait))?;
+    config.wait = operator::wait_policy(description.wait);
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }
@@ -176,7 +201,10 @@ fn virtual_machine(
 ) -> Result<Vm, AssembleError> {
     let name = vm.name;
     if vm.placement != Placement::Real {
-        return Err(AssembleError::Placement { vm: name, placement: vm.placement });
+        return Err(AssembleError::Placement {
+            vm: name,
+            placement: vm.placement,
+        });
     }
     let part = |file: &'static str| {
         let found = archive.find(file).map_err(AssembleError::Archive)?;
@@ -185,19 +213,37 @@ fn virtual_machine(
     let mut devices = Vec::new();
     for slot in &vm.devices {
         let device = board.virtio.get(usize::from(slot.0)).copied();
-        devices.push(device.ok_or(AssembleError::NoSlot { vm: name, slot: slot.0 })?);
+        devices.push(device.ok_or(AssembleError::NoSlot {
+            vm: name,
+            slot: slot.0,
+        })?);
     }
     let (allocation, dedicated) = allocation(vm, board)?;
-    let config = VmConfig { vcpus: vm.vcpus as u16, allocation };
-    let (id, kicks) = scheduler.add_vm(config).map_err(|error| AssembleError::Vm { vm: name, error })?;
+    let config = VmConfig {
+        vcpus: vm.vcpus as u16,
+        allocation,
+    };
+    let (id, kicks) = scheduler
+        .add_vm(config)
+        .map_err(|error| AssembleError::Vm { vm: name, error })?;
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;
     // Under placement `real` the guest's addresses are the host's.
-    let memory = GuestRegion::between(GuestPhysical::new(place.base().raw()), GuestPhysical::new(place.end().raw()))
-        .ok_or(AssembleError::ImageOutside)?;
+    let memory = GuestRegion::between(
+        GuestPhysical::new(place.base().raw()),
+        GuestPhysical::new(place.end().raw()),
+    )
+    .ok_or(AssembleError::ImageOutside)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
-    let table = table(board, memory, place.base(), &devices, vcpus.len() as u32, frames)
-        .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let table = table(
+        board,
+        memory,
+        place.base(),
+        &devices,
+        vcpus.len() as u32,
+        frames,
+    )
+    .map_err(|error| AssembleError::Table { vm: name, error })?;
     let settings = Settings {
         name,
         kernel: part(vm.kernel)?,
@@ -208,7 +254,15 @@ fn virtual_machine(
         on_failure: vm.on_failure,
         dedicated,
     };
-    Ok(Vm::new(id, settings, vcpus, memory, place.base(), table, board.aplic.sources))
+    Ok(Vm::new(
+        id,
+        settings,
+        vcpus,
+        memory,
+        place.base(),
+        table,
+        board.aplic.sources,
+    ))
 }
 
 fn allocation(
@@ -220,11 +274,22 @@ fn allocation(
         Allocation::Dedicated { harts } => {
             let mut set = HartSet::EMPTY;
             for wanted in harts.iter() {
-                let index = board.harts.iter().position(|hart| hart.id == u64::from(wanted.0));
-                let id = index.and_then(|index| u16::try_from(index).ok()).and_then(HartId::new);
-                set.insert(id.ok_or(AssembleError::NoHart { vm: vm.name, hart: wanted.0 })?);
+                let index = board
+                    .harts
+                    .iter()
+                    .position(|hart| hart.id == u64::from(wanted.0));
+                let id = index
+                    .and_then(|index| u16::try_from(index).ok())
+                    .and_then(HartId::new);
+                set.insert(id.ok_or(AssembleError::NoHart {
+                    vm: vm.name,
+                    hart: wanted.0,
+                })?);
             }
-            Ok((scheduler::Allocation::Dedicated { harts: set }, Some(set.count())))
+            Ok((
+                scheduler::Allocation::Dedicated { harts: set },
+                Some(set.count()),
+            ))
         }
     }
 }
@@ -240,18 +305,35 @@ fn table(
     frames: &mut FrameAllocator,
 ) -> Result<GStage, MapError> {
     // Sv39x4 reaches 2 TiB of guest-physical addresses with one level less to walk than Sv48x4.
-    let mode = if memory.end().raw() <= Mode::Sv39x4.limit() { Mode::Sv39x4 } else { Mode::Sv48x4 };
-    let mut tables = PhysicalTables { frames: Some(frames) };
+    let mode = if memory.end().raw() <= Mode::Sv39x4.limit() {
+        Mode::Sv39x4
+    } else {
+        Mode::Sv48x4
+    };
+    let mut tables = PhysicalTables {
+        frames: Some(frames),
+    };
     let mut stage = GStage::new(mode, &mut tables)?;
     stage.map(&mut tables, memory, host, Permissions::MEMORY)?;
     for device in devices {
-        let region = GuestRegion::new(GuestPhysical::new(device.base), device.size).ok_or(MapError::OutOfReach)?;
-        stage.map(&mut tables, region, HostPhysical::new(device.base), Permissions::DEVICE)?;
+        let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
+            .ok_or(MapError::OutOfReach)?;
+        stage.map(
+            &mut tables,
+            region,
+            HostPhysical::new(device.base),
+            Permissions::DEVICE,
+        )?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     for vcpu in 0..vcpus {
         let page = hypervisor::guest_tree::imsic_file(vcpu);
-        stage.set_page(&mut tables, page, Some(HostPhysical::new(board.imsic.base)), Permissions::DEVICE)?;
+        stage.set_page(
+            &mut tables,
+            page,
+            Some(HostPhysical::new(board.imsic.base)),
+            Permissions::DEVICE,
+        )?;
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
     }
     Ok(stage)

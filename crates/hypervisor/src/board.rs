@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
+use hypervisor::guest_tree::isa;
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
 const SUPERVISOR_EXTERNAL: usize = 9;
@@ -59,10 +60,7 @@ impl Extensions {
                 }
             }
         } else if let Some(text) = node.property("riscv,isa").and_then(|p| p.as_str()) {
-            let mut parts = text.split('_');
-            let single = parts.next().unwrap_or("").trim_start_matches("rv64");
-            names.extend(single.chars().map(String::from));
-            names.extend(parts.map(String::from));
+            names.extend(isa::from_string(text).into_iter().map(String::from));
         }
         Self { names }
     }
@@ -130,14 +128,24 @@ impl fmt::Display for BoardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed => write!(f, "the board's device tree cannot be read"),
-            Self::Missing(what) => write!(f, "the board's device tree names no {what}, which Partita needs"),
+            Self::Missing(what) => write!(
+                f,
+                "the board's device tree names no {what}, which Partita needs"
+            ),
         }
     }
 }
 
 fn cells(node: &FdtNode<'_, '_>, name: &str) -> Option<Vec<u32>> {
     let value = node.property(name)?.value;
-    Some(value.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect())
+    Some(
+        value
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| u32::from_be_bytes(*bytes))
+            .collect(),
+    )
 }
 
 fn word(node: &FdtNode<'_, '_>, name: &str) -> Option<u32> {
@@ -150,20 +158,31 @@ fn phandle(node: &FdtNode<'_, '_>) -> Option<usize> {
 
 fn compatible<'a>(tree: &'a Fdt<'a>, name: &'static str) -> impl Iterator<Item = FdtNode<'a, 'a>> {
     tree.all_nodes().filter(move |node| {
-        node.compatible().is_some_and(|list| list.all().any(|entry| entry == name))
-            && node.property("status").and_then(|p| p.as_str()).is_none_or(|status| status != "disabled")
+        node.compatible()
+            .is_some_and(|list| list.all().any(|entry| entry == name))
+            && node
+                .property("status")
+                .and_then(|p| p.as_str())
+                .is_none_or(|status| status != "disabled")
     })
 }
 
 fn range(node: &FdtNode<'_, '_>) -> Option<Range> {
     let region = node.reg()?.next()?;
-    Some(Range { start: region.starting_address as u64, size: region.size? as u64 })
+    Some(Range {
+        start: region.starting_address as u64,
+        size: region.size? as u64,
+    })
 }
 
 fn device(node: &FdtNode<'_, '_>) -> Option<BoardDevice> {
     let Range { start, size } = range(node)?;
     let source = *cells(node, "interrupts")?.first()?;
-    Some(BoardDevice { base: start, size, source })
+    Some(BoardDevice {
+        base: start,
+        size,
+        source,
+    })
 }
 
 impl Board {
@@ -172,7 +191,9 @@ impl Board {
     /// # Errors
     /// [`BoardError`], naming what the hypervisor cannot do without.
     pub fn read(tree: &Fdt<'_>, location: Range) -> Result<Self, BoardError> {
-        let cpus = tree.find_node("/cpus").ok_or(BoardError::Missing("/cpus"))?;
+        let cpus = tree
+            .find_node("/cpus")
+            .ok_or(BoardError::Missing("/cpus"))?;
         let timebase_hertz = cpus
             .property("timebase-frequency")
             .and_then(|p| p.as_usize())
@@ -194,17 +215,33 @@ impl Board {
             identities: word("riscv,num-ids").unwrap_or(63) as u32,
         };
 
+        let pages = (parents.len() as u64 / 2) << imsic.guest_index_bits;
+        if imsic.guest_index_bits > 6 || imsic.size < pages << 12 {
+            return Err(BoardError::Malformed);
+        }
         let imsic_handle = phandle(&imsic_node).ok_or(BoardError::Malformed)?;
         let aplic_node = compatible(tree, "riscv,aplic")
-            .find(|node| node.property("msi-parent").and_then(|p| p.as_usize()) == Some(imsic_handle))
-            .ok_or(BoardError::Missing("supervisor-level APLIC with MSI delivery (riscv,aplic)"))?;
+            .find(|node| {
+                node.property("msi-parent").and_then(|p| p.as_usize()) == Some(imsic_handle)
+            })
+            .ok_or(BoardError::Missing(
+                "supervisor-level APLIC with MSI delivery (riscv,aplic)",
+            ))?;
         let aplic = BoardAplic {
             base: range(&aplic_node).ok_or(BoardError::Malformed)?.start,
-            sources: aplic_node.property("riscv,num-sources").and_then(|p| p.as_usize()).unwrap_or(0) as u32,
+            sources: aplic_node
+                .property("riscv,num-sources")
+                .and_then(|p| p.as_usize())
+                .unwrap_or(0) as u32,
         };
 
-        let uart = compatible(tree, "ns16550a").next().as_ref().and_then(device);
-        let mut virtio: Vec<_> = compatible(tree, "virtio,mmio").filter_map(|node| device(&node)).collect();
+        let uart = compatible(tree, "ns16550a")
+            .next()
+            .as_ref()
+            .and_then(device);
+        let mut virtio: Vec<_> = compatible(tree, "virtio,mmio")
+            .filter_map(|node| device(&node))
+            .collect();
         virtio.sort_unstable_by_key(|device| device.base);
 
         let memory = tree
@@ -233,20 +270,37 @@ impl Board {
     fn harts(cpus: &FdtNode<'_, '_>, imsic_parents: &[u32]) -> Vec<BoardHart> {
         let pairs = imsic_parents.as_chunks::<2>().0;
         let mut harts = Vec::new();
-        for cpu in cpus.children().filter(|node| node.property("device_type").and_then(|p| p.as_str()) == Some("cpu")) {
-            let usable = cpu.property("status").and_then(|p| p.as_str()).is_none_or(|status| status == "okay");
+        for cpu in cpus
+            .children()
+            .filter(|node| node.property("device_type").and_then(|p| p.as_str()) == Some("cpu"))
+        {
+            let usable = cpu
+                .property("status")
+                .and_then(|p| p.as_str())
+                .is_none_or(|status| status == "okay");
             let id = cpu.property("reg").and_then(|p| p.as_usize());
-            let controller = cpu.children().find(|node| node.property("interrupt-controller").is_some());
+            let controller = cpu
+                .children()
+                .find(|node| node.property("interrupt-controller").is_some());
             let handle = controller.as_ref().and_then(phandle);
-            let (true, Some(id), Some(handle)) = (usable, id, handle) else { continue };
-            if let Some(index) = pairs.iter().position(|[parent, _]| *parent as usize == handle) {
+            let (true, Some(id), Some(handle)) = (usable, id, handle) else {
+                continue;
+            };
+            if let Some(index) = pairs
+                .iter()
+                .position(|[parent, _]| *parent as usize == handle)
+            {
                 harts.push(BoardHart {
                     id: id as u64,
                     imsic_index: index as u64,
                     extensions: Extensions::parse(&cpu),
                     cache_block_size: word(&cpu, "riscv,cbom-block-size"),
                     zero_block_size: word(&cpu, "riscv,cboz-block-size"),
-                    mmu_type: cpu.property("mmu-type").and_then(|p| p.as_str()).unwrap_or("riscv,sv39").into(),
+                    mmu_type: cpu
+                        .property("mmu-type")
+                        .and_then(|p| p.as_str())
+                        .unwrap_or("riscv,sv39")
+                        .into(),
                 });
             }
         }
@@ -258,10 +312,10 @@ impl Board {
         if let Some(node) = tree.find_node("/reserved-memory") {
             ranges.extend(node.children().filter_map(|child| range(&child)));
         }
-        ranges.extend(
-            tree.memory_reservations()
-                .map(|entry| Range { start: entry.address() as u64, size: entry.size() as u64 }),
-        );
+        ranges.extend(tree.memory_reservations().map(|entry| Range {
+            start: entry.address() as u64,
+            size: entry.size() as u64,
+        }));
         ranges
     }
 
@@ -276,6 +330,9 @@ impl Board {
             }
         };
         let (start, end) = (address("linux,initrd-start")?, address("linux,initrd-end")?);
-        (end > start).then(|| Range { start, size: end - start })
+        (end > start).then(|| Range {
+            start,
+            size: end - start,
+        })
     }
 }

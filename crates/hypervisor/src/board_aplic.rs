@@ -8,8 +8,8 @@ use spin::Mutex;
 
 use crate::board::Board as Computer;
 use crate::harts::identity;
-use crate::system::Hypervisor;
 use crate::interrupts::{self, Backing, Route};
+use crate::system::Hypervisor;
 
 const DOMAINCFG: u64 = 0x0000;
 const SOURCECFG: u64 = 0x0000;
@@ -42,10 +42,17 @@ impl BoardAplic {
     /// Switches the domain on with every source off.
     #[must_use]
     pub fn new(board: &Computer) -> Self {
-        let aplic = Self { base: board.aplic.base, sources: board.aplic.sources, change: Mutex::new(()) };
+        let aplic = Self {
+            base: board.aplic.base,
+            sources: board.aplic.sources,
+            change: Mutex::new(()),
+        };
         for source in 1..=aplic.sources {
             aplic.write(CLRIENUM, source);
-            aplic.write(SOURCECFG + 4 * u64::from(source), SourceMode::Inactive.field());
+            aplic.write(
+                SOURCECFG + 4 * u64::from(source),
+                SourceMode::Inactive.field(),
+            );
         }
         aplic.write(DOMAINCFG, DOMAIN_ENABLED | DOMAIN_MESSAGES);
         aplic
@@ -69,8 +76,14 @@ impl BoardAplic {
     pub fn take(&self, source: u32, imsic_index: u64, number: u32) {
         if self.exists(source) {
             let _guard = self.change.lock();
-            self.write(SOURCECFG + 4 * u64::from(source), SourceMode::LevelHigh.field());
-            self.write(TARGET + 4 * u64::from(source), (imsic_index as u32) << TARGET_HART_SHIFT | number);
+            self.write(
+                SOURCECFG + 4 * u64::from(source),
+                SourceMode::LevelHigh.field(),
+            );
+            self.write(
+                TARGET + 4 * u64::from(source),
+                (imsic_index as u32) << TARGET_HART_SHIFT | number,
+            );
             self.write(SETIENUM, source);
         }
     }
@@ -87,7 +100,10 @@ impl BoardAplic {
             let _guard = self.change.lock();
             self.write(SOURCECFG + 4 * u64::from(route.source), mode.field());
             // An active source keeps its target; an inactive one may have lost it (AIA, "Source configurations").
-            self.write(TARGET + 4 * u64::from(route.source), target(system, route, backing));
+            self.write(
+                TARGET + 4 * u64::from(route.source),
+                target(system, route, backing),
+            );
             self.write(SETIENUM, route.source);
         }
     }
@@ -95,7 +111,10 @@ impl BoardAplic {
     /// Makes `route`'s source send to `backing` from now on.
     pub fn send_to(&self, system: &Hypervisor, route: Route, backing: Backing) {
         if self.exists(route.source) {
-            self.write(TARGET + 4 * u64::from(route.source), target(system, route, backing));
+            self.write(
+                TARGET + 4 * u64::from(route.source),
+                target(system, route, backing),
+            );
         }
     }
 
@@ -132,7 +151,8 @@ impl BoardAplic {
     }
 
     fn bit(&self, registers: u64, source: u32) -> bool {
-        self.exists(source) && self.read(registers + 4 * u64::from(source / 32)) >> (source % 32) & 1 != 0
+        self.exists(source)
+            && self.read(registers + 4 * u64::from(source / 32)) >> (source % 32) & 1 != 0
     }
 }
 
@@ -147,7 +167,12 @@ impl Board for BoardAplic {
 }
 
 fn target(system: &Hypervisor, route: Route, backing: Backing) -> u32 {
-    let index = |hart: usize| system.harts.get(hart).map_or(0, |hart| hart.board.imsic_index as u32);
+    let index = |hart: usize| {
+        system
+            .harts
+            .get(hart)
+            .map_or(0, |hart| hart.board.imsic_index as u32)
+    };
     match backing {
         Backing::File { hart, file } => {
             index(hart.index()) << TARGET_HART_SHIFT

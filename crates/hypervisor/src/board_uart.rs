@@ -28,13 +28,19 @@ impl BoardUart {
     /// No UART: bytes go to the firmware.
     #[must_use]
     pub const fn unknown() -> Self {
-        Self { base: None, transmit_interrupt: false }
+        Self {
+            base: None,
+            transmit_interrupt: false,
+        }
     }
 
     /// The UART at `base`, with its FIFO and its receive interrupt on.
     #[must_use]
     pub fn at(base: u64) -> Self {
-        let uart = Self { base: Some(base), transmit_interrupt: false };
+        let uart = Self {
+            base: Some(base),
+            transmit_interrupt: false,
+        };
         uart.write(FIFO_CONTROL, FIFO_ENABLE);
         uart.write(INTERRUPT_ENABLE, RECEIVED);
         uart
@@ -42,7 +48,9 @@ impl BoardUart {
 
     fn read(&self, register: u64) -> u8 {
         // SAFETY: the address is that of the UART in the board's device tree, whose registers are bytes.
-        self.base.map_or(0, |base| unsafe { ((base + register) as *const u8).read_volatile() })
+        self.base.map_or(0, |base| unsafe {
+            ((base + register) as *const u8).read_volatile()
+        })
     }
 
     fn write(&self, register: u64, value: u8) {
@@ -78,13 +86,17 @@ impl BoardUart {
     pub fn want_transmit_interrupt(&mut self, on: bool) {
         if self.transmit_interrupt != on {
             self.transmit_interrupt = on;
-            self.write(INTERRUPT_ENABLE, RECEIVED | if on { TRANSMITTER_EMPTY } else { 0 });
+            self.write(
+                INTERRUPT_ENABLE,
+                RECEIVED | if on { TRANSMITTER_EMPTY } else { 0 },
+            );
         }
     }
 
     /// The next byte that was received.
     #[must_use]
     pub fn receive(&self) -> Option<u8> {
-        (self.base.is_some() && self.read(LINE_STATUS) & LINE_DATA_READY != 0).then(|| self.read(DATA))
+        (self.base.is_some() && self.read(LINE_STATUS) & LINE_DATA_READY != 0)
+            .then(|| self.read(DATA))
     }
 }

@@ -27,8 +27,9 @@ static mut HEAP_SPACE: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
 /// breakpoint, call from VU-mode.
 const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 
-/// What Smstateen must let guests use: the AIA's registers, indirect access, senvcfg and sstateen0.
-const STATE_FOR_GUESTS: u64 = 1 << 63 | 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
+/// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
+/// state of theirs that nobody saves.
+const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
 
 /// hcounteren: guests read cycle, time and instret.
 const COUNTERS_FOR_GUESTS: u64 = 0b111;
@@ -77,7 +78,10 @@ extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
     let Ok(device_tree) = (unsafe { Fdt::from_ptr(tree) }) else {
         fail(format_args!("the firmware passed no device tree"));
     };
-    let location = Range { start: tree as u64, size: device_tree.total_size() as u64 };
+    let location = Range {
+        start: tree as u64,
+        size: device_tree.total_size() as u64,
+    };
     let board = match Board::read(&device_tree, location) {
         Ok(board) => board,
         Err(error) => fail(format_args!("{error}")),
@@ -88,11 +92,17 @@ extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
         Err(error) => fail(format_args!("{error}")),
     };
     let Some(own) = system.harts.iter().find(|hart| hart.board.id == hart_id) else {
-        fail(format_args!("the device tree does not describe the boot hart, {hart_id}"));
+        fail(format_args!(
+            "the device tree does not describe the boot hart, {hart_id}"
+        ));
     };
     prepare_hart(system, own);
     start_others(system, own);
-    system.aplic.take(system.board.uart.source, own.board.imsic_index, harts::identity::UART);
+    system.aplic.take(
+        system.board.uart.source,
+        own.board.imsic_index,
+        harts::identity::UART,
+    );
     lifecycle::start_automatic(system);
     run::run(system, own)
 }
@@ -100,9 +110,14 @@ extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
 fn start_others(system: &'static Hypervisor, own: &Hart) {
     let entry = hypervisor_secondary_start as *const () as u64;
     for hart in system.harts.iter().filter(|hart| hart.index != own.index) {
-        if let Err(error) = firmware::start_hart(hart.board.id, entry, core::ptr::from_ref(hart) as u64) {
+        if let Err(error) =
+            firmware::start_hart(hart.board.id, entry, core::ptr::from_ref(hart) as u64)
+        {
             // The scheduler counts on every hart.
-            fail(format_args!("hart {} does not start: SBI error {}", hart.board.id, error.0));
+            fail(format_args!(
+                "hart {} does not start: SBI error {}",
+                hart.board.id, error.0
+            ));
         }
     }
 }
@@ -111,7 +126,9 @@ fn start_others(system: &'static Hypervisor, own: &Hart) {
 extern "C" fn hypervisor_secondary_main(hart: &'static Hart) -> ! {
     world::install_vector();
     // The system stands before any other hart is started.
-    let Some(system) = system::system() else { fail(format_args!("a hart started too early")) };
+    let Some(system) = system::system() else {
+        fail(format_args!("a hart started too early"))
+    };
     prepare_hart(system, hart);
     run::run(system, hart)
 }
@@ -164,4 +181,3 @@ fn panic(information: &PanicInfo<'_>) -> ! {
     console::desperate_line(format_args!("defect: {information}"));
     firmware::reset(Reset::PowerOffAfterFailure)
 }
-

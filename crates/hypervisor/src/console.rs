@@ -35,7 +35,11 @@ pub fn open(base: u64, names: impl IntoIterator<Item = VmName>, focus: Option<Vm
     TERMINAL.call_once(|| {
         let mut console = Console::new(names);
         console.set_focus(focus);
-        Mutex::new(Terminal { console, uart: BoardUart::at(base), leaving: VecDeque::with_capacity(2 * PORTION) })
+        Mutex::new(Terminal {
+            console,
+            uart: BoardUart::at(base),
+            leaving: VecDeque::with_capacity(2 * PORTION),
+        })
     });
 }
 
@@ -45,7 +49,8 @@ impl Terminal {
         while self.uart.is_empty() {
             if self.leaving.is_empty() {
                 let leaving = &mut self.leaving;
-                self.console.drain(PORTION, &mut |byte| leaving.push_back(byte));
+                self.console
+                    .drain(PORTION, &mut |byte| leaving.push_back(byte));
             }
             if self.leaving.is_empty() {
                 break;
@@ -71,14 +76,18 @@ impl Terminal {
 /// How many bytes of output VM `vm` may add now without losing any.
 #[must_use]
 pub fn room(vm: VmId) -> usize {
-    TERMINAL.get().map_or(0, |terminal| terminal.lock().console.room(vm))
+    TERMINAL
+        .get()
+        .map_or(0, |terminal| terminal.lock().console.room(vm))
 }
 
-/// Takes a byte that a guest sends.
-pub fn guest_byte(vm: VmId, byte: u8) {
+/// Takes what a guest sends.
+pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
     if let Some(terminal) = TERMINAL.get() {
         let mut terminal = terminal.lock();
-        terminal.console.push(vm, byte);
+        for byte in bytes {
+            terminal.console.push(vm, byte);
+        }
         terminal.pump();
     }
 }
@@ -99,7 +108,9 @@ pub fn serve() -> impl Iterator<Item = Event> {
                 terminal.pump();
                 return None;
             };
-            let Terminal { console, leaving, .. } = &mut *terminal;
+            let Terminal {
+                console, leaving, ..
+            } = &mut *terminal;
             let event = console.input(byte, &mut |byte| leaving.push_back(byte));
             if event.is_some() {
                 return event;
@@ -119,7 +130,12 @@ pub fn line(arguments: fmt::Arguments<'_>) {
         }
         None => {
             // Sender never fails.
-            let _ = writeln!(Sender { uart: &EARLY.lock() }, "[partita] {arguments}");
+            let _ = writeln!(
+                Sender {
+                    uart: &EARLY.lock()
+                },
+                "[partita] {arguments}"
+            );
         }
     }
 }
@@ -141,9 +157,16 @@ pub fn last_words(write: impl FnOnce(&mut dyn Write)) {
         Some(terminal) => {
             let mut terminal = terminal.lock();
             terminal.flush();
-            write(&mut Sender { uart: &terminal.uart });
+            let mut sender = Sender {
+                uart: &terminal.uart,
+            };
+            // The prompt, or a line that a guest has begun, may stand on the last one.
+            let _ = sender.write_str("\n");
+            write(&mut sender);
         }
-        None => write(&mut Sender { uart: &EARLY.lock() }),
+        None => write(&mut Sender {
+            uart: &EARLY.lock(),
+        }),
     }
 }
 

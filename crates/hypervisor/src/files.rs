@@ -16,7 +16,12 @@ pub enum Owner {
     /// The vCPU's own file.
     Vcpu(VcpuId),
     /// The vCPU has another file since `generation` of its VM's table; what still arrives here is sent on.
-    Forwarder { vcpu: VcpuId, vm: VmId, generation: u64, prepared: bool },
+    Forwarder {
+        vcpu: VcpuId,
+        vm: VmId,
+        generation: u64,
+        prepared: bool,
+    },
 }
 
 /// The guest files of one hart.
@@ -28,7 +33,10 @@ pub struct FileTable {
 
 impl Default for FileTable {
     fn default() -> Self {
-        Self { owners: [Owner::Free; MAX_FILES + 1], count: 0 }
+        Self {
+            owners: [Owner::Free; MAX_FILES + 1],
+            count: 0,
+        }
     }
 }
 
@@ -54,7 +62,10 @@ impl FileTable {
     /// Who has `file`; one that does not exist is free.
     #[must_use]
     pub fn owner(&self, file: u8) -> Owner {
-        self.owners.get(usize::from(file)).copied().unwrap_or_default()
+        self.owners
+            .get(usize::from(file))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Changes who has `file`.

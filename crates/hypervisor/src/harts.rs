@@ -1,8 +1,8 @@
 //! The harts: what the hypervisor keeps of each, and how one interrupts another.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
-use scheduler::HartId;
+use scheduler::{HartId, VcpuId};
 use spin::Mutex;
 
 use crate::accounts::Accounts;
@@ -35,6 +35,10 @@ pub struct Hart {
     pub accounts: Accounts,
     /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
     running: AtomicU64,
+    /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
+    loaded: AtomicU16,
+    /// The policy by which hgeie was last set: see `interrupts::watch_as_wanted`.
+    pub watches: AtomicBool,
     /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
     pub ask: AtomicBool,
     /// When the running slice ends, in the board's time.
@@ -54,9 +58,25 @@ impl Hart {
             files: Mutex::new(FileTable::default()),
             accounts: Accounts::default(),
             running: AtomicU64::new(0),
+            loaded: AtomicU16::new(0),
+            watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// The vCPU whose registers were put onto the hart last.
+    #[must_use]
+    pub fn last_loaded(&self) -> Option<VcpuId> {
+        self.loaded
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Notes whose registers are on the hart.
+    pub fn set_last_loaded(&self, vcpu: VcpuId) {
+        self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
     }
 
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
@@ -66,7 +86,8 @@ impl Hart {
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
     pub fn set_running(&self, vm: u16, generation: u64) {
-        self.running.store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
+        self.running
+            .store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
     }
 
     /// Declares that no guest runs here.
@@ -114,5 +135,5 @@ pub fn current() -> &'static Hart {
 /// Makes `hart` the one that [`current`] returns here.
 pub fn set_current(hart: &'static Hart) {
     // SAFETY: tp is reserved for this (the hypervisor has no thread-local storage).
-    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nomem, nostack)) };
+    unsafe { core::arch::asm!("mv tp, {0}", in(reg) core::ptr::from_ref(hart), options(nostack)) };
 }

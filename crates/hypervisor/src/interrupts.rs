@@ -9,6 +9,7 @@
 //! Locks are taken in this order: a vCPU's `interrupts`, the VM's table, a hart's `files`.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use hypervisor::aplic::SourceMode;
 use hypervisor::softfile::{Identity, InterruptFile, State};
@@ -35,7 +36,7 @@ pub enum Backing {
 #[derive(Debug, Default)]
 pub struct Interrupts {
     pub backing: Backing,
-    /// With backing in memory the whole state; else the settings as they were when the vCPU last left a hart.
+    /// With backing in memory the whole state; else the settings, and what was pending, as the vCPU last left a hart.
     pub state: State,
     /// Sources of the board that send to this vCPU, with the identity that the guest chose.
     pub sources: Vec<Route>,
@@ -70,12 +71,20 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
         && home == hart.index
     {
         watch(file, false);
+        let pending = core::mem::take(&mut interrupts.state.pending);
+        if pending != 0 {
+            Selected::new(file).add_pending(pending);
+        }
         return file;
     }
-    let own = hart.files.lock().iter().find_map(|(file, owner)| match owner {
-        Owner::Forwarder { vcpu: whose, .. } if whose == vcpu.id => Some(file),
-        _ => None,
-    });
+    let own = hart
+        .files
+        .lock()
+        .iter()
+        .find_map(|(file, owner)| match owner {
+            Owner::Forwarder { vcpu: whose, .. } if whose == vcpu.id => Some(file),
+            _ => None,
+        });
     let mut fresh = own.or_else(|| hart.files.lock().allocate(vcpu.id));
     if fresh.is_none() && release_forwarders(system, hart, vcpu.id) {
         fresh = hart.files.lock().allocate(vcpu.id);
@@ -98,7 +107,10 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
     }
     watch(file, false);
     hart.files.lock().set_owner(file, Owner::Vcpu(vcpu.id));
-    interrupts.backing = Backing::File { hart: hart.index, file };
+    interrupts.backing = Backing::File {
+        hart: hart.index,
+        file,
+    };
     hand_over(system, vcpu, &interrupts, former);
     file
 }
@@ -114,7 +126,12 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
     if let Backing::File { hart, file } = former
         && let Some(old) = system.harts.get(hart.index())
     {
-        let owner = Owner::Forwarder { vcpu: vcpu.id, vm: vcpu.vm, generation, prepared: false };
+        let owner = Owner::Forwarder {
+            vcpu: vcpu.id,
+            vm: vcpu.vm,
+            generation,
+            prepared: false,
+        };
         old.files.lock().set_owner(file, owner);
         old.kick();
     }
@@ -123,20 +140,27 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
 fn page_of(system: &Hypervisor, backing: Backing) -> Option<u64> {
     match backing {
         Backing::Memory => None,
-        Backing::File { hart, file } => {
-            system.harts.get(hart.index()).map(|hart| harts::file_page(&system.board, hart.board.imsic_index, file))
-        }
+        Backing::File { hart, file } => system
+            .harts
+            .get(hart.index())
+            .map(|hart| harts::file_page(&system.board, hart.board.imsic_index, file)),
     }
 }
 
 /// Notes what only this hart can read, when `vcpu` has left it; `waits` says that it waits for an interrupt.
-pub fn detach(hart: &Hart, vcpu: &Vcpu, waits: bool) {
+pub fn detach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, waits: bool) {
     let mut interrupts = vcpu.interrupts.lock();
     if let Backing::File { hart: home, file } = interrupts.backing
         && home == hart.index
     {
-        interrupts.state = Selected::new(file).settings();
-        if waits {
+        let selected = Selected::new(file);
+        interrupts.state = selected.settings();
+        // What is pending goes along, so that the guest sees it wherever it runs next. What could wake a vCPU that
+        // waits stays where hgeip shows it.
+        let leaving = if waits { !interrupts.state.enabled } else { !0 };
+        interrupts.state.pending = selected.take_pending(leaving);
+        drop(selected);
+        if waits && system.host_interrupts() {
             watch(file, true);
         }
     }
@@ -188,7 +212,30 @@ pub fn watch(file: u8, on: bool) {
     let bit = 1u64 << (file & 63);
     // SAFETY: SGEI is handled by `guest_external`, on this hart, outside of guests.
     unsafe {
-        if on { csr::set::<{ number::HGEIE }>(bit) } else { csr::clear::<{ number::HGEIE }>(bit) }
+        if on {
+            csr::set::<{ number::HGEIE }>(bit)
+        } else {
+            csr::clear::<{ number::HGEIE }>(bit)
+        }
+    }
+}
+
+/// Sets hgeie as the wait policy wants it, for the vCPUs that wait on this hart, where the policy has changed.
+pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
+    let wanted = system.host_interrupts();
+    if hart.watches.swap(wanted, Ordering::Relaxed) == wanted {
+        return;
+    }
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
+        if let Backing::File { hart: home, file } = vcpu.interrupts.lock().backing
+            && home == hart.index
+        {
+            watch(file, wanted);
+        }
     }
 }
 
@@ -210,9 +257,14 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 
 /// Sends on what has arrived in a forwarder of this hart.
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
-    let pending = Selected::new(file).take_pending();
-    let Some(vcpu) = system.vcpus.get(vcpu.index()) else { return };
-    for identity in (1..64).filter_map(Identity::new).filter(|identity| pending & identity.bit() != 0) {
+    let pending = Selected::new(file).take_pending(!0);
+    let Some(vcpu) = system.vcpus.get(vcpu.index()) else {
+        return;
+    };
+    for identity in (1..64)
+        .filter_map(Identity::new)
+        .filter(|identity| pending & identity.bit() != 0)
+    {
         deliver(system, vcpu, identity);
     }
 }
@@ -222,11 +274,22 @@ pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
     let count = hart.files.lock().count();
     for file in 1..=count {
         let owner = hart.files.lock().owner(file);
-        if let Owner::Forwarder { vcpu, vm, generation, prepared } = owner {
+        if let Owner::Forwarder {
+            vcpu,
+            vm,
+            generation,
+            prepared,
+        } = owner
+        {
             if !prepared {
                 Selected::new(file).show_everything();
                 watch(file, true);
-                let owner = Owner::Forwarder { vcpu, vm, generation, prepared: true };
+                let owner = Owner::Forwarder {
+                    vcpu,
+                    vm,
+                    generation,
+                    prepared: true,
+                };
                 hart.files.lock().set_owner(file, owner);
             }
             let quiet = prepared && !system.anyone_uses_older(vm, generation);

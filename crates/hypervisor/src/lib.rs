@@ -15,3 +15,4 @@ pub mod placement;
 pub mod softfile;
 pub mod terminal;
 pub mod uart;
+pub mod walk;

@@ -33,7 +33,12 @@ pub struct Control {
 
 impl Default for Control {
     fn default() -> Self {
-        Self { state: VmState::Defined, reason: StopReason::None, restarts: 0, ending: None }
+        Self {
+            state: VmState::Defined,
+            reason: StopReason::None,
+            restarts: 0,
+            ending: None,
+        }
     }
 }
 
@@ -44,17 +49,20 @@ const MOST_RESTARTS_AFTER_FAILURE: u64 = 10;
 /// Why the operator's wish cannot be met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    NotStopped,
-    NotRunning,
-    NotPaused,
+    /// It has not stopped.
+    Runs,
+    /// It is not running.
+    DoesNotRun,
+    /// It is not paused.
+    Active,
 }
 
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::NotStopped => "it has not stopped",
-            Self::NotRunning => "it is not running",
-            Self::NotPaused => "it is not paused",
+            Self::Runs => "it has not stopped",
+            Self::DoesNotRun => "it is not running",
+            Self::Active => "it is not paused",
         })
     }
 }
@@ -75,7 +83,7 @@ pub fn start_automatic(system: &Hypervisor) {
 /// Starts a VM that does not run.
 ///
 /// # Errors
-/// [`Refusal::NotStopped`] where it does.
+/// [`Refusal::Runs`] where it does.
 pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
     begin(vm)?;
     boot(system, vm);
@@ -85,7 +93,7 @@ pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 fn begin(vm: &Vm) -> Result<(), Refusal> {
     let mut control = vm.control.lock();
     if !matches!(control.state, VmState::Defined | VmState::Stopped) || control.ending.is_some() {
-        return Err(Refusal::NotStopped);
+        return Err(Refusal::Runs);
     }
     control.state = VmState::Running;
     control.reason = StopReason::None;
@@ -108,7 +116,10 @@ fn boot(system: &Hypervisor, vm: &Vm) {
     match loader::load(system, vm) {
         Ok(start) => {
             let Some(first) = vcpus.first() else { return };
-            *first.power.lock() = Power::StartPending { address: start.entry.raw(), opaque: start.tree.raw() };
+            *first.power.lock() = Power::StartPending {
+                address: start.entry.raw(),
+                opaque: start.tree.raw(),
+            };
             let kicks = system.scheduler.lock().start(first.id, now());
             system.kick(kicks);
         }
@@ -122,12 +133,13 @@ fn boot(system: &Hypervisor, vm: &Vm) {
 /// Ends the run of a VM, from whatever hart. Its vCPUs stop; what follows happens when the last one has.
 ///
 /// # Errors
-/// [`Refusal::NotRunning`] where it does not run, or ends already.
+/// [`Refusal::DoesNotRun`] where it does not run, or ends already.
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> {
     {
         let mut control = vm.control.lock();
-        if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused) {
-            return Err(Refusal::NotRunning);
+        if control.ending.is_some() || !matches!(control.state, VmState::Running | VmState::Paused)
+        {
+            return Err(Refusal::DoesNotRun);
         }
         control.state = VmState::Running;
         control.ending = Some(ending);
@@ -137,7 +149,9 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> 
         system.kick(kicks);
     }
     // The hart that runs this may be in one of the VM's vCPUs, which must leave first.
-    harts::current().ask.store(true, core::sync::atomic::Ordering::Relaxed);
+    harts::current()
+        .ask
+        .store(true, core::sync::atomic::Ordering::Relaxed);
     vcpu_left(system, vm);
     Ok(())
 }
@@ -148,7 +162,11 @@ pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
         let mut control = vm.control.lock();
         let Some(ending) = control.ending else { return };
         let scheduler = system.scheduler.lock();
-        if system.vcpus_of(vm.id).iter().any(|vcpu| scheduler.state(vcpu.id) != VcpuState::Stopped) {
+        if system
+            .vcpus_of(vm.id)
+            .iter()
+            .any(|vcpu| scheduler.state(vcpu.id) != VcpuState::Stopped)
+        {
             return;
         }
         control.ending = None;
@@ -210,9 +228,9 @@ pub fn power_off(system: &Hypervisor) -> ! {
 /// Pauses a VM: its vCPUs leave their harts and stay ready.
 ///
 /// # Errors
-/// [`Refusal::NotRunning`].
+/// [`Refusal::DoesNotRun`].
 pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    change(vm, VmState::Running, VmState::Paused, Refusal::NotRunning)?;
+    change(vm, VmState::Running, VmState::Paused, Refusal::DoesNotRun)?;
     for vcpu in system.vcpus_of(vm.id) {
         let kicks = system.scheduler.lock().pause(vcpu.id);
         system.kick(kicks);
@@ -223,9 +241,9 @@ pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// Lets a paused VM go on.
 ///
 /// # Errors
-/// [`Refusal::NotPaused`].
+/// [`Refusal::Active`].
 pub fn resume(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    change(vm, VmState::Paused, VmState::Running, Refusal::NotPaused)?;
+    change(vm, VmState::Paused, VmState::Running, Refusal::Active)?;
     for vcpu in system.vcpus_of(vm.id) {
         let kicks = system.scheduler.lock().resume(vcpu.id, now());
         system.kick(kicks);

@@ -61,7 +61,10 @@ pub fn load(system: &Hypervisor, vm: &Vm) -> Result<Start, LoadError> {
     }
     put(vm, layout.device_tree, &tree)?;
     fence::instructions();
-    Ok(Start { entry: layout.kernel.base(), tree: layout.device_tree.base() })
+    Ok(Start {
+        entry: layout.kernel.base(),
+        tree: layout.device_tree.base(),
+    })
 }
 
 /// A size that no guest's tree reaches, for a first layout.
@@ -70,7 +73,9 @@ const fn guest_tree_estimate() -> u64 {
 }
 
 fn put(vm: &Vm, region: GuestRegion, data: &[u8]) -> Result<(), LoadError> {
-    let bytes = vm.bytes(region.base(), data.len() as u64).ok_or(LoadError::Outside)?;
+    let bytes = vm
+        .bytes(region.base(), data.len() as u64)
+        .ok_or(LoadError::Outside)?;
     bytes.copy_from(data);
     Ok(())
 }
@@ -78,12 +83,18 @@ fn put(vm: &Vm, region: GuestRegion, data: &[u8]) -> Result<(), LoadError> {
 fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec<u8>, LoadError> {
     let board = &harts::current().board;
     let extensions = isa::offered(board.extensions.names(), csr::read::<{ number::HENVCFG }>());
-    let registers = |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
+    let registers =
+        |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
     let virtio: Vec<_> = vm
         .settings
         .devices
         .iter()
-        .filter_map(|device| Some(VirtioDevice { registers: registers(device)?, source: device.source }))
+        .filter_map(|device| {
+            Some(VirtioDevice {
+                registers: registers(device)?,
+                source: device.source,
+            })
+        })
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),

@@ -20,6 +20,8 @@ mod board;
 #[cfg(target_os = "none")]
 mod board_aplic;
 #[cfg(target_os = "none")]
+mod board_uart;
+#[cfg(target_os = "none")]
 mod boot;
 #[cfg(target_os = "none")]
 mod console;
@@ -32,8 +34,6 @@ mod hart;
 #[cfg(target_os = "none")]
 mod harts;
 #[cfg(target_os = "none")]
-mod system;
-#[cfg(target_os = "none")]
 mod interrupts;
 #[cfg(target_os = "none")]
 mod lifecycle;
@@ -44,11 +44,15 @@ mod monitor;
 #[cfg(target_os = "none")]
 mod operator;
 #[cfg(target_os = "none")]
+mod probe;
+#[cfg(target_os = "none")]
 mod run;
 #[cfg(target_os = "none")]
-mod tables;
+mod spin;
 #[cfg(target_os = "none")]
-mod board_uart;
+mod system;
+#[cfg(target_os = "none")]
+mod tables;
 #[cfg(target_os = "none")]
 mod vcpu;
 #[cfg(target_os = "none")]

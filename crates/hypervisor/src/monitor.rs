@@ -34,7 +34,13 @@ impl Write for Through<'_> {
 
 fn write(system: &Hypervisor, out: &mut impl Write) -> fmt::Result {
     let elapsed = records::Ticks(hart::time().wrapping_sub(system.started));
-    let mut report = Report::begin(out, Header { timebase: u64::from(system.board.timebase_hertz), elapsed })?;
+    let mut report = Report::begin(
+        out,
+        Header {
+            timebase: u64::from(system.board.timebase_hertz),
+            elapsed,
+        },
+    )?;
     for vm in &system.vms {
         let control = *vm.control.lock();
         report.vm(&VmRecord {

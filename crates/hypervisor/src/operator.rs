@@ -46,14 +46,10 @@ fn carry_out(system: &Hypervisor, command: Command) {
             system.kick(kicks);
             say!("spin {method}");
         }
-        Command::Wait(method) => match wait_policy(method) {
-            Some(policy) => {
-                let kicks = system.scheduler.lock().set_wait(policy);
-                system.kick(kicks);
-                say!("wait {method}");
-            }
-            None => say!("wait {method} is not supported; host-interrupt is"),
-        },
+        Command::Wait(method) => {
+            system.set_wait(wait_policy(method));
+            say!("wait {method}");
+        }
         // Help is printed by the terminal itself.
         Command::Help => {}
     }
@@ -110,11 +106,12 @@ pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
     }
 }
 
-/// The scheduler's policy for the description's method, where the hypervisor can carry it out.
+/// The scheduler's policy for the description's method. An idle hart always waits in one instruction, so that
+/// `active-wait` is `self-wait` by another name.
 #[must_use]
-pub fn wait_policy(method: WaitMethod) -> Option<WaitPolicy> {
+pub fn wait_policy(method: WaitMethod) -> WaitPolicy {
     match method {
-        WaitMethod::HostInterrupt => Some(WaitPolicy::HostInterrupt),
-        WaitMethod::SelfWait | WaitMethod::ActiveWait => None,
+        WaitMethod::HostInterrupt => WaitPolicy::HostInterrupt,
+        WaitMethod::SelfWait | WaitMethod::ActiveWait => WaitPolicy::SelfWait,
     }
 }

@@ -3,12 +3,13 @@
 use core::sync::atomic::Ordering;
 
 use abi::monitor::ExitCause;
-use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuId};
+use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuSet};
 
 use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
+use crate::probe::{self, Tests};
 use crate::system::{self, Hypervisor, now};
 use crate::vcpu::{Power, Registers, Vcpu, request};
 use crate::vm::Vm;
@@ -18,32 +19,40 @@ use crate::{interrupts, lifecycle, operator};
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open(system.vms.len());
     loop {
-        let mut probe = |vcpu: VcpuId| {
-            // Only the hart that watches a vCPU's file can tell, and it is told by SGEI.
-            let _ = vcpu;
-            false
-        };
-        let decision = system.scheduler.lock().dispatch(hart.index, now(), &mut probe);
+        let mut probe = Tests { system, hart };
+        let decision = system
+            .scheduler
+            .lock()
+            .dispatch(hart.index, now(), &mut probe);
         match decision {
-            Dispatch::Run { vcpu, slice, trap_waits, kicks, .. } => {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                kicks,
+                ..
+            } => {
                 system.kick(kicks);
                 run_vcpu(system, hart, system.vcpu(vcpu), slice, trap_waits);
             }
-            Dispatch::Idle { kicks, .. } => {
+            Dispatch::Idle { watch, poll, kicks } => {
                 system.kick(kicks);
-                idle(system, hart);
+                idle(system, hart, poll.then_some(watch));
             }
         }
     }
 }
 
-/// Waits for an interrupt and attends to it.
-fn idle(system: &Hypervisor, hart: &Hart) {
+/// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
+fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling(None);
     if !hart.ask.swap(false, Ordering::Relaxed) {
-        hart::wait_for_interrupt();
+        match watch {
+            None => hart::wait_for_interrupt(),
+            Some(watch) => probe::wait_with_tests(system, hart, watch),
+        }
     }
     hart.accounts.charge_idle();
     attend(system, hart);
@@ -62,14 +71,19 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
         cause = ExitCause::HostIpi;
         while let Some(identity) = interrupt_file::claim() {
             match identity {
-                identity::KICK => interrupts::serve_forwarders(system, hart),
+                identity::KICK => {
+                    interrupts::serve_forwarders(system, hart);
+                    interrupts::watch_as_wanted(system, hart);
+                }
                 identity::UART => {
                     cause = ExitCause::HostExternal;
                     operator::serve(system);
                 }
                 _ => {
                     cause = ExitCause::HostExternal;
-                    system.aplic.deliver(system, identity.wrapping_sub(identity::DEVICE));
+                    system
+                        .aplic
+                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
                 }
             }
         }
@@ -83,19 +97,30 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
 /// Wakes the vCPUs that wait here and whose deadline has come.
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
-    for vcpu in system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index)) {
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
         if vcpu.deadline.load(Ordering::Relaxed) <= time {
             vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
             system::wake(system, vcpu.id);
         }
     }
+    system.look_after_devices(time);
     set_timer(system, hart);
 }
 
 /// Sets the hart's timer to the end of the slice or to the earliest deadline of those that wait here.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let waiting = system.vcpus.iter().filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
-    let earliest = waiting.map(|vcpu| vcpu.deadline.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
+    let waiting = system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
+    let earliest = waiting
+        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
+        .min()
+        .unwrap_or(u64::MAX);
     let end = hart.slice_end.load(Ordering::Relaxed);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
@@ -114,6 +139,7 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     let mut registers = vcpu.registers.lock();
     vcpu.set_waiting_on(None);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+    *vcpu.word.lock() = None;
     start_if_pending(vcpu, &mut registers);
     let file = load(system, hart, vm, vcpu, &mut registers);
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
@@ -123,15 +149,21 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
 
     let reason = stay(system, hart, vm, vcpu, began, &mut registers);
 
-    let waits = reason == Leave::SelfWait;
-    unload(hart, vcpu, &mut registers, waits);
+    // A vCPU that waits for a word is woken by an interrupt too.
+    let waits = matches!(reason, Leave::SelfWait | Leave::SpinOnWord);
+    unload(system, hart, vcpu, &mut registers, waits);
     let supervisor = !registers.context.in_user_mode();
     if waits {
-        vcpu.deadline.store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+        vcpu.deadline
+            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         vcpu.set_waiting_on(Some(hart.index));
     }
     drop(registers);
-    let left = Left { reason, ran: now() - began, supervisor };
+    let left = Left {
+        reason,
+        ran: now() - began,
+        supervisor,
+    };
     let kicks = system.scheduler.lock().leave(hart.index, left, now());
     system.kick(kicks);
     stop_if_pending(vcpu);
@@ -180,8 +212,16 @@ fn stay(
 }
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
-fn reconsider(system: &Hypervisor, hart: &Hart, began: Ticks, registers: &mut Registers) -> Option<Leave> {
-    let decision = system.scheduler.lock().reconsider(hart.index, now() - began);
+fn reconsider(
+    system: &Hypervisor,
+    hart: &Hart,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    let decision = system
+        .scheduler
+        .lock()
+        .reconsider(hart.index, now() - began);
     match decision {
         Continue::Stay { slice, trap_waits } => {
             let old = registers.context.hstatus;
@@ -220,34 +260,32 @@ fn stop_if_pending(vcpu: &Vcpu) {
     }
 }
 
+/// Gives a vCPU that was started, or resumes at an address of its own, the registers of a hart after reset. Nothing of
+/// its former life counts, so that its cached translations are dropped too.
 fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
     let mut power = vcpu.power.lock();
-    match *power {
-        Power::StartPending { address, opaque } => {
-            let last_hart = registers.last_hart;
-            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-            registers.last_hart = last_hart;
-            *power = Power::Started;
-        }
-        Power::Suspended { resume } => {
-            if let Some((address, opaque)) = resume {
-                let last_hart = registers.last_hart;
-                *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-                registers.last_hart = last_hart;
-            }
-            *power = Power::Started;
-        }
-        Power::Started | Power::Stopped | Power::StopPending => {}
+    let start = match *power {
+        Power::StartPending { address, opaque } => Some((address, opaque)),
+        Power::Suspended { resume } => resume,
+        Power::Started | Power::Stopped | Power::StopPending => return,
+    };
+    if let Some((address, opaque)) = start {
+        *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
     }
+    *power = Power::Started;
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
 fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
-    // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
-    // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
-    unsafe {
-        csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
-        csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
+    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
+    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    if !in_place {
+        // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
+        // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
+        unsafe {
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
+        }
     }
     if registers.last_hart != Some(hart.index) {
         // It may have fenced elsewhere since this hart cached translations under its tag.
@@ -256,16 +294,21 @@ fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
         registers.last_hart = Some(hart.index);
     }
     let file = interrupts::attach(system, hart, vcpu);
-    registers.supervisor.load();
-    registers.float.restore();
+    if in_place {
+        registers.supervisor.arm();
+    } else {
+        registers.supervisor.load();
+        registers.float.restore();
+        hart.set_last_loaded(vcpu.id);
+    }
     registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
     carry_out(vcpu, request::INTERRUPT);
     file
 }
 
 /// Takes the vCPU's state off the hart.
-fn unload(hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
-    interrupts::detach(hart, vcpu, waits);
+fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
+    interrupts::detach(system, hart, vcpu, waits);
     registers.supervisor.save();
     if registers.context.sstatus & status::FS == status::FS_DIRTY {
         registers.float.save();

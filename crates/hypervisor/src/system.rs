@@ -1,15 +1,16 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
 
 use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId};
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
-use crate::board_aplic::BoardAplic;
 use crate::board::Board;
+use crate::board_aplic::BoardAplic;
 use crate::hart;
 use crate::harts::{self, Hart};
+use crate::interrupts;
 use crate::vcpu::Vcpu;
 use crate::vm::Vm;
 
@@ -22,9 +23,16 @@ pub struct Hypervisor {
     pub vcpus: Vec<Vcpu>,
     pub scheduler: Mutex<Scheduler>,
     pub aplic: BoardAplic,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
+
+/// How often the devices' wires are looked at.
+const LOOKS_A_SECOND: u64 = 20;
 
 static SYSTEM: Once<Hypervisor> = Once::new();
 
@@ -40,6 +48,61 @@ pub fn system() -> Option<&'static Hypervisor> {
 }
 
 impl Hypervisor {
+    #[must_use]
+    pub fn new(
+        board: Board,
+        harts: Vec<Hart>,
+        vms: Vec<Vm>,
+        vcpus: Vec<Vcpu>,
+        scheduler: Scheduler,
+        started: u64,
+    ) -> Self {
+        let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
+        let aplic = BoardAplic::new(&board);
+        Self {
+            board,
+            harts,
+            vms,
+            vcpus,
+            scheduler: Mutex::new(scheduler),
+            aplic,
+            host_interrupts,
+            next_look: AtomicU64::new(0),
+            started,
+        }
+    }
+
+    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    #[must_use]
+    pub fn host_interrupts(&self) -> bool {
+        self.host_interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
+    pub fn set_wait(&self, policy: WaitPolicy) {
+        self.host_interrupts
+            .store(uses_host_interrupts(policy), Ordering::SeqCst);
+        let kicks = self.scheduler.lock().set_wait(policy);
+        self.kick(kicks);
+        interrupts::watch_as_wanted(self, harts::current());
+    }
+
+    /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
+    pub fn look_after_devices(&self, time: u64) {
+        let interval = u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND;
+        let next = self.next_look.load(Ordering::Relaxed);
+        let claimed = time >= next
+            && self
+                .next_look
+                .compare_exchange(next, time + interval, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if claimed {
+            for vm in &self.vms {
+                vm.recover_missed_edges(self);
+            }
+        }
+    }
+
     /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
     #[must_use]
     pub fn vm(&self, vm: VmId) -> &Vm {
@@ -80,8 +143,17 @@ impl Hypervisor {
     /// True where some hart may still use a translation of `vm` that is older than `generation`.
     #[must_use]
     pub fn anyone_uses_older(&self, vm: VmId, generation: u64) -> bool {
-        self.harts.iter().any(|hart| hart.may_use_older(vm.get(), generation))
+        self.harts
+            .iter()
+            .any(|hart| hart.may_use_older(vm.get(), generation))
     }
+}
+
+fn uses_host_interrupts(policy: WaitPolicy) -> bool {
+    matches!(
+        policy,
+        WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
+    )
 }
 
 /// The time, as the scheduler counts it.

@@ -12,6 +12,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
+use crate::spin::Word;
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -50,7 +51,12 @@ impl SupervisorState {
     /// As a hart comes out of reset: no translation, no interrupts, no deadline.
     #[must_use]
     pub fn at_reset() -> Self {
-        Self { deadline: u64::MAX, status: status::FS_INITIAL, counters: COUNTERS_FOR_USERS, ..Self::default() }
+        Self {
+            deadline: u64::MAX,
+            status: status::FS_INITIAL,
+            counters: COUNTERS_FOR_USERS,
+            ..Self::default()
+        }
     }
 
     /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
@@ -70,6 +76,15 @@ impl SupervisorState {
             csr::write::<{ number::SCOUNTEREN }>(self.counters);
             csr::write::<{ number::SENVCFG }>(self.environment);
             csr::write::<{ number::HVIP }>(self.injected);
+        }
+    }
+
+    /// Gives a vCPU whose other registers are still on the hart its translation and its timer back.
+    pub fn arm(&self) {
+        // SAFETY: as for `load`.
+        unsafe {
+            csr::write::<{ number::VSATP }>(self.translation);
+            csr::write::<{ number::VSTIMECMP }>(self.deadline);
         }
     }
 
@@ -125,10 +140,15 @@ pub enum Power {
     /// Has asked to be stopped, and still has to leave its hart.
     StopPending,
     /// Started by a sibling; goes on at the address with the value in a1.
-    StartPending { address: u64, opaque: u64 },
+    StartPending {
+        address: u64,
+        opaque: u64,
+    },
     Started,
     /// Suspended until an interrupt. What resumes at an address of its own has one.
-    Suspended { resume: Option<(u64, u64)> },
+    Suspended {
+        resume: Option<(u64, u64)>,
+    },
 }
 
 /// A virtual CPU.
@@ -143,6 +163,8 @@ pub struct Vcpu {
     pub registers: Mutex<Registers>,
     pub power: Mutex<Power>,
     pub interrupts: Mutex<Interrupts>,
+    /// The word whose change it waits for, after a spin.
+    pub word: Mutex<Option<Word>>,
     requests: AtomicU32,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
@@ -167,6 +189,7 @@ impl Vcpu {
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
             power: Mutex::new(Power::Stopped),
             interrupts: Mutex::new(Interrupts::default()),
+            word: Mutex::new(None),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),
@@ -211,7 +234,11 @@ impl Vcpu {
 
     /// Takes all requests.
     pub fn take_requests(&self) -> u32 {
-        if self.requests.load(Ordering::Relaxed) == 0 { 0 } else { self.requests.swap(0, Ordering::SeqCst) }
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            0
+        } else {
+            self.requests.swap(0, Ordering::SeqCst)
+        }
     }
 
     /// Declares that `hart` is about to enter the guest. False where a request came in first.
@@ -232,19 +259,25 @@ impl Vcpu {
 
     /// Says on which hart it waits, or that it waits no more.
     pub fn set_waiting_on(&self, hart: Option<HartId>) {
-        self.waiting_on.store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
+        self.waiting_on
+            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
     }
 
     /// The hart on which it waits.
     #[must_use]
     pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on.load(Ordering::SeqCst).checked_sub(1).and_then(HartId::new)
+        self.waiting_on
+            .load(Ordering::SeqCst)
+            .checked_sub(1)
+            .and_then(HartId::new)
     }
 
     /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
     #[must_use]
     pub fn renew_table(&self, hart: HartId, generation: u64) -> bool {
-        let Some(seen) = self.table_seen.get(hart.index()) else { return true };
+        let Some(seen) = self.table_seen.get(hart.index()) else {
+            return true;
+        };
         seen.swap(generation, Ordering::Relaxed) != generation
     }
 }

@@ -16,9 +16,9 @@ use spin::Mutex;
 
 use crate::board::BoardDevice;
 use crate::harts;
-use crate::system::Hypervisor;
 use crate::interrupts::{self, Route};
 use crate::lifecycle::Control;
+use crate::system::Hypervisor;
 use crate::tables::PhysicalTables;
 use crate::vcpu::SupervisorState;
 use crate::{console, hart};
@@ -68,9 +68,14 @@ pub struct Vm {
     chips: Mutex<Chips>,
     pub control: Mutex<Control>,
     heartbeat: AtomicU64,
+    /// When the guest's last report was printed.
+    reported: AtomicU64,
 }
 
 const VMID_SHIFT: u32 = 44;
+
+/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
+const REPORT_INTERVAL: u64 = 100_000;
 
 impl Vm {
     #[must_use]
@@ -99,9 +104,14 @@ impl Vm {
             table_register,
             generation: AtomicU64::new(1),
             time_offset: AtomicU64::new(0),
-            chips: Mutex::new(Chips { uart: Uart::new(), aplic, input: VecDeque::with_capacity(INPUT_LIMIT) }),
+            chips: Mutex::new(Chips {
+                uart: Uart::new(),
+                aplic,
+                input: VecDeque::with_capacity(INPUT_LIMIT),
+            }),
             control: Mutex::new(Control::default()),
             heartbeat: AtomicU64::new(0),
+            reported: AtomicU64::new(0),
         }
     }
 
@@ -123,7 +133,12 @@ impl Vm {
         let mut table = self.table.lock();
         // The tables down to the page stand since the VM was made, so this neither needs memory nor fails.
         let mut tables = PhysicalTables { frames: None };
-        let _ = table.set_page(&mut tables, page, host.map(HostPhysical::new), Permissions::DEVICE);
+        let _ = table.set_page(
+            &mut tables,
+            page,
+            host.map(HostPhysical::new),
+            Permissions::DEVICE,
+        );
         self.generation.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -135,7 +150,8 @@ impl Vm {
 
     /// The guest's clock starts at 0 now.
     pub fn restart_time(&self) {
-        self.time_offset.store(0u64.wrapping_sub(hart::time()), Ordering::Relaxed);
+        self.time_offset
+            .store(0u64.wrapping_sub(hart::time()), Ordering::Relaxed);
     }
 
     /// When a waiting vCPU's timer interrupt comes, in the board's time.
@@ -146,7 +162,9 @@ impl Vm {
         }
         // The comparator fires when time + offset, as an unsigned number, has reached the deadline.
         let now = hart::time();
-        let remaining = state.deadline.saturating_sub(now.wrapping_add(self.time_offset()));
+        let remaining = state
+            .deadline
+            .saturating_sub(now.wrapping_add(self.time_offset()));
         now.saturating_add(remaining)
     }
 
@@ -164,7 +182,24 @@ impl Vm {
             return None;
         }
         let offset = address.raw() - self.memory.base().raw();
-        Some(GuestBytes { host: self.host_memory.raw() + offset, length })
+        Some(GuestBytes {
+            host: self.host_memory.raw() + offset,
+            length,
+        })
+    }
+
+    /// The host's address of `size` bytes of the guest's memory from `address`, if all of them are its memory.
+    #[must_use]
+    pub fn host_address(&self, address: GuestPhysical, size: u64) -> Option<u64> {
+        self.bytes(address, size).map(|bytes| bytes.host)
+    }
+
+    /// The doubleword of the guest's memory at `address`.
+    #[must_use]
+    pub fn read_doubleword(&self, address: GuestPhysical) -> Option<u64> {
+        let host = self.host_address(address, 8).filter(|host| host % 8 == 0)?;
+        // SAFETY: the address lies in the VM's memory and is aligned.
+        Some(unsafe { (host as *const u64).read_volatile() })
     }
 
     /// How many harts are the VM's own, if it does not share.
@@ -173,9 +208,23 @@ impl Vm {
         self.settings.dedicated
     }
 
-    /// A line of the guest's report to the log.
+    /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        let now = hart::time();
+        let last = self.reported.swap(now, Ordering::Relaxed);
+        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+            crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        } else {
+            self.reported.store(last, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks for interrupts of the VM's devices whose edge was missed.
+    pub fn recover_missed_edges(&self, system: &Hypervisor) {
+        let mut chips = self.chips.lock();
+        chips
+            .aplic
+            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
     }
 
     /// The guest says that it is alive.
@@ -188,7 +237,9 @@ impl Vm {
         let mut chips = self.chips.lock();
         chips.uart = Uart::new();
         chips.input.clear();
-        chips.aplic.reset(&mut |effect| carry_out(system, self, effect));
+        chips
+            .aplic
+            .reset(&mut |effect| carry_out(system, self, effect));
         self.restart_time();
     }
 
@@ -211,7 +262,7 @@ impl Vm {
         settle(system, self, &mut chips);
         drop(chips);
         if let Some(byte) = sent {
-            self.print(byte);
+            self.print(core::iter::once(byte));
         }
         true
     }
@@ -223,7 +274,10 @@ impl Vm {
 
     /// A guest's write to its APLIC.
     pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips.lock().aplic.write(offset, value, &mut |effect| carry_out(system, self, effect));
+        self.chips
+            .lock()
+            .aplic
+            .write(offset, value, &mut |effect| carry_out(system, self, effect));
     }
 
     /// The VM's number in the system's description.
@@ -239,9 +293,9 @@ impl Vm {
         console::room(self.number())
     }
 
-    /// A byte that the guest sends to its console.
-    pub fn print(&self, byte: u8) {
-        console::guest_byte(self.number(), byte);
+    /// Bytes that the guest sends to its console.
+    pub fn print(&self, bytes: impl Iterator<Item = u8>) {
+        console::guest_bytes(self.number(), bytes);
     }
 
     /// A byte typed for this guest. What finds no room is lost, as on a real line.
@@ -268,7 +322,11 @@ fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
         chips.uart.receive(byte);
     }
     let high = chips.uart.interrupt();
-    chips.aplic.set_input(SourceNumber(UART_SOURCE), high, &mut |effect| carry_out(system, vm, effect));
+    chips
+        .aplic
+        .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
+            carry_out(system, vm, effect)
+        });
 }
 
 /// Does on the board what a guest's APLIC asks for.
@@ -288,20 +346,33 @@ fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
 
 fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
     let source = route.source.0;
-    let target = route.destination.and_then(|to| system.vcpus_of(vm.id).get(to.hart.0 as usize).map(|vcpu| (vcpu, to)));
+    let target = route.destination.and_then(|to| {
+        system
+            .vcpus_of(vm.id)
+            .get(to.hart.0 as usize)
+            .map(|vcpu| (vcpu, to))
+    });
     for vcpu in system.vcpus_of(vm.id) {
         if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts.lock().sources.retain(|old| old.source != source);
+            vcpu.interrupts
+                .lock()
+                .sources
+                .retain(|old| old.source != source);
         }
     }
     match target {
         None => system.aplic.silence(source, route.mode),
         Some((vcpu, to)) => {
             let mut interrupts = vcpu.interrupts.lock();
-            let route_here = Route { source, identity: to.identity };
+            let route_here = Route {
+                source,
+                identity: to.identity,
+            };
             interrupts.sources.retain(|old| old.source != source);
             interrupts.sources.push(route_here);
-            system.aplic.enable(system, route_here, route.mode, interrupts.backing);
+            system
+                .aplic
+                .enable(system, route_here, route.mode, interrupts.backing);
         }
     }
 }
@@ -317,7 +388,8 @@ impl GuestBytes {
     /// The bytes, one by one; the guest may change them meanwhile.
     pub fn bytes(self) -> impl Iterator<Item = u8> {
         // SAFETY: the range lies in the VM's memory, which no Rust object of the hypervisor's occupies.
-        (0..self.length).map(move |offset| unsafe { ((self.host + offset) as *const u8).read_volatile() })
+        (0..self.length)
+            .map(move |offset| unsafe { ((self.host + offset) as *const u8).read_volatile() })
     }
 
     /// Writes one byte; an offset outside of the run is ignored.
@@ -333,6 +405,6 @@ impl GuestBytes {
         let length = data.len().min(self.length as usize);
         // SAFETY: as for `bytes`; `data` is the hypervisor's own or the system image's, neither of which overlaps a VM's
         // memory, and no vCPU of the VM runs while it is loaded.
-        unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), self.host as *mut u8, length) };
+        unsafe { hart::copy::forward(data.as_ptr(), self.host as *mut u8, length) };
     }
 }

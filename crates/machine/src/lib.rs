@@ -1,1 +1,25 @@
 //! A deterministic, cycle-accounting SMP RISC-V computer.
+//!
+//! [`Machine`] is the whole computer. Inside it, [`hart`] and [`csr`] are what the privileged
+//! specification describes, [`instruction`], [`code`] and [`execute`] turn encodings into effects,
+//! [`translation`] and [`memory`] are where accesses go, [`device`] and [`board`] what they find
+//! there besides RAM, and [`monitor`] is what can be counted from outside.
+
+pub mod board;
+pub mod code;
+pub mod csr;
+pub mod device;
+pub mod execute;
+pub mod float;
+pub mod front;
+pub mod hart;
+pub mod instruction;
+mod machine;
+pub mod memory;
+pub mod monitor;
+mod system;
+pub mod timing;
+pub mod translation;
+
+pub use machine::{Config, Limit, Machine, MachineError, Stop};
+pub use system::{Limits, System};

@@ -208,7 +208,7 @@ impl Files {
         let [pattern, zeros] = [&self.pattern, &self.zeros].map(|path| quoted(path));
         let command_line = quoted_text(command_line);
         let text = format!(
-            "harts = 1\nwait = \"host-interrupt\"\nmemory = \"{memory} MiB\"\n[vm.guest]\nvcpus = 1\nmemory = \"{} MiB\"\nshare = 100\n\
+            "harts = 1\nmemory = \"{memory} MiB\"\n[vm.guest]\nvcpus = 1\nmemory = \"{} MiB\"\nshare = 100\n\
              kernel = {kernel}\ninitrd = {initrd}\ncommand-line = {command_line}\n\
              disks = [{{ file = {programs} }}, {{ file = {pattern} }}, {{ file = {zeros} }}]\n",
             guest::MEMORY
@@ -240,7 +240,7 @@ impl Files {
             )
         };
         self.read_system(format!(
-            "harts = 4\nwait = \"host-interrupt\"\nmemory = \"{HOST_MEMORY} MiB\"\n{}{}",
+            "harts = 4\nmemory = \"{HOST_MEMORY} MiB\"\n{}{}",
             vm("one"),
             vm("two")
         ))

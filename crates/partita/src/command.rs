@@ -86,9 +86,8 @@ struct RunArguments {
     /// Gives the run up after this time; without it, after the system's time-limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
-    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
-    #[arg(long, value_name = "FILE")]
-    hypervisor: Option<PathBuf>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
     /// Shows the firmware's lines too
     #[arg(long, short)]
     verbose: bool,
@@ -111,9 +110,8 @@ struct BenchArguments {
     /// Counts on these alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
     on: Vec<BenchWay>,
-    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
-    #[arg(long, value_name = "FILE")]
-    hypervisor: Option<PathBuf>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
 }
 
 /// Ways to run a guest whose instructions are counted.
@@ -125,6 +123,28 @@ enum BenchWay {
     Partita,
     /// Under KVM, with QEMU
     Kvm,
+}
+
+/// Which hypervisor.
+#[derive(Debug, clap::Args)]
+struct HypervisorArgument {
+    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
+    #[arg(long = "hypervisor", value_name = "FILE")]
+    elf: Option<PathBuf>,
+}
+
+impl HypervisorArgument {
+    /// Where it is.
+    fn path(&self) -> Result<PathBuf, RunError> {
+        let path = self.elf.clone().unwrap_or_else(|| {
+            partita::run::default_hypervisor(&std::env::current_exe().unwrap_or_default())
+        });
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(RunError::NoHypervisor(path))
+        }
+    }
 }
 
 /// Why the command did not do what was asked.
@@ -211,5 +231,25 @@ fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
     move |error| Failure::File {
         path: path.to_owned(),
         error,
+    }
+}
+
+fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        error: error.into(),
+    })?;
+    text.push(b'\n');
+    std::fs::write(path, text).map_err(at(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Arguments;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
     }
 }

@@ -94,7 +94,7 @@ pub fn compose(
     for (file, name) in &contents.names {
         let path = locate(file, cache);
         let data = std::fs::read(&path).map_err(|error| ImageError::Read { path, error })?;
-        archive.file(name, 0o644, &data)?;
+        archive.aligned_file(name, 0o644, &data)?;
     }
     Ok(archive.finish())
 }

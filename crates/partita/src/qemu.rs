@@ -3,9 +3,11 @@
 use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::{Assignment, Device};
-use crate::system::System;
+use crate::system::{Bytes, System};
+use abi::system::MEMORY_GRANULE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -80,6 +82,40 @@ pub fn firmware() -> Result<PathBuf, QemuError> {
         .ok_or(QemuError::NoFirmware)
 }
 
+/// Where the board's memory begins.
+const MEMORY_BASE: u64 = 0x8000_0000;
+/// What the firmware and the hypervisor take at its beginning; generous.
+const HYPERVISOR_END: u64 = MEMORY_BASE + (16 << 20);
+/// What the board's device tree takes at its end; generous.
+const TREE_SIZE: u64 = 4 << 20;
+
+/// The pieces of a computer's memory that are left for VMs, beside firmware, hypervisor, device tree and a
+/// system image of `image` bytes. QEMU puts the image half way into the memory, but not more than 512 MiB behind
+/// the hypervisor's beginning, so the memory falls into two pieces.
+pub fn free_memory(memory: Bytes, image: u64) -> [Range<u64>; 2] {
+    let end = MEMORY_BASE.saturating_add(memory.0);
+    let kernel = MEMORY_BASE + (2 << 20);
+    let image_start = kernel + (memory.0 / 2).min(512 << 20);
+    let image_end = image_start.saturating_add(image);
+    let low = HYPERVISOR_END..image_start.max(HYPERVISOR_END);
+    let high_end = end.saturating_sub(TREE_SIZE);
+    [low, image_end.min(high_end)..high_end]
+}
+
+/// Puts VMs of these sizes into the free pieces, the largest first, each in one piece that begins at a
+/// multiple of the G-stage's megapage. Returns the first size that finds no room.
+pub fn place(mut free: Vec<Range<u64>>, sizes: &[Bytes]) -> Result<(), Bytes> {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable();
+    for size in sizes.into_iter().rev() {
+        let start = |piece: &Range<u64>| piece.start.next_multiple_of(MEMORY_GRANULE);
+        let fits = |piece: &&mut Range<u64>| start(piece).saturating_add(size.0) <= piece.end;
+        let piece = free.iter_mut().find(fits).ok_or(size)?;
+        piece.start = start(piece) + size.0;
+    }
+    Ok(())
+}
+
 /// What QEMU boots.
 #[derive(Debug, Clone, Copy)]
 pub struct Boot<'a> {
@@ -91,6 +127,29 @@ pub struct Boot<'a> {
     pub image: &'a Path,
 }
 
+/// QEMU's arguments for a bare board with its console on standard input and output.
+pub fn board(guest_files: u32, harts: u32, memory: Bytes) -> Vec<OsString> {
+    let machine = format!("virt,aia=aplic-imsic,aia-guests={guest_files}");
+    let (harts, memory) = (harts.to_string(), format!("{}M", memory.0 >> 20));
+    let arguments = [
+        ["-machine", &machine],
+        ["-cpu", CPU],
+        ["-smp", &harts],
+        ["-m", &memory],
+        ["-display", "none"],
+        ["-chardev", "stdio,id=console,signal=off"],
+        ["-serial", "chardev:console"],
+        ["-global", "virtio-mmio.force-legacy=false"],
+    ];
+    let plain = ["-nodefaults", "-no-user-config", "-no-reboot"];
+    arguments
+        .as_flattened()
+        .iter()
+        .chain(&plain)
+        .map(OsString::from)
+        .collect()
+}
+
 /// QEMU's arguments for a system: the board, what it boots, and each VM's devices in their slots. Its
 /// console is on standard input and output.
 pub fn arguments(
@@ -99,28 +158,11 @@ pub fn arguments(
     boot: Boot<'_>,
     cache: &Cache,
 ) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = Vec::new();
-    let mut add = |option: &str, value: OsString| {
-        arguments.push(option.into());
-        if !value.is_empty() {
-            arguments.push(value);
-        }
-    };
-    let machine = format!("virt,aia=aplic-imsic,aia-guests={}", system.guest_files);
-    add("-machine", machine.into());
-    add("-cpu", CPU.into());
-    add("-smp", system.harts.value.to_string().into());
-    add("-m", format!("{}M", system.memory.value.0 >> 20).into());
-    for option in ["-nodefaults", "-no-user-config", "-no-reboot"] {
-        add(option, OsString::new());
-    }
-    add("-display", "none".into());
-    add("-chardev", "stdio,id=console,signal=off".into());
-    add("-serial", "chardev:console".into());
+    let mut arguments = board(system.guest_files, system.harts.value, system.memory.value);
+    let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
     add("-bios", boot.firmware.into());
     add("-kernel", boot.hypervisor.into());
     add("-initrd", boot.image.into());
-    add("-global", "virtio-mmio.force-legacy=false".into());
 
     let mut hubs: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, vm) in system.vms.iter().enumerate() {
@@ -169,4 +211,24 @@ pub fn arguments(
         }
     }
     arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vm_fits_only_where_a_piece_is_large_enough() {
+        let mib = |size: u64| Bytes(size << 20);
+        let fits = |memory, sizes: &[u64]| {
+            let sizes: Vec<Bytes> = sizes.iter().map(|size| mib(*size)).collect();
+            place(free_memory(mib(memory), 44 << 20).to_vec(), &sizes)
+        };
+        assert_eq!(fits(2048, &[512, 512]), Ok(()));
+        // The sum would fit, but the image lies in the middle.
+        assert_eq!(fits(1024, &[512]), Err(mib(512)));
+        assert_eq!(fits(1024, &[400, 400]), Ok(()));
+        assert_eq!(fits(2048, &[512, 512, 512]), Err(mib(512)));
+        assert_eq!(fits(64, &[64]), Err(mib(64)));
+    }
 }

@@ -284,13 +284,16 @@ impl Scheduler {
             migrated_from = entry.last.filter(|&last| last != hart);
             entry.phase = Phase::Running(hart);
             entry.last = Some(hart);
-            entry.woken = false;
             entry.word_until = None;
             entry.preempted_in_supervisor = false;
             entry.passed_over = 0;
         }
-        let policy = spin::policy(self.config.spin);
-        policy.dispatched(&mut self.spin_scene(vcpu));
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        // Only if GSPW is not 0: somebody of the virtual machine is in a spin wait.
+        if !self.spin_waits.waiting().intersection(partners).is_empty() {
+            let policy = spin::policy(self.config.spin);
+            policy.dispatched(&mut self.spin_scene(vcpu));
+        }
         let Terms {
             contended,
             sliced,

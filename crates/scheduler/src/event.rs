@@ -29,12 +29,13 @@ impl Scheduler {
         self.cover()
     }
 
-    /// Stops a vCPU, whatever it is doing. If it is on a hart, that hart is kicked and must make it
-    /// leave; until then its state is [`crate::VcpuState::Stopping`].
+    /// Stops a vCPU, whatever it is doing; this ends a pause too. If it is on a hart, that hart is kicked
+    /// and must make it leave; until then its state is [`crate::VcpuState::Stopping`].
     pub fn stop(&mut self, vcpu: VcpuId) -> Kicks {
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
+        entry.paused = false;
         if let Phase::Running(hart) = entry.phase {
             entry.stopping = true;
             return Kicks(HartSet::only(hart));
@@ -149,6 +150,18 @@ impl Scheduler {
         self.cover()
     }
 
+    /// Whether the vCPU on `hart`, if it left because it spins, would only be given the hart back: then
+    /// it need not leave. The terms on which it runs stay as they are.
+    #[must_use]
+    pub fn goes_on_spinning(&mut self, hart: HartId) -> bool {
+        let Some(vcpu) = self.running(hart) else {
+            return false;
+        };
+        let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
+        let policy = spin::policy(self.config.spin);
+        dedicated || policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
+    }
+
     /// Takes a vCPU out of its queue and out of everybody's mind.
     fn withdraw(&mut self, vcpu: VcpuId) {
         self.queues.remove(vcpu);
@@ -253,18 +266,26 @@ impl Scheduler {
             }
             spin::Suspend::Favour(partner) => {
                 self.make_ready(vcpu, now);
-                self.harts[hart.index()].favour = Some(partner);
-                if let Some(vm) = self.vm_mut(vcpu) {
-                    vm.favoured = Some(partner);
-                }
+                self.favour(hart, partner);
             }
-            spin::Suspend::WaitForWord(until) => {
+            spin::Suspend::WaitForWord { until, favour } => {
                 if let Some(entry) = self.vcpu_mut(vcpu) {
                     entry.phase = Phase::SelfWait;
                     entry.word_until = Some(until);
                 }
                 self.queues.push_last(Queue::SelfWait, vcpu);
+                if let Some(partner) = favour {
+                    self.favour(hart, partner);
+                }
             }
+        }
+    }
+
+    /// Makes `partner` the next on `hart`, if it can be.
+    fn favour(&mut self, hart: HartId, partner: VcpuId) {
+        self.harts[hart.index()].favour = Some(partner);
+        if let Some(vm) = self.vm_mut(partner) {
+            vm.favoured = Some(partner);
         }
     }
 }

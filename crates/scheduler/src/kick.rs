@@ -27,11 +27,20 @@ impl Scheduler {
         }
         let mut waiting = self.dispatchable();
         let mut searching = self.searching;
+        // Nobody is to take the hart that another one ran on last, if that one will find it free.
+        for vcpu in waiting.iter() {
+            let last = self
+                .last_hart(vcpu)
+                .filter(|&last| self.allowed(vcpu).contains(last));
+            if let Some(hart) = last.filter(|&last| searching.contains(last)) {
+                searching.remove(hart);
+                waiting.remove(vcpu);
+            }
+        }
         let mut kicks = HartSet::EMPTY;
-        while let Some(vcpu) = waiting.first() {
-            waiting.remove(vcpu);
+        for vcpu in waiting.iter() {
             let allowed = self.allowed(vcpu);
-            if let Some(hart) = self.nearest(vcpu, searching.intersection(allowed)) {
+            if let Some(hart) = searching.intersection(allowed).first() {
                 searching.remove(hart);
                 continue;
             }
@@ -58,8 +67,8 @@ impl Scheduler {
 
     /// The hart of `among` that `vcpu` ran on last, or else any.
     fn nearest(&self, vcpu: VcpuId, among: HartSet) -> Option<HartId> {
-        let last = self.vcpus[vcpu.index()].and_then(|vcpu| vcpu.last);
-        last.filter(|&last| among.contains(last))
+        self.last_hart(vcpu)
+            .filter(|&last| among.contains(last))
             .or_else(|| among.first())
     }
 }

@@ -44,16 +44,19 @@ impl Service {
         const LIMIT: i64 = i64::MAX / 8;
         let round = u128::from(round.get()) * u128::from(harts);
         let part = round.saturating_mul(u128::from(share)) / u128::from(shares.max(1));
-        let is_new = self.quantity == 0;
+        let before = self.quantity;
         self.quantity = i64::try_from(part).unwrap_or(LIMIT).clamp(1, LIMIT);
         self.slack = slice
             .signed()
             .saturating_mul(i64::from(harts))
             .clamp(1, LIMIT);
-        if is_new {
+        if before == 0 {
             self.credit = self.quantity;
         }
-        self.credit = self.credit.clamp(self.least(), self.most());
+        if before != self.quantity {
+            // What was due in another measure is forgotten; debts are not, within their limit.
+            self.credit = self.credit.clamp(self.least(), self.quantity);
+        }
     }
 
     fn most(&self) -> i64 {

@@ -4,7 +4,7 @@ mod simulation;
 
 use proptest::prelude::*;
 use scheduler::*;
-use simulation::{Act, EVERY_ACT, FREQUENCY, Habit, Random, Simulation};
+use simulation::{Act, FREQUENCY, Habit, Random, Simulation};
 
 #[derive(Clone, Debug)]
 struct System {
@@ -47,7 +47,7 @@ fn build(system: &System) -> Simulation {
     let mut simulation = Simulation::new(system.config, system.harts, system.seed);
     let habit = Habit::Bursts {
         longest: 3000,
-        acts: EVERY_ACT,
+        acts: Act::EVERY,
     };
     for &(vcpus, share) in &system.vms {
         simulation.add_vm(vcpus, Allocation::Shared { share }, habit);

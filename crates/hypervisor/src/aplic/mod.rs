@@ -190,6 +190,26 @@ impl Aplic {
         }
     }
 
+    /// To be called now and then, some tens of milliseconds apart: an enabled, edge-sensitive
+    /// physical source whose input was high and not pending at two calls in a row is set pending.
+    ///
+    /// A device whose line stays high makes no edge any more, and a guest that did not serve
+    /// everything it stands for waits for ever. For a guest that was only slow the interrupt is
+    /// spurious, which drivers of devices with a status register bear.
+    pub fn recover_missed_edges(&mut self, board: &dyn Board, effect: &mut dyn FnMut(Effect)) {
+        for (number, source) in (1..).map(SourceNumber).zip(&mut self.sources) {
+            let waits = source.kind == Kind::Physical
+                && source.mode().is_edge()
+                && source.enabled
+                && board.rectified_input(number)
+                && !board.pending(number);
+            if waits && source.suspected {
+                effect(Effect::SetPending(number));
+            }
+            source.suspected = waits && !source.suspected;
+        }
+    }
+
     /// The guest reads the 32-bit word at `offset` of the control region. What is reserved, not
     /// aligned or beyond the first 16 KiB reads as zero.
     pub fn read(&self, offset: u64, board: &dyn Board) -> u32 {

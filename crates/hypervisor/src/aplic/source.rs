@@ -57,6 +57,10 @@ impl SourceMode {
         !matches!(self, Self::Inactive | Self::Detached)
     }
 
+    pub(super) fn is_edge(self) -> bool {
+        matches!(self, Self::EdgeRising | Self::EdgeFalling)
+    }
+
     fn is_level(self) -> bool {
         matches!(self, Self::LevelHigh | Self::LevelLow)
     }
@@ -87,6 +91,8 @@ pub(super) struct Source {
     pub pending: bool,
     pub enabled: bool,
     pub target: u32,
+    /// The input of a physical source was high, and not pending, when it was last looked at.
+    pub suspected: bool,
 }
 
 impl Source {

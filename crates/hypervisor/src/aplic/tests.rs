@@ -295,6 +295,44 @@ fn the_board_is_told_of_every_change_to_a_physical_source() {
     assert_eq!(effects, route(SourceMode::Inactive, None));
 }
 
+/// A board whose wires are high, and on which nothing is pending.
+struct Stuck;
+
+impl Board for Stuck {
+    fn pending(&self, _: SourceNumber) -> bool {
+        false
+    }
+
+    fn rectified_input(&self, _: SourceNumber) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_line_that_stays_high_is_brought_back() {
+    let look = |aplic: &mut Aplic, board: &dyn Board| {
+        let mut effects = Vec::new();
+        aplic.recover_missed_edges(board, &mut |effect| effects.push(effect));
+        effects
+    };
+    let mut edge = enabled(DISK, 4);
+    assert_eq!(look(&mut edge, &Stuck), [], "it may have risen just now");
+    assert_eq!(look(&mut edge, &Stuck), [Effect::SetPending(DISK)]);
+    assert_eq!(look(&mut edge, &Stuck), [], "the guest gets time again");
+    assert_eq!(look(&mut edge, &QUIET), [], "it fell");
+    assert_eq!(look(&mut edge, &Stuck), []);
+    assert_eq!(
+        look(&mut edge, &Wires(true)),
+        [],
+        "it is pending, so it will be delivered"
+    );
+    write(&mut edge, 0x1fdc, DISK.0);
+    for mut untouched in [edge, enabled(DISK, 6), enabled(UART, 4)] {
+        assert_eq!(look(&mut untouched, &Stuck), []);
+        assert_eq!(look(&mut untouched, &Stuck), []);
+    }
+}
+
 #[test]
 fn reading_a_physical_source_asks_the_board() {
     let aplic = enabled(DISK, 4);

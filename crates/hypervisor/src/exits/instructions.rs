@@ -10,10 +10,14 @@ use crate::hart::csr::{self, exception, number};
 use crate::hart::unprivileged;
 use crate::interrupts::Backing;
 use crate::run;
+use crate::spin::{self, Spin};
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
 const STOPEI: u16 = 0x15C;
+
+/// siselect values of the array of major interrupt priorities.
+const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
 
 /// An instruction that the hart gave to the hypervisor.
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
@@ -25,10 +29,7 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let user = exit.registers.context.in_user_mode();
     match Instruction::decode(bits) {
         Instruction::WaitForInterrupt if !user => wait(exit),
-        Instruction::WaitOnReservation => {
-            advance(exit);
-            (ExitCause::WrsNto, Next::Leave(Leave::Spin))
-        }
+        Instruction::WaitOnReservation => spin(exit),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
@@ -40,7 +41,11 @@ fn advance(exit: &mut Exit<'_>) {
 
 /// The guest has no hypervisor extension, so to it the instruction is illegal.
 fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next) {
-    inject::exception(exit.registers, exception::ILLEGAL_INSTRUCTION, u64::from(bits));
+    inject::exception(
+        exit.registers,
+        exception::ILLEGAL_INSTRUCTION,
+        u64::from(bits),
+    );
     (cause, Next::Resume)
 }
 
@@ -48,11 +53,35 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
     let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
-    let next = if pending != 0 { Next::Resume } else { Next::Leave(Leave::SelfWait) };
+    let next = if pending != 0 {
+        Next::Resume
+    } else {
+        Next::Leave(Leave::SelfWait)
+    };
     (ExitCause::Wfi, next)
 }
 
-/// A CSR instruction, which is emulated if it concerns an interrupt file in memory.
+/// WRS.NTO: the vCPU spins, unless what it waits for has come already, or it would only get the hart back.
+fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    let seen = spin::look(exit.vm, exit.registers);
+    advance(exit);
+    let goes_on = || {
+        let mut scheduler = exit.system.scheduler.lock();
+        scheduler.goes_on_spinning(exit.hart.index)
+    };
+    let next = match seen {
+        Spin::Over => Next::Resume,
+        Spin::On(_) | Spin::Unknown if goes_on() => Next::Resume,
+        Spin::On(word) => {
+            *exit.vcpu.word.lock() = Some(word);
+            Next::Leave(Leave::SpinOnWord)
+        }
+        Spin::Unknown => Next::Leave(Leave::Spin),
+    };
+    (ExitCause::WrsNto, next)
+}
+
+/// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.
 fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
     let operand = match access.operand {
         CsrOperand::Register(register) => exit.registers.context.get(register.number() as u8),
@@ -60,23 +89,27 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     };
     let old = {
         let mut interrupts = exit.vcpu.interrupts.lock();
-        if interrupts.backing != Backing::Memory {
-            drop(interrupts);
-            return refuse(exit, bits, ExitCause::VirtualInstruction);
-        }
+        let in_memory = interrupts.backing == Backing::Memory;
         let mut file = InterruptFile::restore(interrupts.state);
         let old = match access.csr {
             // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
-            STOPEI if access.writes() => Some(file.claim()),
-            STOPEI => Some(file.top_register()),
-            SIREG => indirect(&mut file, access, operand),
+            STOPEI if in_memory && access.writes() => Some(file.claim()),
+            STOPEI if in_memory => Some(file.top_register()),
+            SIREG if in_memory => indirect(&mut file, access, operand),
+            // The guest's major interrupts have no priorities of their own: the array is read-only zero, and trapped
+            // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
+            SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
             _ => None,
         };
         interrupts.state = file.save();
         old
     };
-    let Some(old) = old else { return refuse(exit, bits, ExitCause::Csr) };
-    exit.registers.context.set(access.destination.number() as u8, old);
+    let Some(old) = old else {
+        return refuse(exit, bits, ExitCause::Csr);
+    };
+    exit.registers
+        .context
+        .set(access.destination.number() as u8, old);
     run::show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
@@ -86,7 +119,8 @@ fn indirect(file: &mut InterruptFile, access: CsrAccess, operand: u64) -> Option
     let select = csr::read::<{ number::VSISELECT }>();
     let old = file.read_indirect(select).ok()?;
     if access.writes() {
-        file.write_indirect(select, access.result(old, operand)).ok()?;
+        file.write_indirect(select, access.result(old, operand))
+            .ok()?;
     }
     Some(old)
 }

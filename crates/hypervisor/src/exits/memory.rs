@@ -17,20 +17,27 @@ enum Target {
     Uart(u64),
     Aplic(u64),
     /// The page of this vCPU's interrupt file.
-    Imsic { vcpu: u64, offset: u64 },
+    Imsic {
+        vcpu: u64,
+        offset: u64,
+    },
     Nothing,
 }
 
 fn target(exit: &Exit<'_>, address: GuestPhysical) -> Target {
     let raw = address.raw();
-    let within = |base: GuestPhysical, size| raw.checked_sub(base.raw()).filter(|offset| *offset < size);
+    let within =
+        |base: GuestPhysical, size| raw.checked_sub(base.raw()).filter(|offset| *offset < size);
     let files = exit.vm.vcpus.len() as u64 * PAGE_SIZE;
     if let Some(offset) = within(UART_BASE, UART_SIZE) {
         Target::Uart(offset)
     } else if let Some(offset) = within(APLIC_BASE, APLIC_SIZE) {
         Target::Aplic(offset)
     } else if let Some(offset) = within(IMSIC_BASE, files) {
-        Target::Imsic { vcpu: offset / PAGE_SIZE, offset: offset % PAGE_SIZE }
+        Target::Imsic {
+            vcpu: offset / PAGE_SIZE,
+            offset: offset % PAGE_SIZE,
+        }
     } else {
         Target::Nothing
     }
@@ -49,7 +56,9 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         }
         _ => None,
     };
-    let Some(operation) = operation else { return refuse(exit, cause, value) };
+    let Some(operation) = operation else {
+        return refuse(exit, cause, value);
+    };
     let name = match target(exit, address) {
         Target::Uart(offset) => {
             if !uart(exit, operation, offset) {
@@ -97,7 +106,9 @@ fn carry_out(
             exit.registers.context.set(register.number() as u8, value);
         }
         Access::Store { register } => {
-            let value = operation.width.truncate(exit.registers.context.get(register.number() as u8));
+            let value = operation
+                .width
+                .truncate(exit.registers.context.get(register.number() as u8));
             write(exit, value);
         }
     }

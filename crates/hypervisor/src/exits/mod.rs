@@ -10,8 +10,8 @@ use scheduler::Leave;
 
 use crate::hart::csr::{self, exception, number};
 use crate::harts::Hart;
-use crate::system::Hypervisor;
 use crate::run;
+use crate::system::Hypervisor;
 use crate::vcpu::{Registers, Vcpu};
 use crate::vm::Vm;
 
@@ -48,7 +48,13 @@ pub fn handle(
     if cause & csr::interrupt::CAUSE != 0 {
         return (run::attend(system, hart), Next::Reconsider);
     }
-    let mut exit = Exit { system, hart, vm, vcpu, registers };
+    let mut exit = Exit {
+        system,
+        hart,
+        vm,
+        vcpu,
+        registers,
+    };
     match cause {
         exception::ECALL_FROM_VS => sbi::call(&mut exit),
         exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(&mut exit),

@@ -20,9 +20,8 @@
 //! It can lose an edge in one place: where the *other* bit (configuration change, or used buffer)
 //! is set between the driver's read and its acknowledgement. That bit is not acknowledged, the
 //! line never falls, and no later edge comes. Devices change their configuration when an operator
-//! resizes a disk or cuts a link, so it is rare, but whoever passes such a device through should
-//! look, now and then, whether a source's rectified input (`in_clrip`) stays high while its
-//! pending bit is clear, and set it pending again. A spurious virtio interrupt is harmless.
+//! resizes a disk or cuts a link, so it is rare, and
+//! [`Aplic::recover_missed_edges`](crate::aplic::Aplic::recover_missed_edges) brings it back.
 #![cfg_attr(
     not(test),
     deny(
@@ -59,8 +58,10 @@ pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
 /// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
 pub const IMSIC_IDENTITIES: u32 = 63;
 
-/// The highest source number that an APLIC can have (AIA §4.5).
+/// The highest source number that an APLIC can have (AIA §4.1).
 const APLIC_SOURCES_LIMIT: u32 = 1023;
+/// vCPUs that an APLIC can tell apart: a hart index has 14 bits (AIA §4.5.16).
+const VCPUS_LIMIT: u32 = 1 << 14;
 /// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
 const UART_CLOCK: u32 = 3_686_400;
 /// The supervisor external interrupt's number at a hart's own interrupt controller.
@@ -119,8 +120,8 @@ pub enum GuestTreeError {
     /// A computer without a processor.
     #[error("a guest needs at least one vCPU")]
     NoVcpus,
-    /// The interrupt files of so many vCPUs do not fit behind the IMSIC's base.
-    #[error("{0} vCPUs do not fit into the guest's map")]
+    /// More than an APLIC can name.
+    #[error("{0} vCPUs are more than the {VCPUS_LIMIT} that an APLIC can name")]
     TooManyVcpus(u32),
     /// A computer without memory.
     #[error("a guest needs memory")]
@@ -213,17 +214,9 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     if guest.memory.is_empty() {
         return Err(GuestTreeError::NoMemory);
     }
-    let too_many = GuestTreeError::TooManyVcpus(guest.vcpus);
-    // The node of the RAM begins behind all devices, so the files must end before it does; the
-    // overlap test below says so. Here only the arithmetic is at stake.
-    let files = GuestRegion::new(IMSIC_BASE, u64::from(guest.vcpus) * PAGE_SIZE)
-        .filter(|_| {
-            guest
-                .vcpus
-                .checked_mul(2)
-                .is_some_and(|cells| cells < 1 << 15)
-        })
-        .ok_or(too_many)?;
+    let files = GuestRegion::new(IMSIC_BASE, u64::from(guest.vcpus).saturating_mul(PAGE_SIZE))
+        .filter(|_| guest.vcpus <= VCPUS_LIMIT)
+        .ok_or(GuestTreeError::TooManyVcpus(guest.vcpus))?;
     if let Some(initrd) = guest.initrd
         && !guest.memory.covers(initrd)
     {

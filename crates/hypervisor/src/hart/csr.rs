@@ -10,7 +10,6 @@ pub mod number {
     pub const STVEC: u16 = 0x105;
     pub const SCOUNTEREN: u16 = 0x106;
     pub const SENVCFG: u16 = 0x10A;
-    pub const SSTATEEN0: u16 = 0x10C;
     pub const SSCRATCH: u16 = 0x140;
     pub const SEPC: u16 = 0x141;
     pub const SCAUSE: u16 = 0x142;
@@ -20,7 +19,6 @@ pub mod number {
     pub const SISELECT: u16 = 0x150;
     pub const SIREG: u16 = 0x151;
     pub const STOPEI: u16 = 0x15C;
-    pub const SATP: u16 = 0x180;
     pub const VSSTATUS: u16 = 0x200;
     pub const VSIE: u16 = 0x204;
     pub const VSTVEC: u16 = 0x205;
@@ -47,8 +45,6 @@ pub mod number {
     pub const HTVAL: u16 = 0x643;
     pub const HIP: u16 = 0x644;
     pub const HVIP: u16 = 0x645;
-    pub const HVIPRIO1: u16 = 0x646;
-    pub const HVIPRIO2: u16 = 0x647;
     pub const HTINST: u16 = 0x64A;
     pub const HGATP: u16 = 0x680;
     pub const CYCLE: u16 = 0xC00;
@@ -109,16 +105,6 @@ pub mod exception {
     pub const STORE_GUEST_PAGE: u64 = 23;
 }
 
-/// Fields of henvcfg.
-pub mod envcfg {
-    pub const CBIE: u64 = 3 << 4;
-    pub const CBCFE: u64 = 1 << 6;
-    pub const CBZE: u64 = 1 << 7;
-    pub const ADUE: u64 = 1 << 61;
-    pub const PBMTE: u64 = 1 << 62;
-    pub const STCE: u64 = 1 << 63;
-}
-
 /// Reads the register numbered `N`.
 #[inline(always)]
 #[must_use]
@@ -149,7 +135,9 @@ pub unsafe fn write<const N: u16>(value: u64) {
 pub unsafe fn swap<const N: u16>(value: u64) -> u64 {
     let old: u64;
     // SAFETY: the caller answers for the effect of the register.
-    unsafe { core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack)) };
+    unsafe {
+        core::arch::asm!("csrrw {0}, {2}, {1}", out(reg) old, in(reg) value, const N, options(nostack))
+    };
     old
 }
 

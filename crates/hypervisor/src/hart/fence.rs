@@ -8,30 +8,12 @@
 pub fn guest_virtual_all() {
     // SAFETY: a fence only drops cached translations.
     unsafe {
-        core::arch::asm!(".option push", ".option arch, +h", "hfence.vvma zero, zero", ".option pop", options(nostack));
-    }
-}
-
-/// Drops the VS-stage translations of `address` under the VMID in hgatp.
-#[inline]
-pub fn guest_virtual_address(address: u64) {
-    // SAFETY: a fence only drops cached translations.
-    unsafe {
         core::arch::asm!(
-            ".option push", ".option arch, +h", "hfence.vvma {0}, zero", ".option pop",
-            in(reg) address, options(nostack)
-        );
-    }
-}
-
-/// Drops the VS-stage translations of `asid` under the VMID in hgatp.
-#[inline]
-pub fn guest_virtual_asid(asid: u64) {
-    // SAFETY: a fence only drops cached translations.
-    unsafe {
-        core::arch::asm!(
-            ".option push", ".option arch, +h", "hfence.vvma zero, {0}", ".option pop",
-            in(reg) asid, options(nostack)
+            ".option push",
+            ".option arch, +h",
+            "hfence.vvma zero, zero",
+            ".option pop",
+            options(nostack)
         );
     }
 }
@@ -53,7 +35,13 @@ pub fn guest_physical_of(vmid: u64) {
 pub fn guest_physical_all() {
     // SAFETY: a fence only drops cached translations.
     unsafe {
-        core::arch::asm!(".option push", ".option arch, +h", "hfence.gvma zero, zero", ".option pop", options(nostack));
+        core::arch::asm!(
+            ".option push",
+            ".option arch, +h",
+            "hfence.gvma zero, zero",
+            ".option pop",
+            options(nostack)
+        );
     }
 }
 

@@ -25,7 +25,11 @@ fn call(extension: u64, function: u64, arguments: [u64; 3]) -> Result<u64, Firmw
             options(nostack)
         );
     }
-    if error == 0 { Ok(value) } else { Err(FirmwareError(error)) }
+    if error == 0 {
+        Ok(value)
+    } else {
+        Err(FirmwareError(error))
+    }
 }
 
 /// The identity of the machine that guests are told too.
@@ -40,7 +44,11 @@ pub struct MachineIdentity {
 #[must_use]
 pub fn machine_identity() -> MachineIdentity {
     let get = |function| call(BASE, function, [0; 3]).unwrap_or(0);
-    MachineIdentity { vendor: get(4), architecture: get(5), implementation: get(6) }
+    MachineIdentity {
+        vendor: get(4),
+        architecture: get(5),
+        implementation: get(6),
+    }
 }
 
 /// Starts the hart `hart_id` at `address`, with `opaque` in its a1.

@@ -57,7 +57,10 @@ impl Selected {
             enabled: read(ENABLED),
             delivery: read(DELIVERY) == 1,
             // Thresholds above the guest's last identity let all of them through, as 0 does.
-            threshold: u8::try_from(read(THRESHOLD)).ok().filter(|limit| *limit < 64).unwrap_or(0),
+            threshold: u8::try_from(read(THRESHOLD))
+                .ok()
+                .filter(|limit| *limit < 64)
+                .unwrap_or(0),
         }
     }
 
@@ -84,10 +87,10 @@ impl Selected {
         read(PENDING) == 0
     }
 
-    /// Takes all pending bits out of the file.
+    /// Takes those of the pending bits out of the file that are in `mask`.
     #[must_use]
-    pub fn take_pending(&self) -> u64 {
-        let pending = read(PENDING);
+    pub fn take_pending(&self, mask: u64) -> u64 {
+        let pending = read(PENDING) & mask;
         if pending != 0 {
             // SAFETY: as for `write`; CSRRC clears only the bits that were seen, so that none is lost between.
             unsafe { csr::clear::<{ number::VSIREG }>(pending) };

@@ -1,5 +1,6 @@
 //! The thin layer over one hart: registers, fences, world switch, firmware calls.
 
+pub mod copy;
 pub mod csr;
 pub mod fence;
 pub mod firmware;

@@ -1,4 +1,4 @@
-//! Reads of guest memory through the guest's own translation (HLV and HLVX), which may fault harmlessly.
+//! Reads of guest memory through the guest's own translation (HLVX), which may fault harmlessly.
 //!
 //! They use vsatp, hgatp, vsstatus and hstatus.SPVP as they stand, so they are only for the vCPU that has just left
 //! this hart. The trap vector steps over an instruction of this module that faults and sets the flag in t1.
@@ -11,8 +11,6 @@ struct Outcome {
 
 unsafe extern "C" {
     fn hypervisor_fetch_halfword(address: u64) -> Outcome;
-    fn hypervisor_load_word(address: u64) -> Outcome;
-    fn hypervisor_load_doubleword(address: u64) -> Outcome;
 }
 
 fn checked(outcome: &Outcome) -> Option<u64> {
@@ -22,28 +20,19 @@ fn checked(outcome: &Outcome) -> Option<u64> {
 /// The instruction at the guest-virtual `address`, 16 or 32 bits wide as its lowest bits say (HLVX.HU).
 #[must_use]
 pub fn fetch_instruction(address: u64) -> Option<u32> {
-    // SAFETY: the access is translated and checked as the guest's own; a fault sets the flag and nothing else.
-    let low = checked(&unsafe { hypervisor_fetch_halfword(address) })? as u32;
+    let low = u32::from(fetch_halfword(address)?);
     if low & 3 != 3 {
         return Some(low);
     }
-    // SAFETY: as above.
-    let high = checked(&unsafe { hypervisor_fetch_halfword(address.wrapping_add(2)) })? as u32;
+    let high = u32::from(fetch_halfword(address.wrapping_add(2))?);
     Some(high << 16 | low)
 }
 
-/// The word at the guest-virtual `address` (HLV.WU).
+/// The halfword of code at the guest-virtual `address` (HLVX.HU).
 #[must_use]
-pub fn load_word(address: u64) -> Option<u32> {
-    // SAFETY: as for `fetch_instruction`.
-    checked(&unsafe { hypervisor_load_word(address) }).map(|value| value as u32)
-}
-
-/// The doubleword at the guest-virtual `address` (HLV.D).
-#[must_use]
-pub fn load_doubleword(address: u64) -> Option<u64> {
-    // SAFETY: as for `fetch_instruction`.
-    checked(&unsafe { hypervisor_load_doubleword(address) })
+pub fn fetch_halfword(address: u64) -> Option<u16> {
+    // SAFETY: the access is translated and checked as the guest's own; a fault sets the flag and nothing else.
+    checked(&unsafe { hypervisor_fetch_halfword(address) }).map(|value| value as u16)
 }
 
 core::arch::global_asm!(
@@ -55,26 +44,12 @@ core::arch::global_asm!(
 .global hypervisor_unprivileged_begin
 .global hypervisor_unprivileged_end
 .global hypervisor_fetch_halfword
-.global hypervisor_load_word
-.global hypervisor_load_doubleword
 .balign 4
 hypervisor_unprivileged_begin:
 hypervisor_fetch_halfword:
     mv t2, a0
     li t1, 0
     hlvx.hu a0, (t2)
-    mv a1, t1
-    ret
-hypervisor_load_word:
-    mv t2, a0
-    li t1, 0
-    hlv.wu a0, (t2)
-    mv a1, t1
-    ret
-hypervisor_load_doubleword:
-    mv t2, a0
-    li t1, 0
-    hlv.d a0, (t2)
     mv a1, t1
     ret
 hypervisor_unprivileged_end:

@@ -71,7 +71,10 @@ pub struct FloatContext {
 impl FloatContext {
     #[must_use]
     pub const fn new() -> Self {
-        Self { registers: [0; 32], control: 0 }
+        Self {
+            registers: [0; 32],
+            control: 0,
+        }
     }
 
     /// Takes the hart's floating-point registers in.

@@ -70,7 +70,7 @@ const ALL: u64 = !1;
 /// Bits of `eithreshold`, enough for 0 to [`IDENTITIES`].
 const THRESHOLD_BITS: u64 = 0x3f;
 
-/// Values of `siselect` (AIA §2.3 and §3.7).
+/// Values of `siselect` (AIA §3.7 and §5.4.1).
 mod select {
     pub const IPRIO: u64 = 0x30;
     pub const IPRIO_LAST: u64 = 0x3f;
@@ -110,7 +110,7 @@ fn register(select: u64) -> Result<Register, NoRegister> {
         // With 64-bit registers the odd ones do not exist; the even ones beyond the identities
         // there are hold nothing.
         select::EIP..=select::LAST if even => Ok(Register::Zero),
-        // The priorities of the major interrupts: read-only zeros, as AIA §5.2.1 allows. An access
+        // The priorities of the major interrupts: read-only zeros, as AIA §5.4.1 allows. An access
         // traps even where the vCPU has a guest file, so it is answered here.
         select::IPRIO..=select::IPRIO_LAST if even => Ok(Register::Zero),
         _ => Err(NoRegister(select)),

@@ -1,10 +1,9 @@
 //! `partita bench`.
 
-use super::{BenchArguments, BenchWay, Failure, at};
+use super::{BenchArguments, BenchWay, Failure, at, write_json};
 use partita::bench::{self, Amount, Options, Report, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
-use partita::run;
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +15,6 @@ const RUNS: u16 = 3;
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
-    let command = std::env::current_exe().unwrap_or_default();
     let mut ways: Vec<Way> = arguments.on.iter().map(|way| (*way).into()).collect();
     if ways.is_empty() {
         ways.extend(Way::ALL);
@@ -29,10 +27,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         amount,
         runs: arguments.runs.unwrap_or(runs).into(),
         ways,
-        hypervisor: arguments
-            .hypervisor
-            .clone()
-            .unwrap_or_else(|| run::default_hypervisor(&command)),
+        hypervisor: arguments.hypervisor.path()?,
     };
     let report = bench::measure(&cache, &options, &Progress::new())?;
     // A reader that has gone needs no table.
@@ -54,15 +49,6 @@ impl From<BenchWay> for Way {
             BenchWay::Kvm => Self::Kvm,
         }
     }
-}
-
-fn write_json(path: &Path, report: &Report) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(report).map_err(|error| Failure::File {
-        path: path.to_owned(),
-        error: error.into(),
-    })?;
-    text.push(b'\n');
-    std::fs::write(path, text).map_err(at(path))
 }
 
 fn write_document(path: &Path, report: &Report) -> Result<(), Failure> {

@@ -1,12 +1,11 @@
 //! `partita run`.
 
-use super::{Computer, Failure, RunArguments, at};
+use super::{Computer, Failure, RunArguments, write_json};
 use partita::cache::Cache;
 use partita::images::{self, Progress};
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
 use std::io::Write;
-use std::path::Path;
 use std::time::Duration;
 
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
@@ -15,15 +14,10 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if uses_built_files(&system) {
         images::ensure(&cache, &Progress::new())?;
     }
-    let command = std::env::current_exe().unwrap_or_default();
-    let hypervisor = arguments
-        .hypervisor
-        .clone()
-        .unwrap_or_else(|| run::default_hypervisor(&command));
     let options = Options {
         console: arguments.console.clone(),
         time_limit: arguments.timeout.map(Duration::from_secs),
-        hypervisor,
+        hypervisor: arguments.hypervisor.path()?,
         verbose: arguments.verbose,
     };
     let outcome = match arguments.on {
@@ -42,15 +36,6 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
     }
-}
-
-fn write_json(path: &Path, report: &partita::report::Report) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(report).map_err(|error| Failure::File {
-        path: path.to_owned(),
-        error: error.into(),
-    })?;
-    text.push(b'\n');
-    std::fs::write(path, text).map_err(at(path))
 }
 
 fn uses_built_files(system: &System) -> bool {

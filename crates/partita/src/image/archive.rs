@@ -20,6 +20,9 @@ const REGULAR: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 
+/// Bytes of a header, without the name.
+const HEADER: usize = 110;
+
 impl Writer {
     /// An archive without entries.
     pub fn new() -> Self {
@@ -32,6 +35,25 @@ impl Writer {
     /// It is larger than 4 GiB.
     pub fn file(&mut self, name: &str, permissions: u32, data: &[u8]) -> Result<(), TooLarge> {
         self.entry(name, REGULAR | permissions, data)
+    }
+
+    /// Adds a file whose bytes begin at a multiple of 8 of the archive, so that whoever copies them out of memory
+    /// can do so in words. An empty file called `pad` goes in front of it where that takes one.
+    ///
+    /// # Errors
+    /// It is larger than 4 GiB.
+    pub fn aligned_file(
+        &mut self,
+        name: &str,
+        permissions: u32,
+        data: &[u8],
+    ) -> Result<(), TooLarge> {
+        let begins = |name: &str| (self.bytes.len() + HEADER + name.len() + 1).next_multiple_of(4);
+        if !begins(name).is_multiple_of(8) {
+            // Its header takes 116 bytes, four more than a multiple of eight.
+            self.file("pad", 0, &[])?;
+        }
+        self.file(name, permissions, data)
     }
 
     /// Adds a folder; one must stand before what is in it.
@@ -83,5 +105,28 @@ impl Writer {
     fn pad(&mut self) {
         let length = self.bytes.len().next_multiple_of(4);
         self.bytes.resize(length, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aligned_files_begin_at_words_and_are_found() {
+        let mut writer = Writer::new();
+        let names = ["a", "bc", "def", "ghij", "klmno", "pqrstu"];
+        for (length, name) in names.iter().enumerate() {
+            let data = vec![7; length * 3 + 1];
+            writer.aligned_file(name, 0o644, &data).expect("room");
+        }
+        let bytes = writer.finish();
+        let archive = abi::cpio::Archive::new(&bytes);
+        for (length, name) in names.iter().enumerate() {
+            let data = archive.find(name).expect("an archive").expect(name);
+            assert_eq!(data.len(), length * 3 + 1);
+            let offset = data.as_ptr().addr() - bytes.as_ptr().addr();
+            assert_eq!(offset % 8, 0, "{name}");
+        }
     }
 }

@@ -73,7 +73,9 @@ fn the_hypervisor_reads_what_is_composed() {
     assert_eq!(file(two.kernel), Some(&b"second kernel"[..]));
     assert_eq!(file(one.initrd.unwrap()), Some(&b"initrd"[..]));
     assert_eq!(one.initrd, two.initrd);
-    assert_eq!(archive.entries().count(), 4);
+    // The description, two kernels and an initrd that both share; what else there is only aligns these.
+    let files = archive.entries().map(Result::unwrap);
+    assert_eq!(files.filter(|entry| entry.name != "pad").count(), 4);
 }
 
 #[test]

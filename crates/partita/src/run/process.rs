@@ -12,6 +12,16 @@ use std::thread::JoinHandle;
 /// Kills a program when its parent dies, for which the standard library has no means.
 const GUARD: &str = "/usr/bin/setpriv";
 
+/// A command that is killed when this process dies, where the system has the means.
+fn guarded(program: &str) -> Command {
+    if !Path::new(GUARD).is_file() {
+        return Command::new(program);
+    }
+    let mut command = Command::new(GUARD);
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
+}
+
 /// A running QEMU.
 #[derive(Debug)]
 pub struct Process {
@@ -26,13 +36,7 @@ impl Process {
     /// # Errors
     /// It cannot be started.
     pub fn start(arguments: &[OsString], output: Sender<Vec<u8>>) -> std::io::Result<Self> {
-        let mut command = if Path::new(GUARD).is_file() {
-            let mut command = Command::new(GUARD);
-            command.args(["--pdeathsig", "KILL", "--", qemu::PROGRAM]);
-            command
-        } else {
-            Command::new(qemu::PROGRAM)
-        };
+        let mut command = guarded(qemu::PROGRAM);
         command.args(arguments);
         command
             .stdin(Stdio::piped())

@@ -7,7 +7,7 @@ use crate::cache::Cache;
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::qemu::{self, Boot, QemuError};
 use crate::report::{Collector, Report};
-use crate::system::{Bytes, System, verify::HOST_MEMORY};
+use crate::system::{Bytes, System};
 use abi::system::{RESERVED_NAME, VmName};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{Read, Write};
@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The keys that ask the hypervisor to power everything off: escape (Ctrl-]), then `q`.
 const POWER_OFF_KEYS: &[u8] = b"\x1dq";
+/// The keys that open the operator's prompt.
+const PROMPT_KEYS: &[u8] = b"\x1dm";
 /// How long an orderly end may take before QEMU is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -44,13 +46,15 @@ pub enum RunError {
     NoSuchVm(String),
     /// The image and the VMs do not fit into the memory.
     #[error(
-        "the memory of {memory} does not hold the VMs, {HOST_MEMORY} for the host and the system image of {image}; raise memory"
+        "a VM's {vm} do not fit into the {memory} beside the system image of {image}; raise memory"
     )]
     Memory {
         /// The system's memory.
         memory: Bytes,
         /// The system image's size.
         image: Bytes,
+        /// The VM's.
+        vm: Bytes,
     },
     /// The image cannot be made.
     #[error(transparent)]
@@ -97,9 +101,6 @@ enum Event {
 /// # Errors
 /// It could not be started.
 pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
-    if !options.hypervisor.is_file() {
-        return Err(RunError::NoHypervisor(options.hypervisor.clone()));
-    }
     let focus = match &options.console {
         Some(name) if name != RESERVED_NAME => {
             let vm = system
@@ -136,15 +137,13 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
 
 /// Checks that VMs, host and image fit, now that the image's size is known.
 fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
-    let vms: u64 = system.vms.iter().map(|vm| vm.memory.value.0).sum();
+    let sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
     let memory = system.memory.value;
-    if vms.saturating_add(HOST_MEMORY.0).saturating_add(image) > memory.0 {
-        return Err(RunError::Memory {
-            memory,
-            image: Bytes(image),
-        });
-    }
-    Ok(())
+    qemu::place(qemu::free_memory(memory, image).to_vec(), &sizes).map_err(|vm| RunError::Memory {
+        memory,
+        image: Bytes(image),
+        vm,
+    })
 }
 
 /// What is known of a run while it goes on.
@@ -193,6 +192,7 @@ impl Session {
         }
 
         let mut relay = Relay::new();
+        let mut open_prompt = interactive && self.focus.is_none();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
         let mut kill = false;
@@ -228,6 +228,11 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            // What is typed before the hypervisor listens goes to the firmware, and is lost.
+            if open_prompt && self.hypervisor_spoke {
+                open_prompt = false;
+                process.send(PROMPT_KEYS);
+            }
             if shown.is_err() {
                 if ending == Ending::Interrupted {
                     kill = true;

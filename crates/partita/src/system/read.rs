@@ -38,7 +38,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         "wait",
         WaitMethod::ALL,
         WaitMethod::name,
-        WaitMethod::SelfWait,
+        WaitMethod::HostInterrupt,
     );
     let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
@@ -83,13 +83,14 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     }
 
     let mut problems = root.finish();
-    let all_vms_read = vm_problems.is_empty();
+    let complete = vm_problems.is_empty();
     problems.extend(vm_problems);
     // What is missing has been reported; the rest is checked all the same.
     let harts = harts.unwrap_or(Located {
         value: BOARD_HARTS,
         origin: origin.clone(),
     });
+    let memory_known = memory.is_some();
     let memory = memory.unwrap_or(Located {
         value: Bytes(u64::MAX),
         origin,
@@ -105,7 +106,11 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         time_limit,
         vms,
     };
-    problems.extend(verify::resources(document, &system, all_vms_read));
+    problems.extend(verify::resources(
+        document,
+        &system,
+        complete && memory_known,
+    ));
     Mistakes::check(problems)?;
     Ok(system)
 }

@@ -191,7 +191,11 @@ fn what_does_not_fit_is_found() {
         &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
         &["every hart is dedicated"],
     );
-    mistake(GOOD, &["memory=768 MiB"], &["memory = 768 MiB", "800 MiB"]);
+    mistake(
+        GOOD,
+        &["memory=768 MiB"],
+        &["memory = 768 MiB", "768 MiB do not fit", "for 512 MiB"],
+    );
     let cards = "vm.control.network=[\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]";
     mistake(GOOD, &[cards], &["9 devices", "8 slots"]);
     let twice = "vm.control.disks=[{ file = \"image:debian/disk\", slot = 1 }]";

@@ -1,11 +1,9 @@
 //! What a system asks of the board: harts, memory, slots and disks, each claimed once.
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
+use crate::qemu;
 use abi::system::{Allocation, HartSet};
-use std::collections::BTreeMap;
-
-/// Memory that is nobody's: firmware, the hypervisor, its heap and the board's device tree.
-pub const HOST_MEMORY: Bytes = Bytes(32 << 20);
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
 ///
@@ -77,21 +75,43 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let wanted: u64 = system.vms.iter().fold(HOST_MEMORY.0, |sum, vm| {
-        sum.saturating_add(vm.memory.value.0)
-    });
-    if wanted > system.memory.value.0 {
-        let origin = &system.memory.origin;
-        let message = format!(
-            "the VMs' memory does not fit: with {HOST_MEMORY} for the host, {} is needed",
-            Bytes(wanted)
-        );
-        let remedy = "raise memory, or give the VMs less";
-        problems.push(
-            Problem::new(document, origin, "memory", message, remedy)
-                .with_value(document.source(origin)),
-        );
-    }
+    let sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
+    let free = qemu::free_memory(system.memory.value, image_size(system));
+    let Err(size) = qemu::place(free.to_vec(), &sizes) else {
+        return;
+    };
+    let origin = &system.memory.origin;
+    let wanted: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(size.0));
+    let message = format!(
+        "the VMs' {} do not fit: there is no piece left for {size}, because firmware, hypervisor and \
+         system image take some and divide the rest",
+        Bytes(wanted)
+    );
+    problems.push(
+        Problem::new(
+            document,
+            origin,
+            "memory",
+            message,
+            "raise memory, or give the VMs less",
+        )
+        .with_value(document.source(origin)),
+    );
+}
+
+/// About how large the system image will be. What is yet to be built is guessed.
+fn image_size(system: &System) -> u64 {
+    const GUESS: u64 = 32 << 20;
+    let files = system
+        .vms
+        .iter()
+        .flat_map(|vm| std::iter::once(&vm.kernel).chain(&vm.initrd));
+    let files: BTreeSet<&FileName> = files.map(|file| &file.value).collect();
+    let size = |file: &&FileName| match file {
+        FileName::Built(_) => GUESS,
+        FileName::Path(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
+    };
+    files.iter().map(size).sum()
 }
 
 /// Number of slots that a VM's devices take.

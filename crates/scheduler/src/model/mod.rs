@@ -178,7 +178,7 @@ fn all_states_of_three_vcpus_by_self_wait() {
 #[test]
 fn many_states_of_three_vcpus_by_reservation() {
     for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWaitAll] {
-        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 12);
+        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 11);
     }
 }
 
@@ -192,6 +192,6 @@ fn first_steps_of_two_machines_with_three_vcpus() {
         (SpinPolicy::Directed, WaitPolicy::SelfWait),
         (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
     ] {
-        explore(spin, wait, &[3, 3], 2, 7);
+        explore(spin, wait, &[3, 3], 2, 6);
     }
 }

@@ -46,8 +46,13 @@ pub(crate) enum Suspend {
     GiveWay,
     /// It is ready, and this partner is the next on this hart.
     Favour(VcpuId),
-    /// It waits for its word, until this time at the latest.
-    WaitForWord(Ticks),
+    /// It waits for its word.
+    WaitForWord {
+        /// At the latest until then.
+        until: Ticks,
+        /// The next on this hart.
+        favour: Option<VcpuId>,
+    },
 }
 
 /// One vCPU among its partners, the other vCPUs of its virtual machine.
@@ -65,6 +70,19 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// The next of the ready partners that were preempted in their supervisor: behind the one that was
+    /// favoured last, then from the beginning.
+    pub(crate) fn preempted_partner(&self) -> Option<VcpuId> {
+        let candidates = self
+            .ready_partners()
+            .intersection(self.preempted_in_supervisor);
+        let after: VcpuSet = candidates
+            .iter()
+            .filter(|&vcpu| Some(vcpu) > self.favoured)
+            .collect();
+        after.first().or_else(|| candidates.first())
+    }
+
     /// The partners that are ready and not in a spin wait. Only these may be waited for: they need
     /// nothing but a hart, so nobody waits in a circle.
     pub(crate) fn ready_partners(&self) -> VcpuSet {

@@ -1,7 +1,8 @@
 //! `reservation`: wait until the word that the vCPU waits on has changed.
 //!
-//! The vCPU joins the self-wait queue; [`crate::Probe::changed`] is its test. A spin on a word that
-//! nobody knows is treated as by `wapd`.
+//! The vCPU joins the self-wait queue; [`crate::Probe::changed`] is its test. Its hart goes to a partner
+//! that was preempted in its kernel, if there is one: whoever is to change the word is probably among
+//! them. A spin on a word that nobody knows is treated as by `wapd`.
 
 use super::{Scene, Spin, Suspend, wapd};
 use crate::ticks::Ticks;
@@ -11,7 +12,10 @@ pub(super) struct Reservation;
 impl Spin for Reservation {
     fn suspend(&self, scene: &mut Scene<'_>, word: Option<Ticks>) -> Suspend {
         match word {
-            Some(until) => Suspend::WaitForWord(until),
+            Some(until) => Suspend::WaitForWord {
+                until,
+                favour: scene.preempted_partner(),
+            },
             None => wapd::AllPartners.suspend(scene, None),
         }
     }

@@ -6,11 +6,14 @@
 //! which knows nothing of queues and masks of bits.
 #![allow(dead_code, reason = "each test program uses a part")]
 
+mod check;
+mod guest;
 pub mod reference;
 
 use std::collections::BTreeSet;
 
-use reference::{Phase, Reference};
+pub use guest::{Act, Habit, Random};
+use reference::Reference;
 use scheduler::*;
 
 pub const FREQUENCY: u64 = 1_000_000;
@@ -18,47 +21,6 @@ pub const FREQUENCY: u64 = 1_000_000;
 const KICK_DELAY: u64 = 3;
 /// How often a polling hart asks.
 const POLL_PERIOD: u64 = 20;
-
-/// Numbers that a seed determines (splitmix64).
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
-    }
-}
-
-/// What a vCPU does when it has run for a while.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
-    Wait,
-    Spin,
-    SpinOnWord,
-    Yield,
-    Stop,
-}
-
-/// How a vCPU behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
-    CpuBound,
-    /// Runs for up to so many ticks, then does one of the acts.
-    Bursts {
-        longest: u64,
-        acts: &'static [Act],
-    },
-}
-
-pub const EVERY_ACT: &[Act] = &[Act::Wait, Act::Wait, Act::Spin, Act::SpinOnWord, Act::Yield];
 
 #[derive(Clone, Copy, Debug)]
 enum Mode {
@@ -469,63 +431,7 @@ impl Simulation {
         self.scheduler.allowed(vcpu).contains(hart)
     }
 
-    /// Where everybody is, for the message of a test that fails.
-    pub fn describe(&self) -> String {
-        let line = |vcpu: &Vcpu| {
-            let vm = self.scheduler.vm_of(vcpu.id);
-            let state = self.scheduler.state(vcpu.id);
-            let queue = self.scheduler.queue_of(vcpu.id);
-            format!(
-                "\n{} of {vm:?}: {state:?} in {queue:?}, ran {}",
-                vcpu.id, vcpu.ran
-            )
-        };
-        self.vcpus.iter().map(line).collect()
-    }
-
     fn place_of(&self, vcpu: VcpuId) -> Option<usize> {
         self.vcpus.iter().position(|entry| entry.id == vcpu)
-    }
-
-    /// What must hold at any moment.
-    pub fn check(&mut self) {
-        self.scheduler.check().unwrap();
-        for vcpu in &mut self.vcpus {
-            let actual = self.scheduler.state(vcpu.id);
-            if actual == VcpuState::Ready {
-                self.reference.take_reason(vcpu.id);
-            }
-            let expected = self.reference.state(vcpu.id);
-            assert_eq!(actual, expected, "{} at {}", vcpu.id, self.now);
-            match self.reference.phase(vcpu.id) {
-                Phase::Ready if expected == VcpuState::Ready => {
-                    let since = *vcpu.ready_since.get_or_insert(self.now);
-                    vcpu.longest_wait = vcpu.longest_wait.max(self.now - since);
-                }
-                Phase::Waiting if vcpu.pending && expected == VcpuState::SelfWait => {
-                    let since = *vcpu.ready_since.get_or_insert(self.now);
-                    vcpu.longest_wait = vcpu.longest_wait.max(self.now - since);
-                }
-                _ => vcpu.ready_since = None,
-            }
-        }
-        // Unless a kick is on its way, no hart rests while there is work that it may do.
-        if self.harts.iter().any(|hart| hart.kick.is_some()) {
-            return;
-        }
-        for vcpu in self.reference.dispatchable() {
-            for hart in &self.harts {
-                let rests = match hart.mode {
-                    Mode::Asleep | Mode::Polling { .. } => true,
-                    Mode::Guest(guest) => guest.slice_end.is_none() || !guest.trap_waits,
-                };
-                assert!(
-                    !rests || !self.may_run(vcpu, hart.id),
-                    "{} rests ({:?}) while {vcpu} is ready",
-                    hart.id,
-                    hart.mode
-                );
-            }
-        }
     }
 }

@@ -107,6 +107,7 @@ impl Reference {
 
     pub fn stop(&mut self, vcpu: VcpuId) {
         let entry = self.entry(vcpu);
+        entry.paused = false;
         if matches!(entry.phase, Phase::Running(_)) {
             entry.stopping = true;
             return;

@@ -20,27 +20,27 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
             context.program_counter = context.program_counter.wrapping_sub(4);
             (Ok(length), Next::Leave(Leave::Yield))
         }
-        0 => (write(exit, length.min(LONGEST).min(room), low, high), Next::Resume),
-        1 => (read(exit, length.min(LONGEST), low, high), Next::Resume),
+        0 => (write(exit, length, room, low, high), Next::Resume),
+        1 => (read(exit, length, low, high), Next::Resume),
         2 => {
-            exit.vm.print(length as u8);
+            exit.vm.print(core::iter::once(length as u8));
             (Ok(0), Next::Resume)
         }
         _ => (Err(SbiError::NotSupported), Next::Resume),
     }
 }
 
-fn write(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
-    for byte in buffer(exit, length, low, high)?.bytes() {
-        exit.vm.print(byte);
-    }
-    Ok(length)
+fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
+    let taken = length.min(LONGEST).min(room);
+    let bytes = buffer(exit, length, low, high)?.bytes();
+    exit.vm.print(bytes.take(taken as usize));
+    Ok(taken)
 }
 
 fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
     let memory = buffer(exit, length, low, high)?;
     let mut count = 0;
-    while count < length
+    while count < length.min(LONGEST)
         && let Some(byte) = exit.vm.typed()
     {
         memory.write(count, byte);
@@ -49,9 +49,12 @@ fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
     Ok(count)
 }
 
+/// The guest's buffer, all of which must be its memory.
 fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<GuestBytes, SbiError> {
     if high != 0 {
         return Err(SbiError::InvalidParameter);
     }
-    exit.vm.bytes(GuestPhysical::new(low), length).ok_or(SbiError::InvalidParameter)
+    exit.vm
+        .bytes(GuestPhysical::new(low), length)
+        .ok_or(SbiError::InvalidParameter)
 }

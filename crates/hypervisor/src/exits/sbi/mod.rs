@@ -30,7 +30,6 @@ pub mod extension {
 /// The error codes of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SbiError {
-    Failed = -1,
     NotSupported = -2,
     InvalidParameter = -3,
     InvalidAddress = -5,
@@ -111,7 +110,11 @@ fn time(call: &Call) -> SbiResult {
 
 /// The vCPUs that a hart mask and its base name, or an error where one of them does not exist (SBI, "Hart list
 /// parameter").
-pub fn named<'a>(exit: &Exit<'a>, mask: u64, base: u64) -> Result<impl Iterator<Item = &'a Vcpu>, SbiError> {
+pub fn named<'a>(
+    exit: &Exit<'a>,
+    mask: u64,
+    base: u64,
+) -> Result<impl Iterator<Item = &'a Vcpu>, SbiError> {
     let all = exit.system.vcpus_of(exit.vm.id);
     let bits = match base {
         u64::MAX => u64::MAX,

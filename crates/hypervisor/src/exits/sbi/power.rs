@@ -5,8 +5,8 @@ use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
 use crate::exits::{Exit, Next};
-use crate::system::now;
 use crate::lifecycle::{self, Ending};
+use crate::system::now;
 use crate::vcpu::Power;
 
 const STARTED: u64 = 0;
@@ -37,7 +37,10 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 
 fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
     let vcpus = exit.system.vcpus_of(exit.vm.id);
-    let target = usize::try_from(index).ok().and_then(|index| vcpus.get(index)).ok_or(SbiError::InvalidParameter)?;
+    let target = usize::try_from(index)
+        .ok()
+        .and_then(|index| vcpus.get(index))
+        .ok_or(SbiError::InvalidParameter)?;
     if !exit.vm.memory_holds(address) {
         return Err(SbiError::InvalidAddress);
     }
@@ -55,7 +58,10 @@ fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
 
 fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
     let vcpus = exit.system.vcpus_of(exit.vm.id);
-    let target = usize::try_from(index).ok().and_then(|index| vcpus.get(index)).ok_or(SbiError::InvalidParameter)?;
+    let target = usize::try_from(index)
+        .ok()
+        .and_then(|index| vcpus.get(index))
+        .ok_or(SbiError::InvalidParameter)?;
     Ok(match *target.power.lock() {
         Power::Started => STARTED,
         Power::Stopped => STOPPED,
@@ -69,7 +75,9 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
     // The type is a 32-bit parameter.
     let resume = match kind & 0xffff_ffff {
         RETENTIVE => None,
-        NON_RETENTIVE if !exit.vm.memory_holds(address) => return (Err(SbiError::InvalidAddress), Next::Resume),
+        NON_RETENTIVE if !exit.vm.memory_holds(address) => {
+            return (Err(SbiError::InvalidAddress), Next::Resume);
+        }
         NON_RETENTIVE => Some((address, opaque)),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };

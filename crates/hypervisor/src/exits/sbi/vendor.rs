@@ -8,7 +8,9 @@ use crate::exits::{Exit, Next};
 
 /// Answers a call of the extension.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
-    let function = usize::try_from(call.function).ok().and_then(Function::from_id);
+    let function = usize::try_from(call.function)
+        .ok()
+        .and_then(Function::from_id);
     let result = match function {
         Some(Function::Version) => Ok(VERSION_VALUE),
         Some(Function::Spin) => return (Ok(0), Next::Leave(Leave::Spin)),

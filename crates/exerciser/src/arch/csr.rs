@@ -1,0 +1,154 @@
+//! The control and status registers that the exerciser itself uses, by number (privileged specification
+//! table of supervisor CSRs; AIA §2.2; Sstc).
+
+use core::arch::asm;
+
+/// Reads a CSR by number.
+macro_rules! read {
+    ($number:literal) => {{
+        let value: u64;
+        // SAFETY: reading this register has no effect on memory or control flow.
+        unsafe { asm!(concat!("csrr {}, ", $number), out(reg) value, options(nostack)) };
+        value
+    }};
+}
+
+/// Writes a CSR by number.
+macro_rules! write {
+    ($number:literal, $value:expr) => {{
+        let value: u64 = $value;
+        // SAFETY: the callers in this module write values that keep the kernel's own invariants.
+        unsafe { asm!(concat!("csrw ", $number, ", {}"), in(reg) value, options(nostack)) };
+    }};
+}
+
+/// `sie`/`sip` bit of the supervisor software interrupt.
+pub const SOFTWARE: u64 = 1 << 1;
+/// `sie`/`sip` bit of the supervisor timer interrupt.
+pub const TIMER: u64 = 1 << 5;
+/// `sie`/`sip` bit of the supervisor external interrupt.
+pub const EXTERNAL: u64 = 1 << 9;
+/// `sstatus.SIE`.
+const SSTATUS_SIE: u64 = 1 << 1;
+
+/// Time, in ticks of the timebase.
+pub fn time() -> u64 {
+    read!("0xc01")
+}
+
+/// Sets the floating-point unit to Initial, so that sandboxed instructions may use it.
+pub fn enable_floating_point() {
+    // SAFETY: FS is the guest's own to set; the kernel itself uses no floating point.
+    unsafe { asm!("csrs sstatus, {}", in(reg) 1u64 << 13, options(nostack)) };
+}
+
+/// Sets the next timer interrupt (Sstc); `u64::MAX` means never.
+pub fn set_timer_compare(ticks: u64) {
+    write!("0x14d", ticks);
+}
+
+/// Interrupts enabled one by one.
+pub fn interrupt_enables() -> u64 {
+    read!("0x104")
+}
+
+/// Sets which interrupts are enabled; they are taken only while [`take_interrupts`] runs or SIE is on.
+pub fn set_interrupt_enables(mask: u64) {
+    write!("0x104", mask);
+}
+
+/// Lets pending interrupts be taken, then closes them again.
+pub fn take_interrupts() {
+    // SAFETY: the trap entry keeps every register; handlers touch only atomics and the interrupt file.
+    unsafe { asm!("csrsi sstatus, 2", "nop", "csrci sstatus, 2") };
+}
+
+/// Opens interrupts; returns whether they were open.
+pub fn open_interrupts() -> bool {
+    let before: u64;
+    // SAFETY: as for `take_interrupts`.
+    unsafe { asm!("csrrsi {}, sstatus, 2", out(reg) before) };
+    before & SSTATUS_SIE != 0
+}
+
+/// Closes interrupts; returns whether they were open.
+pub fn close_interrupts() -> bool {
+    let before: u64;
+    // SAFETY: closing interrupts breaks nothing.
+    unsafe { asm!("csrrci {}, sstatus, 2", out(reg) before) };
+    before & SSTATUS_SIE != 0
+}
+
+/// Waits until an enabled interrupt is pending (or for no reason at all); takes none.
+pub fn wait_for_interrupt() {
+    // SAFETY: WFI changes no state.
+    unsafe { asm!("wfi") };
+}
+
+/// A hint that this hart spins (Zihintpause; a fence elsewhere).
+pub fn pause() {
+    // SAFETY: a hint without effect on state. The encoding is PAUSE: FENCE with pred = W, succ = 0.
+    unsafe { asm!(".word 0x0100000f", options(nomem, nostack)) };
+}
+
+/// Orders instruction fetches of this hart after its earlier stores.
+pub fn fence_instructions() {
+    // SAFETY: a fence only.
+    unsafe { asm!("fence.i") };
+}
+
+/// `sip`'s software bit off.
+pub fn clear_software_interrupt() {
+    // SAFETY: clears this hart's own pending bit.
+    unsafe { asm!("csrc sip, {}", in(reg) SOFTWARE, options(nostack)) };
+}
+
+/// Translation off (`satp` = 0) or on with the given `satp` value. Nothing is fenced.
+///
+/// # Safety
+/// The table must map the running code, its stack and its data to where they are.
+pub unsafe fn set_translation(satp: u64) {
+    // SAFETY: by the caller's promise the next fetch, load and store find what they found before.
+    unsafe { asm!("csrw satp, {}", in(reg) satp) };
+}
+
+/// `satp` as it is.
+pub fn translation() -> u64 {
+    read!("0x180")
+}
+
+/// Local fence of one address space, or of one page in every address space, or of everything.
+pub fn fence_translation(address: Option<u64>, asid: Option<u64>) {
+    // SAFETY: fences only.
+    unsafe {
+        match (address, asid) {
+            (Some(address), Some(asid)) => {
+                asm!("sfence.vma {}, {}", in(reg) address, in(reg) asid);
+            }
+            (Some(address), None) => asm!("sfence.vma {}, zero", in(reg) address),
+            (None, Some(asid)) => asm!("sfence.vma zero, {}", in(reg) asid),
+            (None, None) => asm!("sfence.vma"),
+        }
+    }
+}
+
+/// The indirect register `select` of this hart's interrupt file (AIA §2.1).
+pub fn read_indirect(select: u64) -> u64 {
+    write!("0x150", select);
+    read!("0x151")
+}
+
+/// Writes the indirect register `select` of this hart's interrupt file.
+pub fn write_indirect(select: u64, value: u64) {
+    write!("0x150", select);
+    write!("0x151", value);
+}
+
+/// Claims the most urgent pending and enabled external interrupt of this hart's file; 0 when there is none
+/// (AIA §3.10: `stopei`, identity in bits 26:16).
+pub fn claim_external() -> u64 {
+    let value: u64;
+    // SAFETY: claiming clears a pending bit of this hart's own interrupt file.
+    unsafe { asm!("csrrw {}, 0x15c, zero", out(reg) value, options(nostack)) };
+    value >> 16
+}

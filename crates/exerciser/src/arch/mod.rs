@@ -1,0 +1,14 @@
+//! Everything that touches the hardware: the only modules with `unsafe` in them.
+
+pub mod boot;
+pub mod csr;
+pub mod imsic;
+pub mod locks;
+pub mod memory;
+pub mod paging;
+pub mod sandbox;
+pub mod sbi;
+pub mod state;
+pub mod sync;
+pub mod team;
+pub mod trap;

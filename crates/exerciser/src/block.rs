@@ -1,0 +1,237 @@
+//! A virtio block device on virtio-mmio (virtio 1.2, §4.2, §5.2), both interfaces: version 2, and version 1,
+//! which QEMU offers by default. One queue, three descriptors a request, reads only.
+
+use crate::arch::memory::{device_load32, device_store32, load, load16, load32, store, store16};
+use crate::arch::sync::Lock;
+use crate::board::{Slot, board};
+use crate::frames::{self, FRAME};
+use crate::harts::Hart;
+
+// Registers (table "MMIO Device Register Layout"; the legacy ones in the table after it).
+const MAGIC: u64 = 0x000;
+const VERSION: u64 = 0x004;
+const DEVICE_ID: u64 = 0x008;
+const DRIVER_FEATURES: u64 = 0x020;
+const DRIVER_FEATURES_SELECT: u64 = 0x024;
+const LEGACY_PAGE_SIZE: u64 = 0x028;
+const QUEUE_SELECT: u64 = 0x030;
+const QUEUE_SIZE_MOST: u64 = 0x034;
+const QUEUE_SIZE: u64 = 0x038;
+const LEGACY_QUEUE_ALIGN: u64 = 0x03c;
+const LEGACY_QUEUE_FRAME: u64 = 0x040;
+const QUEUE_READY: u64 = 0x044;
+const QUEUE_NOTIFY: u64 = 0x050;
+const INTERRUPT_STATUS: u64 = 0x060;
+const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
+const STATUS: u64 = 0x070;
+const QUEUE_ADDRESSES: [u64; 3] = [0x080, 0x090, 0x0a0];
+const CONFIGURATION: u64 = 0x100;
+
+/// "virt".
+const MAGIC_VALUE: u32 = 0x7472_6976;
+const BLOCK_DEVICE: u32 = 2;
+/// ACKNOWLEDGE | DRIVER, then FEATURES_OK, then DRIVER_OK (§2.1).
+const STARTED: u32 = 1 | 2;
+const FEATURES_OK: u32 = 8;
+const DRIVER_OK: u32 = 4;
+/// VIRTIO_F_VERSION_1, as a bit of the second word of features.
+const VERSION_1: u32 = 1;
+
+/// Entries of the queue, and requests that fit: three descriptors each.
+const ENTRIES: u64 = 128;
+const REQUESTS: usize = 42;
+/// Descriptor flags (§2.7.5).
+const NEXT: u64 = 1;
+const WRITE: u64 = 2;
+
+/// What the harts share of a queue.
+#[derive(Debug)]
+struct Queue {
+    /// The terminal that each request in flight is for.
+    owners: [Option<usize>; REQUESTS],
+    available: u16,
+    used: u16,
+}
+
+/// The device.
+#[derive(Debug)]
+pub struct Disk {
+    slot: Slot,
+    sectors: u64,
+    /// The queue's parts: descriptors, available ring, used ring; then headers and data of the requests.
+    descriptors: u64,
+    available: u64,
+    used: u64,
+    requests: u64,
+    data: u64,
+    queue: Lock<Queue>,
+}
+
+impl Disk {
+    /// Finds the first block device and starts it.
+    ///
+    /// # Errors
+    /// Why there is none to use.
+    pub fn find() -> Result<Self, &'static str> {
+        let slot = board()
+            .slots
+            .iter()
+            .take(board().slot_count)
+            .find(|slot| {
+                device_load32(slot.address + MAGIC) == MAGIC_VALUE
+                    && device_load32(slot.address + DEVICE_ID) == BLOCK_DEVICE
+            })
+            .ok_or("no virtio slot holds a block device")?;
+        let (at, version) = (slot.address, device_load32(slot.address + VERSION));
+        device_store32(at + STATUS, 0);
+        device_store32(at + STATUS, STARTED);
+        for word in 0..2 {
+            device_store32(at + DRIVER_FEATURES_SELECT, word);
+            device_store32(
+                at + DRIVER_FEATURES,
+                if version >= 2 && word == 1 {
+                    VERSION_1
+                } else {
+                    0
+                },
+            );
+        }
+        if version >= 2 {
+            device_store32(at + STATUS, STARTED | FEATURES_OK);
+            if device_load32(at + STATUS) & FEATURES_OK == 0 {
+                return Err("the device refuses the features");
+            }
+        }
+        device_store32(at + QUEUE_SELECT, 0);
+        if u64::from(device_load32(at + QUEUE_SIZE_MOST)) < ENTRIES {
+            return Err("the device's queue is too short");
+        }
+        // Descriptors and available ring in the first frame, the used ring in the second (§2.7.2).
+        let rings = frames::take(2).ok_or("memory is out")?;
+        let requests = frames::take(1).ok_or("memory is out")?;
+        let data = frames::take(REQUESTS as u64).ok_or("memory is out")?;
+        let parts = [rings, rings + 16 * ENTRIES, rings + FRAME];
+        device_store32(at + QUEUE_SIZE, ENTRIES as u32);
+        if version >= 2 {
+            for (register, part) in QUEUE_ADDRESSES.into_iter().zip(parts) {
+                device_store32(at + register, part as u32);
+                device_store32(at + register + 4, (part >> 32) as u32);
+            }
+            device_store32(at + QUEUE_READY, 1);
+        } else {
+            device_store32(at + LEGACY_PAGE_SIZE, FRAME as u32);
+            device_store32(at + LEGACY_QUEUE_ALIGN, FRAME as u32);
+            device_store32(at + LEGACY_QUEUE_FRAME, (rings / FRAME) as u32);
+        }
+        let capacity = u64::from(device_load32(at + CONFIGURATION))
+            | u64::from(device_load32(at + CONFIGURATION + 4)) << 32;
+        device_store32(
+            at + STATUS,
+            STARTED | DRIVER_OK | if version >= 2 { FEATURES_OK } else { 0 },
+        );
+        if capacity < 8 {
+            return Err("the disk is smaller than a page");
+        }
+        Ok(Self {
+            slot: *slot,
+            sectors: capacity,
+            descriptors: parts[0],
+            available: parts[1],
+            used: parts[2],
+            requests,
+            data,
+            queue: Lock::new(Queue {
+                owners: [None; REQUESTS],
+                available: 0,
+                used: 0,
+            }),
+        })
+    }
+
+    /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery).
+    pub fn route(&self, hart: &Hart, identity: u64) {
+        let (aplic, source) = (board().aplic, u64::from(self.slot.source));
+        if aplic == 0 || source == 0 || board().files.base == 0 {
+            return;
+        }
+        let index = (hart.page() - board().files.base) / board().files.stride;
+        // domaincfg: interrupts on (bit 8), delivery by MSI (bit 2). sourcecfg 6: level, active high.
+        device_store32(aplic, 1 << 8 | 1 << 2);
+        device_store32(aplic + 4 * source, 6);
+        device_store32(aplic + 0x3000 + 4 * source, (index << 18 | identity) as u32);
+        device_store32(aplic + 0x1edc, source as u32);
+    }
+
+    /// Starts a read for `owner` at a place chosen by `random`. False when as many are under way as fit.
+    pub fn read(&self, owner: usize, random: u64, sectors: u64) -> bool {
+        let mut queue = self.queue.lock();
+        let Some(number) = queue.owners.iter().position(Option::is_none) else {
+            return false;
+        };
+        if let Some(slot) = queue.owners.get_mut(number) {
+            *slot = Some(owner);
+        }
+        let number = number as u64;
+        // Header: type 0 (in), reserved, sector; then the status byte (§5.2.6).
+        let header = self.requests + 32 * number;
+        store(header, 0);
+        store(header + 8, random % (self.sectors / 8) * 8);
+        store(header + 16, 0xff);
+        let first = 3 * number;
+        self.describe(first, header, 16, NEXT, first + 1);
+        self.describe(
+            first + 1,
+            self.data + FRAME * number,
+            512 * sectors,
+            NEXT | WRITE,
+            first + 2,
+        );
+        self.describe(first + 2, header + 16, 1, WRITE, 0);
+        store16(
+            self.available + 4 + 2 * (u64::from(queue.available) % ENTRIES),
+            first as u16,
+        );
+        queue.available = queue.available.wrapping_add(1);
+        core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
+        store16(self.available + 2, queue.available);
+        device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+        true
+    }
+
+    fn describe(&self, number: u64, address: u64, length: u64, flags: u64, next: u64) {
+        let at = self.descriptors + 16 * number;
+        store(at, address);
+        store(at + 8, length | flags << 32 | next << 48);
+    }
+
+    /// Calls `done` with the owner of each read that has ended.
+    pub fn collect(&self, mut done: impl FnMut(usize)) {
+        if load16(self.used + 2) == self.queue.lock().used {
+            return;
+        }
+        let mut queue = self.queue.lock();
+        self.acknowledge();
+        while load16(self.used + 2) != queue.used {
+            core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
+            let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
+            queue.used = queue.used.wrapping_add(1);
+            let number = load32(entry) as usize / 3;
+            if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
+                crate::start::fail(format_args!("a read failed"));
+            }
+            if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
+                done(owner);
+            }
+        }
+    }
+
+    /// Tells the device and the APLIC that the interrupt was seen: while its line is high, a level source
+    /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2).
+    fn acknowledge(&self) {
+        let status = device_load32(self.slot.address + INTERRUPT_STATUS);
+        device_store32(self.slot.address + INTERRUPT_ACKNOWLEDGE, status);
+        if board().aplic != 0 {
+            device_store32(board().aplic + 0x2000, self.slot.source);
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! What the device tree says of the computer.
+
+use fdt::Fdt;
+use fdt::node::FdtNode;
+
+use crate::arch::sync::Once;
+
+/// The most harts that the exerciser uses.
+pub const MOST_HARTS: usize = 64;
+/// The most virtio-mmio slots that it looks at.
+pub const MOST_SLOTS: usize = 16;
+
+/// A memory-mapped device: where its registers are and which source of the APLIC it drives.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Slot {
+    pub address: u64,
+    pub source: u32,
+}
+
+/// The supervisor-level interrupt files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Files {
+    /// Page of the first hart's file; 0 where there are none.
+    pub base: u64,
+    /// Bytes from one hart's page to the next.
+    pub stride: u64,
+    /// Highest identity (`riscv,num-ids`).
+    pub identities: u64,
+}
+
+/// The computer.
+#[derive(Debug)]
+pub struct Board {
+    pub memory: (u64, u64),
+    /// Hart ids, the boot hart first.
+    pub harts: [u64; MOST_HARTS],
+    /// Page of each hart's interrupt file, in the same order.
+    pub pages: [u64; MOST_HARTS],
+    pub hart_count: usize,
+    pub files: Files,
+    /// Ticks of `time` per second.
+    pub timebase: u64,
+    pub uart: u64,
+    pub aplic: u64,
+    pub slots: [Slot; MOST_SLOTS],
+    pub slot_count: usize,
+    pub isa: &'static str,
+    pub bootargs: &'static str,
+    pub initrd: (u64, u64),
+    pub device_tree: (u64, u64),
+}
+
+static BOARD: Once<Board> = Once::new();
+
+/// The board that [`keep`] was given.
+pub fn board() -> &'static Board {
+    match BOARD.get() {
+        Some(board) => board,
+        None => crate::start::fail(format_args!("the device tree has not been read")),
+    }
+}
+
+/// Makes a board the one that [`board`] names.
+pub fn keep(board: Board) {
+    BOARD.set(board);
+}
+
+fn number(node: FdtNode<'_, 'static>, name: &str) -> Option<u64> {
+    let value = node.property(name)?.value;
+    match value.len() {
+        4 => Some(u64::from(u32::from_be_bytes(value.try_into().ok()?))),
+        8 => Some(u64::from_be_bytes(value.try_into().ok()?)),
+        _ => None,
+    }
+}
+
+fn text(node: FdtNode<'_, 'static>, name: &str) -> Option<&'static str> {
+    node.property(name)?.as_str()
+}
+
+fn is_compatible(node: FdtNode<'_, 'static>, with: &str) -> bool {
+    node.compatible()
+        .is_some_and(|names| names.all().any(|name| name == with))
+}
+
+fn address(node: FdtNode<'_, 'static>) -> Option<u64> {
+    node.reg()?
+        .next()
+        .map(|region| region.starting_address.addr() as u64)
+}
+
+/// The cells of a property.
+fn cells(node: FdtNode<'_, 'static>, name: &str) -> impl Iterator<Item = u32> {
+    let value = node
+        .property(name)
+        .map_or(&[][..], |property| property.value);
+    value
+        .chunks_exact(4)
+        .filter_map(|cell| cell.try_into().ok().map(u32::from_be_bytes))
+}
+
+impl Board {
+    /// Reads the tree. `boot_hart` is put first.
+    ///
+    /// # Errors
+    /// The name of what is missing.
+    pub fn read(
+        tree: &Fdt<'static>,
+        tree_address: u64,
+        boot_hart: u64,
+    ) -> Result<Self, &'static str> {
+        let mut board = Self {
+            memory: (0, 0),
+            harts: [0; MOST_HARTS],
+            pages: [0; MOST_HARTS],
+            hart_count: 0,
+            files: Files::default(),
+            timebase: 0,
+            uart: 0,
+            aplic: 0,
+            slots: [Slot::default(); MOST_SLOTS],
+            slot_count: 0,
+            isa: "",
+            bootargs: "",
+            initrd: (0, 0),
+            device_tree: (tree_address, tree_address + tree.total_size() as u64),
+        };
+        let mut last_hart = 0;
+        // Interrupt controller of each hart by phandle, and the order of the interrupt files.
+        let mut controllers = [(0u32, 0u64); MOST_HARTS];
+        let mut order = [0u32; MOST_HARTS];
+        for node in tree.all_nodes() {
+            let name = node.name;
+            if name == "cpus" {
+                board.timebase = number(node, "timebase-frequency").unwrap_or(0);
+            } else if name.starts_with("cpu@") {
+                let disabled = text(node, "status").is_some_and(|status| status == "disabled");
+                last_hart = number(node, "reg").ok_or("a hart's reg")?;
+                if let (false, Some(slot)) = (disabled, board.harts.get_mut(board.hart_count)) {
+                    *slot = last_hart;
+                    board.hart_count += 1;
+                    board.isa = text(node, "riscv,isa").unwrap_or(board.isa);
+                }
+            } else if is_compatible(node, "riscv,cpu-intc") {
+                if let (Some(handle), Some(slot)) = (
+                    number(node, "phandle"),
+                    controllers.iter_mut().find(|(handle, _)| *handle == 0),
+                ) {
+                    *slot = (handle as u32, last_hart);
+                }
+            } else if name.starts_with("memory@") {
+                let region = node
+                    .reg()
+                    .and_then(|mut regions| regions.next())
+                    .ok_or("memory's reg")?;
+                let start = region.starting_address.addr() as u64;
+                board.memory = (start, start + region.size.ok_or("memory's size")? as u64);
+            } else if name == "chosen" {
+                board.bootargs = text(node, "bootargs").unwrap_or("");
+                let end = |name| number(node, name).unwrap_or(0);
+                board.initrd = (end("linux,initrd-start"), end("linux,initrd-end"));
+            } else if is_compatible(node, "riscv,imsics") {
+                // Supervisor level: the files drive external interrupt 9 (AIA §3.2, and the binding).
+                if cells(node, "interrupts-extended").nth(1) == Some(9) {
+                    let guest_bits = number(node, "riscv,guest-index-bits").unwrap_or(0);
+                    board.files = Files {
+                        base: address(node).ok_or("imsic's reg")?,
+                        stride: 4096 << guest_bits.min(12),
+                        identities: number(node, "riscv,num-ids").unwrap_or(63),
+                    };
+                    for (slot, handle) in order
+                        .iter_mut()
+                        .zip(cells(node, "interrupts-extended").step_by(2))
+                    {
+                        *slot = handle;
+                    }
+                }
+            } else if is_compatible(node, "riscv,aplic") {
+                // The supervisor domain has no children.
+                if node.property("riscv,children").is_none() {
+                    board.aplic = address(node).unwrap_or(0);
+                }
+            } else if is_compatible(node, "ns16550a") {
+                board.uart = address(node).unwrap_or(0);
+            } else if is_compatible(node, "virtio,mmio") {
+                let source = cells(node, "interrupts").next().unwrap_or(0);
+                if let (Some(address), Some(slot)) =
+                    (address(node), board.slots.get_mut(board.slot_count))
+                {
+                    *slot = Slot { address, source };
+                    board.slot_count += 1;
+                }
+            }
+        }
+        if board.hart_count == 0 || board.memory.1 == 0 || board.timebase == 0 {
+            return Err("harts, memory or timebase-frequency");
+        }
+        board.put_first(boot_hart);
+        board.find_pages(&controllers, &order);
+        Ok(board)
+    }
+
+    fn put_first(&mut self, boot_hart: u64) {
+        let harts = self.harts.get_mut(..self.hart_count).unwrap_or_default();
+        harts.sort_unstable_by_key(|&hart| (hart != boot_hart, hart));
+    }
+
+    fn find_pages(&mut self, controllers: &[(u32, u64)], order: &[u32]) {
+        if self.files.base == 0 {
+            return;
+        }
+        for (hart, page) in self.harts.iter().zip(&mut self.pages).take(self.hart_count) {
+            let position = order
+                .iter()
+                .filter(|&&handle| handle != 0)
+                .position(|handle| {
+                    controllers
+                        .iter()
+                        .any(|(known, owner)| known == handle && owner == hart)
+                });
+            *page = position.map_or(0, |index| {
+                self.files.base + index as u64 * self.files.stride
+            });
+        }
+    }
+
+    /// Whether the harts have an extension, named in lower case.
+    pub fn has(&self, extension: &str) -> bool {
+        let mut parts = self.isa.split('_');
+        if extension.len() == 1 {
+            return parts.next().is_some_and(|base| {
+                base.get(4..)
+                    .is_some_and(|letters| letters.contains(extension))
+            });
+        }
+        parts.any(|part| part == extension)
+    }
+
+    /// Ticks in so many microseconds.
+    pub fn ticks(&self, microseconds: u64) -> u64 {
+        (u128::from(microseconds) * u128::from(self.timebase) / 1_000_000) as u64
+    }
+
+    /// Nanoseconds in so many ticks.
+    pub fn nanoseconds(&self, ticks: u64) -> u64 {
+        (u128::from(ticks) * 1_000_000_000 / u128::from(self.timebase)) as u64
+    }
+}

@@ -1,0 +1,274 @@
+//! What a workload does, as its parameters say it: jobs, their steps, and the spins of paper 000 §2.2.
+
+use crate::arguments::{ArgumentError, Arguments};
+
+/// How a spinning hart waits between two looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpinMethod {
+    /// LR, compare, WRS.NTO, as Linux's ticket locks do.
+    WaitOnReservation,
+    /// PAUSE.
+    Pause,
+    /// The hypervisor's spin call; PAUSE where there is none.
+    Call,
+    /// Nothing at all.
+    Busy,
+}
+
+/// How harts queue for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// First come, first served, all looking at one word.
+    Ticket,
+    /// First come, first served, each looking at a word of its own (Mellor-Crummey and Scott 1991).
+    Queue,
+}
+
+/// What follows when a spin's count expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expiry {
+    /// It is counted.
+    Count,
+    /// The processor is put off-line after the step it is in, unless it is the last.
+    OffLine,
+    /// The system fails.
+    Fail,
+}
+
+/// A workload. Lengths of computation are turns of a loop of a few instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    /// Jobs in the system at once: initiators of batch, terminals of time sharing, depth of I/O.
+    pub terminals: u64,
+    /// Mean time from a job's end to the next one's arrival at that terminal, microseconds; 0 is batch.
+    pub think_us: u64,
+    /// The run ends after so many jobs (0: no such end),
+    pub jobs: u64,
+    /// or after so long, milliseconds (0: no such end).
+    pub duration_ms: u64,
+    /// Steps of a job; everything below is for each step.
+    pub steps: u64,
+    /// Turns computed with interrupts open.
+    pub compute: u64,
+    /// System calls from user mode.
+    pub calls: u64,
+    /// Lock sections, turns inside each, and how many locks there are to choose from.
+    pub locks: u64,
+    pub hold: u64,
+    pub lock_count: u64,
+    /// Lock kind and spin method.
+    pub kind: LockKind,
+    pub spin: SpinMethod,
+    /// Whether the hypervisor is asked, at the start, how it allocates processors (paper 000 §3.1, the return
+    /// code at start): dedicated ones are spun on by PAUSE, shared ones given back by the spin call.
+    pub asks_allocation: bool,
+    /// One step in so many waits for a partner's process to complete (0: none).
+    pub partner_one_in: u64,
+    /// One step in so many has a partner carry out a process (0: none).
+    pub request_one_in: u64,
+    /// Turns of such a process.
+    pub process: u64,
+    /// Block reads, each waited for, and their size in sectors of 512 bytes.
+    pub reads: u64,
+    pub sectors: u64,
+    /// Looks after which a spin is excessive (0: never).
+    pub spin_limit: u64,
+    /// Time after which a spin is excessive, milliseconds (0: never).
+    pub spin_limit_ms: u64,
+    pub expire: Expiry,
+    pub seed: u64,
+}
+
+/// The parameters' names.
+pub const PARAMETERS: [&str; 23] = [
+    "harts",
+    "terminals",
+    "think-us",
+    "jobs",
+    "duration-ms",
+    "steps",
+    "compute",
+    "calls",
+    "locks",
+    "hold",
+    "lock-count",
+    "lock",
+    "spin",
+    "partner-one-in",
+    "request-one-in",
+    "process",
+    "reads",
+    "sectors",
+    "spin-limit",
+    "spin-limit-ms",
+    "expire",
+    "seed",
+    "allocation",
+];
+
+/// The most terminals.
+pub const MOST_TERMINALS: u64 = 1024;
+/// The most locks.
+pub const MOST_LOCKS: u64 = 64;
+/// The most sectors of one read: one page.
+pub const MOST_SECTORS: u64 = 8;
+
+impl Workload {
+    /// Reads a workload's parameters. What is not given is nothing, or small.
+    ///
+    /// # Errors
+    /// A value that its parameter does not take.
+    pub fn parse<'a>(arguments: &Arguments<'a>) -> Result<Self, ArgumentError<'a>> {
+        const MANY: u64 = 1 << 40;
+        let number = |key, default, low, high| arguments.number(key, default, low, high);
+        Ok(Self {
+            terminals: number("terminals", 4, 1, MOST_TERMINALS)?,
+            think_us: number("think-us", 0, 0, MANY)?,
+            jobs: number("jobs", 0, 0, MANY)?,
+            duration_ms: number("duration-ms", 5000, 0, MANY)?,
+            steps: number("steps", 1, 1, MANY)?,
+            compute: number("compute", 1000, 0, MANY)?,
+            calls: number("calls", 0, 0, MANY)?,
+            locks: number("locks", 0, 0, MANY)?,
+            hold: number("hold", 100, 0, MANY)?,
+            lock_count: number("lock-count", 1, 1, MOST_LOCKS)?,
+            kind: arguments.choice(
+                "lock",
+                LockKind::Ticket,
+                &[("ticket", LockKind::Ticket), ("queue", LockKind::Queue)],
+            )?,
+            spin: arguments.choice(
+                "spin",
+                SpinMethod::WaitOnReservation,
+                &[
+                    ("wrs", SpinMethod::WaitOnReservation),
+                    ("pause", SpinMethod::Pause),
+                    ("call", SpinMethod::Call),
+                    ("busy", SpinMethod::Busy),
+                ],
+            )?,
+            asks_allocation: arguments.choice(
+                "allocation",
+                false,
+                &[("ignore", false), ("code", true)],
+            )?,
+            partner_one_in: number("partner-one-in", 0, 0, MANY)?,
+            request_one_in: number("request-one-in", 0, 0, MANY)?,
+            process: number("process", 200, 0, MANY)?,
+            reads: number("reads", 0, 0, MANY)?,
+            sectors: number("sectors", 8, 1, MOST_SECTORS)?,
+            spin_limit: number("spin-limit", 0, 0, MANY)?,
+            spin_limit_ms: number("spin-limit-ms", 0, 0, MANY)?,
+            expire: arguments.choice(
+                "expire",
+                Expiry::Count,
+                &[
+                    ("count", Expiry::Count),
+                    ("offline", Expiry::OffLine),
+                    ("fail", Expiry::Fail),
+                ],
+            )?,
+            seed: number("seed", 1, 0, u64::MAX)?,
+        })
+    }
+}
+
+/// A think time: exponential with mean `mean`, from 16 random bits, by a table-free approximation: the
+/// negative logarithm of a uniform number, in 1/64 of the mean, cut at about eleven means.
+#[must_use]
+pub fn think_time(mean: u64, random: u64) -> u64 {
+    // -ln(u) = ln 2 * (16 - log2(n)) for u = n / 2^16, n in 1..=2^16; log2 with 6 bits of fraction, linear
+    // between powers of two (its error is below 0.09, the mean's below 6 %).
+    let n = (random & 0xffff) + 1;
+    let power = 63 - u64::from(n.leading_zeros());
+    let fraction = ((n << 6) >> power) & 63;
+    let log = 64 * power + fraction;
+    // ln 2 = 44/64 to within 1 %.
+    let distance = (16 * 64 - log) * 44;
+    ((u128::from(mean) * u128::from(distance)) >> 12) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn what_is_not_given_is_nothing() {
+        let arguments = Arguments::parse("exercise=work").unwrap();
+        let workload = Workload::parse(&arguments).unwrap();
+        assert_eq!(
+            (
+                workload.locks,
+                workload.reads,
+                workload.partner_one_in,
+                workload.spin_limit
+            ),
+            (0, 0, 0, 0)
+        );
+        assert_eq!(workload.spin, SpinMethod::WaitOnReservation);
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for line in [
+            "spin=wfi",
+            "lock=fair",
+            "terminals=0",
+            "expire=now",
+            "sectors=9",
+            "lock-count=65",
+        ] {
+            let arguments = Arguments::parse(line).unwrap();
+            assert!(Workload::parse(&arguments).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn think_times_are_exponential() {
+        let mut random = Random::new(3);
+        let times: Vec<u64> = (0..100_000)
+            .map(|_| think_time(1000, random.next()))
+            .collect();
+        let mean = times.iter().sum::<u64>() / 100_000;
+        assert!((920..=1080).contains(&mean), "{mean}");
+        // A share 1/e of an exponential's values exceed its mean.
+        let above = times.iter().filter(|&&time| time > 1000).count();
+        assert!((34_000..40_000).contains(&above), "{above}");
+        assert!(times.iter().all(|&time| time <= 12_000));
+    }
+
+    /// Every parameter file of the experiments is one that the exerciser takes.
+    #[test]
+    fn the_experiments_files_are_right() {
+        let paper =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/paper-000");
+        let entries = |folder| {
+            std::fs::read_dir(folder)
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+        };
+        let is_ours =
+            |path: &std::path::PathBuf| path.extension().is_some_and(|name| name == "args");
+        let mut count = 0;
+        for path in entries(paper.join("workloads"))
+            .chain(entries(paper))
+            .filter(is_ours)
+        {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let line: Vec<&str> = text
+                .lines()
+                .map(|line| line.split('#').next().unwrap_or(""))
+                .collect();
+            let line = line.join(" ");
+            let arguments = Arguments::parse(&line).unwrap();
+            assert_eq!(arguments.get("exercise"), Some("work"), "{path:?}");
+            let known: Vec<&str> = PARAMETERS.iter().copied().chain(["exercise"]).collect();
+            arguments.only(&known).unwrap();
+            Workload::parse(&arguments).unwrap();
+            count += 1;
+        }
+        // The paper's seven workloads, and its excessive spins.
+        assert_eq!(count, 8);
+    }
+}

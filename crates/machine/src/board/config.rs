@@ -1,0 +1,167 @@
+//! What a board is made of, and what can be wrong with it.
+
+use serde::{Deserialize, Serialize};
+
+use super::map;
+use crate::device::Clock;
+
+/// What the harts are, as the device tree tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isa {
+    /// `riscv,isa-base`, such as `rv64i`.
+    pub base: String,
+    /// `riscv,isa-extensions`, in the order in which they are to be listed; single-letter ones
+    /// first, in canonical order.
+    pub extensions: Vec<String>,
+    /// The largest translation mode, such as `riscv,sv48`.
+    pub mmu: String,
+    /// Size of the blocks of Zicbom, Zicbop and Zicboz in bytes; zero leaves the properties out.
+    pub cache_block: u32,
+}
+
+impl Isa {
+    /// The single string that `riscv,isa` holds: the base, the letters, then the rest.
+    #[must_use]
+    pub fn string(&self) -> String {
+        let mut text = self.base.trim_end_matches('i').to_owned();
+        for extension in &self.extensions {
+            if extension.len() > 1 {
+                text.push('_');
+            }
+            text.push_str(extension);
+        }
+        text
+    }
+}
+
+/// A board's make-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoardConfig {
+    /// Number of harts.
+    pub harts: u32,
+    /// Bytes of RAM.
+    pub memory: u64,
+    /// Guest interrupt files a hart, 0..=63.
+    pub guest_files: u8,
+    /// Highest interrupt identity of each interrupt file: 63, 127, ... 2047.
+    pub interrupt_ids: u16,
+    /// Number of virtio-mmio slots, 0..=8.
+    pub virtio_slots: usize,
+    /// Frequencies.
+    pub clock: Clock,
+    /// What the harts are.
+    pub isa: Isa,
+    /// The kernel's command line.
+    pub bootargs: String,
+    /// What `rng-seed` is computed from.
+    pub seed: u64,
+}
+
+/// Why a board cannot be built or loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BoardError {
+    /// The number of harts is out of range.
+    #[error("{0} harts: a board has 1 to {max}", max = map::HARTS)]
+    Harts(u32),
+    /// More guest files than hgeie has bits.
+    #[error("{0} guest interrupt files: a hart has 0 to 63")]
+    GuestFiles(u8),
+    /// The interrupt files' pages do not fit in their window.
+    #[error("{harts} harts with {guest_files} guest interrupt files do not fit in the address map")]
+    ImsicWindow {
+        /// Harts asked for.
+        harts: u32,
+        /// Guest files asked for.
+        guest_files: u8,
+    },
+    /// Not one less than a multiple of 64 within range.
+    #[error("{0} interrupt identities: must be one less than a multiple of 64, 63 to 2047")]
+    InterruptIds(u16),
+    /// Too many virtio slots.
+    #[error("{0} virtio slots: a board has at most {max}", max = map::VIRTIO_SLOTS)]
+    VirtioSlots(usize),
+    /// RAM is empty or not whole pages.
+    #[error("{0} bytes of memory: must be whole 4 KiB pages, at least 4 MiB")]
+    Memory(u64),
+    /// An image does not fit in RAM where it belongs.
+    #[error("the {image} ({size} bytes at {address:#x}) does not fit in memory")]
+    DoesNotFit {
+        /// What was to be loaded.
+        image: &'static str,
+        /// Where.
+        address: u64,
+        /// How much.
+        size: u64,
+    },
+    /// Two images want the same memory.
+    #[error("the {first} and the {second} overlap in memory: give the machine more memory")]
+    Overlap {
+        /// The lower one.
+        first: &'static str,
+        /// The higher one.
+        second: &'static str,
+    },
+    /// An ELF file that cannot be read.
+    #[error("the {image} is a damaged ELF file: {reason}")]
+    DamagedElf {
+        /// What was to be loaded.
+        image: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something for another machine.
+    #[error("the {image} is not for a 64-bit little-endian RISC-V machine: {found}")]
+    ForeignImage {
+        /// What was to be loaded.
+        image: &'static str,
+        /// What it looks like.
+        found: &'static str,
+    },
+    /// An empty or truncated image.
+    #[error("the {image} is truncated: {expected} bytes expected, {found} found")]
+    Truncated {
+        /// What was to be loaded.
+        image: &'static str,
+        /// Bytes that its header promises.
+        expected: u64,
+        /// Bytes there.
+        found: u64,
+    },
+    /// The device tree cannot be written.
+    #[error("the device tree cannot be written: {0}")]
+    DeviceTree(String),
+}
+
+impl BoardConfig {
+    /// Checks that a board of this make-up can exist.
+    ///
+    /// # Errors
+    /// The [`BoardError`] of the first thing that is out of range.
+    pub fn check(&self) -> Result<(), BoardError> {
+        if !(1..=map::HARTS).contains(&self.harts) {
+            return Err(BoardError::Harts(self.harts));
+        }
+        if self.guest_files > 63 {
+            return Err(BoardError::GuestFiles(self.guest_files));
+        }
+        if !(63..=2047).contains(&self.interrupt_ids) || self.interrupt_ids % 64 != 63 {
+            return Err(BoardError::InterruptIds(self.interrupt_ids));
+        }
+        let pages = u64::from(self.harts) << map::guest_index_bits(self.guest_files);
+        if pages * map::IMSIC_PAGE > map::IMSIC_SUPERVISOR.size {
+            let (harts, guest_files) = (self.harts, self.guest_files);
+            return Err(BoardError::ImsicWindow { harts, guest_files });
+        }
+        if self.virtio_slots > map::VIRTIO_SLOTS {
+            return Err(BoardError::VirtioSlots(self.virtio_slots));
+        }
+        let end = map::RAM.checked_add(self.memory);
+        if self.memory < 4 << 20
+            || !self.memory.is_multiple_of(4096)
+            || end.is_none_or(|end| end >> 56 != 0)
+        {
+            return Err(BoardError::Memory(self.memory));
+        }
+        Ok(())
+    }
+}

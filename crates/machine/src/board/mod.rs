@@ -1,0 +1,14 @@
+//! The board: where things are, how the device tree says so, and what is in RAM at reset.
+
+mod config;
+mod elf;
+mod load;
+pub mod map;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use config::{BoardConfig, BoardError, Isa};
+pub use elf::{Elf, is_elf, load_elf};
+pub use load::{Boot, Images, load, load_bare};
+pub use tree::device_tree;

@@ -1,0 +1,261 @@
+//! Decoded blocks.
+//!
+//! A block is the run of instructions from an address to the first one that always leaves it, the
+//! end of the page, or a limit. Conditional branches do not end a block: one that is not taken
+//! costs no more than an addition. Blocks are found by the *physical* address of their first
+//! instruction and so serve every hart and every address space; they never change once decoded.
+//!
+//! Where a block ends depends on its first address and on memory alone, never on what happened to
+//! be decoded before. Harts switch at the ends of blocks, so a run does not depend on the cache.
+
+mod build;
+mod table;
+
+use crate::instruction::{Instruction, Operation};
+use table::Table;
+
+/// The index of a decoded instruction. 0 is [`Operation::Stale`] and stands for "not known".
+pub type CodeIndex = u32;
+
+/// Room for decoded instructions: 16 bytes each.
+const INSTRUCTION_ROOM: usize = 3 << 20;
+/// Room for blocks.
+const BLOCK_ROOM: usize = 1 << 19;
+/// Indices below this one are not blocks: the stale mark and the scratch block.
+const FIRST_BLOCK: usize = 3;
+/// Where the block of a single instruction that is not kept stands.
+const SCRATCH: CodeIndex = 1;
+
+/// Where blocks end besides at jumps and page ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockLimit {
+    /// The greatest number of instructions, 1..=250.
+    pub instructions: u8,
+    /// log2 of a size in bytes; no block begins before and continues after a multiple of it.
+    pub boundary_shift: u32,
+}
+
+impl Default for BlockLimit {
+    fn default() -> Self {
+        Self {
+            instructions: 64,
+            boundary_shift: crate::memory::PAGE_SHIFT,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    /// Physical address of the first instruction.
+    physical: u64,
+    first: CodeIndex,
+    /// The next block of the same page, `NO_BLOCK` at the end.
+    next: u32,
+    /// Bytes of encoding.
+    bytes: u16,
+    /// Decoded instructions.
+    length: u16,
+}
+
+/// What [`CodeCache::discard`] discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discarded {
+    /// No block.
+    Nothing,
+    /// Blocks, but not that of the current instruction.
+    Others,
+    /// That of the current instruction and perhaps others.
+    Current,
+}
+
+const NO_BLOCK: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct PageCode {
+    /// Bit n: some block covers a byte of the page's nth 64.
+    lines: u64,
+    /// The page's newest block.
+    first: u32,
+}
+
+impl PageCode {
+    const EMPTY: Self = Self {
+        lines: 0,
+        first: NO_BLOCK,
+    };
+}
+
+/// All decoded blocks.
+#[derive(Debug)]
+pub struct CodeCache {
+    /// Never grows beyond its first capacity: the execution loop holds pointers into it.
+    instructions: Vec<Instruction>,
+    blocks: Vec<Block>,
+    table: Table,
+    pages: Vec<PageCode>,
+    generation: u64,
+    limit: BlockLimit,
+}
+
+impl CodeCache {
+    /// An empty cache for a RAM of `pages` pages.
+    #[must_use]
+    pub fn new(pages: usize) -> Self {
+        let mut cache = Self {
+            instructions: Vec::with_capacity(INSTRUCTION_ROOM),
+            blocks: Vec::new(),
+            table: Table::new(BLOCK_ROOM * 2),
+            pages: vec![PageCode::EMPTY; pages],
+            generation: 0,
+            limit: BlockLimit::default(),
+        };
+        cache
+            .instructions
+            .resize(FIRST_BLOCK, Instruction::bare(Operation::Stale));
+        cache
+    }
+
+    /// Changes where blocks end, and discards all of them.
+    pub fn set_limit(&mut self, limit: BlockLimit) {
+        let instructions = limit.instructions.clamp(1, 250);
+        self.limit = BlockLimit {
+            instructions,
+            ..limit
+        };
+        self.clear();
+    }
+
+    /// Where blocks end.
+    #[must_use]
+    pub const fn limit(&self) -> BlockLimit {
+        self.limit
+    }
+
+    /// Changes when indices handed out before have lost their meaning.
+    #[must_use]
+    pub const fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// The first decoded instruction; instruction `n` stands at `n` from there. Valid until the
+    /// cache is dropped; what an index means, until the generation changes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn base(&self) -> *const Instruction {
+        self.instructions.as_ptr()
+    }
+
+    /// The block that begins at a physical address, if it is decoded.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, physical: u64) -> Option<CodeIndex> {
+        let blocks = &self.blocks;
+        self.table
+            .find(physical, |block| {
+                blocks.get(block as usize).map(|block| block.physical)
+            })
+            .and_then(|block| self.blocks.get(block as usize))
+            .map(|block| block.first)
+    }
+
+    /// Whether the instruction has been discarded.
+    #[inline]
+    #[must_use]
+    pub fn is_stale(&self, index: CodeIndex) -> bool {
+        self.instructions
+            .get(index as usize)
+            .is_none_or(|i| i.operation == Operation::Stale)
+    }
+
+    /// Notes where the jump or branch at `from` leads, so that the next time it goes there
+    /// directly.
+    #[inline]
+    pub fn link(&mut self, from: CodeIndex, to: CodeIndex) {
+        // The scratch block is somebody else's by the next time.
+        if (from.min(to) as usize) < FIRST_BLOCK {
+            return;
+        }
+        if let Some(instruction) = self.instructions.get_mut(from as usize) {
+            instruction.link = to;
+        }
+    }
+
+    /// Whether anything of the page is decoded.
+    #[must_use]
+    pub fn has_page(&self, page: usize) -> bool {
+        self.pages
+            .get(page)
+            .is_some_and(|page| page.first != NO_BLOCK)
+    }
+
+    /// Discards the blocks that overlap `length` bytes of the page from `physical` on; says
+    /// whether the block of the instruction at `current` was one of them. Whoever arrives at a
+    /// discarded block finds it stale.
+    pub fn discard(
+        &mut self,
+        page: usize,
+        physical: u64,
+        length: u64,
+        current: CodeIndex,
+    ) -> Discarded {
+        let Some(&code) = self.pages.get(page) else {
+            return Discarded::Nothing;
+        };
+        let (first, last) = (
+            (physical & 0xfff) >> 6,
+            ((physical + length - 1) & 0xfff) >> 6,
+        );
+        let touched = (u64::MAX << first) & (u64::MAX >> (63 - last));
+        if code.lines & touched == 0 {
+            return Discarded::Nothing;
+        }
+        let mut kept = PageCode::EMPTY;
+        let mut discarded = Discarded::Nothing;
+        let mut at = code.first;
+        while let Some(&block) = self.blocks.get(at as usize) {
+            let overlaps = block.physical < physical + length
+                && physical < block.physical + u64::from(block.bytes);
+            if overlaps {
+                let own = block.first..block.first + CodeIndex::from(block.length);
+                if own.contains(&current) {
+                    discarded = Discarded::Current;
+                } else if discarded == Discarded::Nothing {
+                    discarded = Discarded::Others;
+                }
+                self.table.remove(block.physical, at);
+                if let Some(instruction) = self.instructions.get_mut(block.first as usize) {
+                    instruction.operation = Operation::Stale;
+                }
+            } else {
+                if let Some(block) = self.blocks.get_mut(at as usize) {
+                    block.next = kept.first;
+                }
+                kept = PageCode {
+                    lines: kept.lines | lines(&block),
+                    first: at,
+                };
+            }
+            at = block.next;
+        }
+        if let Some(page) = self.pages.get_mut(page) {
+            *page = kept;
+        }
+        discarded
+    }
+
+    /// Discards everything; indices handed out before lose their meaning.
+    pub fn clear(&mut self) {
+        self.instructions.truncate(FIRST_BLOCK);
+        self.blocks.clear();
+        self.table.clear();
+        self.pages.fill(PageCode::EMPTY);
+        self.generation += 1;
+    }
+}
+
+/// The 64-byte pieces of its page that a block covers, as bits.
+fn lines(block: &Block) -> u64 {
+    let start = block.physical & 0xfff;
+    let end = start + u64::from(block.bytes).max(1) - 1;
+    (u64::MAX << (start >> 6)) & (u64::MAX >> (63 - (end >> 6).min(63)))
+}

@@ -1,0 +1,203 @@
+//! Physical memory protection: privileged specification, "Physical Memory Protection".
+
+use serde::{Deserialize, Serialize};
+
+use crate::hart::{Access, Privilege};
+
+/// Number of entries.
+pub const ENTRIES: usize = 16;
+
+const READ: u8 = 1;
+const WRITE: u8 = 2;
+const EXECUTE: u8 = 4;
+const MODE: u8 = 0x18;
+const LOCKED: u8 = 0x80;
+/// pmpaddr holds bits 55:2 of an address.
+const ADDRESS_BITS: u64 = (1 << 54) - 1;
+
+/// The answer to an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PmpCheck {
+    /// Whether the access may go on.
+    pub allowed: bool,
+    /// Whether the answer holds for every address of the 4 KiB page.
+    pub whole_page: bool,
+}
+
+/// The PMP entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pmp {
+    configuration: [u8; ENTRIES],
+    address: [u64; ENTRIES],
+}
+
+impl Pmp {
+    /// pmpcfg0 (`register` 0) or pmpcfg2 (`register` 2).
+    #[must_use]
+    pub fn configuration(&self, register: usize) -> u64 {
+        let bytes = self.configuration.iter().skip(register * 4).take(8);
+        bytes
+            .rev()
+            .fold(0, |value, &byte| value << 8 | u64::from(byte))
+    }
+
+    /// Writes pmpcfg0 or pmpcfg2. Locked entries keep their value, and so does one that would get
+    /// the reserved combination W = 1 with R = 0.
+    pub fn set_configuration(&mut self, register: usize, value: u64) {
+        let entries = self.configuration.iter_mut().skip(register * 4).take(8);
+        for (entry, byte) in entries.zip(value.to_le_bytes()) {
+            let byte = byte & (READ | WRITE | EXECUTE | MODE | LOCKED);
+            if *entry & LOCKED == 0 && byte & (READ | WRITE) != WRITE {
+                *entry = byte;
+            }
+        }
+    }
+
+    /// pmpaddr.
+    #[must_use]
+    pub fn address(&self, entry: usize) -> u64 {
+        self.address.get(entry).copied().unwrap_or(0)
+    }
+
+    /// Writes pmpaddr, unless the entry is locked or the bottom of a locked TOR range.
+    pub fn set_address(&mut self, entry: usize, value: u64) {
+        let locked = |entry: usize| {
+            self.configuration
+                .get(entry)
+                .is_some_and(|c| c & LOCKED != 0)
+        };
+        let tor = |entry: usize| {
+            self.configuration
+                .get(entry)
+                .is_some_and(|c| c & MODE == 0x08)
+        };
+        if locked(entry) || (locked(entry + 1) && tor(entry + 1)) {
+            return;
+        }
+        if let Some(address) = self.address.get_mut(entry) {
+            *address = value & ADDRESS_BITS;
+        }
+    }
+
+    /// First and last byte of an entry's range, `None` if it is off or empty.
+    fn range(&self, entry: usize) -> Option<(u64, u64)> {
+        let address = self.address(entry);
+        match self.configuration.get(entry)? & MODE {
+            0x08 => {
+                let bottom = entry.checked_sub(1).map_or(0, |below| self.address(below));
+                (bottom < address).then(|| (bottom << 2, (address << 2) - 1))
+            }
+            0x10 => Some((address << 2, (address << 2) + 3)),
+            0x18 => {
+                let size_mask = address ^ (address + 1);
+                let start = (address & !size_mask) << 2;
+                Some((start, start | size_mask << 2 | 3))
+            }
+            _ => None,
+        }
+    }
+
+    /// Checks `length` bytes at a physical address for an access with a privilege.
+    #[must_use]
+    pub fn check(
+        &self,
+        physical: u64,
+        length: u64,
+        access: Access,
+        privilege: Privilege,
+    ) -> PmpCheck {
+        let (first, last) = (physical, physical.saturating_add(length - 1));
+        let (page_first, page_last) = (physical & !0xfff, physical | 0xfff);
+        let mut whole_page = true;
+        for (entry, &configuration) in self.configuration.iter().enumerate() {
+            let Some((low, high)) = self.range(entry) else {
+                continue;
+            };
+            if high < page_first || page_last < low {
+                continue;
+            }
+            whole_page &= low <= page_first && page_last <= high;
+            if high < first || last < low {
+                continue;
+            }
+            if !(low <= first && last <= high) {
+                return PmpCheck {
+                    allowed: false,
+                    whole_page: false,
+                };
+            }
+            let needed = match access {
+                Access::Fetch => EXECUTE,
+                Access::Load => READ,
+                Access::Store => WRITE,
+            };
+            let free = privilege == Privilege::Machine && configuration & LOCKED == 0;
+            return PmpCheck {
+                allowed: free || configuration & needed != 0,
+                whole_page,
+            };
+        }
+        PmpCheck {
+            allowed: privilege == Privilege::Machine,
+            whole_page,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USER: Privilege = Privilege::User;
+
+    #[test]
+    fn without_a_match_only_machine_mode_passes() {
+        let pmp = Pmp::default();
+        assert!(
+            pmp.check(0x1000, 8, Access::Load, Privilege::Machine)
+                .allowed
+        );
+        assert!(!pmp.check(0x1000, 8, Access::Load, USER).allowed);
+    }
+
+    #[test]
+    fn the_lowest_matching_entry_decides() {
+        let mut pmp = Pmp::default();
+        pmp.set_address(0, 0x8000_0000 >> 2 | 0x1ff); // NAPOT, 4 KiB
+        pmp.set_address(1, u64::MAX); // NAPOT, everything
+        pmp.set_configuration(0, 0x1f18);
+        assert!(!pmp.check(0x8000_0ff8, 8, Access::Load, USER).allowed);
+        assert!(pmp.check(0x8000_1000, 8, Access::Load, USER).allowed);
+        assert!(
+            pmp.check(0x8000_0000, 8, Access::Store, Privilege::Machine)
+                .allowed
+        );
+    }
+
+    #[test]
+    fn a_range_smaller_than_a_page_does_not_speak_for_the_page() {
+        let mut pmp = Pmp::default();
+        pmp.set_address(0, 0x8000_0100 >> 2);
+        pmp.set_address(1, 0x8000_0200 >> 2);
+        pmp.set_configuration(0, 0x0900); // entry 1: TOR, read
+        let inside = pmp.check(0x8000_0100, 8, Access::Load, USER);
+        assert_eq!(
+            inside,
+            PmpCheck {
+                allowed: true,
+                whole_page: false
+            }
+        );
+        assert!(!pmp.check(0x8000_01fc, 8, Access::Load, USER).allowed);
+    }
+
+    #[test]
+    fn locked_entries_do_not_change() {
+        let mut pmp = Pmp::default();
+        pmp.set_address(0, 0x100);
+        pmp.set_configuration(0, 0x88);
+        pmp.set_address(0, 0x200);
+        pmp.set_configuration(0, 0);
+        assert_eq!((pmp.address(0), pmp.configuration(0)), (0x100, 0x88));
+    }
+}

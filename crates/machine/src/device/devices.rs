@@ -1,0 +1,511 @@
+//! All devices of one machine behind one physical address map.
+
+use serde::{Deserialize, Serialize};
+
+use super::aplic::{Aplic, DomainLevel};
+use super::imsic::{Imsic, Level};
+use super::virtio::{Slot, VirtioDevice};
+use super::{
+    AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
+    HartWires, Memory, PortId, Power, Rtc, Switch, Uart, Wires,
+};
+use crate::board::{BoardConfig, map};
+
+/// One of a hart's interrupt files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum InterruptFile {
+    /// The machine-level file: miselect, mireg, mtopei.
+    Machine,
+    /// The supervisor-level file: siselect, sireg, stopei.
+    Supervisor,
+    /// Guest interrupt file 1..=63: vsiselect, vsireg, vstopei with that hstatus.VGEIN.
+    Guest(u8),
+}
+
+/// The file or the register asked for does not exist. Which exception that is depends on the
+/// privilege mode and is the hart's to decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no such interrupt file or register")]
+pub struct NoSuchRegister;
+
+/// How many of what the machine has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DevicesConfig {
+    /// Number of harts.
+    pub harts: u32,
+    /// Guest interrupt files a hart, 0..=63 (GEILEN).
+    pub guest_files: u8,
+    /// Highest interrupt identity of a file: 63, 127, ... 2047.
+    pub interrupt_ids: u16,
+    /// Whether APLIC and interrupt files support direct delivery as well as messages. QEMU's board
+    /// with IMSICs does not.
+    pub direct_delivery: bool,
+    /// Number of virtio-mmio slots, 0..=8.
+    pub virtio_slots: usize,
+    /// What the real-time clock shows at reset, in nanoseconds since 1970.
+    pub epoch: u64,
+    /// How cycles relate to ticks and nanoseconds.
+    pub clock: Clock,
+}
+
+impl DevicesConfig {
+    /// The devices of a board, as QEMU's has them.
+    #[must_use]
+    pub fn of(board: &BoardConfig) -> Self {
+        Self {
+            harts: board.harts,
+            guest_files: board.guest_files,
+            interrupt_ids: board.interrupt_ids,
+            direct_delivery: false,
+            virtio_slots: board.virtio_slots,
+            epoch: 0,
+            clock: board.clock,
+        }
+    }
+}
+
+/// All devices of one machine.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Devices {
+    config: DevicesConfig,
+    rom: Vec<u8>,
+    effects: Effects,
+    aclint: Aclint,
+    imsic: Imsic,
+    aplic: Aplic,
+    uart: Uart,
+    rtc: Rtc,
+    finisher: Finisher,
+    slots: Vec<Slot>,
+    switch: Switch,
+    next_event: Cycles,
+}
+
+/// What answers at an address, with the offset in its window.
+enum Target {
+    Rom(u64),
+    Finisher(u64),
+    Rtc(u64),
+    MachineSoftware(u64),
+    Timer(u64),
+    SupervisorSoftware(u64),
+    Aplic(DomainLevel, u64),
+    Uart(u64),
+    Imsic(Level, u64),
+    Virtio(usize, u64),
+}
+
+impl Target {
+    fn of(address: u64, size: u8, config: &DevicesConfig) -> Option<Self> {
+        let at = |window: map::Window| window.offset(address, u64::from(size));
+        let aplic = map::aplic_size(config.harts);
+        let imsic = |window: map::Window, pages: u64| {
+            at(window).filter(|&offset| offset < pages * map::IMSIC_PAGE)
+        };
+        let harts = u64::from(config.harts).next_power_of_two();
+        let bits = map::guest_index_bits(config.guest_files);
+        // In the order of how often software comes by.
+        imsic(map::IMSIC_SUPERVISOR, harts << bits)
+            .map(|offset| Self::Imsic(Level::Supervisor, offset))
+            .or_else(|| {
+                imsic(map::IMSIC_MACHINE, harts).map(|offset| Self::Imsic(Level::Machine, offset))
+            })
+            .or_else(|| virtio(address, size))
+            .or_else(|| at(map::UART).map(Self::Uart))
+            .or_else(|| at(map::MTIMER).map(Self::Timer))
+            .or_else(|| at(map::MSWI).map(Self::MachineSoftware))
+            .or_else(|| at(map::SSWI).map(Self::SupervisorSoftware))
+            .or_else(|| {
+                at(map::APLIC_SUPERVISOR)
+                    .filter(|&offset| offset < aplic)
+                    .map(|offset| Self::Aplic(DomainLevel::Supervisor, offset))
+            })
+            .or_else(|| {
+                at(map::APLIC_MACHINE)
+                    .filter(|&offset| offset < aplic)
+                    .map(|offset| Self::Aplic(DomainLevel::Machine, offset))
+            })
+            .or_else(|| at(map::ROM).map(Self::Rom))
+            .or_else(|| at(map::FINISHER).map(Self::Finisher))
+            .or_else(|| at(map::CLOCK).map(Self::Rtc))
+    }
+}
+
+/// The virtio slot at an address.
+fn virtio(address: u64, size: u8) -> Option<Target> {
+    let offset = address.checked_sub(map::VIRTIO.base)?;
+    let slot = usize::try_from(offset / map::VIRTIO_STRIDE).ok()?;
+    let offset = offset % map::VIRTIO_STRIDE;
+    (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO.size)
+        .then_some(Target::Virtio(slot, offset))
+}
+
+impl Devices {
+    /// The devices as they are after reset.
+    #[must_use]
+    pub fn new(config: DevicesConfig) -> Self {
+        let DevicesConfig {
+            harts,
+            guest_files,
+            interrupt_ids,
+            direct_delivery: direct,
+            ..
+        } = config;
+        Self {
+            rom: Vec::new(),
+            effects: Effects {
+                wires: Wires::new(harts),
+                ..Effects::default()
+            },
+            aclint: Aclint::new(harts),
+            imsic: Imsic::new(harts, guest_files, interrupt_ids, direct),
+            aplic: Aplic::new(harts, map::APLIC_SOURCES, guest_files, direct),
+            uart: Uart::new(map::UART_SOURCE, Box::new(super::Silent)),
+            rtc: Rtc::new(map::CLOCK_SOURCE, config.epoch),
+            finisher: Finisher,
+            slots: (0..config.virtio_slots.min(map::VIRTIO_SLOTS) as u32)
+                .map(|slot| Slot::new(map::VIRTIO_SOURCE + slot))
+                .collect(),
+            switch: Switch::default(),
+            next_event: Cycles(0),
+            config,
+        }
+    }
+
+    /// Puts the boot ROM in place: the bytes from [`map::ROM`] on; the rest reads as zero.
+    pub fn set_rom(&mut self, bytes: Vec<u8>) {
+        self.rom = bytes;
+    }
+
+    /// Puts a console at the end of the UART's line.
+    pub fn attach_console(&mut self, console: Box<dyn Console>) {
+        self.uart.attach(console);
+        self.next_event = Cycles(0);
+    }
+
+    /// Puts a device in a virtio slot. With `access_platform` its driver is to use the platform's
+    /// DMA addresses, as with QEMU's `iommu_platform=on`.
+    ///
+    /// # Errors
+    /// The device, if the board has no such slot.
+    pub fn insert(
+        &mut self,
+        slot: usize,
+        device: VirtioDevice,
+        access_platform: bool,
+    ) -> Result<(), VirtioDevice> {
+        let Some(slot) = self.slots.get_mut(slot) else {
+            return Err(device);
+        };
+        if let VirtioDevice::Net(net) = &device {
+            self.switch.connect(net.port());
+        }
+        slot.insert(device, access_platform);
+        self.next_event = Cycles(0);
+        Ok(())
+    }
+
+    /// Replaces the network between the machine's ports.
+    pub fn set_switch(&mut self, mut switch: Switch) {
+        for slot in &self.slots {
+            if let Some(VirtioDevice::Net(net)) = slot.device() {
+                switch.connect(net.port());
+            }
+        }
+        self.switch = switch;
+    }
+
+    /// The virtio slots, to look at what their devices have done.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The device in a slot, to give a restored one its host's side.
+    pub fn virtio_mut(&mut self, slot: usize) -> Option<&mut VirtioDevice> {
+        self.slots.get_mut(slot)?.device_mut()
+    }
+
+    /// Reads `size` bytes (1, 2, 4 or 8) at a physical address outside RAM.
+    ///
+    /// # Errors
+    /// [`AccessFault`] when nothing answers.
+    pub fn read(
+        &mut self,
+        address: u64,
+        size: u8,
+        now: Cycles,
+        memory: &mut dyn Memory,
+    ) -> Result<u64, AccessFault> {
+        let target = Target::of(address, size, &self.config).ok_or(AccessFault)?;
+        let Self {
+            config, effects, ..
+        } = self;
+        let mut context = Context {
+            now,
+            clock: config.clock,
+            memory,
+            effects,
+        };
+        let value = match target {
+            Target::Rom(offset) => Ok(read_rom(&self.rom, offset, size)),
+            Target::Finisher(offset) => self.finisher.read(offset, size, &mut context),
+            Target::Rtc(offset) => self.rtc.read(offset, size, &mut context),
+            Target::MachineSoftware(offset) => {
+                self.aclint.read_machine_software(offset, size, &context)
+            }
+            Target::Timer(offset) => self.aclint.read_timer(offset, size, &context),
+            Target::SupervisorSoftware(offset) => {
+                self.aclint.read_supervisor_software(offset, size)
+            }
+            Target::Aplic(level, offset) => {
+                self.aplic
+                    .read(level, offset, size, &self.imsic, context.effects)
+            }
+            Target::Uart(offset) => self.uart.read(offset, size, &mut context),
+            Target::Imsic(_, offset) => self.imsic.read_page(offset, size),
+            Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
+                Some(slot) => slot.read(offset, size, &mut context),
+                None => Err(AccessFault),
+            },
+        }?;
+        self.settle(now);
+        Ok(value)
+    }
+
+    /// Writes `size` bytes (1, 2, 4 or 8) at a physical address outside RAM.
+    ///
+    /// # Errors
+    /// [`AccessFault`] when nothing answers.
+    pub fn write(
+        &mut self,
+        address: u64,
+        size: u8,
+        value: u64,
+        now: Cycles,
+        memory: &mut dyn Memory,
+    ) -> Result<(), AccessFault> {
+        let target = Target::of(address, size, &self.config).ok_or(AccessFault)?;
+        let Self {
+            config, effects, ..
+        } = self;
+        let mut context = Context {
+            now,
+            clock: config.clock,
+            memory,
+            effects,
+        };
+        match target {
+            Target::Rom(_) => Err(AccessFault),
+            Target::Finisher(offset) => self.finisher.write(offset, size, value, &mut context),
+            Target::Rtc(offset) => self.rtc.write(offset, size, value, &mut context),
+            Target::MachineSoftware(offset) => {
+                self.aclint
+                    .write_machine_software(offset, size, value, &mut context)
+            }
+            Target::Timer(offset) => self.aclint.write_timer(offset, size, value, &mut context),
+            Target::SupervisorSoftware(offset) => {
+                self.aclint
+                    .write_supervisor_software(offset, size, value, &mut context)
+            }
+            Target::Aplic(level, offset) => {
+                self.aplic
+                    .write(level, offset, size, value, &self.imsic, context.effects)
+            }
+            Target::Uart(offset) => self.uart.write(offset, size, value, &mut context),
+            Target::Imsic(level, offset) => {
+                self.imsic
+                    .write_page(level, offset, size, value, &mut effects.wires)
+            }
+            Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
+                Some(slot) => slot.write(offset, size, value, &mut context),
+                None => Err(AccessFault),
+            },
+        }?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Lets every device do what has become due by `now`, and takes input from the host's side.
+    pub fn tick(&mut self, now: Cycles, memory: &mut dyn Memory) {
+        let Self {
+            config, effects, ..
+        } = self;
+        let mut context = Context {
+            now,
+            clock: config.clock,
+            memory,
+            effects,
+        };
+        self.aclint.tick(&mut context);
+        self.uart.tick(&mut context);
+        self.rtc.tick(&mut context);
+        while let Some((port, frame)) = self.switch.receive(now) {
+            deliver_frame(&mut self.slots, port, frame);
+        }
+        for slot in &mut self.slots {
+            slot.tick(&mut context);
+        }
+        self.settle(now);
+    }
+
+    /// Carries line changes to the APLIC and messages to the interrupt files, and plans ahead.
+    fn settle(&mut self, now: Cycles) {
+        for (port, frame) in core::mem::take(&mut self.effects.frames) {
+            self.switch.send(now, port, frame);
+        }
+        for change in core::mem::take(&mut self.effects.lines) {
+            self.aplic
+                .set_line(change.source, change.level, &self.imsic, &mut self.effects);
+        }
+        // A message makes no further message: an interrupt file only drives wires.
+        for message in core::mem::take(&mut self.effects.msis) {
+            let (address, data) = (message.address, u64::from(message.data));
+            if let Some(Target::Imsic(level, offset)) = Target::of(address, 4, &self.config) {
+                // A message to an address that takes none is lost, as on a bus.
+                let _ = self
+                    .imsic
+                    .write_page(level, offset, 4, data, &mut self.effects.wires);
+            }
+        }
+        let slots = self.slots.iter().map(Device::next_event);
+        self.next_event = [
+            self.uart.next_event(),
+            self.rtc.next_event(),
+            self.switch.next_event(),
+        ]
+        .into_iter()
+        .chain(slots)
+        .flatten()
+        .fold(
+            self.aclint
+                .next_event(&self.config.clock, &self.effects.wires),
+            Cycles::min,
+        );
+    }
+
+    /// When [`Devices::tick`] has something to do next; [`Cycles::NEVER`] if nothing is planned.
+    /// Valid until the next access or tick. A field read: cheap enough for the inner loop.
+    #[must_use]
+    pub const fn next_event(&self) -> Cycles {
+        self.next_event
+    }
+
+    /// The levels driven into one hart.
+    #[must_use]
+    pub fn wires(&self, hart: HartId) -> HartWires {
+        self.effects.wires.hart(hart)
+    }
+
+    /// Whether any hart's wires changed since the note of changes was last emptied.
+    #[must_use]
+    pub fn any_wires_changed(&self) -> bool {
+        self.effects.wires.any_changed()
+    }
+
+    /// Takes one hart whose wires changed off the note of changes, oldest first.
+    pub fn take_changed(&mut self) -> Option<HartId> {
+        self.effects.wires.take_changed()
+    }
+
+    /// The hart has set mip.SSIP for the edge in its wires: forget the edge.
+    pub fn acknowledge_software_edge(&mut self, hart: HartId) {
+        self.effects
+            .wires
+            .update(hart, |wires| wires.supervisor_software_edge = false);
+    }
+
+    /// The `time` CSR: MTIMER's mtime at `now`.
+    #[must_use]
+    pub fn time(&self, now: Cycles) -> u64 {
+        self.aclint.time(&self.config.clock, now)
+    }
+
+    /// The first machine time at which [`Devices::time`] is at least `time`: for stimecmp and
+    /// vstimecmp deadlines.
+    #[must_use]
+    pub fn cycles_at_time(&self, time: u64) -> Cycles {
+        self.aclint.cycles_at_time(&self.config.clock, time)
+    }
+
+    /// Reads a file's register: `select` is the value of *iselect, 0x70..=0xff.
+    ///
+    /// # Errors
+    /// [`NoSuchRegister`] if the hart has no such file or the file no such register (the odd
+    /// numbered eip and eie registers do not exist on RV64).
+    pub fn imsic_read(
+        &mut self,
+        hart: HartId,
+        file: InterruptFile,
+        select: u64,
+    ) -> Result<u64, NoSuchRegister> {
+        self.imsic.read_register(hart, file, select)
+    }
+
+    /// Writes a file's register: `select` is the value of *iselect, 0x70..=0xff.
+    ///
+    /// # Errors
+    /// As [`Devices::imsic_read`].
+    pub fn imsic_write(
+        &mut self,
+        hart: HartId,
+        file: InterruptFile,
+        select: u64,
+        value: u64,
+    ) -> Result<(), NoSuchRegister> {
+        self.imsic
+            .write_register(hart, file, select, value, &mut self.effects.wires)?;
+        if self.config.direct_delivery {
+            // eidelivery may have handed the hart over to the APLIC.
+            self.aplic.deliver(&self.imsic, &mut self.effects);
+        }
+        Ok(())
+    }
+
+    /// The value of *topei: identity in bits 26:16 and again in bits 10:0, or zero.
+    ///
+    /// # Errors
+    /// [`NoSuchRegister`] if the hart has no such file.
+    pub fn imsic_top(&self, hart: HartId, file: InterruptFile) -> Result<u64, NoSuchRegister> {
+        self.imsic.top(hart, file)
+    }
+
+    /// A write to *topei: claims the interrupt that [`Devices::imsic_top`] reports.
+    ///
+    /// # Errors
+    /// [`NoSuchRegister`] if the hart has no such file.
+    pub fn imsic_claim(&mut self, hart: HartId, file: InterruptFile) -> Result<(), NoSuchRegister> {
+        self.imsic.claim(hart, file, &mut self.effects.wires)
+    }
+
+    /// The number of guest interrupt files a hart: GEILEN.
+    #[must_use]
+    pub const fn guest_files(&self) -> u8 {
+        self.imsic.guest_files()
+    }
+
+    /// What the test finisher asked for, if it did.
+    #[must_use]
+    pub fn power(&self) -> Option<Power> {
+        self.effects.power
+    }
+}
+
+fn deliver_frame(slots: &mut [Slot], port: PortId, frame: Vec<u8>) {
+    for slot in slots {
+        if let Some(VirtioDevice::Net(net)) = slot.device_mut()
+            && net.port() == port
+        {
+            net.arrive(frame);
+            return;
+        }
+    }
+}
+
+fn read_rom(rom: &[u8], offset: u64, size: u8) -> u64 {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let byte = |index: usize| start.checked_add(index).and_then(|at| rom.get(at)).copied();
+    (0..usize::from(size)).fold(0, |value, index| {
+        value | u64::from(byte(index).unwrap_or(0)) << (index * 8)
+    })
+}

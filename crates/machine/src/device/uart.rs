@@ -1,0 +1,452 @@
+//! The 16550A UART.
+//!
+//! Register behaviour as in National Semiconductor's PC16550D data sheet (section numbers below).
+//! Characters leave at once; what arrives waits in a 16-byte FIFO. There are no line errors. An
+//! access of any width is to the one byte-wide register at its address, as on QEMU's board.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{AccessFault, Console, Context, Cycles, Device, HostConsole};
+
+/// Depth of the receiver FIFO.
+const FIFO_DEPTH: usize = 16;
+
+/// Interrupt enable register (8.5).
+const ENABLE_RECEIVE: u8 = 1;
+const ENABLE_TRANSMIT: u8 = 2;
+const ENABLE_MASK: u8 = 0x0f;
+
+/// Interrupt identification register (8.6).
+const IDENTITY_NONE: u8 = 0x01;
+const IDENTITY_TRANSMIT: u8 = 0x02;
+const IDENTITY_RECEIVE: u8 = 0x04;
+const IDENTITY_TIMEOUT: u8 = 0x0c;
+const IDENTITY_FIFOS: u8 = 0xc0;
+
+/// FIFO control register (8.4).
+const FIFO_ENABLE: u8 = 1;
+const FIFO_CLEAR_RECEIVE: u8 = 2;
+
+/// Line control register (8.1): divisor latch access.
+const DIVISOR_ACCESS: u8 = 0x80;
+
+/// Modem control register (8.7): loopback; DTR, RTS, OUT 1, OUT 2 are bits 0 to 3.
+const LOOPBACK: u8 = 0x10;
+const MODEM_CONTROL_MASK: u8 = 0x1f;
+
+/// Line status register (8.3).
+const DATA_READY: u8 = 0x01;
+const OVERRUN: u8 = 0x02;
+const TRANSMITTER_EMPTY: u8 = 0x60;
+
+/// Modem status register (8.8): CTS, DSR and DCD asserted, as on a line that is connected.
+const CONNECTED: u8 = 0xb0;
+
+/// The UART.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Uart {
+    source: u32,
+    received: VecDeque<u8>,
+    interrupt_enable: u8,
+    fifo_control: u8,
+    line_control: u8,
+    modem_control: u8,
+    scratch: u8,
+    divisor: u16,
+    overrun: bool,
+    /// The transmitter-empty interrupt is waiting to be identified.
+    transmit_pending: bool,
+    next_input: Option<Cycles>,
+    #[serde(skip)]
+    console: HostConsole,
+}
+
+impl Uart {
+    /// A UART on APLIC source `source`, with `console` at the other end of the line.
+    #[must_use]
+    pub fn new(source: u32, console: Box<dyn Console>) -> Self {
+        Self {
+            source,
+            console: HostConsole(console),
+            next_input: Some(Cycles(0)),
+            ..Self::default()
+        }
+    }
+
+    /// Puts another console at the end of the line: after a checkpoint was restored.
+    pub fn attach(&mut self, console: Box<dyn Console>) {
+        self.console = HostConsole(console);
+        self.next_input = Some(Cycles(0));
+    }
+
+    const fn has_fifo(&self) -> bool {
+        self.fifo_control & FIFO_ENABLE != 0
+    }
+
+    fn trigger_level(&self) -> usize {
+        match (self.has_fifo(), self.fifo_control >> 6) {
+            (false, _) | (_, 0) => 1,
+            (_, 1) => 4,
+            (_, 2) => 8,
+            _ => 14,
+        }
+    }
+
+    const fn divisor_access(&self) -> bool {
+        self.line_control & DIVISOR_ACCESS != 0
+    }
+
+    fn capacity(&self) -> usize {
+        if self.has_fifo() { FIFO_DEPTH } else { 1 }
+    }
+
+    fn receive(&mut self, byte: u8) {
+        if self.received.len() < self.capacity() {
+            self.received.push_back(byte);
+        } else {
+            self.overrun = true;
+        }
+    }
+
+    /// The highest-priority interrupt that is pending and enabled.
+    fn interrupt(&self) -> u8 {
+        if self.interrupt_enable & ENABLE_RECEIVE != 0 && !self.received.is_empty() {
+            // The time-out interrupt stands for four character times without a read: here no time
+            // at all, as the line is infinitely fast.
+            let enough = self.received.len() >= self.trigger_level();
+            if enough {
+                IDENTITY_RECEIVE
+            } else {
+                IDENTITY_TIMEOUT
+            }
+        } else if self.interrupt_enable & ENABLE_TRANSMIT != 0 && self.transmit_pending {
+            IDENTITY_TRANSMIT
+        } else {
+            IDENTITY_NONE
+        }
+    }
+
+    fn drive(&self, context: &mut Context<'_>) {
+        context.set_line(self.source, self.interrupt() != IDENTITY_NONE);
+    }
+
+    fn transmit(&mut self, byte: u8) {
+        if self.modem_control & LOOPBACK != 0 {
+            self.receive(byte);
+        } else {
+            self.console.0.put(byte);
+        }
+        self.transmit_pending = true;
+    }
+
+    fn modem_status(&self) -> u8 {
+        if self.modem_control & LOOPBACK == 0 {
+            return CONNECTED;
+        }
+        // Loopback connects DTR to DSR, RTS to CTS, OUT 1 to RI and OUT 2 to DCD.
+        let bit = |from: u8, to: u8| {
+            if self.modem_control & from != 0 {
+                to
+            } else {
+                0
+            }
+        };
+        bit(1, 0x20) | bit(2, 0x10) | bit(4, 0x40) | bit(8, 0x80)
+    }
+
+    fn read_register(&mut self, register: u64) -> u8 {
+        match register {
+            0 if self.divisor_access() => self.divisor as u8,
+            0 => self.received.pop_front().unwrap_or(0),
+            1 if self.divisor_access() => (self.divisor >> 8) as u8,
+            1 => self.interrupt_enable,
+            2 => {
+                let identity = self.interrupt();
+                if identity == IDENTITY_TRANSMIT {
+                    self.transmit_pending = false;
+                }
+                identity | if self.has_fifo() { IDENTITY_FIFOS } else { 0 }
+            }
+            3 => self.line_control,
+            4 => self.modem_control,
+            5 => {
+                let ready = if self.received.is_empty() {
+                    0
+                } else {
+                    DATA_READY
+                };
+                let overrun = if core::mem::take(&mut self.overrun) {
+                    OVERRUN
+                } else {
+                    0
+                };
+                TRANSMITTER_EMPTY | ready | overrun
+            }
+            6 => self.modem_status(),
+            7 => self.scratch,
+            _ => 0,
+        }
+    }
+
+    fn write_register(&mut self, register: u64, value: u8) {
+        match register {
+            0 if self.divisor_access() => {
+                self.divisor = self.divisor & 0xff00 | u16::from(value);
+            }
+            0 => {
+                self.transmit_pending = false;
+                self.transmit(value);
+            }
+            1 if self.divisor_access() => {
+                self.divisor = self.divisor & 0x00ff | u16::from(value) << 8;
+            }
+            1 => {
+                let enabled = value & !self.interrupt_enable;
+                self.interrupt_enable = value & ENABLE_MASK;
+                if enabled & ENABLE_TRANSMIT != 0 {
+                    // The transmitter is empty whenever anyone looks.
+                    self.transmit_pending = true;
+                }
+            }
+            2 => {
+                if (value ^ self.fifo_control) & FIFO_ENABLE != 0 || value & FIFO_CLEAR_RECEIVE != 0
+                {
+                    self.received.clear();
+                }
+                self.fifo_control = if value & FIFO_ENABLE != 0 {
+                    value & 0xc9
+                } else {
+                    0
+                };
+            }
+            3 => self.line_control = value,
+            4 => self.modem_control = value & MODEM_CONTROL_MASK,
+            7 => self.scratch = value,
+            _ => {}
+        }
+    }
+
+    /// Takes what the console has, as far as there is room.
+    fn take_input(&mut self, now: Cycles) {
+        while self.modem_control & LOOPBACK == 0 && self.received.len() < self.capacity() {
+            match self.console.0.get(now) {
+                Some(byte) => self.receive(byte),
+                None => break,
+            }
+        }
+    }
+}
+
+impl Device for Uart {
+    fn read(
+        &mut self,
+        offset: u64,
+        _size: u8,
+        context: &mut Context<'_>,
+    ) -> Result<u64, AccessFault> {
+        let value = self.read_register(offset);
+        if offset == 0 {
+            // There may be room now for what has arrived already.
+            self.take_input(context.now);
+        }
+        self.drive(context);
+        Ok(u64::from(value))
+    }
+
+    fn write(
+        &mut self,
+        offset: u64,
+        _size: u8,
+        value: u64,
+        context: &mut Context<'_>,
+    ) -> Result<(), AccessFault> {
+        self.write_register(offset, value as u8);
+        self.drive(context);
+        Ok(())
+    }
+
+    fn tick(&mut self, context: &mut Context<'_>) {
+        if self.next_input.is_some_and(|at| context.now >= at) {
+            self.take_input(context.now);
+            self.next_input = self.console.0.next_input(context.now, &context.clock);
+            self.drive(context);
+        }
+    }
+
+    fn next_event(&self) -> Option<Cycles> {
+        self.next_input
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::device::{Clock, Effects, FlatMemory, LineChange, Script};
+
+    const SOURCE: u32 = 10;
+
+    struct Bench {
+        uart: Uart,
+        memory: FlatMemory,
+        effects: Effects,
+        heard: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl Bench {
+        fn new(input: &[u8]) -> Self {
+            let script = Script::new([(Cycles(100), input.to_vec())]);
+            let heard = script.heard.clone();
+            let uart = Uart::new(SOURCE, Box::new(script));
+            Self {
+                uart,
+                memory: FlatMemory::default(),
+                effects: Effects::default(),
+                heard,
+            }
+        }
+
+        fn at<T>(&mut self, now: u64, act: impl FnOnce(&mut Uart, &mut Context<'_>) -> T) -> T {
+            let clock = Clock::new(1_000_000_000, 10_000_000);
+            let Self {
+                uart,
+                memory,
+                effects,
+                ..
+            } = self;
+            act(
+                uart,
+                &mut Context {
+                    now: Cycles(now),
+                    clock,
+                    memory,
+                    effects,
+                },
+            )
+        }
+
+        fn read(&mut self, offset: u64) -> u8 {
+            self.at(200, |uart, context| uart.read(offset, 1, context))
+                .expect("a byte") as u8
+        }
+
+        fn write(&mut self, offset: u64, value: u8) {
+            self.at(200, |uart, context| {
+                uart.write(offset, 1, value.into(), context)
+            })
+            .expect("a byte");
+        }
+
+        fn line(&self) -> bool {
+            self.effects
+                .lines
+                .last()
+                .is_some_and(|&LineChange { level, .. }| level)
+        }
+    }
+
+    #[test]
+    fn characters_go_out_and_the_transmitter_is_always_empty() {
+        let mut bench = Bench::new(b"");
+        for &byte in b"hi" {
+            assert_eq!(bench.read(5) & TRANSMITTER_EMPTY, TRANSMITTER_EMPTY);
+            bench.write(0, byte);
+        }
+        assert_eq!(*bench.heard.lock().expect("one thread"), *b"hi");
+    }
+
+    /// 8.6: the transmitter-empty interrupt is gone once it was identified, and comes back with
+    /// the next character.
+    #[test]
+    fn the_transmitter_interrupt_is_cleared_by_its_identification() {
+        let mut bench = Bench::new(b"");
+        assert_eq!(bench.read(2), IDENTITY_NONE);
+        bench.write(1, ENABLE_TRANSMIT);
+        assert!(bench.line());
+        assert_eq!(bench.read(2), IDENTITY_TRANSMIT);
+        assert_eq!((bench.read(2), bench.line()), (IDENTITY_NONE, false));
+        bench.write(0, b'x');
+        assert!(bench.line());
+    }
+
+    /// 8.4, 8.6: received data at the trigger level, a time-out below it, both gone when read.
+    #[test]
+    fn received_characters_interrupt() {
+        let mut bench = Bench::new(b"abcde");
+        bench.write(2, FIFO_ENABLE | 1 << 6);
+        bench.write(1, ENABLE_RECEIVE);
+        assert_eq!(bench.uart.next_event(), Some(Cycles(0)));
+        bench.at(50, |uart, context| uart.tick(context));
+        assert!(!bench.line(), "nothing before its time");
+        bench.at(2_000_000, |uart, context| uart.tick(context));
+        assert_eq!(bench.read(2), IDENTITY_RECEIVE | IDENTITY_FIFOS);
+        assert_eq!((bench.read(0), bench.read(0)), (b'a', b'b'));
+        assert_eq!(
+            bench.read(2),
+            IDENTITY_TIMEOUT | IDENTITY_FIFOS,
+            "three are below four"
+        );
+        assert_eq!([bench.read(0), bench.read(0)], *b"cd");
+        assert_eq!(bench.read(5) & DATA_READY, DATA_READY);
+        assert_eq!(bench.read(0), b'e');
+        assert_eq!((bench.read(5) & DATA_READY, bench.line()), (0, false));
+    }
+
+    /// The FIFO holds sixteen characters; the others wait on the line and none is lost.
+    #[test]
+    fn the_line_waits_for_room() {
+        let long: Vec<u8> = (0..100).collect();
+        let mut bench = Bench::new(&long);
+        bench.write(2, FIFO_ENABLE);
+        bench.at(2_000_000, |uart, context| uart.tick(context));
+        let mut got = Vec::new();
+        while bench.read(5) & DATA_READY != 0 {
+            got.push(bench.read(0));
+        }
+        assert_eq!(got, long);
+        assert_eq!(bench.read(5) & OVERRUN, 0);
+    }
+
+    /// 8.7: the loopback that drivers find the chip by.
+    #[test]
+    fn loopback_connects_outputs_to_inputs() {
+        let mut bench = Bench::new(b"");
+        for (control, status) in [
+            (0, 0),
+            (1, 0x20),
+            (2, 0x10),
+            (4, 0x40),
+            (8, 0x80),
+            (15, 0xf0),
+        ] {
+            bench.write(4, LOOPBACK | control);
+            assert_eq!(bench.read(6), status, "modem control {control:#x}");
+        }
+        bench.write(0, 0x5a);
+        assert_eq!(bench.read(0), 0x5a);
+        assert!(bench.heard.lock().expect("one thread").is_empty());
+        bench.write(0, 1);
+        bench.write(0, 2);
+        assert_eq!(bench.read(5) & OVERRUN, OVERRUN, "no FIFO, no room");
+    }
+
+    /// 8.1, 8.2: the divisor latch hides behind two registers; the others keep what they hold.
+    #[test]
+    fn registers_hold_what_was_written() {
+        let mut bench = Bench::new(b"");
+        bench.write(1, 0xff);
+        bench.write(7, 0xa5);
+        bench.write(3, DIVISOR_ACCESS | 3);
+        bench.write(0, 0x34);
+        bench.write(1, 0x12);
+        assert_eq!(
+            [bench.read(0), bench.read(1), bench.read(3)],
+            [0x34, 0x12, 0x83]
+        );
+        bench.write(3, 3);
+        assert_eq!([bench.read(1), bench.read(7)], [ENABLE_MASK, 0xa5]);
+    }
+}

@@ -1,0 +1,117 @@
+//! What a kind of virtio device adds to the transport.
+
+use core::fmt;
+
+use super::queue::{Broken, Chain, Queue};
+use super::service::{Interrupt, Statistics};
+use crate::device::{Context, Cycles};
+
+/// `VIRTIO_F_VERSION_1` (virtio 1.2, §6): not a legacy device.
+pub const VERSION_1: u64 = 1 << 32;
+/// `VIRTIO_F_INDIRECT_DESC`.
+pub const INDIRECT_DESCRIPTORS: u64 = 1 << 28;
+/// `VIRTIO_F_EVENT_IDX`.
+pub const EVENT_INDEX: u64 = 1 << 29;
+/// `VIRTIO_F_ACCESS_PLATFORM`: the driver uses the platform's DMA addresses.
+pub const ACCESS_PLATFORM: u64 = 1 << 33;
+
+/// What a model works on during one call.
+#[allow(missing_debug_implementations)]
+pub struct Io<'a, 'b> {
+    /// The device's virtqueues.
+    pub queues: &'a mut [Queue],
+    /// The machine.
+    pub context: &'a mut Context<'b>,
+    /// The features that driver and device agreed on.
+    pub features: u64,
+    /// A queue interrupt is due.
+    pub(super) raise: bool,
+    /// Queue interrupts for later.
+    pub(super) late: &'a mut Vec<Cycles>,
+}
+
+impl Io<'_, '_> {
+    /// The next chain of a queue, if there is one.
+    ///
+    /// # Errors
+    /// [`Broken`] when the queue breaks the rules.
+    pub fn pop(&mut self, queue: u16) -> Result<Option<Chain>, Broken> {
+        match self.queues.get_mut(usize::from(queue)) {
+            Some(queue) => queue.pop(self.context.memory),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives a chain back with the number of bytes written to it.
+    ///
+    /// # Errors
+    /// [`Broken`] when the queue breaks the rules.
+    pub fn push(
+        &mut self,
+        queue: u16,
+        chain: &Chain,
+        written: u64,
+        interrupt: Interrupt,
+    ) -> Result<(), Broken> {
+        let Some(queue) = self.queues.get_mut(usize::from(queue)) else {
+            return Ok(());
+        };
+        let written = u32::try_from(written).unwrap_or(u32::MAX);
+        if queue.push(chain, written, self.context.memory)? {
+            match interrupt {
+                Interrupt::Prompt => self.raise = true,
+                Interrupt::Late(by) => self.late.push(self.context.now.after(by)),
+                Interrupt::Lost => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The most chains that may be taken from a queue in one go: a driver that adds more while
+    /// the device looks cannot hold it up.
+    #[must_use]
+    pub fn budget(&self, queue: u16) -> u16 {
+        self.queues
+            .get(usize::from(queue))
+            .map_or(0, Queue::largest)
+    }
+}
+
+/// A kind of virtio device.
+pub trait Model: fmt::Debug {
+    /// The device type (§5).
+    fn device_id(&self) -> u32;
+
+    /// The features offered by this kind; the transport adds those of all kinds.
+    fn features(&self) -> u64;
+
+    /// The largest size of each queue.
+    fn queue_sizes(&self) -> Vec<u16>;
+
+    /// The configuration space.
+    fn configuration(&self) -> Vec<u8>;
+
+    /// The driver wrote to the configuration space.
+    fn configure(&mut self, _offset: u64, _size: u8, _value: u64) {}
+
+    /// The driver reset the device.
+    fn reset(&mut self);
+
+    /// The driver has put chains in a queue, or made the device ready with chains in it.
+    ///
+    /// # Errors
+    /// [`Broken`] when the driver breaks the rules.
+    fn notify(&mut self, queue: u16, io: &mut Io<'_, '_>) -> Result<(), Broken>;
+
+    /// Does what is due.
+    ///
+    /// # Errors
+    /// [`Broken`] when the driver breaks the rules.
+    fn tick(&mut self, io: &mut Io<'_, '_>) -> Result<(), Broken>;
+
+    /// When there is something to do next.
+    fn next_event(&self) -> Option<Cycles>;
+
+    /// What the device has done.
+    fn statistics(&self) -> Statistics;
+}

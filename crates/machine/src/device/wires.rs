@@ -1,0 +1,91 @@
+//! The interrupt wires that end at the harts.
+
+use serde::{Deserialize, Serialize};
+
+/// A hart's number: `mhartid`, and its index in every table of the machine.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct HartId(pub u32);
+
+impl HartId {
+    /// The number as an index.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What the devices drive into one hart. All but `supervisor_software_edge` are levels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HartWires {
+    /// mip.MTIP, from the ACLINT's MTIMER.
+    pub machine_timer: bool,
+    /// mip.MSIP, from the ACLINT's MSWI.
+    pub machine_software: bool,
+    /// mip.MEIP, from the M-level interrupt file or a directly delivering APLIC.
+    pub machine_external: bool,
+    /// The SEIP input of the hart, from the S-level interrupt file or a directly delivering APLIC.
+    pub supervisor_external: bool,
+    /// An SSWI device wrote SETSSIP: the hart sets mip.SSIP and clears this flag.
+    pub supervisor_software_edge: bool,
+    /// `hgeip`: bit n is guest interrupt file n (1..=63).
+    pub guest_external: u64,
+}
+
+/// The wires of every hart, with a note of which harts saw a change.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wires {
+    harts: Vec<HartWires>,
+    changed: Vec<HartId>,
+}
+
+impl Wires {
+    /// Wires of `harts` harts, all low.
+    #[must_use]
+    pub fn new(harts: u32) -> Self {
+        Self {
+            harts: vec![HartWires::default(); harts as usize],
+            changed: Vec::new(),
+        }
+    }
+
+    /// The wires of one hart; all low for a hart that does not exist.
+    #[must_use]
+    pub fn hart(&self, hart: HartId) -> HartWires {
+        self.harts.get(hart.index()).copied().unwrap_or_default()
+    }
+
+    /// How many harts there are.
+    #[must_use]
+    pub fn harts(&self) -> usize {
+        self.harts.len()
+    }
+
+    /// Changes a hart's wires by `change` and notes the hart if anything is different after it.
+    pub fn update(&mut self, hart: HartId, change: impl FnOnce(&mut HartWires)) {
+        let Some(wires) = self.harts.get_mut(hart.index()) else {
+            return;
+        };
+        let before = *wires;
+        change(wires);
+        if *wires != before && !self.changed.contains(&hart) {
+            self.changed.push(hart);
+        }
+    }
+
+    /// Whether any hart's wires changed since [`Wires::take_changed`] last emptied the note.
+    #[must_use]
+    pub fn any_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Takes one hart off the note of changes, oldest first.
+    pub fn take_changed(&mut self) -> Option<HartId> {
+        if self.changed.is_empty() {
+            None
+        } else {
+            Some(self.changed.remove(0))
+        }
+    }
+}

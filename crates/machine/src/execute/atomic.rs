@@ -1,0 +1,195 @@
+//! The A extension, Zawrs' reservations, and cache-block operations.
+
+use crate::code::CodeIndex;
+use crate::csr::field::envcfg;
+use crate::hart::{Access, Cause, Exception, Hart, Privilege, Trapped};
+use crate::instruction::{Instruction, Operation};
+use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
+use crate::system::System;
+
+/// Bytes of a cache block of Zicbom and Zicboz.
+pub const CACHE_BLOCK: u64 = 64;
+
+impl Hart {
+    /// LR: loads and reserves.
+    pub(super) fn load_reserved<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        i: Instruction,
+    ) -> Result<u64, Trapped> {
+        let address = self.x[i.rs1 as usize];
+        let physical = self.atomic_address::<T>(system, Access::Load, address)?;
+        self.reserve(physical, T::SIZE);
+        Ok(system.memory.ram.read::<T>(physical).map_or(0, T::to_u64))
+    }
+
+    /// The physical address of an atomic access, by the host TLB if it knows.
+    #[inline(always)]
+    fn atomic_address<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        access: Access,
+        address: u64,
+    ) -> Result<u64, Trapped> {
+        let entry = match access {
+            Access::Store => self.tlb.store_entry(address),
+            _ => self.tlb.load_entry(address),
+        };
+        let page = address & (!(PAGE_BYTES - 1) | (T::SIZE - 1));
+        let physical = if entry.tag == page | self.data_tag {
+            system.memory.ram.base() + entry.addend.wrapping_add(address)
+        } else {
+            self.place_atomic(system, access, address, T::SIZE)?
+        };
+        if system.timing.is_some() {
+            let offset = physical.wrapping_sub(system.memory.ram.base());
+            self.charge(system, access, address, offset);
+        }
+        Ok(physical)
+    }
+
+    /// SC and the AMOs.
+    #[inline(never)]
+    pub(super) fn atomic(
+        &mut self,
+        system: &mut System,
+        i: Instruction,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        match i.operation {
+            Operation::ScW => self.store_conditional::<u32>(system, i, current),
+            Operation::ScD => self.store_conditional::<u64>(system, i, current),
+            Operation::AmoW => self.modify::<u32>(system, i, current, |value| {
+                i64::from(value.to_u64() as i32).cast_unsigned()
+            }),
+            _ => self.modify::<u64>(system, i, current, |value| value),
+        }
+    }
+
+    fn store_conditional<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        i: Instruction,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        let address = self.x[i.rs1 as usize];
+        let physical = self.atomic_address::<T>(system, Access::Store, address)?;
+        let reserved = self.reservation.take();
+        let matches = reserved.is_some_and(|r| r.physical == physical && r.size == T::SIZE);
+        // rd may be rs2.
+        let value = T::from_u64(self.x[i.rs2 as usize]);
+        self.x[i.rd as usize] = u64::from(!matches);
+        if !matches {
+            return Ok(StoreOutcome::default());
+        }
+        self.finish_store(system, physical, value, current)
+    }
+
+    fn finish_store<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        physical: u64,
+        value: T,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        let outcome = system.memory.store_scalar(physical, value, current);
+        if system.memory.host_written() {
+            self.stop_soon();
+        }
+        Ok(outcome.unwrap_or_default())
+    }
+
+    fn modify<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        i: Instruction,
+        current: CodeIndex,
+        extend: impl Fn(T) -> u64,
+    ) -> Result<StoreOutcome, Trapped> {
+        let address = self.x[i.rs1 as usize];
+        let physical = self.atomic_address::<T>(system, Access::Store, address)?;
+        let old = extend(
+            system
+                .memory
+                .ram
+                .read::<T>(physical)
+                .unwrap_or(T::from_u64(0)),
+        );
+        let operand = extend(T::from_u64(self.x[i.rs2 as usize]));
+        // funct5 of the encoding. Sign extension keeps the unsigned order of words.
+        let new = match i.immediate.cast_unsigned() >> 27 {
+            0x00 => old.wrapping_add(operand),
+            0x01 => operand,
+            0x04 => old ^ operand,
+            0x08 => old | operand,
+            0x0c => old & operand,
+            0x10 => old.cast_signed().min(operand.cast_signed()).cast_unsigned(),
+            0x14 => old.cast_signed().max(operand.cast_signed()).cast_unsigned(),
+            0x18 => old.min(operand),
+            _ => old.max(operand),
+        };
+        self.x[i.rd as usize] = old;
+        self.finish_store(system, physical, T::from_u64(new), current)
+    }
+
+    /// CBO.INVAL, CBO.CLEAN, CBO.FLUSH and CBO.ZERO: "Cache-Management Operations".
+    #[inline(never)]
+    pub(super) fn cache_block(
+        &mut self,
+        system: &mut System,
+        i: Instruction,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        let raw = i.immediate.cast_unsigned();
+        let zero = raw >> 20 == 4;
+        let enabled = |register: u64| match raw >> 20 {
+            0 => register & envcfg::CBIE != 0,
+            1 | 2 => register & envcfg::CBCFE != 0,
+            _ => register & envcfg::CBZE != 0,
+        };
+        let mode = self.mode();
+        let below_machine = mode.privilege != Privilege::Machine;
+        let user = mode.privilege == Privilege::User;
+        if below_machine && !enabled(self.csrs.menvcfg)
+            || user && !mode.virtualized && !enabled(self.csrs.senvcfg)
+        {
+            return Err(self.raise(Exception::new(Cause::IllegalInstruction, raw.into())));
+        }
+        if mode.virtualized && (!enabled(self.csrs.henvcfg) || user && !enabled(self.csrs.senvcfg))
+        {
+            return Err(self.raise(Exception::new(Cause::VirtualInstruction, raw.into())));
+        }
+        let address = self.x[i.rs1 as usize];
+        let block = address & !(CACHE_BLOCK - 1);
+        if zero {
+            let view = self.data_view();
+            let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
+            let place = place.inspect_err(|_| self.exception.value = address)?;
+            let mut outcome = StoreOutcome::default();
+            for at in (0..CACHE_BLOCK).step_by(8) {
+                match system
+                    .memory
+                    .store_scalar(place.physical + at, 0_u64, current)
+                {
+                    Some(stored) => outcome.discarded_current |= stored.discarded_current,
+                    None => {
+                        let guest = view.mode.virtualized;
+                        let fault = Exception::at(Cause::StoreAccess, address, guest);
+                        return Err(self.raise(fault));
+                    }
+                }
+            }
+            return Ok(outcome);
+        }
+        // Management needs no more than that a load or a store be permitted; faults are a store's.
+        let view = self.data_view();
+        if self
+            .place(system, view, Access::Load, block, CACHE_BLOCK)
+            .is_err()
+        {
+            self.place(system, view, Access::Store, block, CACHE_BLOCK)
+                .inspect_err(|_| self.exception.value = address)?;
+        }
+        Ok(StoreOutcome::default())
+    }
+}

@@ -1,0 +1,492 @@
+//! The execution loop.
+
+use super::integer as int;
+use super::{Exit, Gear};
+use crate::code::CodeIndex;
+use crate::csr::Next;
+use crate::hart::{Cause, Exception, Hart};
+use crate::instruction::{Instruction, Operation};
+use crate::memory::{PAGE_BYTES, Scalar};
+use crate::system::System;
+use crate::timing::Costs;
+
+/// Sign-extends the low 32 bits.
+#[inline(always)]
+const fn word(value: u64) -> u64 {
+    value as u32 as i32 as i64 as u64
+}
+
+/// Executes blocks until [`Hart::limit`] or something that the caller has to look after.
+///
+/// On return `pc`, `cycles` and `retired` are up to date.
+pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
+    // The address of the decoded instructions does not change while the cache exists.
+    let base = system.memory.code.base();
+    // Virtual address of the first instruction of the block.
+    let mut block = hart.pc;
+    let mut at: *const Instruction = match hart.find_code(system, block) {
+        // SAFETY: `find_code` returns indices of decoded instructions.
+        Ok(index) => unsafe { base.add(index as usize) },
+        Err(_) => return Exit::Trap,
+    };
+    if G::MEASURED {
+        hart.measure_fetch(system, block);
+    }
+    let costs = match &system.timing {
+        Some(timing) if G::MEASURED => timing.costs,
+        _ => Costs::default(),
+    };
+    loop {
+        // What the block leads to: target, instructions retired, link, and where the link stands.
+        let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
+            // SAFETY: `at` points into a decoded block, all of which end with an operation that
+            // leaves the loop; what a store does to a block while it runs is to mark its first instruction.
+            let operation = unsafe { (*at).operation };
+            let here = at;
+            // SAFETY: at most one past the last decoded instruction.
+            at = unsafe { at.add(1) };
+
+            // Operands are read where they are needed: few operations need all of them.
+            macro_rules! field {
+                ($name:ident) => {{
+                    // SAFETY: as above.
+                    unsafe { (*here).$name }
+                }};
+            }
+            macro_rules! whole {
+                () => {{
+                    // SAFETY: as above.
+                    unsafe { here.read() }
+                }};
+            }
+            macro_rules! rs1 {
+                () => {
+                    hart.x[field!(rs1) as usize]
+                };
+            }
+            macro_rules! rs2 {
+                () => {
+                    hart.x[field!(rs2) as usize]
+                };
+            }
+            macro_rules! immediate {
+                () => {
+                    i64::from(field!(immediate)) as u64
+                };
+            }
+            macro_rules! set {
+                ($value:expr) => {{
+                    let value = $value;
+                    hart.x[field!(rd) as usize] = value;
+                }};
+            }
+            macro_rules! costly {
+                ($cost:ident, $value:expr) => {{
+                    if G::MEASURED {
+                        hart.cycles += costs.$cost;
+                    }
+                    set!($value)
+                }};
+            }
+            macro_rules! trap {
+                () => {{
+                    let done = u64::from(field!(count)) - 1;
+                    hart.retired += done;
+                    hart.cycles += done;
+                    hart.pc = block.wrapping_add(u64::from(field!(offset)));
+                    return Exit::Trap;
+                }};
+            }
+            macro_rules! load_value {
+                ($type:ty) => {{
+                    let address = rs1!().wrapping_add(immediate!());
+                    let entry = hart.tlb.load_entry(address);
+                    let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
+                    if entry.tag == page | hart.data_tag {
+                        let offset = entry.addend.wrapping_add(address);
+                        if G::MEASURED {
+                            hart.measure_load(system, address, offset);
+                        }
+                        // SAFETY: entries lead to whole pages of RAM and the access is aligned.
+                        unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
+                    } else {
+                        match hart.load_slow::<$type>(system, address, field!(count)) {
+                            Ok(value) => value,
+                            Err(_) => trap!(),
+                        }
+                    }
+                }};
+            }
+            macro_rules! store_value {
+                ($type:ty, $value:expr) => {{
+                    let address = rs1!().wrapping_add(immediate!());
+                    let value = $value as $type;
+                    let entry = hart.tlb.store_entry(address);
+                    let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
+                    if entry.tag == page | hart.data_tag {
+                        let offset = entry.addend.wrapping_add(address);
+                        if G::MEASURED {
+                            hart.measure_store(system, address, offset);
+                        }
+                        // SAFETY: entries lead to whole pages of RAM and the access is aligned.
+                        unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
+                    } else {
+                        let current = index_of(base, here);
+                        match hart.store_slow::<$type>(
+                            system,
+                            address,
+                            value,
+                            field!(count),
+                            current,
+                        ) {
+                            Ok(outcome) if outcome.discarded_current => {
+                                let next = block.wrapping_add(next_offset(at));
+                                break 'block (next, field!(count), 0, std::ptr::null());
+                            }
+                            Ok(_) => {}
+                            Err(_) => trap!(),
+                        }
+                    }
+                }};
+            }
+            macro_rules! branch {
+                ($condition:expr) => {
+                    if $condition {
+                        break 'block (
+                            block.wrapping_add(immediate!()),
+                            field!(count),
+                            field!(link),
+                            here,
+                        );
+                    }
+                };
+            }
+            macro_rules! require_float {
+                () => {
+                    if hart.float_off {
+                        hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
+                        trap!();
+                    }
+                };
+            }
+            // Instructions that look at the hart's own counts, or may change everything: the
+            // hart is brought up to date before them.
+            macro_rules! out_of_line {
+                ($method:ident, $cost:ident) => {{
+                    if G::MEASURED {
+                        hart.cycles += costs.$cost;
+                    }
+                    let done = u64::from(field!(count)) - 1;
+                    hart.retired += done;
+                    hart.cycles += done;
+                    hart.pc = block.wrapping_add(u64::from(field!(offset)));
+                    match hart.$method(field!(immediate).cast_unsigned(), system) {
+                        Ok(next) => {
+                            hart.retired += 1;
+                            hart.cycles += 1;
+                            match next {
+                                Next::Continue => {
+                                    hart.pc = hart.pc.wrapping_add(4);
+                                    break 'block (hart.pc, 0, field!(link), here);
+                                }
+                                Next::Refetch => {
+                                    break 'block (hart.pc, 0, 0, std::ptr::null());
+                                }
+                                Next::Stop => return Exit::Stop,
+                            }
+                        }
+                        Err(_) => return Exit::Trap,
+                    }
+                }};
+            }
+
+            match operation {
+                Operation::FallThrough => {
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
+                }
+                Operation::Stale => break 'block (block, 0, 0, std::ptr::null()),
+                Operation::Nop | Operation::Fence => {}
+                Operation::Pause => {}
+                Operation::LoadImmediate => set!(immediate!()),
+                Operation::Move => set!(rs1!()),
+                Operation::Auipc => {
+                    set!(
+                        block
+                            .wrapping_add(u64::from(field!(offset)))
+                            .wrapping_add(immediate!())
+                    );
+                }
+                Operation::Jump => {
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
+                }
+                Operation::Jal => {
+                    let length = u64::from(field!(offset)) + u64::from(field!(rs2));
+                    set!(block.wrapping_add(length));
+                    break 'block (
+                        block.wrapping_add(immediate!()),
+                        field!(count),
+                        field!(link),
+                        here,
+                    );
+                }
+                Operation::Jalr => {
+                    let target = rs1!().wrapping_add(immediate!()) & !1;
+                    let length = u64::from(field!(offset)) + u64::from(field!(rs2));
+                    set!(block.wrapping_add(length));
+                    break 'block (target, field!(count), 0, std::ptr::null());
+                }
+                Operation::Beq => branch!(rs1!() == rs2!()),
+                Operation::Bne => branch!(rs1!() != rs2!()),
+                Operation::Blt => branch!((rs1!() as i64) < rs2!() as i64),
+                Operation::Bge => branch!(rs1!() as i64 >= rs2!() as i64),
+                Operation::Bltu => branch!(rs1!() < rs2!()),
+                Operation::Bgeu => branch!(rs1!() >= rs2!()),
+                Operation::Beqz => branch!(rs1!() == 0),
+                Operation::Bnez => branch!(rs1!() != 0),
+
+                Operation::Lb => set!(load_value!(u8) as i8 as i64 as u64),
+                Operation::Lh => set!(load_value!(u16) as i16 as i64 as u64),
+                Operation::Lw => set!(load_value!(u32) as i32 as i64 as u64),
+                Operation::Ld => set!(load_value!(u64)),
+                Operation::Lbu => set!(u64::from(load_value!(u8))),
+                Operation::Lhu => set!(u64::from(load_value!(u16))),
+                Operation::Lwu => set!(u64::from(load_value!(u32))),
+                Operation::Sb => store_value!(u8, rs2!()),
+                Operation::Sh => store_value!(u16, rs2!()),
+                Operation::Sw => store_value!(u32, rs2!()),
+                Operation::Sd => store_value!(u64, rs2!()),
+                Operation::Flw => {
+                    require_float!();
+                    let value = load_value!(u32);
+                    hart.f[field!(rd) as usize] = u64::from(value) | 0xffff_ffff_0000_0000;
+                    hart.csrs.set_float_dirty(hart.mode().virtualized);
+                }
+                Operation::Fld => {
+                    require_float!();
+                    hart.f[field!(rd) as usize] = load_value!(u64);
+                    hart.csrs.set_float_dirty(hart.mode().virtualized);
+                }
+                Operation::Fsw => {
+                    require_float!();
+                    store_value!(u32, hart.f[field!(rs2) as usize]);
+                }
+                Operation::Fsd => {
+                    require_float!();
+                    store_value!(u64, hart.f[field!(rs2) as usize]);
+                }
+
+                Operation::Addi => set!(rs1!().wrapping_add(immediate!())),
+                Operation::Slti => set!(u64::from((rs1!() as i64) < i64::from(field!(immediate)))),
+                Operation::Sltiu => set!(u64::from(rs1!() < immediate!())),
+                Operation::Xori => set!(rs1!() ^ immediate!()),
+                Operation::Ori => set!(rs1!() | immediate!()),
+                Operation::Andi => set!(rs1!() & immediate!()),
+                Operation::Slli => set!(rs1!() << (field!(immediate) & 63)),
+                Operation::Srli => set!(rs1!() >> (field!(immediate) & 63)),
+                Operation::Srai => set!((rs1!() as i64 >> (field!(immediate) & 63)) as u64),
+                Operation::Addiw => set!(word(rs1!().wrapping_add(immediate!()))),
+                Operation::Slliw => set!(word(rs1!() << (field!(immediate) & 31))),
+                Operation::Srliw => {
+                    set!(word(u64::from(rs1!() as u32 >> (field!(immediate) & 31))))
+                }
+                Operation::Sraiw => set!((rs1!() as i32 >> (field!(immediate) & 31)) as i64 as u64),
+                Operation::Add => set!(rs1!().wrapping_add(rs2!())),
+                Operation::Sub => set!(rs1!().wrapping_sub(rs2!())),
+                Operation::Sll => set!(rs1!() << (rs2!() & 63)),
+                Operation::Slt => set!(u64::from((rs1!() as i64) < rs2!() as i64)),
+                Operation::Sltu => set!(u64::from(rs1!() < rs2!())),
+                Operation::Xor => set!(rs1!() ^ rs2!()),
+                Operation::Srl => set!(rs1!() >> (rs2!() & 63)),
+                Operation::Sra => set!((rs1!() as i64 >> (rs2!() & 63)) as u64),
+                Operation::Or => set!(rs1!() | rs2!()),
+                Operation::And => set!(rs1!() & rs2!()),
+                Operation::Addw => set!(word(rs1!().wrapping_add(rs2!()))),
+                Operation::Subw => set!(word(rs1!().wrapping_sub(rs2!()))),
+                Operation::Sllw => set!(word(rs1!() << (rs2!() & 31))),
+                Operation::Srlw => set!(word(u64::from(rs1!() as u32 >> (rs2!() & 31)))),
+                Operation::Sraw => set!((rs1!() as i32 >> (rs2!() & 31)) as i64 as u64),
+
+                Operation::Mul => costly!(multiply, rs1!().wrapping_mul(rs2!())),
+                Operation::Mulh => costly!(multiply, int::mulh(rs1!(), rs2!())),
+                Operation::Mulhsu => costly!(multiply, int::mulhsu(rs1!(), rs2!())),
+                Operation::Mulhu => costly!(multiply, int::mulhu(rs1!(), rs2!())),
+                Operation::Mulw => costly!(multiply, word(rs1!().wrapping_mul(rs2!()))),
+                Operation::Div => costly!(divide, int::div(rs1!(), rs2!())),
+                Operation::Divu => costly!(divide, int::divu(rs1!(), rs2!())),
+                Operation::Rem => costly!(divide, int::rem(rs1!(), rs2!())),
+                Operation::Remu => costly!(divide, int::remu(rs1!(), rs2!())),
+                Operation::Divw => costly!(divide, int::divw(rs1!(), rs2!())),
+                Operation::Divuw => costly!(divide, int::divuw(rs1!(), rs2!())),
+                Operation::Remw => costly!(divide, int::remw(rs1!(), rs2!())),
+                Operation::Remuw => costly!(divide, int::remuw(rs1!(), rs2!())),
+
+                Operation::AddUw => set!((rs1!() as u32 as u64).wrapping_add(rs2!())),
+                Operation::Sh1add => set!((rs1!() << 1).wrapping_add(rs2!())),
+                Operation::Sh2add => set!((rs1!() << 2).wrapping_add(rs2!())),
+                Operation::Sh3add => set!((rs1!() << 3).wrapping_add(rs2!())),
+                Operation::Sh1addUw => set!(((rs1!() as u32 as u64) << 1).wrapping_add(rs2!())),
+                Operation::Sh2addUw => set!(((rs1!() as u32 as u64) << 2).wrapping_add(rs2!())),
+                Operation::Sh3addUw => set!(((rs1!() as u32 as u64) << 3).wrapping_add(rs2!())),
+                Operation::SlliUw => set!((rs1!() as u32 as u64) << (field!(immediate) & 63)),
+                Operation::Andn => set!(rs1!() & !rs2!()),
+                Operation::Orn => set!(rs1!() | !rs2!()),
+                Operation::Xnor => set!(!(rs1!() ^ rs2!())),
+                Operation::Clz => set!(u64::from(rs1!().leading_zeros())),
+                Operation::Clzw => set!(u64::from((rs1!() as u32).leading_zeros())),
+                Operation::Ctz => set!(u64::from(rs1!().trailing_zeros())),
+                Operation::Ctzw => set!(u64::from((rs1!() as u32).trailing_zeros())),
+                Operation::Cpop => set!(u64::from(rs1!().count_ones())),
+                Operation::Cpopw => set!(u64::from((rs1!() as u32).count_ones())),
+                Operation::Max => set!((rs1!() as i64).max(rs2!() as i64) as u64),
+                Operation::Maxu => set!(rs1!().max(rs2!())),
+                Operation::Min => set!((rs1!() as i64).min(rs2!() as i64) as u64),
+                Operation::Minu => set!(rs1!().min(rs2!())),
+                Operation::SextB => set!(rs1!() as i8 as i64 as u64),
+                Operation::SextH => set!(rs1!() as i16 as i64 as u64),
+                Operation::ZextH => set!(rs1!() & 0xffff),
+                Operation::Rol => set!(rs1!().rotate_left(rs2!() as u32 & 63)),
+                Operation::Rolw => {
+                    set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into()))
+                }
+                Operation::Ror => set!(rs1!().rotate_right(rs2!() as u32 & 63)),
+                Operation::Rorw => {
+                    set!(word(
+                        (rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()
+                    ));
+                }
+                Operation::Rori => set!(rs1!().rotate_right(field!(immediate) as u32 & 63)),
+                Operation::Roriw => {
+                    set!(word(
+                        (rs1!() as u32)
+                            .rotate_right(field!(immediate) as u32 & 31)
+                            .into()
+                    ));
+                }
+                Operation::OrcB => set!(int::orc_b(rs1!())),
+                Operation::Rev8 => set!(rs1!().swap_bytes()),
+                Operation::Bclr => set!(rs1!() & !(1 << (rs2!() & 63))),
+                Operation::Bclri => set!(rs1!() & !(1 << (field!(immediate) & 63))),
+                Operation::Bext => set!(rs1!() >> (rs2!() & 63) & 1),
+                Operation::Bexti => set!(rs1!() >> (field!(immediate) & 63) & 1),
+                Operation::Binv => set!(rs1!() ^ 1 << (rs2!() & 63)),
+                Operation::Binvi => set!(rs1!() ^ 1 << (field!(immediate) & 63)),
+                Operation::Bset => set!(rs1!() | 1 << (rs2!() & 63)),
+                Operation::Bseti => set!(rs1!() | 1 << (field!(immediate) & 63)),
+                Operation::CzeroEqz => set!(if rs2!() == 0 { 0 } else { rs1!() }),
+                Operation::CzeroNez => set!(if rs2!() != 0 { 0 } else { rs1!() }),
+
+                Operation::LrW => match hart.load_reserved::<u32>(system, whole!()) {
+                    Ok(value) => set!(word(value)),
+                    Err(_) => trap!(),
+                },
+                Operation::LrD => match hart.load_reserved::<u64>(system, whole!()) {
+                    Ok(value) => set!(value),
+                    Err(_) => trap!(),
+                },
+                Operation::ScW | Operation::ScD | Operation::AmoW | Operation::AmoD => {
+                    match hart.atomic(system, whole!(), index_of(base, here)) {
+                        Ok(outcome) if outcome.discarded_current => {
+                            let next = block.wrapping_add(next_offset(at));
+                            break 'block (next, field!(count), 0, std::ptr::null());
+                        }
+                        Ok(_) => {}
+                        Err(_) => trap!(),
+                    }
+                }
+                Operation::Float => {
+                    if G::MEASURED {
+                        hart.cycles += costs.float;
+                    }
+                    if hart.float_off || hart.float(whole!()).is_err() {
+                        hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
+                        trap!();
+                    }
+                }
+                Operation::CacheBlock => {
+                    match hart.cache_block(system, whole!(), index_of(base, here)) {
+                        Ok(outcome) if outcome.discarded_current => {
+                            let next = block.wrapping_add(next_offset(at));
+                            break 'block (next, field!(count), 0, std::ptr::null());
+                        }
+                        Ok(_) => {}
+                        Err(_) => trap!(),
+                    }
+                }
+                Operation::FenceI => {
+                    // Decoded instructions always agree with memory.
+                    if G::MEASURED {
+                        hart.cycles += costs.fence_i;
+                    }
+                    let next = block.wrapping_add(u64::from(field!(offset)) + 4);
+                    break 'block (next, field!(count), field!(link), here);
+                }
+                Operation::Csr => out_of_line!(execute_csr, csr),
+                Operation::System => out_of_line!(execute_system, system),
+                Operation::Illegal => {
+                    let raw = u64::from(field!(immediate).cast_unsigned());
+                    hart.raise(Exception::new(Cause::IllegalInstruction, raw));
+                    trap!();
+                }
+            }
+        };
+
+        hart.retired += u64::from(count);
+        hart.cycles += u64::from(count);
+        if hart.cycles >= hart.limit {
+            hart.pc = target;
+            return Exit::Limit;
+        }
+        at = if link != 0 {
+            // SAFETY: links are indices of decoded instructions, all reset when they lose their
+            // meaning.
+            unsafe { base.add(link as usize) }
+        } else {
+            let linkable = !from.is_null() && target >> 12 == block >> 12;
+            let place = hart.jumps.place(target);
+            if !linkable && place.pc == target && place.tag == hart.jump_tag {
+                // SAFETY: the jump cache is cleared when indices lose their meaning.
+                unsafe { base.add(place.index as usize) }
+            } else {
+                hart.pc = target;
+                let from = if linkable { index_of(base, from) } else { 0 };
+                match hart.chase(system, from, block, target) {
+                    // SAFETY: as at the top.
+                    Ok(index) => unsafe { base.add(index as usize) },
+                    Err(_) => return Exit::Trap,
+                }
+            }
+        };
+        block = target;
+        if G::MEASURED {
+            hart.measure_fetch(system, block);
+        }
+    }
+}
+
+/// The index of a decoded instruction.
+#[inline(always)]
+fn index_of(base: *const Instruction, at: *const Instruction) -> CodeIndex {
+    // SAFETY: both point into the code cache's one allocation.
+    unsafe { at.offset_from(base) as CodeIndex }
+}
+
+/// The offset in the block of the instruction that comes next.
+#[inline(never)]
+fn next_offset(next: *const Instruction) -> u64 {
+    // SAFETY: the instruction before `next` does not end its block, so there is one here.
+    let instruction = unsafe { next.read() };
+    match instruction.operation {
+        Operation::FallThrough => i64::from(instruction.immediate) as u64,
+        _ => u64::from(instruction.offset),
+    }
+}

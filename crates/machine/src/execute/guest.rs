@@ -1,0 +1,82 @@
+//! HLV, HLVX and HSV: "Hypervisor Virtual-Machine Load and Store Instructions".
+
+use crate::csr::Next;
+use crate::csr::field::hstatus;
+use crate::hart::{Hart, Mode, Privilege, Trapped};
+use crate::instruction::DISCARD;
+use crate::memory::Scalar;
+use crate::system::System;
+use crate::translation::View;
+
+impl Hart {
+    /// Executes one of them from its encoding.
+    pub(super) fn access_guest(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
+        let (function, rs2) = (raw >> 25, raw >> 20 & 31);
+        let is_store = function & 1 != 0;
+        let exists = match (function, rs2) {
+            (0x30 | 0x32 | 0x34, 0 | 1) | (0x36, 0) => true,
+            (0x32 | 0x34, 3) => true,
+            (0x31 | 0x33 | 0x35 | 0x37, _) => raw >> 7 & 31 == 0,
+            _ => false,
+        };
+        if !exists {
+            return Err(self.illegal(raw));
+        }
+        if self.mode().virtualized || !self.may_access_guest() {
+            return Err(self.refused(raw));
+        }
+        let privilege = Privilege::from_bits(u64::from(self.csrs.hstatus & hstatus::SPVP != 0));
+        let view = View {
+            execute_for_read: rs2 == 3 && !is_store,
+            ..self.view_of(Mode::new(privilege, true))
+        };
+        let address = self.x[(raw >> 15 & 31) as usize];
+        if is_store {
+            self.store_guest(function, system, view, address, self.x[rs2 as usize])?;
+            return Ok(Next::Continue);
+        }
+        let value = match (function, rs2) {
+            (0x30, 0) => i64::from(self.load_guest::<u8>(system, view, address)? as i8) as u64,
+            (0x30, _) => self.load_guest::<u8>(system, view, address)?.into(),
+            (0x32, 0) => i64::from(self.load_guest::<u16>(system, view, address)? as i16) as u64,
+            (0x32, _) => self.load_guest::<u16>(system, view, address)?.into(),
+            (0x34, 0) => i64::from(self.load_guest::<u32>(system, view, address)? as i32) as u64,
+            (0x34, _) => self.load_guest::<u32>(system, view, address)?.into(),
+            _ => self.load_guest::<u64>(system, view, address)?,
+        };
+        let rd = match (raw >> 7 & 31) as u8 {
+            0 => DISCARD,
+            register => register,
+        };
+        self.x[usize::from(rd)] = value;
+        Ok(Next::Continue)
+    }
+
+    fn load_guest<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        view: View,
+        address: u64,
+    ) -> Result<T, Trapped> {
+        self.load_in_view(system, view, address, 1, false)
+    }
+
+    fn store_guest(
+        &mut self,
+        function: u32,
+        system: &mut System,
+        view: View,
+        address: u64,
+        value: u64,
+    ) -> Result<(), Trapped> {
+        // The block ends here in any case: no matter whether it is still what memory holds.
+        let at = (1, 0);
+        match function {
+            0x31 => self.store_in_view(system, view, address, value as u8, at, false),
+            0x33 => self.store_in_view(system, view, address, value as u16, at, false),
+            0x35 => self.store_in_view(system, view, address, value as u32, at, false),
+            _ => self.store_in_view(system, view, address, value, at, false),
+        }
+        .map(|_| ())
+    }
+}

@@ -1,0 +1,148 @@
+//! Integer arithmetic that takes more than one host operation.
+//!
+//! Unprivileged specification, "M" and "Zbb".
+
+/// MULH: the high half of a signed product.
+#[inline(always)]
+pub const fn mulh(a: u64, b: u64) -> u64 {
+    ((a as i64 as i128 * b as i64 as i128) >> 64) as u64
+}
+
+/// MULHSU: the high half of a signed by unsigned product.
+#[inline(always)]
+pub const fn mulhsu(a: u64, b: u64) -> u64 {
+    ((a as i64 as i128 * b as i128) >> 64) as u64
+}
+
+/// MULHU: the high half of an unsigned product.
+#[inline(always)]
+pub const fn mulhu(a: u64, b: u64) -> u64 {
+    ((a as u128 * b as u128) >> 64) as u64
+}
+
+/// DIV: by zero gives all ones, overflow the dividend.
+#[inline(always)]
+pub const fn div(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        u64::MAX
+    } else {
+        (a as i64).wrapping_div(b as i64) as u64
+    }
+}
+
+/// DIVU: by zero gives all ones.
+#[inline(always)]
+pub const fn divu(a: u64, b: u64) -> u64 {
+    match a.checked_div(b) {
+        Some(quotient) => quotient,
+        None => u64::MAX,
+    }
+}
+
+/// REM: by zero gives the dividend, overflow zero.
+#[inline(always)]
+pub const fn rem(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        (a as i64).wrapping_rem(b as i64) as u64
+    }
+}
+
+/// REMU: by zero gives the dividend.
+#[inline(always)]
+pub const fn remu(a: u64, b: u64) -> u64 {
+    match a.checked_rem(b) {
+        Some(remainder) => remainder,
+        None => a,
+    }
+}
+
+/// DIVW.
+#[inline(always)]
+pub const fn divw(a: u64, b: u64) -> u64 {
+    let (a, b) = (a as i32, b as i32);
+    if b == 0 {
+        u64::MAX
+    } else {
+        a.wrapping_div(b) as i64 as u64
+    }
+}
+
+/// DIVUW.
+#[inline(always)]
+pub const fn divuw(a: u64, b: u64) -> u64 {
+    match (a as u32).checked_div(b as u32) {
+        Some(quotient) => quotient as i32 as i64 as u64,
+        None => u64::MAX,
+    }
+}
+
+/// REMW.
+#[inline(always)]
+pub const fn remw(a: u64, b: u64) -> u64 {
+    let (a, b) = (a as i32, b as i32);
+    if b == 0 {
+        a as i64 as u64
+    } else {
+        a.wrapping_rem(b) as i64 as u64
+    }
+}
+
+/// REMUW.
+#[inline(always)]
+pub const fn remuw(a: u64, b: u64) -> u64 {
+    let remainder = match (a as u32).checked_rem(b as u32) {
+        Some(remainder) => remainder,
+        None => a as u32,
+    };
+    remainder as i32 as i64 as u64
+}
+
+/// ORC.B: every byte that is not zero becomes 0xff.
+#[inline(always)]
+pub const fn orc_b(a: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // Bit 7 of each byte: set if any bit of the byte is.
+    let any = (((a & LOW) + LOW) | a) & !LOW;
+    (any >> 7).wrapping_mul(0xff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN: u64 = 1 << 63;
+
+    #[test]
+    fn division_follows_the_table_of_the_specification() {
+        assert_eq!(
+            (div(7, 0), divu(7, 0), rem(7, 0), remu(7, 0)),
+            (u64::MAX, u64::MAX, 7, 7)
+        );
+        assert_eq!((div(MIN, u64::MAX), rem(MIN, u64::MAX)), (MIN, 0));
+        let min32 = 0xffff_ffff_8000_0000;
+        assert_eq!((divw(min32, u64::MAX), remw(min32, u64::MAX)), (min32, 0));
+        assert_eq!((divuw(min32, 0), remuw(min32, 0)), (u64::MAX, min32));
+    }
+
+    #[test]
+    fn high_products_agree_with_wide_ones() {
+        for a in [0, 1, MIN, u64::MAX, 0x1234_5678_9abc_def0] {
+            for b in [0, 1, MIN, u64::MAX, 0x0fed_cba9_8765_4321] {
+                assert_eq!(
+                    u128::from(mulhu(a, b)),
+                    (u128::from(a) * u128::from(b)) >> 64
+                );
+                // a_signed * b = a * b - (a < 0) * b * 2^64
+                let correction = if a & MIN != 0 { b } else { 0 };
+                assert_eq!(mulhsu(a, b), mulhu(a, b).wrapping_sub(correction));
+            }
+        }
+    }
+
+    #[test]
+    fn orc_b_works_on_each_byte() {
+        assert_eq!(orc_b(0x0001_8000_ff00_7f10), 0x00ff_ff00_ff00_ffff);
+    }
+}

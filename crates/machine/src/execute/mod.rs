@@ -1,0 +1,96 @@
+//! Running a hart.
+//!
+//! What an instruction does is in [`block`] and the files beside it; what it costs is a matter of
+//! the gear, a type parameter of the loop, so that the fast gear pays nothing for the other.
+
+mod atomic;
+mod block;
+mod fetch;
+mod float;
+mod guest;
+mod integer;
+mod measure;
+mod system;
+
+pub use block::execute;
+
+use crate::device::Cycles;
+use crate::hart::{Hart, Wait};
+use crate::system::System;
+
+/// How time is accounted.
+pub trait Gear {
+    /// Whether the timing models are asked.
+    const MEASURED: bool;
+}
+
+/// Functional: every instruction costs the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Fast;
+
+impl Gear for Fast {
+    const MEASURED: bool = false;
+}
+
+/// With TLBs, caches, walks and the costs of single instructions.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured;
+
+impl Gear for Measured {
+    const MEASURED: bool = true;
+}
+
+/// Why the execution loop came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// `limit` is reached, or somebody lowered it.
+    Limit,
+    /// An instruction raised an exception: pc is that instruction's.
+    Trap,
+    /// The instruction asks for a look at interrupts and waits.
+    Stop,
+}
+
+/// Runs a hart until its time is `deadline` or it waits, and takes its traps.
+pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
+    while hart.cycles < deadline && hart.wait == Wait::Nothing {
+        hart.wires = system.devices.wires(hart.id);
+        if hart.wires.supervisor_software_edge {
+            hart.csrs.mip |= crate::csr::field::interrupt::SSI;
+            system.devices.acknowledge_software_edge(hart.id);
+            hart.wires.supervisor_software_edge = false;
+        }
+        if hart.cycles >= hart.timer_deadline {
+            hart.refresh_timers(system);
+        }
+        if let Some(interrupt) = hart.interrupt_to_take(system) {
+            hart.take_interrupt(interrupt);
+            charge_trap::<G>(hart, system);
+        }
+        let event = system.devices.next_event();
+        if event <= Cycles(hart.cycles) {
+            system.devices.tick(Cycles(hart.cycles), &mut system.memory);
+            continue;
+        }
+        hart.limit = deadline.min(hart.timer_deadline).min(event.0);
+        if execute::<G>(hart, system) == Exit::Trap {
+            let exception = hart.exception;
+            hart.finish_exception(system, exception);
+            charge_trap::<G>(hart, system);
+        }
+        if system.devices.power().is_some() || system.memory.host_written() {
+            return;
+        }
+    }
+}
+
+/// The cost of entering a trap handler.
+fn charge_trap<G: Gear>(hart: &mut Hart, system: &System) {
+    // Never free: a handler that cannot be fetched must not stop the machine's time.
+    hart.cycles += 1;
+    if G::MEASURED
+        && let Some(timing) = &system.timing
+    {
+        hart.cycles += timing.costs.trap;
+    }
+}

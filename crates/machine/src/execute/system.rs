@@ -1,0 +1,217 @@
+//! Instructions of opcode SYSTEM other than those of Zicsr.
+
+use crate::csr::Next;
+use crate::csr::field::{hstatus, status};
+use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
+use crate::system::System;
+use crate::translation::Fence;
+
+impl Hart {
+    /// Executes an instruction from its encoding. `self.pc` is that of the instruction.
+    ///
+    /// # Errors
+    /// [`Trapped`] with its exception.
+    #[inline(never)]
+    pub(super) fn execute_system(
+        &mut self,
+        raw: u32,
+        system: &mut System,
+    ) -> Result<Next, Trapped> {
+        match raw {
+            0x0000_0073 => Err(self.environment_call()),
+            0x0010_0073 => {
+                let guest = self.mode().virtualized;
+                Err(self.raise(Exception::at(Cause::Breakpoint, self.pc, guest)))
+            }
+            0x1020_0073 => self.supervisor_return(raw, system),
+            0x3020_0073 => self.machine_return(raw, system),
+            0x1050_0073 => self.wait_for_interrupt(raw, system),
+            0x00d0_0073 => self.wait_for_store(system, true),
+            0x01d0_0073 => self.wait_for_store(system, false),
+            0x1800_0073 | 0x1810_0073 => self.order_invalidations(raw),
+            _ if raw >> 12 & 7 == 4 => self.access_guest(raw, system),
+            _ if raw >> 7 & 31 == 0 => self.fence_instruction(raw, system),
+            _ => Err(self.illegal(raw)),
+        }
+    }
+
+    pub(super) fn illegal(&mut self, raw: u32) -> Trapped {
+        self.raise(Exception::new(Cause::IllegalInstruction, raw.into()))
+    }
+
+    pub(super) fn virtual_instruction(&mut self, raw: u32) -> Trapped {
+        self.raise(Exception::new(Cause::VirtualInstruction, raw.into()))
+    }
+
+    fn environment_call(&mut self) -> Trapped {
+        let cause = match (self.mode().privilege, self.mode().virtualized) {
+            (Privilege::User, _) => Cause::CallFromUser,
+            (Privilege::Supervisor, false) => Cause::CallFromSupervisor,
+            (Privilege::Supervisor, true) => Cause::CallFromVirtualSupervisor,
+            (Privilege::Machine, _) => Cause::CallFromMachine,
+        };
+        self.raise(Exception::new(cause, 0))
+    }
+
+    /// After the mode has changed: whether an interrupt is let through by that.
+    fn after_return(&self, system: &System) -> Next {
+        if self.interrupt_to_take(system).is_some() {
+            Next::Stop
+        } else {
+            Next::Refetch
+        }
+    }
+
+    fn supervisor_return(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+        match (self.mode().privilege, self.mode().virtualized) {
+            (Privilege::User, false) => return Err(self.illegal(raw)),
+            (Privilege::User, true) => return Err(self.virtual_instruction(raw)),
+            (Privilege::Supervisor, false) if self.csrs.mstatus & status::TSR != 0 => {
+                return Err(self.illegal(raw));
+            }
+            (Privilege::Supervisor, true) if self.csrs.hstatus & hstatus::VTSR != 0 => {
+                return Err(self.virtual_instruction(raw));
+            }
+            _ => {}
+        }
+        self.return_from_supervisor();
+        Ok(self.after_return(system))
+    }
+
+    fn machine_return(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+        if self.mode().privilege != Privilege::Machine {
+            return Err(self.illegal(raw));
+        }
+        self.return_from_machine();
+        Ok(self.after_return(system))
+    }
+
+    /// WFI: "Wait for Interrupt". Where it is not permitted the time limit is zero.
+    fn wait_for_interrupt(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+        let mode = self.mode();
+        let trapped = self.csrs.mstatus & status::TW != 0;
+        match (mode.privilege, mode.virtualized) {
+            (Privilege::Machine, _) => {}
+            _ if trapped => return Err(self.illegal(raw)),
+            (Privilege::User, false) => return Err(self.illegal(raw)),
+            (Privilege::User, true) => return Err(self.virtual_instruction(raw)),
+            (Privilege::Supervisor, true) if self.csrs.hstatus & hstatus::VTW != 0 => {
+                return Err(self.virtual_instruction(raw));
+            }
+            _ => {}
+        }
+        self.pc = self.pc.wrapping_add(4);
+        if !self.has_wakeup(system) {
+            self.wait = Wait::Interrupt;
+        }
+        Ok(Next::Stop)
+    }
+
+    /// WRS.NTO and WRS.STO: Zawrs, "Wait-on-Reservation-Set Instructions".
+    fn wait_for_store(&mut self, system: &mut System, no_timeout: bool) -> Result<Next, Trapped> {
+        self.pc = self.pc.wrapping_add(4);
+        let Some(reservation) = self.reservation else {
+            return Ok(Next::Refetch);
+        };
+        if self.has_wakeup(system) {
+            return Ok(Next::Refetch);
+        }
+        let mode = self.mode();
+        let below_machine = mode.privilege != Privilege::Machine;
+        let limits = system.limits;
+        let (limit, expiry) = if !no_timeout {
+            (limits.wrs_sto, Expiry::Complete)
+        } else if below_machine && self.csrs.mstatus & status::TW != 0 {
+            (limits.wrs_nto, Expiry::Illegal)
+        } else if mode.virtualized && self.csrs.hstatus & hstatus::VTW != 0 {
+            (limits.wrs_nto, Expiry::Virtual)
+        } else {
+            (u64::MAX, Expiry::Complete)
+        };
+        let deadline = self.cycles.saturating_add(limit);
+        self.wait = Wait::Store { deadline, expiry };
+        system.memory.watch(
+            self.id,
+            reservation.physical & !(crate::memory::LINE_BYTES - 1),
+        );
+        Ok(Next::Stop)
+    }
+
+    /// SFENCE.W.INVAL and SFENCE.INVAL.IR: Svinval. Invalidations here are in order anyway.
+    fn order_invalidations(&mut self, raw: u32) -> Result<Next, Trapped> {
+        match (self.mode().privilege, self.mode().virtualized) {
+            (Privilege::User, false) => Err(self.illegal(raw)),
+            (Privilege::User, true) => Err(self.virtual_instruction(raw)),
+            _ => Ok(Next::Continue),
+        }
+    }
+
+    /// SFENCE.VMA, HFENCE.VVMA, HFENCE.GVMA and Svinval's forms of them.
+    fn fence_instruction(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
+        let mode = self.mode();
+        let user = mode.privilege == Privilege::User;
+        let (rs1, rs2) = (raw >> 15 & 31, raw >> 20 & 31);
+        let operand = |register: u32, value: u64| (register != 0).then_some(value);
+        let address = operand(rs1, self.x[rs1 as usize]);
+        let identifier = operand(rs2, self.x[rs2 as usize]);
+        let asid = identifier.map(|value| value & 0xffff);
+        match raw >> 25 {
+            0x09 | 0x0b => {
+                if user {
+                    return Err(self.refused(raw));
+                }
+                if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
+                    return Err(self.illegal(raw));
+                }
+                if mode.virtualized && self.csrs.hstatus & hstatus::VTVM != 0 {
+                    return Err(self.virtual_instruction(raw));
+                }
+                let vmid = self.csrs.hgatp >> 44 & 0x3fff;
+                self.fence(if mode.virtualized {
+                    Fence::Virtual {
+                        address,
+                        asid,
+                        vmid,
+                    }
+                } else {
+                    Fence::Supervisor { address, asid }
+                });
+            }
+            0x11 | 0x13 => {
+                if mode.virtualized || user {
+                    return Err(self.refused(raw));
+                }
+                let vmid = self.csrs.hgatp >> 44 & 0x3fff;
+                self.fence(Fence::Virtual {
+                    address,
+                    asid,
+                    vmid,
+                });
+            }
+            0x31 | 0x33 => {
+                if mode.virtualized || user {
+                    return Err(self.refused(raw));
+                }
+                if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
+                    return Err(self.illegal(raw));
+                }
+                self.fence(Fence::Guest {
+                    vmid: identifier.map(|value| value & 0x3fff),
+                });
+            }
+            _ => return Err(self.illegal(raw)),
+        }
+        self.forget_timing(system, address);
+        self.pc = self.pc.wrapping_add(4);
+        Ok(Next::Refetch)
+    }
+
+    /// The exception for a hypervisor or supervisor instruction in a mode too low for it.
+    pub(super) fn refused(&mut self, raw: u32) -> Trapped {
+        if self.mode().virtualized {
+            self.virtual_instruction(raw)
+        } else {
+            self.illegal(raw)
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Floating point of RISC-V's F and D extensions in integer arithmetic.
+//!
+//! Every function takes and returns bit patterns and adds the flags that it raises to the `flags`
+//! it is given (they accrue, as in `fflags`). Results are RISC-V's: NaN results are the canonical
+//! NaN, tininess is detected after rounding (RISC-V ISA manual, "F" extension, NaN Generation
+//! and Propagation; Subnormal Arithmetic). No result depends on the host.
+
+mod arithmetic;
+mod compare;
+mod convert;
+mod format;
+mod round;
+mod shortcut;
+#[cfg(test)]
+mod tests;
+
+pub use arithmetic::{add, divide, multiply, multiply_add, square_root, subtract};
+pub use compare::{
+    classify, equal, less, less_or_equal, maximum, minimum, negate, sign_inject,
+    sign_inject_negated, sign_inject_xor,
+};
+pub use convert::{
+    box_single, from_signed, from_unsigned, narrow, to_i32, to_i64, to_u32, to_u64, unbox_single,
+    widen,
+};
+pub use format::{F32, F64, Flags, Format, HostOperation, Rounding};

@@ -1,0 +1,59 @@
+//! What the command line can say.
+
+use std::path::PathBuf;
+
+/// Boots firmware and a kernel on the bare machine, or runs a bare-metal program.
+#[derive(Debug, clap::Parser)]
+#[command(name = "machine")]
+pub struct Arguments {
+    /// Kernel: a raw Image or an ELF file.
+    #[arg(long, value_name = "FILE")]
+    pub kernel: Option<PathBuf>,
+    /// Initial RAM disk.
+    #[arg(long, value_name = "FILE")]
+    pub initrd: Option<PathBuf>,
+    /// The kernel's command line.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub append: String,
+    /// Firmware that runs in M-mode.
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "/usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin"
+    )]
+    pub firmware: PathBuf,
+    /// A bare-metal ELF program to run in M-mode instead of firmware and kernel.
+    #[arg(long, value_name = "ELF", conflicts_with_all = ["kernel", "initrd"])]
+    pub bare: Option<PathBuf>,
+    /// Number of harts.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub harts: u32,
+    /// RAM in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub memory: u64,
+    /// Guest interrupt files a hart.
+    #[arg(long, value_name = "N")]
+    pub guest_files: Option<u8>,
+    /// Measures: what instructions cost comes from this profile, the name of one that ships or a
+    /// TOML file. Without it every instruction costs one cycle.
+    #[arg(long, value_name = "NAME|FILE")]
+    pub profile: Option<String>,
+    /// Writes the hardware monitor's figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub monitor: Option<PathBuf>,
+    /// What everything random is computed from.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Ends the run after this many instructions of all harts.
+    #[arg(long, value_name = "N")]
+    pub max_instructions: Option<u64>,
+    /// Ends the run after this many cycles of machine time.
+    #[arg(long, value_name = "N")]
+    pub max_cycles: Option<u64>,
+    /// Writes the memory between begin_signature and end_signature to a file.
+    #[arg(long, value_name = "FILE")]
+    pub signature: Option<PathBuf>,
+    /// Prints how much was executed and how fast.
+    #[arg(long)]
+    pub statistics: bool,
+}

@@ -1,0 +1,292 @@
+//! Memory accesses that do not take the short way through the host TLB.
+
+use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
+use crate::code::CodeIndex;
+use crate::device::Cycles;
+use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
+use crate::system::System;
+use crate::translation::{View, walk};
+
+/// Where an access goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The physical address.
+    pub physical: u64,
+    /// log2 of the bytes the first stage maps together.
+    pub first_shift: u32,
+    /// Whether the answer holds for the whole page, for this kind of access.
+    pub whole_page: bool,
+}
+
+impl Hart {
+    /// Translates and checks an access that does not cross a page.
+    pub(crate) fn place(
+        &mut self,
+        system: &mut System,
+        view: View,
+        access: Access,
+        address: u64,
+        size: u64,
+    ) -> Result<Place, Trapped> {
+        let memory = &mut system.memory;
+        match walk(&self.csrs, memory, &mut self.trace, view, access, address) {
+            Ok(mapping) => {
+                let privilege = view.mode.privilege;
+                let check = self
+                    .csrs
+                    .pmp
+                    .check(mapping.physical, size, access, privilege);
+                if !check.allowed {
+                    let guest = view.mode.virtualized;
+                    let cause = access.access_fault();
+                    return Err(self.raise(Exception::at(cause, address, guest)));
+                }
+                Ok(Place {
+                    physical: mapping.physical,
+                    first_shift: mapping.first_shift,
+                    whole_page: check.whole_page,
+                })
+            }
+            Err(exception) => Err(self.raise(exception)),
+        }
+    }
+
+    fn access_fault(&mut self, view: View, access: Access, address: u64) -> Trapped {
+        let guest = view.mode.virtualized;
+        self.raise(Exception::at(access.access_fault(), address, guest))
+    }
+
+    /// The time of an instruction in the middle of a block, `count` instructions into it.
+    fn time_of(&self, count: u8) -> Cycles {
+        Cycles(self.cycles + u64::from(count) - 1)
+    }
+
+    /// A load from RAM or a device, of any alignment.
+    #[inline(never)]
+    pub(crate) fn load_slow<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        address: u64,
+        count: u8,
+    ) -> Result<T, Trapped> {
+        self.load_in_view(system, self.data_view(), address, count, true)
+    }
+
+    /// A load with the eyes of another mode, which is remembered if `keep` says so.
+    pub(crate) fn load_in_view<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        view: View,
+        address: u64,
+        count: u8,
+        keep: bool,
+    ) -> Result<T, Trapped> {
+        if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
+            return self.load_across_pages(system, view, address);
+        }
+        let place = self.place(system, view, Access::Load, address, T::SIZE)?;
+        if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
+            if place.whole_page && keep {
+                self.tlb
+                    .insert_load(address, self.data_tag, offset, place.first_shift);
+            }
+            self.counts.loads_translated += 1;
+            if keep {
+                self.charge(system, Access::Load, address, offset);
+            }
+            let value = system.memory.ram.read(place.physical);
+            return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
+        }
+        if !address.is_multiple_of(T::SIZE) {
+            let guest = view.mode.virtualized;
+            return Err(self.raise(Exception::at(Cause::LoadMisaligned, address, guest)));
+        }
+        let now = self.time_of(count);
+        let value = system.read_device(place.physical, T::SIZE as u8, now);
+        self.after_device(system);
+        match value {
+            Ok(value) => Ok(T::from_u64(value)),
+            Err(_) => Err(self.access_fault(view, Access::Load, address)),
+        }
+    }
+
+    /// Devices may have driven wires: look at them at the end of the block.
+    fn after_device(&mut self, system: &System) {
+        self.counts.device_accesses += 1;
+        if system.devices.wires(self.id) != self.wires || system.devices.any_wires_changed() {
+            self.stop_soon();
+        }
+        let event = system.devices.next_event();
+        self.limit = self.limit.min(event.0);
+        if system.devices.power().is_some() {
+            self.stop_soon();
+        }
+    }
+
+    fn load_across_pages<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        view: View,
+        address: u64,
+    ) -> Result<T, Trapped> {
+        let mut value = 0;
+        // Both pages are translated before anything is read; RAM only.
+        let second = (address | (PAGE_BYTES - 1)).wrapping_add(1);
+        let low = self.place(
+            system,
+            view,
+            Access::Load,
+            address,
+            second.wrapping_sub(address),
+        )?;
+        let rest = T::SIZE - second.wrapping_sub(address);
+        let high = self.place(system, view, Access::Load, second, rest)?;
+        for index in (0..T::SIZE).rev() {
+            let at = address.wrapping_add(index);
+            let physical = if index < T::SIZE - rest {
+                low.physical + index
+            } else {
+                high.physical + (index - (T::SIZE - rest))
+            };
+            let byte = system.memory.ram.read::<u8>(physical);
+            let byte = byte.ok_or_else(|| self.access_fault(view, Access::Load, at))?;
+            value = value << 8 | u64::from(byte);
+        }
+        Ok(T::from_u64(value))
+    }
+
+    /// A store to RAM or a device, of any alignment.
+    #[inline(never)]
+    pub(crate) fn store_slow<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        address: u64,
+        value: T,
+        count: u8,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        self.store_in_view(
+            system,
+            self.data_view(),
+            address,
+            value,
+            (count, current),
+            true,
+        )
+    }
+
+    /// A store with the eyes of another mode, which is remembered if `keep` says so.
+    pub(crate) fn store_in_view<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        view: View,
+        address: u64,
+        value: T,
+        (count, current): (u8, CodeIndex),
+        keep: bool,
+    ) -> Result<StoreOutcome, Trapped> {
+        if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
+            return self.store_across_pages(system, view, address, value, current);
+        }
+        let place = self.place(system, view, Access::Store, address, T::SIZE)?;
+        if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
+            if place.whole_page && keep && system.memory.stores_are_free(offset) {
+                self.tlb
+                    .insert_store(address, self.data_tag, offset, place.first_shift);
+            }
+            self.counts.stores_translated += 1;
+            if keep {
+                self.charge(system, Access::Store, address, offset);
+            }
+            let outcome = system.memory.store_scalar(place.physical, value, current);
+            if system.memory.host_written() {
+                self.stop_soon();
+            }
+            return outcome.ok_or_else(|| self.access_fault(view, Access::Store, address));
+        }
+        if !address.is_multiple_of(T::SIZE) {
+            let guest = view.mode.virtualized;
+            return Err(self.raise(Exception::at(Cause::StoreMisaligned, address, guest)));
+        }
+        let now = self.time_of(count);
+        let written = system.write_device(place.physical, T::SIZE as u8, value.to_u64(), now);
+        self.after_device(system);
+        match written {
+            Ok(()) => Ok(StoreOutcome::default()),
+            Err(_) => Err(self.access_fault(view, Access::Store, address)),
+        }
+    }
+
+    fn store_across_pages<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        view: View,
+        address: u64,
+        value: T,
+        current: CodeIndex,
+    ) -> Result<StoreOutcome, Trapped> {
+        let second = (address | (PAGE_BYTES - 1)).wrapping_add(1);
+        let first_part = second.wrapping_sub(address);
+        let low = self.place(system, view, Access::Store, address, first_part)?;
+        let high = self.place(system, view, Access::Store, second, T::SIZE - first_part)?;
+        let ram = &system.memory.ram;
+        if ram.offset(low.physical, first_part).is_none() {
+            return Err(self.access_fault(view, Access::Store, address));
+        }
+        if ram.offset(high.physical, T::SIZE - first_part).is_none() {
+            return Err(self.access_fault(view, Access::Store, second));
+        }
+        let mut outcome = StoreOutcome::default();
+        for (index, byte) in (0..T::SIZE).zip(value.to_u64().to_le_bytes()) {
+            let physical = if index < first_part {
+                low.physical + index
+            } else {
+                high.physical + (index - first_part)
+            };
+            if let Some(stored) = system.memory.store_scalar(physical, byte, current) {
+                outcome.discarded_current |= stored.discarded_current;
+            }
+        }
+        if system.memory.host_written() {
+            self.stop_soon();
+        }
+        Ok(outcome)
+    }
+
+    /// The physical address of an atomic access, which must be aligned and in RAM.
+    pub(crate) fn place_atomic(
+        &mut self,
+        system: &mut System,
+        access: Access,
+        address: u64,
+        size: u64,
+    ) -> Result<u64, Trapped> {
+        let view = self.data_view();
+        if !address.is_multiple_of(size) {
+            let cause = match access {
+                Access::Store => Cause::StoreMisaligned,
+                _ => Cause::LoadMisaligned,
+            };
+            return Err(self.raise(Exception::at(cause, address, view.mode.virtualized)));
+        }
+        let place = self.place(system, view, access, address, size)?;
+        let Some(offset) = system.memory.ram.offset(place.physical, size) else {
+            return Err(self.access_fault(view, access, address));
+        };
+        if place.whole_page {
+            if access != Access::Store {
+                self.tlb
+                    .insert_load(address, self.data_tag, offset, place.first_shift);
+            } else if system.memory.stores_are_free(offset) {
+                self.tlb
+                    .insert_store(address, self.data_tag, offset, place.first_shift);
+            }
+        }
+        Ok(place.physical)
+    }
+
+    /// Reserves what LR loaded.
+    pub(crate) const fn reserve(&mut self, physical: u64, size: u64) {
+        self.reservation = Some(Reservation { physical, size });
+    }
+}

@@ -1,0 +1,149 @@
+//! Which address space the hart's accesses are made in, and fences.
+
+use super::{Hart, Mode, Privilege};
+use crate::csr::field::status;
+use crate::translation::{ContextKey, Fence, View};
+
+/// Number of different views: five modes, SUM, and MXR of both levels.
+pub(super) const VIEWS: usize = Mode::COUNT * 8;
+/// A tag that has not been looked up.
+pub(super) const UNKNOWN: u64 = u64::MAX;
+/// Epochs that fit beside a context number in a jump tag.
+const EPOCH_MASK: u32 = (1 << 23) - 1;
+
+/// The place of a view in the table of tags.
+const fn index(view: View) -> usize {
+    view.mode.index() * 8 + view.sum as usize * 4 + view.mxr as usize * 2 + view.guest_mxr as usize
+}
+
+impl Hart {
+    /// With which eyes a mode looks at data addresses.
+    #[must_use]
+    pub const fn view_of(&self, mode: Mode) -> View {
+        let host = self.csrs.mstatus;
+        let status = if mode.virtualized {
+            self.csrs.vsstatus
+        } else {
+            host
+        };
+        let supervisor = matches!(mode.privilege, Privilege::Supervisor);
+        let translated = !matches!(mode.privilege, Privilege::Machine);
+        let guest_mxr = mode.virtualized && host & status::MXR != 0;
+        View {
+            mode,
+            sum: supervisor && status & status::SUM != 0,
+            mxr: translated && (status & status::MXR != 0 || guest_mxr),
+            guest_mxr,
+            execute_for_read: false,
+        }
+    }
+
+    /// The view of instruction fetches.
+    #[must_use]
+    pub const fn fetch_view(&self) -> View {
+        View {
+            mode: self.mode,
+            sum: false,
+            mxr: false,
+            guest_mxr: false,
+            execute_for_read: false,
+        }
+    }
+
+    /// The mode that loads and stores are made with: that of MPP and MPV while MPRV is set.
+    #[must_use]
+    pub const fn data_mode(&self) -> Mode {
+        let mstatus = self.csrs.mstatus;
+        if matches!(self.mode.privilege, Privilege::Machine) && mstatus & status::MPRV != 0 {
+            Mode::new(
+                Privilege::from_bits(mstatus >> status::MPP_SHIFT),
+                mstatus & status::MPV != 0,
+            )
+        } else {
+            self.mode
+        }
+    }
+
+    /// The view of loads and stores.
+    #[must_use]
+    pub const fn data_view(&self) -> View {
+        self.view_of(self.data_mode())
+    }
+
+    fn tag(&mut self, view: View) -> u64 {
+        let place = index(view);
+        match self.tags.get(place) {
+            Some(&tag) if tag != UNKNOWN => tag,
+            _ => {
+                let epoch = self.tlb.epoch();
+                let tag = self.tlb.tag(ContextKey::new(view, &self.csrs));
+                if self.tlb.epoch() != epoch {
+                    // The numbers began anew: those handed out before mean nothing.
+                    self.tags = [UNKNOWN; VIEWS];
+                    self.jumps.clear();
+                }
+                if let Some(slot) = self.tags.get_mut(place) {
+                    *slot = tag;
+                }
+                tag
+            }
+        }
+    }
+
+    /// The number of the address space of a view, and whether it is translated, for the timing
+    /// models.
+    fn space(&mut self, view: View) -> (u64, bool) {
+        let place = index(view);
+        if let Some(&known) = self.spaces.get(place)
+            && known.0 != 0
+        {
+            return known;
+        }
+        let key = ContextKey::new(view, &self.csrs);
+        let space = (self.tlb.space(key) << 3, key.is_translated());
+        if let Some(slot) = self.spaces.get_mut(place) {
+            *slot = space;
+        }
+        space
+    }
+
+    /// Brings everything that is derived from the mode and the status registers up to date.
+    pub fn refresh_context(&mut self) {
+        self.float_off = self.csrs.float_is_off(self.mode.virtualized);
+        let epoch = self.tlb.epoch();
+        self.fetch_tag = self.tag(self.fetch_view());
+        self.data_tag = self.tag(self.data_view());
+        if self.tlb.epoch() != epoch {
+            self.fetch_tag = self.tag(self.fetch_view());
+        }
+        self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
+        self.fetch_space = self.space(self.fetch_view());
+        self.data_space = self.space(self.data_view());
+    }
+
+    /// After a change of satp, vsatp or hgatp.
+    pub fn translation_changed(&mut self) {
+        self.tags = [UNKNOWN; VIEWS];
+        self.spaces = [(0, false); VIEWS];
+        self.refresh_context();
+    }
+
+    /// Changes the privilege mode.
+    pub fn set_mode(&mut self, mode: Mode) {
+        if mode != self.mode {
+            self.counts
+                .leave_mode(self.mode, self.csrs.hgatp, self.cycles, self.retired);
+            self.mode = mode;
+        }
+        self.refresh_context();
+    }
+
+    /// Forgets translations that a fence covers.
+    pub fn fence(&mut self, fence: Fence) {
+        self.tlb.fence(fence);
+        if self.tlb.epoch() & EPOCH_MASK == 0 {
+            self.jumps.clear();
+        }
+        self.translation_changed();
+    }
+}

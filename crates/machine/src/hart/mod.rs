@@ -1,0 +1,150 @@
+//! A hart: its registers and what it is doing.
+
+mod access;
+mod context;
+mod describe;
+mod exception;
+mod mode;
+mod trap;
+mod wait;
+
+pub use exception::{Access, Cause, Exception};
+pub use mode::{Mode, Privilege};
+pub use wait::{Expiry, Wait};
+
+use crate::csr::Csrs;
+use crate::device::{HartId, HartWires};
+use crate::translation::{HostTlb, JumpCache, WalkTrace};
+
+/// An instruction did not complete: [`Hart::exception`] says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trapped;
+
+/// A reservation made by LR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Reservation {
+    /// Physical address of the bytes that were loaded.
+    pub physical: u64,
+    /// How many.
+    pub size: u64,
+}
+
+/// A hart.
+#[derive(Debug)]
+pub struct Hart {
+    /// Integer registers; [`crate::instruction::DISCARD`] takes what is written to `x0`. As large
+    /// as a register index can be, so that no access needs a check.
+    pub x: [u64; 256],
+    /// Floating-point registers, NaN-boxed; as large as `x` for the same reason.
+    pub f: [u64; 256],
+    /// The program counter, up to date between blocks.
+    pub pc: u64,
+    /// Cycles since reset, up to date between blocks.
+    pub cycles: u64,
+    /// Instructions retired since reset, up to date between blocks.
+    pub retired: u64,
+    /// When `cycles` reaches this the execution loop stops. Lowered to stop it earlier.
+    pub limit: u64,
+    /// The privilege mode. Change it by [`Hart::set_mode`].
+    mode: Mode,
+    /// Tag of data accesses in the host TLB.
+    pub(crate) data_tag: u64,
+    /// Tag of fetches in the host TLB.
+    pub(crate) fetch_tag: u64,
+    /// Address space of data accesses for the timing models, and whether it is translated.
+    pub(crate) data_space: (u64, bool),
+    /// The same of fetches.
+    pub(crate) fetch_space: (u64, bool),
+    /// Tag of fetches in the jump cache.
+    pub(crate) jump_tag: u32,
+    /// Whether floating-point instructions are illegal now.
+    pub(crate) float_off: bool,
+    /// Which hart this is.
+    pub id: HartId,
+    /// The CSRs.
+    pub csrs: Csrs,
+    /// Why the last instruction did not complete.
+    pub exception: Exception,
+    /// What LR reserved.
+    pub reservation: Option<Reservation>,
+    /// What the hart waits for, if it does.
+    pub wait: Wait,
+    /// What devices drive into the hart.
+    pub wires: HartWires,
+    /// When a timer comparison of the hart next becomes true.
+    pub timer_deadline: u64,
+    /// Translations in use.
+    pub tlb: HostTlb,
+    /// Jump targets in use.
+    pub jumps: JumpCache,
+    /// Memory references of the last page-table walk.
+    pub trace: WalkTrace,
+    /// The code generation that `jumps` belongs to.
+    pub(crate) code_generation: u64,
+    /// Context tags by view, [`context::UNKNOWN`] where not looked up since the last change.
+    tags: [u64; context::VIEWS],
+    /// Address spaces by view, zero where not looked up since the last change.
+    spaces: [(u64, bool); context::VIEWS],
+    /// How many restrictions on stores this hart has seen.
+    pub(crate) restrictions_seen: usize,
+    /// What the hart counts besides cycles and instructions.
+    pub counts: crate::monitor::HartCounts,
+}
+
+impl Hart {
+    /// A hart as it leaves reset, in M-mode.
+    #[must_use]
+    pub fn new(id: HartId) -> Self {
+        let mut hart = Self {
+            x: [0; 256],
+            f: [0; 256],
+            pc: 0,
+            cycles: 0,
+            retired: 0,
+            limit: 0,
+            mode: Mode::MACHINE,
+            data_tag: 0,
+            fetch_tag: 0,
+            data_space: (0, false),
+            fetch_space: (0, false),
+            jump_tag: 0,
+            float_off: true,
+            id,
+            csrs: Csrs::new(),
+            exception: Exception::new(Cause::IllegalInstruction, 0),
+            reservation: None,
+            wait: Wait::Nothing,
+            wires: HartWires::default(),
+            timer_deadline: u64::MAX,
+            tlb: HostTlb::new(),
+            jumps: JumpCache::new(),
+            trace: WalkTrace::default(),
+            code_generation: 0,
+            tags: [context::UNKNOWN; context::VIEWS],
+            spaces: [(0, false); context::VIEWS],
+            restrictions_seen: 0,
+            counts: crate::monitor::HartCounts::default(),
+        };
+        hart.refresh_context();
+        hart
+    }
+
+    /// The privilege mode.
+    #[inline]
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Notes an exception for the trap that follows.
+    pub const fn raise(&mut self, exception: Exception) -> Trapped {
+        self.exception = exception;
+        Trapped
+    }
+
+    /// Makes the execution loop stop at the end of the block.
+    #[inline]
+    pub const fn stop_soon(&mut self) {
+        self.limit = 0;
+    }
+}

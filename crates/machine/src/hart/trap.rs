@@ -1,0 +1,177 @@
+//! Taking traps and returning from them.
+//!
+//! Privileged specification, hypervisor extension, "Traps".
+
+use super::{Exception, Hart, Mode, Privilege};
+use crate::csr::Interrupt;
+use crate::csr::field::{hstatus, status};
+
+/// xcause's bit for an interrupt.
+const INTERRUPT: u64 = 1 << 63;
+
+/// What a trap writes.
+struct Record {
+    cause: u64,
+    value: u64,
+    guest_physical: u64,
+    instruction: u64,
+    guest_address: bool,
+}
+
+impl Hart {
+    /// Takes the trap of a synchronous exception at the present pc.
+    pub fn take_exception(&mut self, exception: Exception) {
+        let cause = exception.cause as u64;
+        let delegated = |mask: u64| mask >> cause & 1 != 0;
+        let below_machine = self.mode.privilege != Privilege::Machine;
+        let to = if !below_machine || !delegated(self.csrs.medeleg) {
+            Mode::MACHINE
+        } else if self.mode.virtualized && delegated(self.csrs.hedeleg) {
+            Mode::VIRTUAL_SUPERVISOR
+        } else {
+            Mode::HYPERVISOR
+        };
+        let record = Record {
+            cause,
+            value: exception.value,
+            guest_physical: exception.guest_physical >> 2,
+            instruction: exception.instruction,
+            guest_address: exception.guest_address,
+        };
+        self.counts.exception(self.mode, cause);
+        self.take(to, &record);
+    }
+
+    /// Takes the trap of an interrupt.
+    pub fn take_interrupt(&mut self, interrupt: Interrupt) {
+        let record = Record {
+            cause: INTERRUPT | interrupt.code,
+            value: 0,
+            guest_physical: 0,
+            instruction: 0,
+            guest_address: false,
+        };
+        self.counts.interrupt(self.mode, interrupt.code);
+        self.take(interrupt.to, &record);
+    }
+
+    fn take(&mut self, to: Mode, record: &Record) {
+        let from = self.mode;
+        let previous = from.privilege as u64;
+        let vector = match (to.privilege, to.virtualized) {
+            (Privilege::Machine, _) => self.enter_machine(from, previous, record),
+            (_, false) => self.enter_hypervisor(from, previous, record),
+            (_, true) => self.enter_virtual_supervisor(previous, record),
+        };
+        let base = vector & !3;
+        let vectored = vector & 1 != 0 && record.cause & INTERRUPT != 0;
+        let offset = if vectored {
+            (record.cause & !INTERRUPT) * 4
+        } else {
+            0
+        };
+        self.pc = base.wrapping_add(offset);
+        self.reservation = None;
+        self.set_mode(to);
+    }
+
+    fn enter_machine(&mut self, from: Mode, previous: u64, record: &Record) -> u64 {
+        let csrs = &mut self.csrs;
+        let mut mstatus = csrs.mstatus;
+        let enabled = mstatus & status::MIE != 0;
+        mstatus &= !(status::MPP | status::MPV | status::GVA | status::MIE | status::MPIE);
+        mstatus |= previous << status::MPP_SHIFT;
+        mstatus |= choose(from.virtualized, status::MPV);
+        mstatus |= choose(record.guest_address, status::GVA);
+        mstatus |= choose(enabled, status::MPIE);
+        csrs.mstatus = mstatus;
+        csrs.mepc = self.pc;
+        csrs.mcause = record.cause;
+        csrs.mtval = record.value;
+        csrs.mtval2 = record.guest_physical;
+        csrs.mtinst = record.instruction;
+        csrs.mtvec
+    }
+
+    fn enter_hypervisor(&mut self, from: Mode, previous: u64, record: &Record) -> u64 {
+        let csrs = &mut self.csrs;
+        csrs.mstatus = push_supervisor(csrs.mstatus, previous);
+        let mut hstatus = csrs.hstatus & !(hstatus::SPV | hstatus::GVA);
+        hstatus |= choose(from.virtualized, hstatus::SPV);
+        hstatus |= choose(record.guest_address, hstatus::GVA);
+        if from.virtualized {
+            hstatus = hstatus & !hstatus::SPVP | choose(previous != 0, hstatus::SPVP);
+        }
+        csrs.hstatus = hstatus;
+        csrs.sepc = self.pc;
+        csrs.scause = record.cause;
+        csrs.stval = record.value;
+        csrs.htval = record.guest_physical;
+        csrs.htinst = record.instruction;
+        csrs.stvec
+    }
+
+    fn enter_virtual_supervisor(&mut self, previous: u64, record: &Record) -> u64 {
+        let csrs = &mut self.csrs;
+        csrs.vsstatus = push_supervisor(csrs.vsstatus, previous);
+        csrs.vsepc = self.pc;
+        csrs.vscause = record.cause;
+        csrs.vstval = record.value;
+        csrs.vstvec
+    }
+
+    /// MRET.
+    pub fn return_from_machine(&mut self) {
+        let mstatus = self.csrs.mstatus;
+        let to = Mode::new(
+            Privilege::from_bits(mstatus >> status::MPP_SHIFT),
+            mstatus & status::MPV != 0,
+        );
+        let mut after = mstatus & !(status::MPP | status::MPV | status::MIE);
+        after |= choose(mstatus & status::MPIE != 0, status::MIE) | status::MPIE;
+        if to.privilege != Privilege::Machine {
+            after &= !status::MPRV;
+        }
+        self.csrs.mstatus = after;
+        self.pc = self.csrs.mepc;
+        self.reservation = None;
+        self.set_mode(to);
+    }
+
+    /// SRET in HS-mode, M-mode or, acting on the VS CSRs, in VS-mode.
+    pub fn return_from_supervisor(&mut self) {
+        let csrs = &mut self.csrs;
+        let to;
+        if self.mode.virtualized {
+            let privilege = Privilege::from_bits(u64::from(csrs.vsstatus & status::SPP != 0));
+            to = Mode::new(privilege, true);
+            csrs.vsstatus = pop_supervisor(csrs.vsstatus);
+            self.pc = csrs.vsepc;
+        } else {
+            let privilege = Privilege::from_bits(u64::from(csrs.mstatus & status::SPP != 0));
+            to = Mode::new(privilege, csrs.hstatus & hstatus::SPV != 0);
+            csrs.hstatus &= !hstatus::SPV;
+            csrs.mstatus = pop_supervisor(csrs.mstatus) & !status::MPRV;
+            self.pc = csrs.sepc;
+        }
+        self.reservation = None;
+        self.set_mode(to);
+    }
+}
+
+const fn choose(condition: bool, bits: u64) -> u64 {
+    if condition { bits } else { 0 }
+}
+
+/// The supervisor's interrupt-enable stack on a trap.
+const fn push_supervisor(value: u64, previous: u64) -> u64 {
+    let enabled = value & status::SIE != 0;
+    let cleared = value & !(status::SPP | status::SPIE | status::SIE);
+    cleared | choose(previous != 0, status::SPP) | choose(enabled, status::SPIE)
+}
+
+/// The supervisor's interrupt-enable stack on a return.
+const fn pop_supervisor(value: u64) -> u64 {
+    let enabled = value & status::SPIE != 0;
+    value & !(status::SPP | status::SIE) | status::SPIE | choose(enabled, status::SIE)
+}

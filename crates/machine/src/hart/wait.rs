@@ -1,0 +1,31 @@
+//! Waiting: WFI, WRS.NTO and WRS.STO.
+
+use serde::{Deserialize, Serialize};
+
+/// What a hart waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Wait {
+    /// It runs.
+    #[default]
+    Nothing,
+    /// WFI: for an interrupt that is pending and enabled, whether or not it can be taken.
+    Interrupt,
+    /// WRS: for that or a store to the reservation set.
+    Store {
+        /// When the wait ends at the latest, in cycles.
+        deadline: u64,
+        /// What the end of the time leads to.
+        expiry: Expiry,
+    },
+}
+
+/// What happens when a WRS has waited as long as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Expiry {
+    /// The instruction completes.
+    Complete,
+    /// It raises an illegal-instruction exception: mstatus.TW.
+    Illegal,
+    /// It raises a virtual-instruction exception: hstatus.VTW.
+    Virtual,
+}

@@ -1,0 +1,244 @@
+//! Decoding of the F and D extensions' computational instructions.
+
+/// What a floating-point instruction computes, apart from its format.
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    SquareRoot,
+    /// rd = rs1 × rs2 + rs3
+    MultiplyAdd,
+    /// rd = rs1 × rs2 − rs3
+    MultiplySubtract,
+    /// rd = −(rs1 × rs2) + rs3
+    NegatedMultiplySubtract,
+    /// rd = −(rs1 × rs2) − rs3
+    NegatedMultiplyAdd,
+    SignInject,
+    SignInjectNegated,
+    SignInjectXor,
+    Minimum,
+    Maximum,
+    LessOrEqual,
+    Less,
+    Equal,
+    ToInt32,
+    ToUnsigned32,
+    ToInt64,
+    ToUnsigned64,
+    FromInt32,
+    FromUnsigned32,
+    FromInt64,
+    FromUnsigned64,
+    /// Between single and double; the format is the destination's.
+    Convert,
+    MoveToInteger,
+    MoveFromInteger,
+    Classify,
+}
+
+const KINDS: [Kind; 29] = [
+    Kind::Add,
+    Kind::Subtract,
+    Kind::Multiply,
+    Kind::Divide,
+    Kind::SquareRoot,
+    Kind::MultiplyAdd,
+    Kind::MultiplySubtract,
+    Kind::NegatedMultiplySubtract,
+    Kind::NegatedMultiplyAdd,
+    Kind::SignInject,
+    Kind::SignInjectNegated,
+    Kind::SignInjectXor,
+    Kind::Minimum,
+    Kind::Maximum,
+    Kind::LessOrEqual,
+    Kind::Less,
+    Kind::Equal,
+    Kind::ToInt32,
+    Kind::ToUnsigned32,
+    Kind::ToInt64,
+    Kind::ToUnsigned64,
+    Kind::FromInt32,
+    Kind::FromUnsigned32,
+    Kind::FromInt64,
+    Kind::FromUnsigned64,
+    Kind::Convert,
+    Kind::MoveToInteger,
+    Kind::MoveFromInteger,
+    Kind::Classify,
+];
+
+/// A floating-point instruction's operands beyond rd, rs1 and rs2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FloatOperation {
+    /// What to compute.
+    pub kind: Kind,
+    /// Double instead of single precision.
+    pub double: bool,
+    /// The `rm` field; 7 is DYN. Meaningless where nothing is rounded.
+    pub rounding: u8,
+    /// The third source of a fused multiply-add.
+    pub rs3: u8,
+}
+
+impl FloatOperation {
+    /// The operation as an instruction's immediate.
+    #[must_use]
+    pub const fn pack(self) -> i32 {
+        self.kind as i32
+            | (self.double as i32) << 8
+            | (self.rounding as i32) << 9
+            | (self.rs3 as i32) << 12
+    }
+
+    /// The operation that [`Self::pack`] packed.
+    #[must_use]
+    pub fn unpack(packed: i32) -> Self {
+        Self {
+            kind: KINDS
+                .get((packed & 0xff) as usize)
+                .copied()
+                .unwrap_or(Kind::Classify),
+            double: packed & 0x100 != 0,
+            rounding: (packed >> 9 & 7) as u8,
+            rs3: (packed >> 12 & 31) as u8,
+        }
+    }
+
+    /// Whether rd is an integer register.
+    #[must_use]
+    pub const fn writes_integer(self) -> bool {
+        matches!(
+            self.kind,
+            Kind::LessOrEqual
+                | Kind::Less
+                | Kind::Equal
+                | Kind::ToInt32
+                | Kind::ToUnsigned32
+                | Kind::ToInt64
+                | Kind::ToUnsigned64
+                | Kind::MoveToInteger
+                | Kind::Classify
+        )
+    }
+
+    /// Whether the `rm` field is a rounding mode for this operation.
+    #[must_use]
+    pub const fn rounds(self) -> bool {
+        !matches!(
+            self.kind,
+            Kind::SignInject
+                | Kind::SignInjectNegated
+                | Kind::SignInjectXor
+                | Kind::Minimum
+                | Kind::Maximum
+                | Kind::LessOrEqual
+                | Kind::Less
+                | Kind::Equal
+                | Kind::MoveToInteger
+                | Kind::MoveFromInteger
+                | Kind::Classify
+        )
+    }
+}
+
+/// Decodes the opcodes MADD, MSUB, NMSUB, NMADD and OP-FP; `None` if the encoding is reserved.
+#[must_use]
+pub fn decode_float(raw: u32) -> Option<FloatOperation> {
+    let rounding = (raw >> 12 & 7) as u8;
+    let rs2 = raw >> 20 & 31;
+    let double = match raw >> 25 & 3 {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let kind = match (raw & 0x7f, raw >> 27) {
+        (0x43, _) => Kind::MultiplyAdd,
+        (0x47, _) => Kind::MultiplySubtract,
+        (0x4b, _) => Kind::NegatedMultiplySubtract,
+        (0x4f, _) => Kind::NegatedMultiplyAdd,
+        (_, 0x00) => Kind::Add,
+        (_, 0x01) => Kind::Subtract,
+        (_, 0x02) => Kind::Multiply,
+        (_, 0x03) => Kind::Divide,
+        (_, 0x0b) if rs2 == 0 => Kind::SquareRoot,
+        (_, 0x04) => match rounding {
+            0 => Kind::SignInject,
+            1 => Kind::SignInjectNegated,
+            2 => Kind::SignInjectXor,
+            _ => return None,
+        },
+        (_, 0x05) => match rounding {
+            0 => Kind::Minimum,
+            1 => Kind::Maximum,
+            _ => return None,
+        },
+        (_, 0x08) if rs2 == u32::from(!double) => Kind::Convert,
+        (_, 0x14) => match rounding {
+            0 => Kind::LessOrEqual,
+            1 => Kind::Less,
+            2 => Kind::Equal,
+            _ => return None,
+        },
+        (_, 0x18) => match rs2 {
+            0 => Kind::ToInt32,
+            1 => Kind::ToUnsigned32,
+            2 => Kind::ToInt64,
+            3 => Kind::ToUnsigned64,
+            _ => return None,
+        },
+        (_, 0x1a) => match rs2 {
+            0 => Kind::FromInt32,
+            1 => Kind::FromUnsigned32,
+            2 => Kind::FromInt64,
+            3 => Kind::FromUnsigned64,
+            _ => return None,
+        },
+        (_, 0x1c) if rs2 == 0 => match rounding {
+            0 => Kind::MoveToInteger,
+            1 => Kind::Classify,
+            _ => return None,
+        },
+        (_, 0x1e) if rs2 == 0 && rounding == 0 => Kind::MoveFromInteger,
+        _ => return None,
+    };
+    let operation = FloatOperation {
+        kind,
+        double,
+        rounding,
+        rs3: (raw >> 27) as u8,
+    };
+    (!operation.rounds() || !matches!(rounding, 5 | 6)).then_some(operation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packing_keeps_every_field() {
+        for (index, kind) in KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+            let operation = FloatOperation {
+                kind,
+                double: true,
+                rounding: 7,
+                rs3: 31,
+            };
+            assert_eq!(FloatOperation::unpack(operation.pack()), operation);
+        }
+    }
+
+    #[test]
+    fn reserved_rounding_modes_are_refused() {
+        let fadd_d = 0x0220_0053;
+        assert!(decode_float(fadd_d).is_some());
+        assert!(decode_float(fadd_d | 5 << 12).is_none());
+        assert!(decode_float(fadd_d | 7 << 12).is_some());
+    }
+}

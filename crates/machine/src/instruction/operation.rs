@@ -1,0 +1,187 @@
+//! The operations that the execution loop knows.
+
+/// What a decoded instruction does. Names are the specification's, without their dots.
+#[allow(missing_docs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Operation {
+    // Control of the decoded form itself.
+    /// The block's last instruction lies before this point: go on at `immediate`.
+    FallThrough,
+    /// The block that began here is no longer what memory holds: look the address up again.
+    Stale,
+
+    // Not taken up by an encoding of their own: simplified forms of common instructions.
+    Nop,
+    LoadImmediate,
+    Move,
+
+    Auipc,
+    Jump,
+    Jal,
+    Jalr,
+    Beq,
+    Bne,
+    Blt,
+    Bge,
+    Bltu,
+    Bgeu,
+    Beqz,
+    Bnez,
+
+    Lb,
+    Lh,
+    Lw,
+    Ld,
+    Lbu,
+    Lhu,
+    Lwu,
+    Sb,
+    Sh,
+    Sw,
+    Sd,
+    Flw,
+    Fld,
+    Fsw,
+    Fsd,
+
+    Addi,
+    Slti,
+    Sltiu,
+    Xori,
+    Ori,
+    Andi,
+    Slli,
+    Srli,
+    Srai,
+    Addiw,
+    Slliw,
+    Srliw,
+    Sraiw,
+    Add,
+    Sub,
+    Sll,
+    Slt,
+    Sltu,
+    Xor,
+    Srl,
+    Sra,
+    Or,
+    And,
+    Addw,
+    Subw,
+    Sllw,
+    Srlw,
+    Sraw,
+
+    Mul,
+    Mulh,
+    Mulhsu,
+    Mulhu,
+    Mulw,
+    Div,
+    Divu,
+    Rem,
+    Remu,
+    Divw,
+    Divuw,
+    Remw,
+    Remuw,
+
+    AddUw,
+    Sh1add,
+    Sh2add,
+    Sh3add,
+    Sh1addUw,
+    Sh2addUw,
+    Sh3addUw,
+    SlliUw,
+    Andn,
+    Orn,
+    Xnor,
+    Clz,
+    Clzw,
+    Ctz,
+    Ctzw,
+    Cpop,
+    Cpopw,
+    Max,
+    Maxu,
+    Min,
+    Minu,
+    SextB,
+    SextH,
+    ZextH,
+    Rol,
+    Rolw,
+    Ror,
+    Rorw,
+    Rori,
+    Roriw,
+    OrcB,
+    Rev8,
+    Bclr,
+    Bclri,
+    Bext,
+    Bexti,
+    Binv,
+    Binvi,
+    Bset,
+    Bseti,
+    CzeroEqz,
+    CzeroNez,
+
+    LrW,
+    LrD,
+    ScW,
+    ScD,
+    AmoW,
+    AmoD,
+
+    Float,
+
+    Fence,
+    Pause,
+    FenceI,
+    CacheBlock,
+    Csr,
+    System,
+    Illegal,
+}
+
+impl Operation {
+    /// Whether a block ends with this operation whatever follows.
+    #[must_use]
+    pub const fn ends_block(self) -> bool {
+        matches!(
+            self,
+            Self::FallThrough
+                | Self::Stale
+                | Self::Jump
+                | Self::Jal
+                | Self::Jalr
+                | Self::FenceI
+                | Self::Csr
+                | Self::System
+                | Self::Illegal
+        )
+    }
+
+    /// Whether `immediate` is a branch or jump displacement.
+    #[must_use]
+    pub const fn is_relative(self) -> bool {
+        matches!(
+            self,
+            Self::Jump
+                | Self::Jal
+                | Self::Beq
+                | Self::Bne
+                | Self::Blt
+                | Self::Bge
+                | Self::Bltu
+                | Self::Bgeu
+                | Self::Beqz
+                | Self::Bnez
+        )
+    }
+}

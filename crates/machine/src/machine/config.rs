@@ -1,0 +1,112 @@
+//! What a computer is made of.
+
+use crate::board::{BoardConfig, BoardError, Isa};
+use crate::code::BlockLimit;
+use crate::device::Clock;
+use crate::memory::RamError;
+use crate::system::Limits;
+
+/// What a computer is made of.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Harts, memory, devices, frequencies.
+    pub board: BoardConfig,
+    /// Cycles that a hart runs before the next one's turn.
+    pub quantum: u64,
+    /// Limits of time that software can see.
+    pub limits: Limits,
+    /// Where decoded blocks end, and with them the points between which harts can change.
+    pub blocks: BlockLimit,
+}
+
+/// Why there is no computer.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The board cannot exist, or a file cannot be loaded on it.
+    #[error(transparent)]
+    Board(#[from] BoardError),
+    /// There is no RAM.
+    #[error(transparent)]
+    Ram(#[from] RamError),
+    /// The quantum is out of range.
+    #[error("a quantum of {0} cycles: must be 1 to 1000000")]
+    Quantum(u64),
+}
+
+/// The instruction set that the harts have, as the device tree tells it.
+#[must_use]
+pub fn isa() -> Isa {
+    let extensions = [
+        "i",
+        "m",
+        "a",
+        "f",
+        "d",
+        "c",
+        "h",
+        "zicbom",
+        "zicboz",
+        "zicntr",
+        "zicond",
+        "zicsr",
+        "zifencei",
+        "zihintpause",
+        "zihpm",
+        "zawrs",
+        "zba",
+        "zbb",
+        "zbs",
+        "smaia",
+        "smstateen",
+        "ssaia",
+        "sstc",
+        "svadu",
+        "svinval",
+        "svpbmt",
+    ];
+    Isa {
+        base: "rv64i".to_owned(),
+        extensions: extensions.map(str::to_owned).to_vec(),
+        mmu: "riscv,sv48".to_owned(),
+        cache_block: 64,
+    }
+}
+
+impl Default for Config {
+    /// One hart at 1 GHz with 1 GiB, seven guest interrupt files and eight virtio slots.
+    fn default() -> Self {
+        Self {
+            board: BoardConfig {
+                harts: 1,
+                memory: 1 << 30,
+                guest_files: 7,
+                interrupt_ids: 255,
+                virtio_slots: 0,
+                clock: Clock::new(1_000_000_000, 10_000_000),
+                isa: isa(),
+                bootargs: String::new(),
+                seed: 0,
+            },
+            quantum: 1000,
+            limits: Limits {
+                wrs_nto: 2000,
+                wrs_sto: 200,
+            },
+            blocks: BlockLimit::default(),
+        }
+    }
+}
+
+impl Config {
+    /// Checks that the computer can exist.
+    ///
+    /// # Errors
+    /// What is wrong first.
+    pub fn check(&self) -> Result<(), MachineError> {
+        self.board.check()?;
+        if !(1..=1_000_000).contains(&self.quantum) {
+            return Err(MachineError::Quantum(self.quantum));
+        }
+        Ok(())
+    }
+}

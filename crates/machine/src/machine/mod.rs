@@ -1,0 +1,151 @@
+//! The computer.
+
+mod config;
+mod host;
+mod schedule;
+
+pub use config::{Config, MachineError};
+pub use schedule::{Limit, Stop};
+
+use crate::board::{self, Boot, Images};
+use crate::device::{Devices, DevicesConfig, Memory};
+use crate::hart::Hart;
+use crate::memory::{PhysicalMemory, Ram};
+use crate::system::System;
+use crate::timing::{Profile, Timing};
+use host::HostInterface;
+
+/// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
+/// of what its consoles and files give it.
+#[derive(Debug)]
+pub struct Machine {
+    config: Config,
+    harts: Vec<Hart>,
+    system: System,
+    /// Start of the present quantum, in cycles.
+    now: u64,
+    host: HostInterface,
+}
+
+impl Machine {
+    /// A computer after reset, with nothing in memory.
+    ///
+    /// # Errors
+    /// [`MachineError`] when it cannot exist or the host has no room for its memory.
+    pub fn new(config: Config) -> Result<Self, MachineError> {
+        config.check()?;
+        let board = &config.board;
+        let ram = Ram::new(board::map::RAM, board.memory)?;
+        let devices = Devices::new(DevicesConfig::of(board));
+        let system = System {
+            memory: PhysicalMemory::new(ram),
+            devices,
+            limits: config.limits,
+            timing: None,
+        };
+        let harts = (0..board.harts as usize).map(|index| Hart::new(System::hart_id(index)));
+        Ok(Self {
+            harts: harts.collect(),
+            system,
+            now: 0,
+            host: HostInterface::default(),
+            config,
+        })
+    }
+
+    /// Loads firmware, kernel and initrd, and makes the harts start in the firmware.
+    ///
+    /// # Errors
+    /// [`MachineError`] when a file is damaged or does not fit.
+    pub fn load(&mut self, images: &Images<'_>) -> Result<(), MachineError> {
+        let boot = board::load(&self.config.board, images, &mut self.system.memory)?;
+        self.start(boot);
+        Ok(())
+    }
+
+    /// Loads a program that runs in M-mode without firmware.
+    ///
+    /// # Errors
+    /// [`MachineError`] when the file is damaged or does not fit.
+    pub fn load_bare(&mut self, program: &[u8]) -> Result<(), MachineError> {
+        let boot = board::load_bare(&self.config.board, program, &mut self.system.memory)?;
+        self.host = HostInterface::new(&boot.program);
+        if let Some(word) = boot.program.tohost {
+            self.system.memory.set_host_word(word);
+        }
+        self.start(boot);
+        Ok(())
+    }
+
+    /// What the reset vector does, without running it.
+    fn start(&mut self, boot: Boot) {
+        for (hart, id) in self.harts.iter_mut().zip(0_u64..) {
+            hart.pc = boot.entry;
+            hart.x[10] = id;
+            hart.x[11] = boot.device_tree;
+            hart.x[12] = boot.dynamic_info;
+        }
+        self.system.devices.set_rom(boot.rom);
+    }
+
+    /// Changes the gear: with a profile instructions cost what its models say from now on, without
+    /// one every instruction costs a cycle.
+    pub fn set_profile(&mut self, profile: Option<&Profile>) {
+        let harts = self.harts.len();
+        self.system.timing = profile.map(|profile| Box::new(Timing::new(profile, harts)));
+    }
+
+    /// What the computer is made of.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The harts.
+    #[must_use]
+    pub fn harts(&self) -> &[Hart] {
+        &self.harts
+    }
+
+    /// Memory and devices.
+    #[must_use]
+    pub const fn system(&self) -> &System {
+        &self.system
+    }
+
+    /// Memory and devices, for attaching consoles and the like before a run.
+    pub const fn system_mut(&mut self) -> &mut System {
+        &mut self.system
+    }
+
+    /// Instructions retired by all harts since reset.
+    #[must_use]
+    pub fn retired(&self) -> u64 {
+        self.harts.iter().map(|hart| hart.retired).sum()
+    }
+
+    /// Machine time in cycles: the start of the present quantum.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Bytes of RAM between two physical addresses, `None` unless all of them are RAM.
+    #[must_use]
+    pub fn read_memory(&mut self, from: u64, to: u64) -> Option<Vec<u8>> {
+        let length = usize::try_from(to.checked_sub(from)?).ok()?;
+        if !self.system.memory.contains(from, length as u64) {
+            return None;
+        }
+        let mut bytes = vec![0; length];
+        self.system.memory.load(from, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The memory that the architecture tests compare, if the program has such.
+    #[must_use]
+    pub fn signature(&mut self) -> Option<Vec<u8>> {
+        let (begin, end) = self.host.signature?;
+        self.read_memory(begin, end)
+    }
+}

@@ -1,0 +1,14 @@
+//! Physical memory: RAM, what is decoded from it, and who watches it.
+
+mod physical;
+mod ram;
+mod watch;
+
+pub use physical::{PhysicalMemory, StoreOutcome};
+pub use ram::{Ram, RamError, Scalar};
+pub use watch::{LINE_BYTES, Watch, Watches};
+
+/// Bytes of a page, the unit of translation.
+pub const PAGE_BYTES: u64 = 4096;
+/// log2 of [`PAGE_BYTES`].
+pub const PAGE_SHIFT: u32 = 12;

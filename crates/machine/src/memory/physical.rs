@@ -1,0 +1,240 @@
+//! RAM together with everything that depends on its contents.
+
+use super::{PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
+use crate::code::{CodeCache, CodeIndex, Discarded};
+use crate::device::{AccessFault, HartId, Memory};
+
+/// Reasons why stores to a page may not take the short way, as bits of a page's flags.
+mod flag {
+    /// Some of it is decoded.
+    pub const CODE: u8 = 1;
+    /// A hart waits for a store to it.
+    pub const WATCHED: u8 = 2;
+    /// It holds the word by which a bare program talks to its host.
+    pub const HOST: u8 = 4;
+}
+
+/// What a store did besides storing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreOutcome {
+    /// The block of the instruction that stored is no longer what memory holds.
+    pub discarded_current: bool,
+}
+
+/// RAM, the instructions decoded from it, and the harts that watch it.
+///
+/// Decoded instructions always agree with memory: a store discards what it overlaps, whoever
+/// makes it. So FENCE.I has nothing to do but cost time, and no result depends on what happens to
+/// be decoded.
+#[derive(Debug)]
+pub struct PhysicalMemory {
+    /// The bytes.
+    pub ram: Ram,
+    /// What has been decoded.
+    pub code: CodeCache,
+    watches: Watches,
+    flags: Vec<u8>,
+    host_word: Option<u64>,
+    host_written: bool,
+    /// Pages that stores of every hart must stop taking the short way to, in order of notice.
+    restricted: Vec<u64>,
+}
+
+impl PhysicalMemory {
+    /// Memory around `ram`.
+    #[must_use]
+    pub fn new(ram: Ram) -> Self {
+        let pages = (ram.size() >> PAGE_SHIFT) as usize;
+        Self {
+            code: CodeCache::new(pages),
+            flags: vec![0; pages],
+            watches: Watches::default(),
+            host_word: None,
+            host_written: false,
+            restricted: Vec::new(),
+            ram,
+        }
+    }
+
+    /// The index of the page at an offset from the base of RAM.
+    const fn page_index(offset: u64) -> usize {
+        (offset >> PAGE_SHIFT) as usize
+    }
+
+    /// Whether stores to the RAM page at `offset` may go straight to RAM.
+    #[must_use]
+    pub fn stores_are_free(&self, offset: u64) -> bool {
+        self.flags.get(Self::page_index(offset)) == Some(&0)
+    }
+
+    fn restrict(&mut self, offset: u64, reason: u8) {
+        let Some(flags) = self.flags.get_mut(Self::page_index(offset)) else {
+            return;
+        };
+        if *flags == 0 {
+            self.restricted.push(offset & !(PAGE_BYTES - 1));
+        }
+        *flags |= reason;
+    }
+
+    /// How many restrictions have been noted since the list was last emptied.
+    #[inline]
+    #[must_use]
+    pub fn restrictions(&self) -> usize {
+        self.restricted.len()
+    }
+
+    /// The restricted pages from the `seen`th on, as offsets from the base of RAM.
+    #[must_use]
+    pub fn restricted_since(&self, seen: usize) -> &[u64] {
+        self.restricted.get(seen..).unwrap_or_default()
+    }
+
+    /// Empties the list of restrictions, once every hart has seen all of it.
+    pub fn forget_restrictions(&mut self) {
+        self.restricted.clear();
+    }
+
+    /// Notes that instructions in the page at `offset` are decoded.
+    pub fn mark_code(&mut self, offset: u64) {
+        self.restrict(offset, flag::CODE);
+    }
+
+    /// Makes `hart` wait for a store to the reservation set at `line`.
+    pub fn watch(&mut self, hart: HartId, line: u64) {
+        self.watches.insert(hart, line);
+        if let Some(offset) = self.ram.offset(line, 1) {
+            self.restrict(offset, flag::WATCHED);
+        }
+    }
+
+    /// Ends the hart's wait; says whether a store hit.
+    pub fn unwatch(&mut self, hart: HartId) -> bool {
+        let Some(watch) = self.watches.remove(hart) else {
+            return false;
+        };
+        if !self.watches.any_in_page(watch.line / PAGE_BYTES)
+            && let Some(offset) = self.ram.offset(watch.line, 1)
+            && let Some(flags) = self.flags.get_mut(Self::page_index(offset))
+        {
+            *flags &= !flag::WATCHED;
+        }
+        watch.hit
+    }
+
+    /// Whether a store has hit what the hart watches.
+    #[must_use]
+    pub fn is_hit(&self, hart: HartId) -> bool {
+        self.watches.is_hit(hart)
+    }
+
+    /// Watches the doubleword by which a bare program talks to its host.
+    pub fn set_host_word(&mut self, physical: u64) {
+        self.host_word = Some(physical);
+        if let Some(offset) = self.ram.offset(physical, 8) {
+            self.restrict(offset, flag::HOST);
+        }
+    }
+
+    /// Whether the host's word has been stored to since this was last asked.
+    pub fn take_host_written(&mut self) -> bool {
+        std::mem::take(&mut self.host_written)
+    }
+
+    /// Whether the host's word has been stored to.
+    #[inline]
+    #[must_use]
+    pub const fn host_written(&self) -> bool {
+        self.host_written
+    }
+
+    /// A store that looks after everything that depends on memory; `None` unless all is RAM.
+    ///
+    /// `current` is the decoded instruction that stores, 0 if it is not one.
+    pub fn store_scalar<T: Scalar>(
+        &mut self,
+        physical: u64,
+        value: T,
+        current: CodeIndex,
+    ) -> Option<StoreOutcome> {
+        let offset = self.ram.offset(physical, T::SIZE)?;
+        self.ram.write(physical, value)?;
+        Some(self.note_store(offset, T::SIZE, current))
+    }
+
+    /// Does what a store of `length` bytes at `offset` entails.
+    fn note_store(&mut self, offset: u64, length: u64, current: CodeIndex) -> StoreOutcome {
+        let mut outcome = StoreOutcome::default();
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let next = ((at | (PAGE_BYTES - 1)) + 1).min(end);
+            let page = Self::page_index(at);
+            let flags = self.flags.get(page).copied().unwrap_or(0);
+            let physical = self.ram.base() + at;
+            if flags & flag::CODE != 0 {
+                let discarded = self.code.discard(page, physical, next - at, current);
+                outcome.discarded_current |= discarded == Discarded::Current;
+                if !self.code.has_page(page)
+                    && let Some(flags) = self.flags.get_mut(page)
+                {
+                    *flags &= !flag::CODE;
+                }
+            }
+            if flags & flag::WATCHED != 0 {
+                self.watches.note_store(physical, next - at);
+            }
+            if flags & flag::HOST != 0
+                && self
+                    .host_word
+                    .is_some_and(|word| physical < word + 8 && word < physical + (next - at))
+            {
+                self.host_written = true;
+            }
+            at = next;
+        }
+        outcome
+    }
+
+    /// Discards everything decoded, for instance because memory was replaced as a whole.
+    pub fn discard_all_code(&mut self) {
+        self.code.clear();
+        for flags in &mut self.flags {
+            *flags &= !flag::CODE;
+        }
+    }
+}
+
+impl Memory for PhysicalMemory {
+    fn load(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), AccessFault> {
+        let offset = self
+            .ram
+            .offset(address, buffer.len() as u64)
+            .ok_or(AccessFault)? as usize;
+        let bytes = self
+            .ram
+            .bytes()
+            .get(offset..offset + buffer.len())
+            .ok_or(AccessFault)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn store(&mut self, address: u64, bytes: &[u8]) -> Result<(), AccessFault> {
+        let offset = self
+            .ram
+            .offset(address, bytes.len() as u64)
+            .ok_or(AccessFault)?;
+        let start = offset as usize;
+        self.ram
+            .bytes_mut()
+            .get_mut(start..start + bytes.len())
+            .ok_or(AccessFault)?
+            .copy_from_slice(bytes);
+        self.note_store(offset, bytes.len() as u64, 0);
+        Ok(())
+    }
+
+    fn contains(&self, address: u64, length: u64) -> bool {
+        self.ram.offset(address, length).is_some()
+    }
+}

@@ -1,0 +1,90 @@
+//! Harts that wait for a store to their reservation set.
+
+use crate::device::HartId;
+
+/// Bytes of a reservation set, naturally aligned.
+pub const LINE_BYTES: u64 = 64;
+
+/// One hart that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watch {
+    /// Who waits.
+    pub hart: HartId,
+    /// Physical address of the reservation set.
+    pub line: u64,
+    /// Whether a store has hit it.
+    pub hit: bool,
+}
+
+/// The harts that wait for a store: at most one entry a hart.
+#[derive(Debug, Clone, Default)]
+pub struct Watches {
+    entries: Vec<Watch>,
+}
+
+impl Watches {
+    /// Starts watching.
+    pub fn insert(&mut self, hart: HartId, line: u64) {
+        self.remove(hart);
+        self.entries.push(Watch {
+            hart,
+            line,
+            hit: false,
+        });
+    }
+
+    /// Stops watching and says what was watched.
+    pub fn remove(&mut self, hart: HartId) -> Option<Watch> {
+        let index = self.entries.iter().position(|watch| watch.hart == hart)?;
+        Some(self.entries.swap_remove(index))
+    }
+
+    /// Whether the hart's line has been stored to.
+    #[must_use]
+    pub fn is_hit(&self, hart: HartId) -> bool {
+        self.entries
+            .iter()
+            .any(|watch| watch.hart == hart && watch.hit)
+    }
+
+    /// Whether anyone watches a line of the page.
+    #[must_use]
+    pub fn any_in_page(&self, page: u64) -> bool {
+        self.entries
+            .iter()
+            .any(|watch| watch.line / super::PAGE_BYTES == page)
+    }
+
+    /// Notes a store of `length` bytes at `physical`.
+    pub fn note_store(&mut self, physical: u64, length: u64) {
+        for watch in &mut self.entries {
+            if physical < watch.line + LINE_BYTES && watch.line < physical.saturating_add(length) {
+                watch.hit = true;
+            }
+        }
+    }
+
+    /// Every entry.
+    #[must_use]
+    pub fn entries(&self) -> &[Watch] {
+        &self.entries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_store_that_overlaps_the_line_counts() {
+        let mut watches = Watches::default();
+        watches.insert(HartId(3), 0x1040);
+        watches.note_store(0x1038, 8);
+        watches.note_store(0x1080, 8);
+        assert!(!watches.is_hit(HartId(3)));
+        watches.note_store(0x1039, 8);
+        assert!(watches.is_hit(HartId(3)));
+        assert_eq!(watches.remove(HartId(3)).map(|watch| watch.hit), Some(true));
+        assert!(!watches.any_in_page(1));
+    }
+}

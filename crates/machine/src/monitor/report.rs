@@ -1,0 +1,76 @@
+//! The monitor's figures as one document.
+
+use serde::Serialize;
+
+use super::HartCounts;
+use crate::hart::Hart;
+use crate::machine::Machine;
+use crate::timing::TimingCounts;
+
+/// What one hart has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HartReport {
+    /// mhartid.
+    pub hart: u32,
+    /// Cycles since reset.
+    pub cycles: u64,
+    /// Instructions retired since reset.
+    pub instructions: u64,
+    /// Everything else that is counted in either gear.
+    pub counts: HartCounts,
+    /// What the timing models counted, in the measured gear.
+    pub timing: Option<TimingCounts>,
+}
+
+/// What the machine has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Machine time in cycles.
+    pub cycles: u64,
+    /// Cycles a second.
+    pub hertz: u64,
+    /// A hash of all of memory.
+    pub memory_hash: String,
+    /// Hart by hart.
+    pub harts: Vec<HartReport>,
+}
+
+impl Machine {
+    /// The monitor's figures.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let timing = self.system().timing.as_deref();
+        let of_hart = |hart: &Hart| HartReport {
+            hart: hart.id.0,
+            cycles: hart.cycles,
+            instructions: hart.retired,
+            counts: hart.counts_now(),
+            timing: timing.map(|timing| timing.counts(hart.id)),
+        };
+        Report {
+            cycles: self.now(),
+            hertz: self.config().board.clock.cycles_per_second(),
+            memory_hash: format!("{:016x}", self.memory_hash()),
+            harts: self.harts().iter().map(of_hart).collect(),
+        }
+    }
+
+    /// A hash of all of RAM: FNV-1a over its doublewords, which depends on nothing else.
+    #[must_use]
+    pub fn memory_hash(&self) -> u64 {
+        let (words, _) = self.system().memory.ram.bytes().as_chunks::<8>();
+        words.iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+            (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+}
+
+impl Hart {
+    /// The counts with the present mode's share up to now.
+    #[must_use]
+    pub fn counts_now(&self) -> HartCounts {
+        let mut counts = self.counts.clone();
+        counts.leave_mode(self.mode(), self.csrs.hgatp, self.cycles, self.retired);
+        counts
+    }
+}

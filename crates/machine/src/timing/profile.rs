@@ -1,0 +1,245 @@
+//! Profiles: what a machine is like, in TOML.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Geometry, LINE_SHIFT};
+
+/// A cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheProfile {
+    /// Bytes.
+    pub size: u64,
+    /// Lines of a set.
+    pub ways: u16,
+}
+
+impl CacheProfile {
+    /// Sets and ways of 64-byte lines.
+    #[must_use]
+    pub fn geometry(self) -> Geometry {
+        let ways = usize::from(self.ways.max(1));
+        let lines = (self.size >> LINE_SHIFT) as usize;
+        Geometry {
+            sets: (lines / ways).max(1),
+            ways,
+        }
+    }
+}
+
+/// A TLB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbProfile {
+    /// Entries, each for a 4 KiB page.
+    pub entries: u32,
+    /// Entries of a set; as many as there are entries makes it fully associative.
+    pub ways: u16,
+}
+
+impl TlbProfile {
+    /// Sets and ways.
+    #[must_use]
+    pub fn geometry(self) -> Geometry {
+        let ways = usize::from(self.ways.max(1));
+        Geometry {
+            sets: (self.entries as usize / ways).max(1),
+            ways,
+        }
+    }
+}
+
+/// Cycles beyond the first of an instruction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// A miss of the first-level cache that the second answers.
+    pub l2_hit: u64,
+    /// A miss of both.
+    pub memory: u64,
+    /// A miss of the first-level TLB that the second answers.
+    pub l2_tlb_hit: u64,
+    /// A multiplication.
+    pub multiply: u64,
+    /// A division or remainder.
+    pub divide: u64,
+    /// A floating-point computation.
+    pub float: u64,
+    /// Entry into a trap handler.
+    pub trap: u64,
+    /// A CSR instruction.
+    pub csr: u64,
+    /// SRET, MRET, fences of translations, WFI and the like.
+    pub system: u64,
+    /// FENCE.I.
+    pub fence_i: u64,
+}
+
+/// A machine's make-up and speed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The harts' frequency in hertz.
+    pub hertz: u64,
+    /// timebase-frequency in hertz.
+    pub timebase: u64,
+    /// Guest interrupt files a hart, 0..=63.
+    pub guest_files: u8,
+    /// Cycles that a hart runs before the next one's turn.
+    pub quantum: u64,
+    /// Cycles after which WRS.NTO traps where it may.
+    pub wrs_nto_limit: u64,
+    /// Cycles that WRS.STO waits.
+    pub wrs_sto_limit: u64,
+    /// First-level instruction cache, a hart's own.
+    pub l1i: CacheProfile,
+    /// First-level data cache, a hart's own.
+    pub l1d: CacheProfile,
+    /// Second-level cache, shared by all harts.
+    pub l2: CacheProfile,
+    /// First-level instruction TLB.
+    pub itlb: TlbProfile,
+    /// First-level data TLB.
+    pub dtlb: TlbProfile,
+    /// Second-level TLB for both, if there is one.
+    #[serde(default)]
+    pub l2tlb: Option<TlbProfile>,
+    /// Costs in cycles.
+    pub costs: Costs,
+}
+
+/// Why a profile cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProfileError {
+    /// Not TOML, or not a profile.
+    #[error("{0}")]
+    Syntax(String),
+    /// No profile that ships has this name.
+    #[error("there is no profile `{0}`: give a file or one of {names}", names = NAMES.join(", "))]
+    Unknown(String),
+    /// A structure that cannot exist.
+    #[error("{what}: sets must be a power of two and at least one, ways 1 to 255")]
+    Geometry {
+        /// Which one.
+        what: &'static str,
+    },
+}
+
+/// The names of the profiles that ship.
+pub const NAMES: [&str; 4] = ["ideal", "rocket-h", "k3-class", "mainframe-1994"];
+
+impl Profile {
+    /// A profile from TOML.
+    ///
+    /// # Errors
+    /// [`ProfileError`] that names the line or the structure.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self =
+            toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
+        profile.check()?;
+        Ok(profile)
+    }
+
+    /// A profile that ships.
+    ///
+    /// # Errors
+    /// [`ProfileError::Unknown`].
+    pub fn named(name: &str) -> Result<Self, ProfileError> {
+        Self::parse(match name {
+            "ideal" => include_str!("../../../../profiles/ideal.toml"),
+            "rocket-h" => include_str!("../../../../profiles/rocket-h.toml"),
+            "k3-class" => include_str!("../../../../profiles/k3-class.toml"),
+            "mainframe-1994" => include_str!("../../../../profiles/mainframe-1994.toml"),
+            _ => return Err(ProfileError::Unknown(name.to_owned())),
+        })
+    }
+
+    fn check(&self) -> Result<(), ProfileError> {
+        let lines = |cache: CacheProfile| (cache.size >> LINE_SHIFT, cache.ways);
+        let entries = |tlb: TlbProfile| (u64::from(tlb.entries), tlb.ways);
+        let structures = [
+            ("l1i", lines(self.l1i)),
+            ("l1d", lines(self.l1d)),
+            ("l2", lines(self.l2)),
+            ("itlb", entries(self.itlb)),
+            ("dtlb", entries(self.dtlb)),
+            ("l2tlb", self.l2tlb.map_or((1, 1), entries)),
+        ];
+        for (what, (entries, ways)) in structures {
+            let ways = u64::from(ways);
+            let possible = (1..=255).contains(&ways)
+                && entries.is_multiple_of(ways)
+                && (entries / ways).is_power_of_two();
+            if !possible {
+                return Err(ProfileError::Geometry { what });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Profile {
+    /// `k3-class` in shape, for tests and for whoever names no other.
+    fn default() -> Self {
+        let cache = |size, ways| CacheProfile { size, ways };
+        let tlb = |entries, ways| TlbProfile { entries, ways };
+        Self {
+            hertz: 1_000_000_000,
+            timebase: 10_000_000,
+            guest_files: 7,
+            quantum: 1000,
+            wrs_nto_limit: 2000,
+            wrs_sto_limit: 200,
+            l1i: cache(64 << 10, 4),
+            l1d: cache(64 << 10, 4),
+            l2: cache(4 << 20, 16),
+            itlb: tlb(32, 32),
+            dtlb: tlb(32, 32),
+            l2tlb: Some(tlb(512, 4)),
+            costs: Costs {
+                l2_hit: 20,
+                memory: 100,
+                l2_tlb_hit: 6,
+                multiply: 2,
+                divide: 20,
+                float: 3,
+                trap: 15,
+                csr: 3,
+                system: 15,
+                fence_i: 5,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ships_is_usable() {
+        for name in NAMES {
+            assert!(
+                Profile::named(name).is_ok(),
+                "{name}: {:?}",
+                Profile::named(name)
+            );
+        }
+    }
+
+    #[test]
+    fn impossible_profiles_are_refused_by_name() {
+        let text = toml::to_string(&Profile::default()).expect("serializes");
+        assert!(Profile::parse(&text).is_ok());
+        let unknown = format!("nonsense = 1\n{text}");
+        assert!(matches!(
+            Profile::parse(&unknown),
+            Err(ProfileError::Syntax(_))
+        ));
+        let no_ways = text.replacen("ways = 4", "ways = 0", 1);
+        assert_eq!(
+            Profile::parse(&no_ways),
+            Err(ProfileError::Geometry { what: "l1i" })
+        );
+    }
+}

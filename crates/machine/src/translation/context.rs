@@ -1,0 +1,145 @@
+//! Numbers for address spaces, so that translations of several can be kept side by side.
+
+use serde::{Deserialize, Serialize};
+
+use super::View;
+use crate::csr::Csrs;
+use crate::hart::Privilege;
+
+/// Everything that a translation depends on besides the address and the page tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextKey {
+    user: bool,
+    machine: bool,
+    virtualized: bool,
+    sum: bool,
+    mxr: bool,
+    guest_mxr: bool,
+    first: u64,
+    second: u64,
+}
+
+impl ContextKey {
+    /// The key of a view with the translation registers as they are.
+    #[must_use]
+    pub const fn new(view: View, csrs: &Csrs) -> Self {
+        let virtualized = view.mode.virtualized;
+        let machine = matches!(view.mode.privilege, Privilege::Machine);
+        Self {
+            user: matches!(view.mode.privilege, Privilege::User),
+            machine,
+            virtualized,
+            sum: view.sum,
+            mxr: view.mxr,
+            guest_mxr: view.guest_mxr,
+            first: if machine {
+                0
+            } else if virtualized {
+                csrs.vsatp
+            } else {
+                csrs.satp
+            },
+            second: if virtualized { csrs.hgatp } else { 0 },
+        }
+    }
+
+    /// Whether the first stage's page tables play a part.
+    #[must_use]
+    pub const fn is_translated(&self) -> bool {
+        self.first >> 60 != 0 || self.second >> 60 != 0
+    }
+
+    /// The same address space whatever the privilege: what TLB entries are tagged with.
+    #[must_use]
+    pub const fn space(self) -> Self {
+        Self {
+            user: false,
+            sum: false,
+            mxr: false,
+            guest_mxr: false,
+            ..self
+        }
+    }
+
+    /// Whether this is an address space of V = 1.
+    #[must_use]
+    pub const fn is_virtualized(&self) -> bool {
+        self.virtualized
+    }
+
+    /// The address-space identifier of the first stage.
+    #[must_use]
+    pub const fn asid(&self) -> u64 {
+        self.first >> 44 & 0xffff
+    }
+
+    /// The virtual-machine identifier.
+    #[must_use]
+    pub const fn vmid(&self) -> u64 {
+        self.second >> 44 & 0x3fff
+    }
+}
+
+/// Numbers for address spaces that are never used again, for the timing models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spaces {
+    live: Vec<(ContextKey, u64)>,
+    next: u64,
+}
+
+impl Spaces {
+    /// The number of the address space of a context.
+    pub fn number(&mut self, key: ContextKey) -> u64 {
+        let key = key.space();
+        if let Some(&(_, number)) = self.live.iter().rev().find(|(live, _)| *live == key) {
+            return number;
+        }
+        self.next += 1;
+        self.live.push((key, self.next));
+        self.next
+    }
+
+    /// Forgets the spaces that `matches` picks.
+    pub fn retire(&mut self, mut matches: impl FnMut(&ContextKey) -> bool) {
+        self.live.retain(|(key, _)| !matches(key));
+    }
+}
+
+/// Greatest number of contexts that are told apart at a time.
+pub const CONTEXTS: u16 = 511;
+
+/// The contexts that have a number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contexts {
+    live: Vec<(ContextKey, u16)>,
+    next: u16,
+}
+
+impl Contexts {
+    /// The number of a context. `None` when the numbers are used up: forget every translation,
+    /// call [`Contexts::clear`], and ask again.
+    pub fn number(&mut self, key: ContextKey) -> Option<u16> {
+        if let Some(position) = self.live.iter().rposition(|(live, _)| *live == key) {
+            return self.live.get(position).map(|&(_, number)| number);
+        }
+        if self.next >= CONTEXTS {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        self.live.push((key, number));
+        Some(number)
+    }
+
+    /// Forgets the contexts that `matches` picks: they get new numbers when they come back, so
+    /// that translations kept under the old ones are never found again.
+    pub fn retire(&mut self, mut matches: impl FnMut(&ContextKey) -> bool) {
+        self.live.retain(|(key, _)| !matches(key));
+    }
+
+    /// Forgets every context and starts numbering anew.
+    pub fn clear(&mut self) {
+        self.live.clear();
+        self.next = 0;
+    }
+}

@@ -1,0 +1,395 @@
+//! The host's shortcuts: translations and jump targets of one hart, kept between uses.
+//!
+//! They change no result that the architecture defines: an entry lives until a fence that covers
+//! it, exactly as a TLB entry may. What they hold is part of a checkpoint, because software that
+//! omits a fence can tell.
+
+use serde::{Deserialize, Serialize};
+
+use super::{ContextKey, Contexts, Spaces};
+use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Ram};
+
+/// A translation of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Entry {
+    /// The virtual page's address with the context's number in bits 11:3. A naturally aligned
+    /// access of `size` bytes hits if `address & (!0xfff | size - 1) | context << 3` equals it.
+    pub tag: u64,
+    /// What to add to the virtual address to get the offset in RAM.
+    pub addend: u64,
+}
+
+impl Entry {
+    /// Matches no access: bits 2:0 of what it is compared with are never all ones.
+    const EMPTY: Self = Self {
+        tag: u64::MAX,
+        addend: 0,
+    };
+}
+
+/// Entries of the load and the store table.
+const DATA_ENTRIES: usize = 1024;
+/// Entries of the fetch table.
+const FETCH_ENTRIES: usize = 256;
+/// Entries of the jump cache.
+const JUMP_ENTRIES: usize = 4096;
+
+/// A known target of a jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct JumpEntry {
+    /// The virtual address.
+    pub pc: u64,
+    /// The context and epoch it belongs to.
+    pub tag: u32,
+    /// The decoded instruction.
+    pub index: u32,
+}
+
+/// From virtual addresses to decoded instructions: saves the translation of jump targets.
+#[derive(Debug, Clone)]
+pub struct JumpCache {
+    entries: Box<[JumpEntry; JUMP_ENTRIES]>,
+}
+
+impl JumpCache {
+    const EMPTY: JumpEntry = JumpEntry {
+        pc: u64::MAX,
+        tag: u32::MAX,
+        index: 0,
+    };
+
+    /// An empty cache.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            entries: Box::new([Self::EMPTY; JUMP_ENTRIES]),
+        }
+    }
+
+    /// The place of a target.
+    #[inline(always)]
+    pub fn place(&mut self, pc: u64) -> &mut JumpEntry {
+        &mut self.entries[(pc >> 1) as usize & (JUMP_ENTRIES - 1)]
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.entries.fill(Self::EMPTY);
+    }
+}
+
+impl Default for JumpCache {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a fence covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fence {
+    /// First-stage translations of V = 0.
+    Supervisor {
+        /// Only of this address, unless `None`.
+        address: Option<u64>,
+        /// Only of this address space, unless `None`.
+        asid: Option<u64>,
+    },
+    /// VS-stage translations of the virtual machine that hgatp names.
+    Virtual {
+        /// Only of this address, unless `None`.
+        address: Option<u64>,
+        /// Only of this address space, unless `None`.
+        asid: Option<u64>,
+        /// The virtual machine.
+        vmid: u64,
+    },
+    /// G-stage translations.
+    Guest {
+        /// Only of this virtual machine, unless `None`.
+        vmid: Option<u64>,
+    },
+    /// All translations: PMP or a translation-wide setting has changed.
+    Everything,
+}
+
+/// A translation as a checkpoint keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedEntry {
+    table: u8,
+    index: u16,
+    tag: u64,
+    addend: u64,
+}
+
+/// The translations that one hart has in use.
+#[derive(Debug, Clone)]
+pub struct HostTlb {
+    load: Box<[Entry; DATA_ENTRIES]>,
+    store: Box<[Entry; DATA_ENTRIES]>,
+    fetch: Box<[Entry; FETCH_ENTRIES]>,
+    contexts: Contexts,
+    spaces: Spaces,
+    /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
+    large: Option<(u64, u64)>,
+    epoch: u32,
+}
+
+impl HostTlb {
+    /// An empty TLB.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            load: Box::new([Entry::EMPTY; DATA_ENTRIES]),
+            store: Box::new([Entry::EMPTY; DATA_ENTRIES]),
+            fetch: Box::new([Entry::EMPTY; FETCH_ENTRIES]),
+            contexts: Contexts::default(),
+            spaces: Spaces::default(),
+            large: None,
+            epoch: 0,
+        }
+    }
+
+    /// The entry that an address's loads would use.
+    #[inline(always)]
+    #[must_use]
+    pub fn load_entry(&self, address: u64) -> &Entry {
+        &self.load[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)]
+    }
+
+    /// The entry that an address's stores would use.
+    #[inline(always)]
+    #[must_use]
+    pub fn store_entry(&self, address: u64) -> &Entry {
+        &self.store[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)]
+    }
+
+    /// The entry that an address's fetches would use.
+    #[inline(always)]
+    #[must_use]
+    pub fn fetch_entry(&self, address: u64) -> &Entry {
+        &self.fetch[(address >> PAGE_SHIFT) as usize & (FETCH_ENTRIES - 1)]
+    }
+
+    /// The offset in RAM that a fetch's address is known to have.
+    #[inline]
+    #[must_use]
+    pub fn fetch_offset(&self, address: u64, tag: u64) -> Option<u64> {
+        let entry = self.fetch_entry(address);
+        (entry.tag == (address & !(PAGE_BYTES - 1)) | tag)
+            .then(|| entry.addend.wrapping_add(address))
+    }
+
+    fn entry_for(address: u64, tag: u64, offset: u64) -> Entry {
+        Entry {
+            tag: (address & !(PAGE_BYTES - 1)) | tag,
+            addend: offset.wrapping_sub(address),
+        }
+    }
+
+    fn note_size(&mut self, address: u64, shift: u32) {
+        if shift <= PAGE_SHIFT {
+            return;
+        }
+        let mask = if shift >= 64 {
+            u64::MAX
+        } else {
+            (1 << shift) - 1
+        };
+        let (low, high) = (address & !mask, address | mask);
+        let (known_low, known_high) = self.large.unwrap_or((low, high));
+        self.large = Some((low.min(known_low), high.max(known_high)));
+    }
+
+    /// Keeps a load translation. `offset` is that of `address` in RAM, the page all RAM.
+    pub fn insert_load(&mut self, address: u64, tag: u64, offset: u64, shift: u32) {
+        self.note_size(address, shift);
+        self.load[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)] =
+            Self::entry_for(address, tag, offset);
+    }
+
+    /// Keeps a store translation. `offset` is that of `address` in RAM, the page all RAM.
+    pub fn insert_store(&mut self, address: u64, tag: u64, offset: u64, shift: u32) {
+        self.note_size(address, shift);
+        self.store[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)] =
+            Self::entry_for(address, tag, offset);
+    }
+
+    /// Keeps a fetch translation. `offset` is that of `address` in RAM, the page all RAM.
+    pub fn insert_fetch(&mut self, address: u64, tag: u64, offset: u64, shift: u32) {
+        self.note_size(address, shift);
+        self.fetch[(address >> PAGE_SHIFT) as usize & (FETCH_ENTRIES - 1)] =
+            Self::entry_for(address, tag, offset);
+    }
+
+    /// The tag bits of a context.
+    pub fn tag(&mut self, key: ContextKey) -> u64 {
+        if let Some(number) = self.contexts.number(key) {
+            return u64::from(number) << 3;
+        }
+        self.clear();
+        self.contexts
+            .number(key)
+            .map_or(0, |number| u64::from(number) << 3)
+    }
+
+    /// The number of a context's address space in the timing models.
+    pub fn space(&mut self, key: ContextKey) -> u64 {
+        self.spaces.number(key)
+    }
+
+    /// The tag of jump-cache entries for a context's tag.
+    #[must_use]
+    pub const fn jump_tag(&self, tag: u64) -> u32 {
+        self.epoch << 9 | (tag >> 3) as u32
+    }
+
+    /// Forgets every translation.
+    pub fn clear(&mut self) {
+        self.load.fill(Entry::EMPTY);
+        self.store.fill(Entry::EMPTY);
+        self.fetch.fill(Entry::EMPTY);
+        self.contexts.clear();
+        self.large = None;
+        self.next_epoch();
+    }
+
+    /// Jump targets found so far are no longer to be trusted. `true` when epochs begin anew and
+    /// the jump cache must be cleared.
+    fn next_epoch(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+    }
+
+    /// The present epoch, modulo what fits in a jump tag.
+    #[must_use]
+    pub const fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// Forgets what a fence covers, and possibly more.
+    pub fn fence(&mut self, fence: Fence) {
+        self.next_epoch();
+        let (address, asid) = match fence {
+            Fence::Supervisor { address, asid } | Fence::Virtual { address, asid, .. } => {
+                (address, asid)
+            }
+            Fence::Guest { vmid } => {
+                self.retire(|key| {
+                    key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
+                });
+                return;
+            }
+            Fence::Everything => {
+                self.retire(|_| true);
+                return self.clear();
+            }
+        };
+        if let Some(address) = address
+            && !self
+                .large
+                .is_some_and(|(low, high)| (low..=high).contains(&address))
+        {
+            self.forget_page(address);
+            return;
+        }
+        self.retire(|key| {
+            let stage = match fence {
+                Fence::Virtual { vmid, .. } => key.is_virtualized() && key.vmid() == vmid,
+                _ => !key.is_virtualized() && key.is_translated(),
+            };
+            // A global mapping may have been reached with any ASID; without an address the fence
+            // leaves global mappings alone, with one it is rare: only ASIDs are compared.
+            stage && asid.is_none_or(|asid| key.asid() == asid)
+        });
+    }
+
+    fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {
+        self.contexts.retire(&matches);
+        self.spaces.retire(&matches);
+    }
+
+    /// Forgets what is known of one page in every context.
+    fn forget_page(&mut self, address: u64) {
+        let page = address >> PAGE_SHIFT;
+        let forget = |entry: &mut Entry| {
+            if entry.tag >> PAGE_SHIFT == page {
+                *entry = Entry::EMPTY;
+            }
+        };
+        forget(&mut self.load[page as usize & (DATA_ENTRIES - 1)]);
+        forget(&mut self.store[page as usize & (DATA_ENTRIES - 1)]);
+        forget(&mut self.fetch[page as usize & (FETCH_ENTRIES - 1)]);
+    }
+
+    /// Forgets store translations that lead to the RAM page at `offset`.
+    pub fn forget_stores_to(&mut self, offset: u64) {
+        for entry in self.store.iter_mut() {
+            let page = (entry.tag & !(PAGE_BYTES - 1)).wrapping_add(entry.addend);
+            if entry.tag != Entry::EMPTY.tag && page == offset {
+                *entry = Entry::EMPTY;
+            }
+        }
+    }
+
+    /// The translations as a checkpoint keeps them.
+    #[must_use]
+    pub fn save(&self) -> (Vec<SavedEntry>, Contexts, Option<(u64, u64)>) {
+        let tables = [&self.load[..], &self.store[..], &self.fetch[..]];
+        let mut entries = Vec::new();
+        for (table, slots) in (0_u8..).zip(tables) {
+            for (index, entry) in (0_u16..).zip(slots) {
+                if *entry != Entry::EMPTY {
+                    entries.push(SavedEntry {
+                        table,
+                        index,
+                        tag: entry.tag,
+                        addend: entry.addend,
+                    });
+                }
+            }
+        }
+        (entries, self.contexts.clone(), self.large)
+    }
+
+    /// Puts saved translations back. Entries that do not lead to a page of `ram` are refused.
+    pub fn restore(
+        &mut self,
+        entries: &[SavedEntry],
+        contexts: Contexts,
+        large: Option<(u64, u64)>,
+        ram: &Ram,
+    ) -> bool {
+        self.clear();
+        for saved in entries {
+            let page = (saved.tag & !(PAGE_BYTES - 1)).wrapping_add(saved.addend);
+            let inside = page.is_multiple_of(PAGE_BYTES) && page < ram.size();
+            let slots = match saved.table {
+                0 => &mut self.load[..],
+                1 => &mut self.store[..],
+                _ => &mut self.fetch[..],
+            };
+            match slots.get_mut(usize::from(saved.index)) {
+                Some(slot) if inside && saved.tag & 7 == 0 => {
+                    *slot = Entry {
+                        tag: saved.tag,
+                        addend: saved.addend,
+                    };
+                }
+                _ => {
+                    self.clear();
+                    return false;
+                }
+            }
+        }
+        self.contexts = contexts;
+        self.large = large;
+        true
+    }
+}
+
+impl Default for HostTlb {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,100 @@
+//! The command as the shell sees it: what it prints and the code that it ends with.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn partita(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output: Output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(arguments)
+        .current_dir(folder)
+        .env("PARTITA_CACHE", folder.join("cache"))
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A folder with a system whose kernel is no kernel, but is there.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("kernel"), b"no kernel").unwrap();
+    fs::write(
+        folder.path().join("system.toml"),
+        "harts = 2\nmemory = \"512 MiB\"\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\n\
+         kernel = \"kernel\"\n",
+    )
+    .unwrap();
+    folder
+}
+
+#[test]
+fn check_says_that_all_is_well() {
+    let folder = folder();
+    let (code, out, err) = partita(folder.path(), &["check", "system.toml"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("system.toml: no mistakes"), "{out}");
+}
+
+#[test]
+fn check_prints_every_mistake_and_fails() {
+    let folder = folder();
+    let (code, out, err) = partita(
+        folder.path(),
+        &[
+            "check",
+            "system.toml",
+            "--set",
+            "vm.one.kernel=none",
+            "--set",
+            "vm.one.vcpu=4",
+        ],
+    );
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    for words in [
+        "vm.one.kernel = none: there is no file none",
+        "did you mean vcpus?",
+        "2 mistakes",
+    ] {
+        assert!(err.contains(words), "{words:?} is not in:\n{err}");
+    }
+}
+
+#[test]
+fn a_bad_command_line_has_a_code_of_its_own() {
+    let folder = folder();
+    assert_eq!(partita(folder.path(), &["check", "none.toml"]).0, Some(2));
+    assert_eq!(partita(folder.path(), &["check"]).0, Some(2));
+    assert_eq!(
+        partita(folder.path(), &["run", "system.toml", "--timeout", "0"]).0,
+        Some(2)
+    );
+}
+
+#[test]
+fn a_run_says_what_it_lacks() {
+    let folder = folder();
+    let (code, _, err) = partita(
+        folder.path(),
+        &["run", "system.toml", "--hypervisor", "none"],
+    );
+    assert_eq!(code, Some(5));
+    assert!(err.contains("no hypervisor at none"), "{err}");
+    let (code, _, err) = partita(
+        folder.path(),
+        &[
+            "run",
+            "system.toml",
+            "--hypervisor",
+            "kernel",
+            "--console",
+            "two",
+        ],
+    );
+    assert_eq!(code, Some(5));
+    assert!(err.contains("--console two"), "{err}");
+}

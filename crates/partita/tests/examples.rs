@@ -1,0 +1,21 @@
+//! The example systems that the tree carries.
+
+use partita::system::{Document, System};
+use std::path::Path;
+
+#[test]
+fn the_examples_have_no_mistakes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
+    let mut count = 0;
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let system = Document::new(&path, text, &[]).and_then(|document| System::read(&document));
+        assert!(system.is_ok(), "{}", system.unwrap_err());
+        count += 1;
+    }
+    assert!(count > 0, "there are no examples in {}", folder.display());
+}

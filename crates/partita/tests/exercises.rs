@@ -1,0 +1,104 @@
+//! The exerciser under the hypervisor: what guests must be able to rely on, and what hostile ones must not achieve.
+
+mod common;
+
+use common::{alone, hypervisor, root};
+use std::process::Command;
+
+/// Runs an example with changes. Every VM must end by itself and say that it passed; returns what was printed.
+fn exercise(system: &str, vms: usize, changes: &[String]) -> String {
+    let _alone = alone();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    command.arg("run").arg(root().join("systems").join(system));
+    command.arg("--hypervisor").arg(hypervisor());
+    for change in changes {
+        command.args(["--set", change]);
+    }
+    let output = command.output().unwrap();
+    // A hostile guest prints what is no text.
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let whole = format!("{changes:?}: {}\n{text}\n{errors}", output.status);
+    assert!(output.status.success(), "{whole}");
+    assert_eq!(text.matches("exerciser: PASS").count(), vms, "{whole}");
+    assert!(!text.contains("exerciser: FAIL"), "{whole}");
+    assert!(!text.contains("defect:"), "{whole}");
+    text
+}
+
+/// Two VMs of two vCPUs do the same exercise on two harts, with these further changes.
+fn together(exercise_and_parameters: &str, changes: &[&str]) -> String {
+    let mut all: Vec<String> = ["one", "two"]
+        .iter()
+        .map(|vm| format!("vm.{vm}.command-line=\"exercise={exercise_and_parameters}\""))
+        .collect();
+    all.extend(changes.iter().map(|change| String::from(*change)));
+    exercise("exercises.toml", 2, &all)
+}
+
+const GUEST_FILES: [u32; 3] = [7, 3, 0];
+
+#[test]
+fn interrupts_are_neither_lost_nor_doubled() {
+    for files in GUEST_FILES {
+        for wait in ["host-interrupt", "self-wait"] {
+            let files = format!("guest-files={files}");
+            let wait = format!("wait=\"{wait}\"");
+            together("ipi", &[&files, &wait]);
+            together("timer", &[&files, &wait]);
+        }
+    }
+}
+
+#[test]
+fn a_vcpu_keeps_its_state_wherever_it_runs() {
+    for files in GUEST_FILES {
+        together(
+            "state rounds=100 strict=1",
+            &[&format!("guest-files={files}")],
+        );
+    }
+}
+
+#[test]
+fn no_translation_is_stale() {
+    for files in GUEST_FILES {
+        together("stale", &[&format!("guest-files={files}")]);
+    }
+}
+
+#[test]
+fn every_spin_policy_lets_everybody_go_on() {
+    for spin in [
+        "none",
+        "wopd",
+        "wapd",
+        "rslp",
+        "not-same",
+        "directed",
+        "reservation",
+    ] {
+        together("stale rounds=500", &[&format!("spin=\"{spin}\"")]);
+    }
+}
+
+/// The seed is printed, so that a failure can be repeated: `--set vm.one.command-line="exercise=fuzz seed=N ..."`.
+#[test]
+fn random_instructions_end_in_defined_ways() {
+    let seed = std::env::var("PARTITA_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("seed {seed}; PARTITA_SEED={seed} repeats it");
+    for files in [7, 0] {
+        let fuzz = format!("fuzz seed={seed} count=10000");
+        together(&fuzz, &[&format!("guest-files={files}")]);
+    }
+}
+
+#[test]
+fn a_hostile_guest_harms_nobody() {
+    for files in [3, 0] {
+        exercise("hostile.toml", 2, &[format!("guest-files={files}")]);
+    }
+}

@@ -1,0 +1,276 @@
+//! Whole systems on QEMU: `make test` runs these, after it has built the hypervisor and the images.
+
+mod common;
+
+use common::{alone, hypervisor, root};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// `partita run` of an example, with the hypervisor that was built.
+fn run_command(system: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    command.arg("run").arg(root().join("systems").join(system));
+    command.arg("--hypervisor").arg(hypervisor());
+    command
+}
+
+/// Runs an example with changes; it must end well. Returns its report.
+fn run(system: &str, changes: &[&str]) -> serde_json::Value {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("report.json");
+    let mut command = run_command(system);
+    for change in changes {
+        command.args(["--set", change]);
+    }
+    let output = command.arg("--json").arg(&json).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{changes:?}: {}\n{text}\n{errors}",
+        output.status
+    );
+    serde_json::from_slice(&fs::read(json).unwrap()).unwrap()
+}
+
+/// Sum of a number over all that the harts did for a VM.
+fn sum(vm: &serde_json::Value, name: &str) -> u64 {
+    vm["work"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|work| work[name].as_u64().unwrap())
+        .sum()
+}
+
+/// Every VM powered off, its kernel without complaints (or the run would have failed), ran on every hart
+/// that it may use, and took most interrupts without the hypervisor if it has files of its own.
+fn check(report: &serde_json::Value, harts: usize, vms: usize, guest_files: u32) {
+    assert_eq!(report["harts"].as_array().unwrap().len(), harts);
+    let all = report["vms"].as_array().unwrap();
+    assert_eq!(all.len(), vms);
+    for vm in all {
+        assert_eq!(vm["reason"], "power-off", "{vm}");
+        assert!(sum(vm, "guest") > 0 && sum(vm, "dispatches") > 0, "{vm}");
+        let own = &vm["guest_interrupts"];
+        let own: u64 = ["timer", "ipi", "device"]
+            .iter()
+            .map(|kind| own[kind].as_u64().unwrap())
+            .sum();
+        if guest_files != 0 {
+            assert!(
+                sum(vm, "injected") < own / 10,
+                "most of {own} interrupts were injected: {vm}"
+            );
+        }
+    }
+}
+
+const SHORT: &str = "console=ttyS0 quiet partita.workload=mixed partita.seconds=5";
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn two_guests_work_with_seven_three_and_no_guest_files() {
+    for files in [7, 3, 0] {
+        let report = run("two-debian.toml", &[&format!("guest-files={files}")]);
+        check(&report, 4, 2, files);
+    }
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn three_guests_of_four_vcpus_share_two_harts() {
+    let lines = ["one", "two", "three"].map(|vm| format!("vm.{vm}.command-line={SHORT}"));
+    let changes: Vec<&str> = lines.iter().map(String::as_str).collect();
+    check(&run("stress-three-on-two.toml", &changes), 2, 3, 7);
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
+    let boot = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=5";
+    let report = run(
+        "two-debian.toml",
+        &[
+            "vm.web={ vcpus = 2, memory = \"512 MiB\", dedicated-harts = [1, 3], kernel = \"image:debian/kernel\", \
+             initrd = \"image:debian/initrd\", command-line = \"console=ttyS0 quiet partita.workload=hackbench\" }",
+            &format!("vm.database.command-line={boot}"),
+        ],
+    );
+    let harts = |vm: &serde_json::Value| -> Vec<u64> {
+        let work = vm["work"].as_array().unwrap().iter();
+        work.filter(|work| work["guest"] != 0)
+            .map(|work| work["hart"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(harts(&report["vms"][0]), [1, 3]);
+    assert_eq!(harts(&report["vms"][1]), [0, 2]);
+}
+
+#[test]
+#[ignore = "needs QEMU and the images; make test runs it"]
+fn the_images_boot_without_a_hypervisor() {
+    let _alone = alone();
+    let cache = partita::cache::Cache::from_environment().unwrap();
+    for harts in ["1", "4"] {
+        let file = |name: &str| cache.folder().join("debian").join(name);
+        let drive = format!(
+            "file={},format=raw,if=none,id=disk,snapshot=on",
+            file("disk").display()
+        );
+        let output = Command::new(partita::qemu::PROGRAM)
+            .args([
+                "-machine",
+                "virt,aia=aplic-imsic",
+                "-cpu",
+                "rv64",
+                "-smp",
+                harts,
+                "-m",
+                "512M",
+            ])
+            .args([
+                "-nodefaults",
+                "-display",
+                "none",
+                "-serial",
+                "stdio",
+                "-no-reboot",
+            ])
+            .arg("-bios")
+            .arg(partita::qemu::firmware().unwrap())
+            .arg("-kernel")
+            .arg(file("kernel"))
+            .arg("-initrd")
+            .arg(file("initrd"))
+            .args(["-append", "console=ttyS0 quiet partita.workload=job"])
+            .args([
+                "-global",
+                "virtio-mmio.force-legacy=false",
+                "-drive",
+                &drive,
+            ])
+            .args([
+                "-device",
+                "virtio-blk-device,drive=disk,bus=virtio-mmio-bus.0",
+            ])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            text.contains(&format!(
+                "partita-guest start workload=job cpus={harts} disk=yes"
+            )),
+            "{text}"
+        );
+        assert!(text.contains("partita-guest complaints count=0"), "{text}");
+        assert!(text.contains("partita-guest end ok=yes"), "{text}");
+    }
+}
+
+/// A `partita run` whose console is fed from here.
+fn with_console(system: &str, console: &str, changes: &[&str]) -> std::process::Child {
+    let mut command = run_command(system);
+    for change in changes {
+        command.args(["--set", change]);
+    }
+    command.args(["--console", console, "--timeout", "240"]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Reads the console until `words` have come, and returns what came.
+fn wait_for(console: &mut impl std::io::Read, words: &str) -> String {
+    let begin = Instant::now();
+    let (mut text, mut byte) = (String::new(), [0; 1]);
+    while !text.contains(words) {
+        assert!(
+            begin.elapsed() < Duration::from_secs(240),
+            "{words:?} does not come:\n{text}"
+        );
+        assert_ne!(
+            console.read(&mut byte).unwrap(),
+            0,
+            "{words:?} never came:\n{text}"
+        );
+        text.push(char::from(byte[0]));
+    }
+    text
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_guests_console_can_be_used() {
+    let _alone = alone();
+    let mut child = with_console("shell.toml", "debian", &[]);
+    let mut console = child.stdout.take().unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    wait_for(&mut console, "partita-guest start workload=shell");
+    wait_for(&mut console, "# ");
+    keys.write_all(b"echo 6 times 7 is $((6 * 7))\n").unwrap();
+    wait_for(&mut console, "6 times 7 is 42");
+    keys.write_all(b"exit\n").unwrap();
+    wait_for(&mut console, "interrupts: direct");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn the_escape_key_powers_everything_off() {
+    let _alone = alone();
+    let mut child = with_console("shell.toml", "debian", &[]);
+    let mut console = child.stdout.take().unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    wait_for(&mut console, "partita-guest start workload=shell");
+    keys.write_all(b"\x1dq").unwrap();
+    wait_for(&mut console, "interrupts: direct");
+    // The guest did not power itself off, and the code says so.
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_run_that_is_broken_off_leaves_nothing_behind() {
+    let _alone = alone();
+    let mut child = run_command("shell.toml")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut console = child.stdout.take().unwrap();
+    wait_for(&mut console, "partita-guest start workload=shell");
+    let id = child.id();
+    let interrupt = Command::new("kill")
+        .args(["-INT", &id.to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupt.success());
+    // Everything that QEMU still says must be read, or it would wait.
+    std::io::copy(&mut console, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    assert!(children.is_err(), "the process is still there");
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_run_that_takes_too_long_is_ended() {
+    let _alone = alone();
+    let output = run_command("shell.toml")
+        .args(["--timeout", "15"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(4),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}

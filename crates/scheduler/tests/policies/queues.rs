@@ -1,0 +1,259 @@
+//! The ready queue (paper 000 §3.2.2, 1), affinity, and who is woken.
+
+use super::bench::{Bench, FREQUENCY, h, harts, v};
+use scheduler::*;
+
+#[test]
+fn time_slice_end_follows_proper_ready_and_out_service_comes_last() {
+    let mut bench = Bench::with(SpinPolicy::None, 1, &[1, 1, 1]);
+    let config = *bench.scheduler.config();
+    let quantity = config.slice.get() * u64::from(config.round) / 3;
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave_after(0, Leave::SliceEnd, quantity + 1);
+    assert_eq!(bench.queue(0), Some(Queue::OutService));
+    for vcpu in [1, 2, 1, 2] {
+        assert_eq!(bench.dispatch(0), Some(vcpu), "0 is out of service");
+        let _ = bench.leave_after(0, Leave::SliceEnd, config.slice.get());
+        assert_eq!(bench.queue(vcpu), Some(Queue::TimeSliceEnd));
+    }
+    // When nobody else is in service, the next round begins, and all have a quantity again.
+    for vcpu in [1, 2] {
+        let _ = bench.scheduler.stop(v(vcpu));
+    }
+    assert_eq!(bench.dispatch(0), Some(0));
+    for vcpu in [1, 2] {
+        let _ = bench.scheduler.start(v(vcpu), Ticks::ZERO);
+    }
+    let _ = bench.leave_after(0, Leave::SliceEnd, config.slice.get());
+    assert_eq!(bench.queue(0), Some(Queue::TimeSliceEnd));
+}
+
+#[test]
+fn a_preempted_vcpu_is_first_and_has_the_rest_of_its_slice() {
+    let mut bench = Bench::with(SpinPolicy::None, 1, &[2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave_after(0, Leave::Preempted, 2000);
+    match bench.dispatch_with(0, &[]) {
+        Dispatch::Run { vcpu, slice, .. } => {
+            assert_eq!((vcpu, slice), (v(0), Some(Ticks::new(3000))));
+        }
+        idle => panic!("{idle:?}"),
+    }
+    assert_eq!(bench.turn(0, Leave::Yield), Some(1));
+}
+
+#[test]
+fn a_hart_prefers_who_ran_there_last_but_not_for_ever() {
+    for affinity in [0u8, 1, 3] {
+        let config = Config {
+            affinity,
+            spin: SpinPolicy::None,
+            ..Config::new(FREQUENCY)
+        };
+        let mut bench = Bench::new(config, 2, &[5]);
+        // 4 ran on hart 1, all others on hart 0.
+        let _ = bench.scheduler.pause(v(4));
+        for _ in 0..4 {
+            assert!(bench.dispatch(0).is_some());
+            let _ = bench.leave(0, Leave::SelfWait);
+        }
+        let _ = bench.scheduler.resume(v(4), Ticks::ZERO);
+        assert_eq!(bench.dispatch(1), Some(4));
+        let _ = bench.leave(1, Leave::SelfWait);
+        for vcpu in [4, 0, 1, 2, 3] {
+            let _ = bench.scheduler.wake(v(vcpu), Ticks::ZERO);
+        }
+        for turn in 0..=affinity {
+            let vcpu = bench.dispatch(0);
+            if turn == affinity {
+                assert_eq!(vcpu, Some(4), "it was passed over {affinity} times");
+            } else {
+                assert_ne!(vcpu, Some(4));
+            }
+            let _ = bench.leave(0, Leave::SelfWait);
+        }
+    }
+}
+
+#[test]
+fn a_migration_names_the_hart_that_holds_the_interrupt_file() {
+    let mut bench = Bench::with(SpinPolicy::None, 2, &[1]);
+    assert!(matches!(
+        bench.dispatch_with(0, &[]),
+        Dispatch::Run {
+            migrated_from: None,
+            ..
+        }
+    ));
+    let _ = bench.leave(0, Leave::Yield);
+    match bench.dispatch_with(1, &[]) {
+        Dispatch::Run { migrated_from, .. } => assert_eq!(migrated_from, Some(h(0))),
+        idle => panic!("{idle:?}"),
+    }
+    let _ = bench.leave(1, Leave::Yield);
+    assert!(matches!(
+        bench.dispatch_with(1, &[]),
+        Dispatch::Run {
+            migrated_from: None,
+            ..
+        }
+    ));
+}
+
+#[test]
+fn one_idle_hart_is_woken_for_one_workload_the_last_one_first() {
+    let mut bench = Bench::with(SpinPolicy::None, 3, &[2]);
+    assert_eq!(bench.dispatch(1), Some(0));
+    let _ = bench.leave(1, Leave::SelfWait);
+    assert_eq!(bench.dispatch(2), Some(1));
+    let _ = bench.leave(2, Leave::SelfWait);
+    for hart in 0..3 {
+        assert_eq!(bench.dispatch(hart), None);
+    }
+    assert_eq!(bench.scheduler.wake(v(1), Ticks::ZERO).harts(), harts(&[2]));
+    assert_eq!(bench.scheduler.wake(v(1), Ticks::ZERO), Kicks::NONE);
+    assert_eq!(bench.scheduler.wake(v(0), Ticks::ZERO).harts(), harts(&[1]));
+}
+
+#[test]
+fn the_old_custom_wakes_every_idle_hart() {
+    let config = Config {
+        wait: WaitPolicy::HostInterruptAll,
+        ..Config::new(FREQUENCY)
+    };
+    let mut bench = Bench::new(config, 3, &[1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave(0, Leave::SelfWait);
+    for hart in 0..3 {
+        assert_eq!(bench.dispatch(hart), None);
+    }
+    assert_eq!(
+        bench.scheduler.wake(v(0), Ticks::ZERO).harts(),
+        harts(&[0, 1, 2])
+    );
+}
+
+#[test]
+fn dedicated_harts_are_left_to_their_vcpus() {
+    let mut bench = Bench::with(SpinPolicy::None, 2, &[3]);
+    let harts = harts(&[1]);
+    assert!(bench.dispatch(1).is_some());
+    let dedicated = VmConfig {
+        vcpus: 1,
+        allocation: Allocation::Dedicated { harts },
+    };
+    let (vm, kicks) = bench.scheduler.add_vm(dedicated).unwrap();
+    assert_eq!(kicks.harts(), harts, "who runs there must go");
+    let leave = bench.scheduler.reconsider(h(1), Ticks::new(10));
+    assert_eq!(leave, Continue::Leave(Leave::Preempted));
+    let _ = bench.leave(1, Leave::Preempted);
+    assert_eq!(bench.dispatch(1), None);
+    let vcpu = bench.scheduler.vcpu(vm, 0).unwrap();
+    assert_eq!(bench.scheduler.start(vcpu, Ticks::ZERO).harts(), harts);
+    assert_eq!(bench.dispatch(1), Some(vcpu.get()));
+    assert!(bench.dispatch(0).is_some_and(|vcpu| vcpu < 3));
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    let mut bench = Bench::with(SpinPolicy::None, 2, &[1]);
+    let dedicated = |vcpus, indices: &[u16]| VmConfig {
+        vcpus,
+        allocation: Allocation::Dedicated {
+            harts: harts(indices),
+        },
+    };
+    let shared = |vcpus, share| VmConfig {
+        vcpus,
+        allocation: Allocation::Shared { share },
+    };
+    let before = bench.scheduler.clone();
+    for (config, error) in [
+        (dedicated(2, &[1]), ConfigError::DedicatedCount),
+        (dedicated(1, &[5]), ConfigError::DedicatedOffline),
+        (dedicated(2, &[0, 1]), ConfigError::NoSharedHart),
+        (shared(0, 1), ConfigError::NoVcpus),
+        (shared(1, 0), ConfigError::Share),
+        (shared(1, 10_001), ConfigError::Share),
+        (shared(64, 1), ConfigError::TooManyVcpus),
+    ] {
+        assert_eq!(bench.scheduler.add_vm(config), Err(error));
+    }
+    assert_eq!(bench.scheduler, before);
+    let _ = bench.scheduler.add_vm(dedicated(1, &[1])).unwrap();
+    assert_eq!(
+        bench.scheduler.add_vm(dedicated(1, &[1])),
+        Err(ConfigError::DedicatedTwice)
+    );
+}
+
+#[test]
+fn a_machine_goes_only_when_it_has_left_its_harts_and_its_place_is_used_again() {
+    let mut bench = Bench::with(SpinPolicy::None, 1, &[2, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let vm = bench.scheduler.vm_of(v(0)).unwrap();
+    assert_eq!(
+        bench.scheduler.remove_vm(vm),
+        Err(ConfigError::StillRunning)
+    );
+    assert_eq!(bench.scheduler.stop(v(0)).harts(), harts(&[0]));
+    assert_eq!(bench.state(0), VcpuState::Stopping(h(0)));
+    let leave = bench.scheduler.reconsider(h(0), Ticks::ZERO);
+    assert_eq!(leave, Continue::Leave(Leave::Stopped));
+    let _ = bench.leave(0, Leave::Stopped);
+    let _ = bench.scheduler.remove_vm(vm).unwrap();
+    assert_eq!(bench.state(0), VcpuState::Absent);
+    assert_eq!(bench.dispatch(0), Some(2));
+    let again = VmConfig {
+        vcpus: 2,
+        allocation: Allocation::Shared { share: 1 },
+    };
+    assert_eq!(bench.scheduler.add_vm(again).map(|(vm, _)| vm), Ok(vm));
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let usual = Config::new(FREQUENCY);
+    let online = harts(&[0]);
+    let refused = |config: Config| Scheduler::new(config, online).unwrap_err();
+    let slice = |ticks| Config {
+        slice: Ticks::new(ticks),
+        ..usual
+    };
+    assert_eq!(refused(slice(999)), ConfigError::Slice);
+    assert_eq!(refused(slice(10_001)), ConfigError::Slice);
+    assert!(Scheduler::new(slice(1000), online).is_ok());
+    assert!(Scheduler::new(slice(10_000), online).is_ok());
+    assert_eq!(refused(Config { round: 1, ..usual }), ConfigError::Round);
+    assert_eq!(
+        refused(Config {
+            affinity: 65,
+            ..usual
+        }),
+        ConfigError::Affinity
+    );
+    assert_eq!(
+        refused(Config {
+            self_wait_budget: 0,
+            ..usual
+        }),
+        ConfigError::SelfWaitBudget
+    );
+    let reservation_limit = Ticks::new(10);
+    let short = Config {
+        reservation_limit,
+        ..usual
+    };
+    assert_eq!(refused(short), ConfigError::ReservationLimit);
+    assert_eq!(
+        refused(Config {
+            frequency: 1,
+            ..usual
+        }),
+        ConfigError::Frequency
+    );
+    assert_eq!(
+        Scheduler::new(usual, HartSet::EMPTY).unwrap_err(),
+        ConfigError::NoHarts
+    );
+}
