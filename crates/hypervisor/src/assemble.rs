@@ -109,13 +109,17 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         vms.push(built);
     }
     let guests: u64 = sizes.iter().sum();
-    let tables_and_stacks = free_before.saturating_sub(frames.free_bytes()).saturating_sub(guests);
+    let tables_and_stacks = free_before
+        .saturating_sub(frames.free_bytes())
+        .saturating_sub(guests);
     say!(
         "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
         harts.len(),
         vms.len(),
         vcpus.len(),
-        image_bytes().saturating_add(tables_and_stacks).div_ceil(1 << 10),
+        image_bytes()
+            .saturating_add(tables_and_stacks)
+            .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
     Ok(system::install(Hypervisor::new(
