@@ -28,7 +28,7 @@ test: setup
 
 # What the hypervisor costs, in instructions; takes some minutes.
 bench: build
-	$(PARTITA) bench
+	$(PARTITA) bench --document docs/benchmarks.md
 
 check-style host-tests system-tests: setup
 	scripts/test $@

@@ -83,6 +83,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     );
 
     let mut frames = FrameAllocator::new(regions(&board.memory), reserved(&board));
+    let free_before = frames.free_bytes();
     let sizes: Vec<u64> = description.vms.iter().map(|vm| vm.memory).collect();
     let places = placement::place(&mut frames, &sizes).map_err(AssembleError::Memory)?;
 
@@ -107,16 +108,28 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         }
         vms.push(built);
     }
+    let guests: u64 = sizes.iter().sum();
+    let tables_and_stacks = free_before
+        .saturating_sub(frames.free_bytes())
+        .saturating_sub(guests);
     say!(
-        "{} harts, {} VMs with {} vCPUs; {} MiB of memory free",
+        "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
         harts.len(),
         vms.len(),
         vcpus.len(),
+        image_bytes()
+            .saturating_add(tables_and_stacks)
+            .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
     Ok(system::install(Hypervisor::new(
         board, harts, vms, vcpus, scheduler, started,
     )))
+}
+
+/// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
+fn image_bytes() -> u64 {
+    ((&raw const __image_end).addr() - (&raw const __image_start).addr()) as u64
 }
 
 fn image(board: &Board) -> Result<&'static [u8], AssembleError> {

@@ -33,6 +33,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Counts the instructions of one guest natively, under Partita and under KVM
+    Bench(BenchArguments),
     /// Finds every mistake in a system without running it
     Check {
         #[command(flatten)]
@@ -46,8 +48,6 @@ enum Command {
     },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
-    /// Counts what the hypervisor costs, in instructions, beside the same work without it
-    Bench(BenchArguments),
 }
 
 /// A system and the changes to it.
@@ -98,8 +98,31 @@ struct BenchArguments {
     /// Writes the figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Puts the tables into this document, between the lines that mark their place
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+    /// Does less work, once
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is counted; without it three times, with --quick once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    runs: Option<u16>,
+    /// Counts on these alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
+    on: Vec<BenchWay>,
     #[command(flatten)]
     hypervisor: HypervisorArgument,
+}
+
+/// Ways to run a guest whose instructions are counted.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BenchWay {
+    /// By itself
+    Native,
+    /// Under Partita
+    Partita,
+    /// Under KVM, with QEMU
+    Kvm,
 }
 
 /// Which hypervisor.
@@ -159,6 +182,14 @@ pub enum Failure {
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// The document for the benchmark's tables.
+    #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
+    NoPlace {
+        /// Which.
+        path: PathBuf,
+        /// What is missing.
+        line: &'static str,
+    },
 }
 
 impl Failure {
@@ -166,7 +197,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) => 1,
-            Self::File { .. } => 2,
+            Self::File { .. } | Self::NoPlace { .. } => 2,
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
@@ -181,10 +212,10 @@ impl Failure {
 /// Why it could not.
 pub fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
+        Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
         Command::Images { again } => images::execute(again),
         Command::Run(arguments) => run::execute(&arguments),
-        Command::Bench(arguments) => bench::execute(&arguments),
     }
 }
 

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub const INIT: &str = include_str!("../../../guests/init");
 
 /// The package of the kernel.
-const KERNEL: &str = "linux-image-riscv64";
+pub(crate) const KERNEL: &str = "linux-image-riscv64";
 /// The packages of the programs.
 const PACKAGES: [&str; 4] = ["busybox-static", "rt-tests", "fio", "stress-ng"];
 /// The programs that the disk holds.

@@ -6,5 +6,5 @@ mod session;
 mod terminal;
 
 pub use console::{Line, Relay};
-pub use process::guarded;
+pub use process::Process;
 pub use session::{Ending, Options, Outcome, RunError, default_hypervisor, run};

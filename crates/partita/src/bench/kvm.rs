@@ -1,0 +1,79 @@
+//! The host on which KVM is measured: Debian's own kernel with its kvm module, and Debian's own QEMU for riscv64.
+//!
+//! What it boots from is built once and kept in the cache; the guest's files are added for each run, because the
+//! guest is the same as on the other two.
+
+use crate::cache::Cache;
+use crate::images::{ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules};
+use std::fs;
+use std::path::PathBuf;
+
+/// The host's first process.
+const INIT: &str = include_str!("../../../../guests/kvm-host");
+/// The packages of its programs.
+const PACKAGES: [&str; 2] = ["busybox-static", "qemu-system-riscv"];
+/// Its program.
+const PROGRAMS: [&str; 1] = ["usr/bin/qemu-system-riscv64"];
+/// The modules that it loads.
+const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "kvm"];
+
+/// The host's initial RAM disk without a guest, built unless it is there. The images of `partita images` must be.
+///
+/// # Errors
+/// As for those.
+pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError> {
+    let folder = cache.folder().join("kvm");
+    let target = folder.join("initrd");
+    let kernel = cache.folder().join("debian/kernel");
+    let size = fs::metadata(&kernel).map_err(at(&kernel))?.len();
+    let stamp = format!("{size} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}");
+    let stamp_file = folder.join("stamp");
+    let fresh = fs::read_to_string(&stamp_file).is_ok_and(|text| text == stamp);
+    if fresh && target.is_file() {
+        return Ok(target);
+    }
+    fs::create_dir_all(&folder).map_err(at(&folder))?;
+    let lock_path = cache.folder().join("lock");
+    let lock = fs::File::create(&lock_path).map_err(at(&lock_path))?;
+    lock.lock().map_err(at(&lock_path))?;
+    let work = tempfile::Builder::new()
+        .prefix("building-")
+        .tempdir_in(cache.folder())
+        .map_err(at(cache.folder()))?;
+
+    let apt = apt::Apt::new(&cache.folder().join("packages"))?;
+    progress.step("reading the list of Debian's packages");
+    apt.update()?;
+    let kernel_package = apt.kernel_package(KERNEL)?;
+    progress.step(&format!("fetching {kernel_package}"));
+    let kernel_file = apt.download(&kernel_package)?;
+    progress.step(&format!(
+        "fetching {} and what they need",
+        PACKAGES.join(", ")
+    ));
+    let packages = apt.download_with_dependencies(&PACKAGES)?;
+    progress.step("unpacking");
+    let kernel_root = work.path().join("kernel");
+    let program_root = work.path().join("programs");
+    apt::unpack(&kernel_file, &kernel_root)?;
+    for package in &packages {
+        apt::unpack(package, &program_root)?;
+    }
+    let packed = modules::kernel_image(&kernel_root)?;
+    let same = fs::read(&packed).map_err(at(&packed))? == fs::read(&kernel).map_err(at(&kernel))?;
+    if !same {
+        return Err(ImagesError::Missing {
+            what: format!(
+                "the kernel in {}, for which kvm is needed; 'partita images --again' brings the one that",
+                kernel.display()
+            ),
+        });
+    }
+    progress.step("making the initial RAM disk of KVM's host");
+    let modules = modules::collect(&kernel_root, &MODULES)?;
+    let programs = libraries::closure(&program_root, &PROGRAMS)?;
+    let archive = initrd::compose(&program_root, INIT, &modules, &programs)?;
+    fs::write(&target, archive).map_err(at(&target))?;
+    fs::write(&stamp_file, stamp).map_err(at(&stamp_file))?;
+    Ok(target)
+}
