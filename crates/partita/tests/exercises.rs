@@ -39,6 +39,7 @@ fn together(exercise_and_parameters: &str, changes: &[&str]) -> String {
 const GUEST_FILES: [u32; 3] = [7, 3, 0];
 
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn interrupts_are_neither_lost_nor_doubled() {
     for files in GUEST_FILES {
         for wait in ["host-interrupt", "self-wait"] {
@@ -51,6 +52,7 @@ fn interrupts_are_neither_lost_nor_doubled() {
 }
 
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn a_vcpu_keeps_its_state_wherever_it_runs() {
     for files in GUEST_FILES {
         together(
@@ -61,6 +63,7 @@ fn a_vcpu_keeps_its_state_wherever_it_runs() {
 }
 
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale() {
     for files in GUEST_FILES {
         together("stale", &[&format!("guest-files={files}")]);
@@ -68,6 +71,7 @@ fn no_translation_is_stale() {
 }
 
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn every_spin_policy_lets_everybody_go_on() {
     for spin in [
         "none",
@@ -84,6 +88,7 @@ fn every_spin_policy_lets_everybody_go_on() {
 
 /// The seed is printed, so that a failure can be repeated: `--set vm.one.command-line="exercise=fuzz seed=N ..."`.
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn random_instructions_end_in_defined_ways() {
     let seed = std::env::var("PARTITA_SEED")
         .ok()
@@ -97,6 +102,7 @@ fn random_instructions_end_in_defined_ways() {
 }
 
 #[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn a_hostile_guest_harms_nobody() {
     for files in [3, 0] {
         exercise("hostile.toml", 2, &[format!("guest-files={files}")]);
