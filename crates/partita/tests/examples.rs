@@ -4,6 +4,7 @@ use partita::system::{Document, System};
 use std::path::Path;
 
 #[test]
+#[ignore = "some examples boot the exerciser, which must have been built; make test runs it"]
 fn the_examples_have_no_mistakes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
     let mut count = 0;
