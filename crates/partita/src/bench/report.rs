@@ -281,11 +281,13 @@ impl fmt::Display for Report {
             self.runs
         )?;
         let mut table = Table::new(["", "", "instructions", "over native", "spread"]);
+        let mut last = None;
         for line in &self.lines {
-            let title = match line.way {
-                Way::Native => line.job.title(),
-                _ => "",
+            let title = match last == Some(line.job) {
+                false => line.job.title(),
+                true => "",
             };
+            last = Some(line.job);
             let over = match (line.way, line.over_native) {
                 (Way::Native, _) | (_, None) => String::new(),
                 (_, Some(over)) => percent(over),
