@@ -1,5 +1,7 @@
 //! Starting, stopping, restarting and pausing VMs, and the end of the system.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 use scheduler::VcpuState;
@@ -149,9 +151,7 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending) -> Result<(), Refusal> 
         system.kick(kicks);
     }
     // The hart that runs this may be in one of the VM's vCPUs, which must leave first.
-    harts::current()
-        .ask
-        .store(true, core::sync::atomic::Ordering::Relaxed);
+    harts::current().ask.store(true, Ordering::Relaxed);
     vcpu_left(system, vm);
     Ok(())
 }
@@ -214,13 +214,21 @@ fn stopped(system: &Hypervisor, vm: &Vm, reason: StopReason) {
     say!("{}: stopped ({reason})", vm.settings.name);
     let busy = |vm: &Vm| matches!(vm.control.lock().state, VmState::Running | VmState::Paused);
     if !system.vms.iter().any(busy) {
-        say!("no VM runs any more");
         power_off(system);
     }
 }
 
-/// Prints the monitor's report and powers the board off.
+/// Set by the hart that ends the system.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Prints the monitor's report and powers the board off. Where two harts come here at the same time, one does it and the
+/// other waits for the end.
 pub fn power_off(system: &Hypervisor) -> ! {
+    if ENDS.swap(true, Ordering::SeqCst) {
+        loop {
+            crate::hart::wait_for_interrupt();
+        }
+    }
     monitor::last_report(system);
     crate::hart::firmware::reset(crate::hart::firmware::Reset::PowerOff)
 }
