@@ -12,6 +12,9 @@ use abi::system::{
 };
 use std::path::PathBuf;
 
+/// What the hypervisor can do with a VM's memory. The others have their words in the description already.
+const PLACEMENTS: &[Placement] = &[Placement::Real];
+
 /// What a vCPU gets if the file does not say.
 const TIME_SLICE: Duration = Duration(5_000);
 
@@ -142,12 +145,7 @@ fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>,
         })
     });
     let memory = section.size("memory", "512 MiB");
-    let placement = section.word(
-        "placement",
-        Placement::ALL,
-        Placement::name,
-        Placement::Real,
-    );
+    let placement = section.word("placement", PLACEMENTS, Placement::name, Placement::Real);
     let allocation = read_allocation(&mut section);
     let kernel = section.required("kernel", "\"image:debian/kernel\"");
     let kernel = kernel.and_then(|node| section.file(node, "kernel"));

@@ -143,8 +143,8 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
-        &["vm.web.placement=here"],
-        &["vm.web.placement", "real, resident, paged"],
+        &["vm.web.placement=resident"],
+        &["vm.web.placement", "resident", "real"],
     );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
