@@ -30,7 +30,7 @@ pub enum QemuError {
     /// It is not there.
     #[error(
         "{PROGRAM} cannot be started ({0}); install QEMU 10.0 or newer: on Debian 12 the packages \
-         qemu-system-misc and opensbi of bookworm-backports, which `make setup` does"
+         qemu-system-riscv and opensbi of bookworm-backports, which `make setup` does"
     )]
     Start(#[source] std::io::Error),
     /// It is too old.
