@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::board::Images;
-use crate::device::Clock;
 use crate::machine::{Config, Limit, Machine, MachineError, Stop};
-use crate::system::Limits;
 use crate::timing::{Profile, ProfileError};
 
 /// Why a command could not be carried out.
@@ -63,7 +61,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
-    let profile = arguments.profile.as_deref().map(profile).transpose()?;
+    let profile = arguments
+        .profile
+        .as_deref()
+        .map(Profile::find)
+        .transpose()?;
     let mut machine = Machine::new(configuration(arguments, profile.as_ref()))?;
     machine.set_profile(profile.as_ref());
     if let Some(program) = &arguments.bare {
@@ -107,29 +109,10 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     Ok(exit_code(stop, &machine))
 }
 
-/// A profile by the name of one that ships, or from a file.
-fn profile(name: &str) -> Result<Profile, FrontError> {
-    let path = Path::new(name);
-    if path.is_file() {
-        let text = String::from_utf8_lossy(&read(path)?).into_owned();
-        return Ok(Profile::parse(&text)?);
-    }
-    Ok(Profile::named(name)?)
-}
-
 fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
-    let mut config = Config::default();
+    let mut config = profile.map_or_else(Config::default, Config::with_profile);
     config.board.harts = arguments.harts;
     config.board.memory = arguments.memory << 20;
-    if let Some(profile) = profile {
-        config.board.clock = Clock::new(profile.hertz, profile.timebase);
-        config.board.guest_files = profile.guest_files;
-        config.quantum = profile.quantum;
-        config.limits = Limits {
-            wrs_nto: profile.wrs_nto_limit,
-            wrs_sto: profile.wrs_sto_limit,
-        };
-    }
     if let Some(guest_files) = arguments.guest_files {
         config.board.guest_files = guest_files;
     }

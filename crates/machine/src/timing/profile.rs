@@ -1,5 +1,7 @@
 //! Profiles: what a machine is like, in TOML.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use super::{Geometry, LINE_SHIFT};
@@ -111,6 +113,14 @@ pub struct Profile {
 /// Why a profile cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
+    /// A file that cannot be read.
+    #[error("cannot read {path}: {reason}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the host says.
+        reason: String,
+    },
     /// Not TOML, or not a profile.
     #[error("{0}")]
     Syntax(String),
@@ -138,6 +148,22 @@ impl Profile {
             toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
         profile.check()?;
         Ok(profile)
+    }
+
+    /// A profile from the file of this name, or one that ships if there is no such file.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn find(name: &str) -> Result<Self, ProfileError> {
+        let path = Path::new(name);
+        if !path.is_file() {
+            return Self::named(name);
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ProfileError::Read {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Self::parse(&text)
     }
 
     /// A profile that ships.
