@@ -180,7 +180,11 @@ impl Profile {
         })
     }
 
-    fn check(&self) -> Result<(), ProfileError> {
+    /// Checks that such a machine can exist.
+    ///
+    /// # Errors
+    /// [`ProfileError::Geometry`] that names the structure.
+    pub fn check(&self) -> Result<(), ProfileError> {
         let lines = |cache: CacheProfile| (cache.size >> LINE_SHIFT, cache.ways);
         let entries = |tlb: TlbProfile| (u64::from(tlb.entries), tlb.ways);
         let structures = [
