@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crate::board::Images;
-use crate::device::Clock;
 use crate::machine::{Config, Limit, Machine, MachineError, Stop};
-use crate::system::Limits;
 use crate::timing::{Profile, ProfileError};
 
 /// Why a command could not be carried out.
@@ -122,13 +120,7 @@ fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
     config.board.harts = arguments.harts;
     config.board.memory = arguments.memory << 20;
     if let Some(profile) = profile {
-        config.board.clock = Clock::new(profile.hertz, profile.timebase);
-        config.board.guest_files = profile.guest_files;
-        config.quantum = profile.quantum;
-        config.limits = Limits {
-            wrs_nto: profile.wrs_nto_limit,
-            wrs_sto: profile.wrs_sto_limit,
-        };
+        config.use_profile(profile);
     }
     if let Some(guest_files) = arguments.guest_files {
         config.board.guest_files = guest_files;

@@ -5,6 +5,7 @@ use crate::code::BlockLimit;
 use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
+use crate::timing::Profile;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -98,6 +99,21 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Takes over what a profile says of the computer's make-up: frequencies, guest interrupt
+    /// files, extensions, and limits of time.
+    pub fn use_profile(&mut self, profile: &Profile) {
+        self.board.clock = Clock::new(profile.hertz, profile.timebase);
+        self.board.guest_files = profile.guest_files;
+        self.quantum = profile.quantum;
+        self.limits = Limits {
+            wrs_nto: profile.wrs_nto_limit,
+            wrs_sto: profile.wrs_sto_limit,
+        };
+        self.board.isa = isa();
+        let extensions = &mut self.board.isa.extensions;
+        extensions.extend(profile.extensions.names().map(str::to_owned));
+    }
+
     /// Checks that the computer can exist.
     ///
     /// # Errors

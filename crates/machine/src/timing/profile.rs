@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::extension::Extensions;
+
 use super::{Geometry, LINE_SHIFT};
 
 /// A cache.
@@ -106,6 +108,9 @@ pub struct Profile {
     pub l2tlb: Option<TlbProfile>,
     /// Costs in cycles.
     pub costs: Costs,
+    /// Custom extensions: none unless they are named.
+    #[serde(default)]
+    pub extensions: Extensions,
 }
 
 /// Why a profile cannot be used.
@@ -208,6 +213,7 @@ impl Default for Profile {
                 system: 15,
                 fence_i: 5,
             },
+            extensions: Extensions::default(),
         }
     }
 }
