@@ -99,21 +99,19 @@ impl Default for Config {
 }
 
 impl Config {
-    /// One hart with 1 GiB, and what the profile says of frequencies, guest interrupt files and limits
-    /// of time.
-    #[must_use]
-    pub fn with_profile(profile: &Profile) -> Self {
-        let mut config = Self {
-            quantum: profile.quantum,
-            limits: Limits {
-                wrs_nto: profile.wrs_nto_limit,
-                wrs_sto: profile.wrs_sto_limit,
-            },
-            ..Self::default()
+    /// Takes over what a profile says of the computer's make-up: frequencies, guest interrupt
+    /// files, extensions, and limits of time.
+    pub fn use_profile(&mut self, profile: &Profile) {
+        self.board.clock = Clock::new(profile.hertz, profile.timebase);
+        self.board.guest_files = profile.guest_files;
+        self.quantum = profile.quantum;
+        self.limits = Limits {
+            wrs_nto: profile.wrs_nto_limit,
+            wrs_sto: profile.wrs_sto_limit,
         };
-        config.board.clock = Clock::new(profile.hertz, profile.timebase);
-        config.board.guest_files = profile.guest_files;
-        config
+        self.board.isa = isa();
+        let extensions = &mut self.board.isa.extensions;
+        extensions.extend(profile.extensions.names().map(str::to_owned));
     }
 
     /// Checks that the computer can exist.

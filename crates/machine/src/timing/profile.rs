@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::extension::Extensions;
+
 use super::{Geometry, LINE_SHIFT};
 
 /// A cache.
@@ -108,6 +110,9 @@ pub struct Profile {
     pub l2tlb: Option<TlbProfile>,
     /// Costs in cycles.
     pub costs: Costs,
+    /// Custom extensions: none unless they are named.
+    #[serde(default)]
+    pub extensions: Extensions,
 }
 
 /// Why a profile cannot be used.
@@ -238,6 +243,7 @@ impl Default for Profile {
                 system: 15,
                 fence_i: 5,
             },
+            extensions: Extensions::default(),
         }
     }
 }
