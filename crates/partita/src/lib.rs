@@ -6,6 +6,7 @@ pub mod bench;
 pub mod cache;
 pub mod image;
 pub mod images;
+pub mod laboratory;
 pub mod qemu;
 pub mod report;
 pub mod run;
