@@ -6,6 +6,7 @@
 //! there besides RAM, and [`monitor`] is what can be counted from outside.
 
 pub mod board;
+pub mod checkpoint;
 pub mod code;
 pub mod csr;
 pub mod device;

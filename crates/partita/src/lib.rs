@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod cache;
+pub mod computer;
 pub mod image;
 pub mod images;
 pub mod laboratory;

@@ -5,11 +5,13 @@ mod context;
 mod describe;
 mod exception;
 mod mode;
+mod saved;
 mod trap;
 mod wait;
 
 pub use exception::{Access, Cause, Exception};
 pub use mode::{Mode, Privilege};
+pub use saved::SavedHart;
 pub use wait::{Expiry, Wait};
 
 use crate::csr::Csrs;

@@ -1,10 +1,11 @@
 //! What a computer is made of.
 
-use crate::board::{BoardConfig, BoardError, Isa};
+use crate::board::{BoardConfig, BoardError, Isa, map};
 use crate::code::BlockLimit;
 use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
+use crate::timing::Profile;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -81,7 +82,7 @@ impl Default for Config {
                 memory: 1 << 30,
                 guest_files: 7,
                 interrupt_ids: 255,
-                virtio_slots: 0,
+                virtio_slots: map::VIRTIO_SLOTS,
                 clock: Clock::new(1_000_000_000, 10_000_000),
                 isa: isa(),
                 bootargs: String::new(),
@@ -98,6 +99,23 @@ impl Default for Config {
 }
 
 impl Config {
+    /// One hart with 1 GiB, and what the profile says of frequencies, guest interrupt files and limits
+    /// of time.
+    #[must_use]
+    pub fn with_profile(profile: &Profile) -> Self {
+        let mut config = Self {
+            quantum: profile.quantum,
+            limits: Limits {
+                wrs_nto: profile.wrs_nto_limit,
+                wrs_sto: profile.wrs_sto_limit,
+            },
+            ..Self::default()
+        };
+        config.board.clock = Clock::new(profile.hertz, profile.timebase);
+        config.board.guest_files = profile.guest_files;
+        config
+    }
+
     /// Checks that the computer can exist.
     ///
     /// # Errors

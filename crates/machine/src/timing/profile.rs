@@ -1,5 +1,7 @@
 //! Profiles: what a machine is like, in TOML.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
 
 use super::{Geometry, LINE_SHIFT};
@@ -111,6 +113,14 @@ pub struct Profile {
 /// Why a profile cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
+    /// A file that cannot be read.
+    #[error("cannot read {path}: {reason}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the host says.
+        reason: String,
+    },
     /// Not TOML, or not a profile.
     #[error("{0}")]
     Syntax(String),
@@ -140,6 +150,22 @@ impl Profile {
         Ok(profile)
     }
 
+    /// A profile from the file of this name, or one that ships if there is no such file.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn find(name: &str) -> Result<Self, ProfileError> {
+        let path = Path::new(name);
+        if !path.is_file() {
+            return Self::named(name);
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ProfileError::Read {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Self::parse(&text)
+    }
+
     /// A profile that ships.
     ///
     /// # Errors
@@ -154,7 +180,11 @@ impl Profile {
         })
     }
 
-    fn check(&self) -> Result<(), ProfileError> {
+    /// Checks that such a machine can exist.
+    ///
+    /// # Errors
+    /// [`ProfileError::Geometry`] that names the structure.
+    pub fn check(&self) -> Result<(), ProfileError> {
         let lines = |cache: CacheProfile| (cache.size >> LINE_SHIFT, cache.ways);
         let entries = |tlb: TlbProfile| (u64::from(tlb.entries), tlb.ways);
         let structures = [
