@@ -7,6 +7,7 @@ pub mod cache;
 pub mod computer;
 pub mod image;
 pub mod images;
+pub mod laboratory;
 pub mod qemu;
 pub mod report;
 pub mod run;
