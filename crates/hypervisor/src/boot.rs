@@ -140,7 +140,8 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     unsafe {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
         csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
-        csr::write::<{ number::HVIEN }>(0);
+        // Where the bit stays 0, guests are not told by an interrupt (AIA, "Virtual interrupts for VS level").
+        csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HCOUNTEREN }>(COUNTERS_FOR_GUESTS);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));

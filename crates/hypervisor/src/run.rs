@@ -367,6 +367,10 @@ fn carry_out(vcpu: &Vcpu, requests: u32) {
     if requests & request::INTERRUPT != 0 {
         show_interrupts(vcpu);
     }
+    if requests & request::NOTIFICATION != 0 {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+    }
 }
 
 /// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
