@@ -255,6 +255,30 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
     }
 }
 
+/// Looks into this hart's files themselves, instead of asking hgeip: wakes those that wait here and have something, and
+/// sends on what is in forwarders.
+///
+/// hgeip should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file and
+/// from the one that owns it, and a bit can get lost there until the next message to the same file.
+pub fn look_into_files(system: &Hypervisor, hart: &Hart) {
+    serve_forwarders(system, hart);
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
+        let asserts = match vcpu.interrupts.lock().backing {
+            Backing::File { hart: home, file } if home == hart.index => {
+                Selected::new(file).asserts()
+            }
+            _ => false,
+        };
+        if asserts {
+            system::wake(system, vcpu.id);
+        }
+    }
+}
+
 /// Sends on what has arrived in a forwarder of this hart.
 fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
     let pending = Selected::new(file).take_pending(!0);

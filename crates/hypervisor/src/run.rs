@@ -108,10 +108,16 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
         }
     }
     system.look_after_devices(time);
+    if time >= hart.next_look.load(Ordering::Relaxed) {
+        hart.next_look
+            .store(time + system.look_interval(), Ordering::Relaxed);
+        interrupts::look_into_files(system, hart);
+    }
     set_timer(system, hart);
 }
 
-/// Sets the hart's timer to the end of the slice or to the earliest deadline of those that wait here.
+/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
+/// into the interrupt files where there is something to see.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
     let waiting = system
         .vcpus
@@ -119,9 +125,14 @@ fn set_timer(system: &Hypervisor, hart: &Hart) {
         .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
     let earliest = waiting
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
-        .min()
-        .unwrap_or(u64::MAX);
-    let end = hart.slice_end.load(Ordering::Relaxed);
+        .min();
+    let look = if earliest.is_some() || hart.files.lock().any_forwards() {
+        hart.next_look.load(Ordering::Relaxed)
+    } else {
+        u64::MAX
+    };
+    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
+    let earliest = earliest.unwrap_or(u64::MAX);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
 }

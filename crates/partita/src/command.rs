@@ -8,6 +8,7 @@ mod run;
 use clap::{Parser, Subcommand, ValueEnum};
 use partita::bench::BenchError;
 use partita::cache::NoCache;
+use partita::computer::ComputerError;
 use partita::images::ImagesError;
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
@@ -64,6 +65,8 @@ struct SystemArguments {
 /// Computers that a system runs on.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Computer {
+    /// The machine: deterministic, in this process
+    Machine,
     /// QEMU's virt board
     Qemu,
 }
@@ -75,6 +78,16 @@ struct RunArguments {
     /// The computer to run on
     #[arg(long, value_enum, default_value_t = Computer::Qemu)]
     on: Computer,
+    /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file. Without
+    /// it, every instruction takes one cycle
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    /// On the machine, what everything random follows from
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// On the machine, writes what its hardware monitor counted, as JSON
+    #[arg(long, value_name = "FILE")]
+    monitor: Option<PathBuf>,
     /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
     /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
     /// q to power everything off, Ctrl-] for itself
@@ -179,6 +192,12 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// What the computer is to be like.
+    #[error(transparent)]
+    Computer(#[from] ComputerError),
+    /// An option for another computer.
+    #[error("{0} is for the machine, and this run is on QEMU")]
+    MachineOnly(&'static str),
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
@@ -197,7 +216,9 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) => 1,
-            Self::File { .. } | Self::NoPlace { .. } => 2,
+            Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
+                2
+            }
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,

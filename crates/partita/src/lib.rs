@@ -4,8 +4,10 @@
 
 pub mod bench;
 pub mod cache;
+pub mod computer;
 pub mod image;
 pub mod images;
+pub mod laboratory;
 pub mod qemu;
 pub mod report;
 pub mod run;

@@ -13,9 +13,8 @@ use std::time::Instant;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
-use crate::device::{Clock, Console};
+use crate::device::Console;
 use crate::machine::{Config, Limit, Machine, MachineError, Stop};
-use crate::system::Limits;
 use crate::timing::{Profile, ProfileError};
 
 /// Why a command could not be carried out.
@@ -83,7 +82,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
-    let profile = arguments.profile.as_deref().map(profile).transpose()?;
+    let profile = arguments
+        .profile
+        .as_deref()
+        .map(Profile::find)
+        .transpose()?;
     let mut machine = match &arguments.restore {
         Some(path) => restored(arguments, path, profile.as_ref())?,
         None => booted(arguments, profile.as_ref())?,
@@ -222,28 +225,12 @@ fn write_checkpoint(
     Ok(true)
 }
 
-/// A profile by the name of one that ships, or from a file.
-fn profile(name: &str) -> Result<Profile, FrontError> {
-    let path = Path::new(name);
-    if path.is_file() {
-        let text = String::from_utf8_lossy(&read(path)?).into_owned();
-        return Ok(Profile::parse(&text)?);
-    }
-    Ok(Profile::named(name)?)
-}
-
 fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
     let mut config = Config::default();
     config.board.harts = arguments.harts;
     config.board.memory = arguments.memory << 20;
     if let Some(profile) = profile {
-        config.board.clock = Clock::new(profile.hertz, profile.timebase);
-        config.board.guest_files = profile.guest_files;
-        config.quantum = profile.quantum;
-        config.limits = Limits {
-            wrs_nto: profile.wrs_nto_limit,
-            wrs_sto: profile.wrs_sto_limit,
-        };
+        config.use_profile(profile);
     }
     if let Some(guest_files) = arguments.guest_files {
         config.board.guest_files = guest_files;

@@ -2,6 +2,7 @@
 
 use super::{Computer, Failure, RunArguments, write_json};
 use partita::cache::Cache;
+use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
@@ -19,10 +20,9 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         time_limit: arguments.timeout.map(Duration::from_secs),
         hypervisor: arguments.hypervisor.path()?,
         verbose: arguments.verbose,
+        on: computer(arguments)?,
     };
-    let outcome = match arguments.on {
-        Computer::Qemu => run::run(&system, &cache, &options)?,
-    };
+    let outcome = run::run(&system, &cache, &options)?;
     if let Some(report) = &outcome.report {
         // A reader that has gone needs no table.
         let _ = write!(std::io::stdout(), "\n{report}");
@@ -30,11 +30,31 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
             write_json(path, report)?;
         }
     }
+    if let (Some(monitor), Some(path)) = (&outcome.monitor, &arguments.monitor) {
+        write_json(path, monitor)?;
+    }
     match outcome.ending {
         Ending::Interrupted => Err(Failure::Interrupted),
         Ending::TimeLimit => Err(Failure::TimeLimit),
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
+    }
+}
+
+/// Which computer, with what was chosen about it.
+fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
+    let only = [
+        ("--profile", arguments.profile.is_some()),
+        ("--seed", arguments.seed != 0),
+        ("--monitor", arguments.monitor.is_some()),
+    ];
+    match (arguments.on, only.iter().find(|(_, given)| *given)) {
+        (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
+        (Computer::Qemu, None) => Ok(Kind::Qemu),
+        (Computer::Machine, _) => Ok(Kind::Machine(Box::new(Chosen::named(
+            arguments.profile.as_deref(),
+            arguments.seed,
+        )?))),
     }
 }
 
