@@ -9,7 +9,7 @@ use linked_list_allocator::LockedHeap;
 use crate::board::{Board, Range};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
-use crate::hart::{fence, interrupt_file, world};
+use crate::hart::{custom, fence, interrupt_file, world};
 use crate::harts::{self, Hart};
 use crate::system::Hypervisor;
 use crate::{assemble, console, hart, lifecycle, run, system};
@@ -152,6 +152,10 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::STIMECMP }>(u64::MAX);
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
+    }
+    if hart.exits_pause_loops {
+        // SAFETY: the board's device tree says that the hart has the extension.
+        unsafe { custom::open_pause_loops() };
     }
     fence::guest_physical_all();
     fence::guest_virtual_all();
