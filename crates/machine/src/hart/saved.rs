@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Hart, Mode, Reservation, Wait};
 use crate::csr::Csrs;
 use crate::device::HartWires;
+use crate::extension::ExtensionState;
 use crate::memory::PhysicalMemory;
 use crate::monitor::HartCounts;
 use crate::translation::{SavedJumps, SavedTlb};
@@ -28,6 +29,7 @@ pub struct SavedHart {
     timer_deadline: u64,
     tlb: SavedTlb,
     jumps: SavedJumps,
+    extension: ExtensionState,
     counts: HartCounts,
 }
 
@@ -62,6 +64,7 @@ impl Hart {
             } else {
                 SavedJumps::default()
             },
+            extension: self.extension.clone(),
             counts: self.counts.clone(),
         }
     }
@@ -88,6 +91,7 @@ impl Hart {
         self.wait = saved.wait;
         self.wires = saved.wires;
         self.timer_deadline = saved.timer_deadline;
+        self.extension = saved.extension;
         self.counts = saved.counts;
         self.translation_changed();
         Some(())

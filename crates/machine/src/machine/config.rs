@@ -99,6 +99,14 @@ impl Default for Config {
 }
 
 impl Config {
+    /// One hart with 1 GiB, and what a profile says.
+    #[must_use]
+    pub fn with_profile(profile: &Profile) -> Self {
+        let mut config = Self::default();
+        config.use_profile(profile);
+        config
+    }
+
     /// Takes over what a profile says of the computer's make-up: frequencies, guest interrupt
     /// files, extensions, and limits of time.
     pub fn use_profile(&mut self, profile: &Profile) {
