@@ -14,8 +14,10 @@ use std::time::Instant;
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
 use crate::device::Console;
+use crate::gdb::{self, GdbError};
 use crate::machine::{Config, Limit, Machine, MachineError, Stop};
 use crate::timing::{Profile, ProfileError};
+use crate::trace::Timeline;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +44,9 @@ pub enum FrontError {
     /// The measured gear without a profile.
     #[error("--gear measured needs a --profile that says what instructions cost")]
     NoProfile,
+    /// The debugger.
+    #[error(transparent)]
+    Gdb(#[from] GdbError),
     /// A checkpoint cannot be written.
     #[error("cannot write the checkpoint {path}: {error}")]
     Checkpoint {
@@ -92,8 +97,26 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         None => booted(arguments, profile.as_ref())?,
     };
     attach_console(&mut machine, arguments);
+    if let Some(path) = &arguments.trace {
+        listen(&mut machine, path)?;
+    }
     let begun = Instant::now();
-    let stop = machine.run(limit(&machine, arguments));
+    let limit = limit(&machine, arguments);
+    let stop = match arguments.gdb {
+        Some(port) => {
+            let ready = |port| eprintln!("machine: waiting for gdb: target remote :{port}");
+            match gdb::serve(&mut machine, port, limit, ready)? {
+                Some(stop) => stop,
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        None => machine.run(limit),
+    };
+    if let Some(path) = &arguments.trace {
+        machine
+            .stop_listening()
+            .map_err(|error| unwritten(path, error))?;
+    }
     let output = machine.take_host_output();
     // Nothing can be done about a closed standard output.
     let _ = std::io::stdout().write_all(&output);
@@ -166,6 +189,21 @@ fn restored(
         machine.reseed(seed);
     }
     Ok(machine)
+}
+
+/// Writes a timeline from now on.
+fn listen(machine: &mut Machine, path: &Path) -> Result<(), FrontError> {
+    let file = std::fs::File::create(path).map_err(|error| unwritten(path, error))?;
+    let timeline = Timeline::new(std::io::BufWriter::new(file), machine.clock());
+    machine.listen(Box::new(timeline));
+    Ok(())
+}
+
+fn unwritten(path: &Path, error: std::io::Error) -> FrontError {
+    FrontError::Write {
+        path: path.to_owned(),
+        error,
+    }
 }
 
 /// Puts the terminal at the end of the serial line.
@@ -279,7 +317,7 @@ fn exit_code(stop: Stop, machine: &Machine) -> ExitCode {
         Stop::PowerOff | Stop::Reset => ExitCode::SUCCESS,
         Stop::Exit(0) => ExitCode::SUCCESS,
         Stop::Exit(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX).max(1)),
-        Stop::Limit | Stop::Idle | Stop::Marker => {
+        Stop::Limit | Stop::Idle | Stop::Marker | Stop::Debugger => {
             let why = if stop == Stop::Idle {
                 "nothing will ever happen"
             } else {
