@@ -11,6 +11,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use abi::monitor::Event;
 use hypervisor::aplic::SourceMode;
 use hypervisor::softfile::{Identity, InterruptFile, State};
 use scheduler::{HartId, VcpuId};
@@ -247,6 +248,8 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
         match owner {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
+                let vm = system.vcpu(vcpu).vm;
+                hart.accounts.count(vm, Event::HostInterrupt);
                 system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),
@@ -289,6 +292,7 @@ fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
         .filter_map(Identity::new)
         .filter(|identity| pending & identity.bit() != 0)
     {
+        harts::current().accounts.count(vcpu.vm, Event::Forwarded);
         deliver(system, vcpu, identity);
     }
 }

@@ -7,6 +7,7 @@
 mod child;
 mod fingerprint;
 mod point;
+mod record;
 mod series;
 pub mod statistics;
 mod store;
@@ -14,6 +15,7 @@ mod store;
 pub use child::ChildRunner;
 pub use fingerprint::{Fingerprint, Fingerprints};
 pub use point::{Computer, MadeBy, Point, PointError};
+pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};
 

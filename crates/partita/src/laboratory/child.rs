@@ -61,7 +61,7 @@ impl ChildRunner<'_> {
         let mut output = tempfile::tempfile()?;
         let mut child = Command::new(&self.command)
             .args(self.arguments(point))
-            .arg("--json")
+            .args(["--without-makers", "--json"])
             .arg(&report)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
