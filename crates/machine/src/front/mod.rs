@@ -14,6 +14,7 @@ pub use pace::{INTERVAL, Pace};
 pub use raw::RawTerminal;
 pub use terminal::Terminal;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -21,8 +22,10 @@ use std::time::Instant;
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
 use crate::device::{Console, Silent};
+use crate::gdb::{self, GdbError};
 use crate::machine::{Limit, Machine, MachineError, Stop};
 use crate::timing::{Profile, ProfileError};
+use crate::trace::Timeline;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +64,9 @@ pub enum FrontError {
     /// The measured gear without a profile.
     #[error("--gear measured needs a --profile that says what instructions cost")]
     NoProfile,
+    /// The debugger.
+    #[error(transparent)]
+    Gdb(#[from] GdbError),
     /// A checkpoint cannot be written.
     #[error("cannot write the checkpoint {path}: {error}")]
     Checkpoint {
@@ -113,15 +119,35 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if let Some(path) = &arguments.trace {
+        listen(&mut machine, path)?;
+    }
     let begun = Instant::now();
     let limit = limit(&machine, arguments);
-    let ending = follow::follow(&mut machine, limit, &stop);
+    let ending = match arguments.gdb {
+        Some(port) => {
+            let ready = |port| eprintln!("machine: waiting for gdb: target remote :{port}");
+            match gdb::serve(&mut machine, port, limit, ready)? {
+                Some(stop) => ending::Ending::Stop(stop),
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        None => follow::follow(&mut machine, limit, &stop),
+    };
     // What the terminal has not shown yet comes before what is said about the end.
     machine
         .system_mut()
         .devices
         .attach_console(Box::new(Silent));
     drop(raw);
+    if let Some(path) = &arguments.trace {
+        machine
+            .stop_listening()
+            .map_err(|error| unwritten(path, error))?;
+    }
+    let output = machine.take_host_output();
+    // Nothing can be done about a closed standard output.
+    let _ = std::io::stdout().write_all(&output);
     if let Some(path) = &arguments.signature {
         ending::write_signature(&mut machine, path)?;
     }
@@ -194,6 +220,21 @@ fn restored(
         machine.reseed(seed);
     }
     Ok(machine)
+}
+
+/// Writes a timeline from now on.
+fn listen(machine: &mut Machine, path: &Path) -> Result<(), FrontError> {
+    let file = std::fs::File::create(path).map_err(|error| unwritten(path, error))?;
+    let timeline = Timeline::new(std::io::BufWriter::new(file), machine.clock());
+    machine.listen(Box::new(timeline));
+    Ok(())
+}
+
+fn unwritten(path: &Path, error: std::io::Error) -> FrontError {
+    FrontError::Write {
+        path: path.to_owned(),
+        error,
+    }
 }
 
 /// Puts the terminal at the end of the serial line.
