@@ -27,6 +27,11 @@ pub fn is_present(hart: usize) -> bool {
     (0..10_000_000).any(|_| PRESENT[hart & 7].load(Ordering::SeqCst) != 0)
 }
 
+/// Whether a hart is known to be there: hart 0 is, others once they have shown themselves.
+pub fn is_present_now(hart: usize) -> bool {
+    hart == 0 || PRESENT[hart & 7].load(Ordering::SeqCst) != 0
+}
+
 /// Runs a function on another hart, in M-mode, and waits for what it returns.
 pub fn run_on(hart: usize, function: fn() -> u64) -> u64 {
     RESULT[hart & 7].store(0, Ordering::SeqCst);

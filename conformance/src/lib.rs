@@ -7,6 +7,7 @@
 
 pub mod csr;
 pub mod device;
+pub mod extension;
 pub mod harts;
 pub mod mode;
 pub mod suite;

@@ -3,13 +3,15 @@
 //! [`Machine`] is the whole computer. Inside it, [`hart`] and [`csr`] are what the privileged
 //! specification describes, [`instruction`], [`code`] and [`execute`] turn encodings into effects,
 //! [`translation`] and [`memory`] are where accesses go, [`device`] and [`board`] what they find
-//! there besides RAM, and [`monitor`] is what can be counted from outside.
+//! there besides RAM, [`extension`] what the papers propose as hardware, and [`monitor`] is what can be counted from outside.
 
 pub mod board;
+pub mod checkpoint;
 pub mod code;
 pub mod csr;
 pub mod device;
 pub mod execute;
+pub mod extension;
 pub mod float;
 pub mod front;
 pub mod hart;

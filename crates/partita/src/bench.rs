@@ -20,10 +20,10 @@ pub use machine::{Count, MachineError};
 pub use report::{Job, Report, Way};
 
 use crate::cache::Cache;
+use crate::computer::{Process, firmware};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::images::{self, ImagesError, Progress};
 use crate::qemu::{self, Boot, QemuError};
-use crate::run::Process;
 use crate::system::{Bytes, Document, Mistakes, System};
 use footprint::Footprint;
 use machine::Start;
@@ -82,6 +82,9 @@ pub enum BenchError {
     /// QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuError),
+    /// The firmware.
+    #[error(transparent)]
+    Firmware(#[from] firmware::NoFirmware),
     /// The board's device tree.
     #[error(transparent)]
     Tree(#[from] tree::TreeProblem),
@@ -323,7 +326,7 @@ fn arguments(
 ) -> Result<Vec<OsString>, BenchError> {
     system.memory.value = Bytes(memory << 20);
     let boot = Boot {
-        firmware: &qemu::firmware()?,
+        firmware: &firmware::find()?,
         hypervisor: &files.kernel,
         image: initrd,
     };
@@ -349,7 +352,7 @@ fn hypervised(
     let image = files.folder.join("image");
     write(&image, &image::compose(system, &slots, cache, None)?)?;
     let boot = Boot {
-        firmware: &qemu::firmware()?,
+        firmware: &firmware::find()?,
         hypervisor: &options.hypervisor,
         image: &image,
     };

@@ -2,13 +2,20 @@
 
 mod bench;
 mod check;
+mod compare;
+mod explain;
 mod images;
+mod laboratory;
+mod rerun;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use partita::bench::BenchError;
 use partita::cache::NoCache;
+use partita::compare::GridError;
+use partita::computer::ComputerError;
 use partita::images::ImagesError;
+use partita::laboratory::{PointError, SeriesError, StoreError};
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
@@ -40,12 +47,21 @@ enum Command {
         #[command(flatten)]
         system: SystemArguments,
     },
+    /// Runs every combination of what is varied with many start phases, and compares
+    Compare(compare::CompareArguments),
+    /// Says what a measure means, or lists all
+    Explain {
+        /// The measure's name
+        name: Option<String>,
+    },
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
         /// Builds them even if they are there
         #[arg(long)]
         again: bool,
     },
+    /// Repeats the runs of a report and compares digit by digit
+    Rerun(rerun::RerunArguments),
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
 }
@@ -64,6 +80,8 @@ struct SystemArguments {
 /// Computers that a system runs on.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Computer {
+    /// The machine: deterministic, in this process
+    Machine,
     /// QEMU's virt board
     Qemu,
 }
@@ -75,6 +93,16 @@ struct RunArguments {
     /// The computer to run on
     #[arg(long, value_enum, default_value_t = Computer::Qemu)]
     on: Computer,
+    /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file. Without
+    /// it, every instruction takes one cycle
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    /// On the machine, what everything random follows from
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// On the machine, writes what its hardware monitor counted, as JSON
+    #[arg(long, value_name = "FILE")]
+    monitor: Option<PathBuf>,
     /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
     /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
     /// q to power everything off, Ctrl-] for itself
@@ -83,6 +111,12 @@ struct RunArguments {
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Says what a measure means, instead of running
+    #[arg(long, value_name = "NAME")]
+    explain: Option<String>,
+    /// Leaves out of the report what made it
+    #[arg(long, hide = true)]
+    without_makers: bool,
     /// Gives the run up after this time; without it, after the system's time-limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
@@ -126,7 +160,7 @@ enum BenchWay {
 }
 
 /// Which hypervisor.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 struct HypervisorArgument {
     /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
     #[arg(long = "hypervisor", value_name = "FILE")]
@@ -179,9 +213,33 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// What the computer is to be like.
+    #[error(transparent)]
+    Computer(#[from] ComputerError),
+    /// An option for another computer.
+    #[error("{0} is for the machine, and this run is on QEMU")]
+    MachineOnly(&'static str),
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// No such measure.
+    #[error("{0}")]
+    Measure(String),
+    /// What is varied.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// The file of results.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A series of runs.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// Anything else in the laboratory.
+    #[error("{0}")]
+    Laboratory(String),
+    /// What should be equal is not.
+    #[error("{0}")]
+    Different(String),
     /// The document for the benchmark's tables.
     #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
     NoPlace {
@@ -197,7 +255,13 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Mistakes(_) => 1,
-            Self::File { .. } | Self::NoPlace { .. } => 2,
+            Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
+                2
+            }
+            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) => 2,
+            Self::Different(_) => 3,
+            Self::Store(_) => 5,
+            Self::Series(_) => 130,
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
@@ -214,7 +278,10 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
+        Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again } => images::execute(again),
+        Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
     }
 }
@@ -225,6 +292,21 @@ impl SystemArguments {
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
     }
+}
+
+impl From<PointError> for Failure {
+    fn from(error: PointError) -> Self {
+        match error {
+            PointError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            PointError::File { path, error } => Self::File { path, error },
+        }
+    }
+}
+
+/// A file's name without its ending.
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {

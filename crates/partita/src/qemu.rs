@@ -8,19 +8,15 @@ use abi::system::MEMORY_GRANULE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The program.
 pub const PROGRAM: &str = "qemu-system-riscv64";
 /// The oldest version that is known to do what Partita needs.
 pub const OLDEST_VERSION: (u32, u32) = (10, 0);
-/// Where distributions put OpenSBI's `fw_dynamic`; `PARTITA_FIRMWARE` names another.
-const FIRMWARE: [&str; 3] = [
-    "/usr/lib/riscv64-linux-gnu/opensbi/generic/fw_dynamic.bin",
-    "/usr/share/opensbi/lp64/generic/firmware/fw_dynamic.bin",
-    "/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.bin",
-];
+/// Guest interrupt files a hart that its board has at most, and that a system gets which does not say.
+pub const GUEST_FILES: u32 = 7;
 /// What the harts have besides QEMU's own choice (which has H, Sstc, Svadu, Zawrs, Smaia and Ssaia).
 const CPU: &str = "rv64,svinval=on,svpbmt=on";
 
@@ -38,11 +34,11 @@ pub enum QemuError {
         "{PROGRAM} is version {0}; version 10.0 or newer is needed, which bookworm-backports has"
     )]
     Old(String),
-    /// There is no firmware.
+    /// It has not so many guest interrupt files.
     #[error(
-        "there is no OpenSBI firmware: install the package opensbi, or set PARTITA_FIRMWARE to fw_dynamic.bin"
+        "guest-files = {0}: QEMU's board has at most {GUEST_FILES} a hart; lower it, or run on the machine"
     )]
-    NoFirmware,
+    GuestFiles(u32),
 }
 
 /// Checks that QEMU is there and new enough.
@@ -65,21 +61,6 @@ pub fn check() -> Result<(), QemuError> {
         return Err(QemuError::Old(String::from(version)));
     }
     Ok(())
-}
-
-/// Finds the firmware.
-///
-/// # Errors
-/// There is none.
-pub fn firmware() -> Result<PathBuf, QemuError> {
-    if let Some(path) = std::env::var_os("PARTITA_FIRMWARE") {
-        return Ok(PathBuf::from(path));
-    }
-    FIRMWARE
-        .iter()
-        .map(PathBuf::from)
-        .find(|path| path.is_file())
-        .ok_or(QemuError::NoFirmware)
 }
 
 /// Where the board's memory begins.
@@ -158,7 +139,8 @@ pub fn arguments(
     boot: Boot<'_>,
     cache: &Cache,
 ) -> Vec<OsString> {
-    let mut arguments = board(system.guest_files, system.harts.value, system.memory.value);
+    let guest_files = system.guest_files.unwrap_or(GUEST_FILES);
+    let mut arguments = board(guest_files, system.harts.value, system.memory.value);
     let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
     add("-bios", boot.firmware.into());
     add("-kernel", boot.hypervisor.into());

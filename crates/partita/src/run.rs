@@ -1,10 +1,10 @@
-//! Runs a system: QEMU as a child, its console relayed, its end judged.
+//! Runs a system: a computer with its console relayed, its end judged.
 
+mod account;
 mod console;
-mod process;
 mod session;
 mod terminal;
 
+pub use account::{Account, Outcome};
 pub use console::{Line, Relay};
-pub use process::Process;
-pub use session::{Ending, Options, Outcome, RunError, default_hypervisor, run};
+pub use session::{Ending, Options, RunError, default_hypervisor, run};

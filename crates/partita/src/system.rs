@@ -21,8 +21,8 @@ use std::path::PathBuf;
 
 /// virtio-mmio slots of QEMU's virt board.
 pub const BOARD_SLOTS: usize = 8;
-/// Guest interrupt files a hart that QEMU offers at most.
-pub const BOARD_GUEST_FILES: u32 = 7;
+/// Guest interrupt files that a hart has at most (AIA, hgeie): QEMU has fewer.
+pub const BOARD_GUEST_FILES: u32 = 63;
 /// Harts of QEMU's virt board that one hart set can name.
 pub const BOARD_HARTS: u32 = abi::system::MAX_HARTS;
 
@@ -108,8 +108,8 @@ pub struct System {
     pub harts: Located<u32>,
     /// Size of the host's memory.
     pub memory: Located<Bytes>,
-    /// Guest interrupt files a hart.
-    pub guest_files: u32,
+    /// Guest interrupt files a hart; without it, as many as the computer has.
+    pub guest_files: Option<u32>,
     /// Longest time that a vCPU keeps a hart while another waits for it.
     pub time_slice: Duration,
     /// What happens when a vCPU spins.

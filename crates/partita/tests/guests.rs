@@ -141,7 +141,7 @@ fn the_images_boot_without_a_hypervisor() {
                 "-no-reboot",
             ])
             .arg("-bios")
-            .arg(partita::qemu::firmware().unwrap())
+            .arg(partita::computer::firmware::find().unwrap())
             .arg("-kernel")
             .arg(file("kernel"))
             .arg("-initrd")

@@ -4,6 +4,7 @@ mod common;
 
 use common::{alone, hypervisor, root};
 use partita::cache::Cache;
+use partita::computer::firmware;
 use partita::image::slots::Assignment;
 use partita::image::{archive, compose};
 use partita::qemu::{self, Boot};
@@ -36,7 +37,7 @@ fn console(image: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
     std::fs::write(&path, image).unwrap();
-    let firmware = qemu::firmware().unwrap();
+    let firmware = firmware::find().unwrap();
     let hypervisor = hypervisor();
     let boot = Boot {
         firmware: &firmware,

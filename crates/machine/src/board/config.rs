@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::map;
 use crate::device::Clock;
+use crate::extension::{Extensions, PURGE_MASK, PURGE_MASK_HARTS};
 
 /// What the harts are, as the device tree tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,12 @@ pub enum BoardError {
     /// Not one less than a multiple of 64 within range.
     #[error("{0} interrupt identities: must be one less than a multiple of 64, 63 to 2047")]
     InterruptIds(u16),
+    /// More harts than a purge mask has bits.
+    #[error(
+        "{0} harts with {PURGE_MASK}: its mask has {PURGE_MASK_HARTS} bits; take fewer harts or \
+         leave extensions.purge_mask out of the profile"
+    )]
+    PurgeMask(u32),
     /// Too many virtio slots.
     #[error("{0} virtio slots: a board has at most {max}", max = map::VIRTIO_SLOTS)]
     VirtioSlots(usize),
@@ -151,6 +158,9 @@ impl BoardConfig {
         if pages * map::IMSIC_PAGE > map::IMSIC_SUPERVISOR.size {
             let (harts, guest_files) = (self.harts, self.guest_files);
             return Err(BoardError::ImsicWindow { harts, guest_files });
+        }
+        if self.harts > PURGE_MASK_HARTS && Extensions::of(&self.isa).purge_mask {
+            return Err(BoardError::PurgeMask(self.harts));
         }
         if self.virtio_slots > map::VIRTIO_SLOTS {
             return Err(BoardError::VirtioSlots(self.virtio_slots));

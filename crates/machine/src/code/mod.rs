@@ -9,7 +9,12 @@
 //! be decoded before. Harts switch at the ends of blocks, so a run does not depend on the cache.
 
 mod build;
+mod saved;
 mod table;
+
+pub use saved::SavedCode;
+
+use serde::{Deserialize, Serialize};
 
 use crate::instruction::{Instruction, Operation};
 use table::Table;
@@ -27,7 +32,7 @@ const FIRST_BLOCK: usize = 3;
 const SCRATCH: CodeIndex = 1;
 
 /// Where blocks end besides at jumps and page ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLimit {
     /// The greatest number of instructions, 1..=250.
     pub instructions: u8,

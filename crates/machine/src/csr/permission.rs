@@ -93,7 +93,7 @@ impl Hart {
     /// # Errors
     /// The cause of the exception that the access raises.
     pub(super) fn check_csr(&self, number: u16, write: bool) -> Result<(), Refused> {
-        if !exists(number) || (write && number >> 10 == 3) {
+        if !(exists(number) || self.extension.has_csr(number)) || (write && number >> 10 == 3) {
             return Err(ILLEGAL);
         }
         let mode = self.mode();

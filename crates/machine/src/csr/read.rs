@@ -4,6 +4,7 @@ use super::field::{hstatus, interrupt, status};
 use super::number as csr;
 use super::{MISA, Pmp};
 use crate::device::{Cycles, InterruptFile};
+use crate::extension::number as extension;
 use crate::hart::{Cause, Hart};
 use crate::system::System;
 
@@ -122,6 +123,7 @@ impl Hart {
                 let machine = csrs.mstateen.get(index).copied().unwrap_or(0);
                 csrs.hstateen.get(index).copied().unwrap_or(0) & machine
             }
+            extension::HPLEGAP..=extension::HPURGE => self.extension.read(number),
             csr::MHARTID => u64::from(self.id.0),
             // No vendor, no triggers, no configurable priorities, no virtual interrupts beyond
             // those of the hypervisor extension, no bits in sstateen: all read-only zero.

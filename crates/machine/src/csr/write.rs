@@ -4,6 +4,7 @@ use super::access::Next;
 use super::field::{envcfg, hstatus, hvictl, interrupt, stateen, status};
 use super::number as csr;
 use crate::device::InterruptFile;
+use crate::extension::number as extension;
 use crate::hart::{Cause, Hart, Privilege};
 use crate::system::System;
 use crate::translation::Fence;
@@ -80,6 +81,7 @@ impl Hart {
             csr::MHPMEVENT3..=csr::MHPMEVENT31 => {
                 self.write_event(usize::from(number - csr::MHPMEVENT3), value);
             }
+            extension::HPLEGAP..=extension::HPURGE => self.extension.write(number, value),
             csr::MSTATEEN0..=csr::MSTATEEN3 => {
                 let bank = usize::from(number - csr::MSTATEEN0);
                 let mask = if bank == 0 {

@@ -221,6 +221,23 @@ impl Devices {
         &self.slots
     }
 
+    /// How many of what the machine has.
+    #[must_use]
+    pub const fn config(&self) -> &DevicesConfig {
+        &self.config
+    }
+
+    /// Makes every virtio device draw from a new sequence from now on.
+    pub fn reseed(&mut self, seed: u64) {
+        let mut random = super::Random::new(seed);
+        for slot in &mut self.slots {
+            let seed = random.next();
+            if let Some(device) = slot.device_mut() {
+                device.model_mut().reseed(seed);
+            }
+        }
+    }
+
     /// The device in a slot, to give a restored one its host's side.
     pub fn virtio_mut(&mut self, slot: usize) -> Option<&mut VirtioDevice> {
         self.slots.get_mut(slot)?.device_mut()

@@ -3,6 +3,8 @@
 //! Frames cross the switch in a fixed time, in the order in which they were sent, so a run that is
 //! repeated sees the same traffic at the same cycles.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::Cycles;
@@ -116,11 +118,14 @@ fn answer_echo(packet: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// A learning switch.
+/// A learning switch, which can be divided into networks that know nothing of each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switch {
     latency: Cycles,
     ports: Vec<PortId>,
+    /// Ports on another network than number 0.
+    networks: BTreeMap<PortId, u8>,
+    /// On network 0.
     peer: Option<Peer>,
     /// Who was heard on which port, the latest last.
     heard: Vec<(MacAddress, PortId)>,
@@ -140,6 +145,16 @@ impl Switch {
         }
     }
 
+    /// Puts a port on another network than number 0.
+    pub fn assign(&mut self, port: PortId, network: u8) {
+        self.networks.insert(port, network);
+    }
+
+    /// The network that a port is on.
+    fn network(&self, port: PortId) -> u8 {
+        self.networks.get(&port).copied().unwrap_or(0)
+    }
+
     /// Connects a port.
     pub fn connect(&mut self, port: PortId) {
         if !self.ports.contains(&port) && port != PEER {
@@ -155,16 +170,24 @@ impl Switch {
             self.dropped += 1;
             return;
         };
+        let network = self.network(port);
         if !source.is_group() {
-            self.heard.retain(|&(known, _)| known != source);
+            let networks = &self.networks;
+            let near = |port| networks.get(&port).copied().unwrap_or(0) == network;
+            self.heard
+                .retain(|&(known, at)| known != source || !near(at));
             if self.heard.len() >= MOST_ADDRESSES {
                 self.heard.remove(0);
             }
             self.heard.push((source, port));
         }
         let at = now.after(self.latency);
-        let known = self.heard.iter().find(|&&(known, _)| known == destination);
-        let to_peer = self.peer.is_some_and(|peer| peer.mac == destination);
+        let known = self
+            .heard
+            .iter()
+            .find(|&&(known, at)| known == destination && self.network(at) == network);
+        let peer = self.peer.filter(|_| network == self.network(PEER));
+        let to_peer = peer.is_some_and(|peer| peer.mac == destination);
         match known {
             _ if to_peer => self.enqueue(at, PEER, frame),
             Some(&(_, out)) if !destination.is_group() => {
@@ -174,11 +197,11 @@ impl Switch {
             }
             _ => {
                 for out in self.ports.clone() {
-                    if out != port {
+                    if out != port && self.network(out) == network {
                         self.enqueue(at, out, frame.clone());
                     }
                 }
-                if self.peer.is_some() && destination.is_group() {
+                if peer.is_some() && destination.is_group() {
                     self.enqueue(at, PEER, frame);
                 }
             }
@@ -260,6 +283,22 @@ mod tests {
             frame(ALL, [2, 0, 0, 0, 0, 3], &[0; 50]),
         );
         assert_eq!(arrivals(&mut switch, 70), [0, 1]);
+    }
+
+    #[test]
+    fn networks_know_nothing_of_each_other() {
+        let mut switch = Switch::new(Cycles(0), Some(Peer::default()));
+        (0..4).for_each(|port| switch.connect(PortId(port)));
+        (2..4).for_each(|port| switch.assign(PortId(port), 1));
+        switch.send(Cycles(0), PortId(2), frame(ALL, A, &[0; 50]));
+        assert_eq!(arrivals(&mut switch, 0), [3]);
+        // The same address on the other network, and one that was heard only there.
+        switch.send(Cycles(1), PortId(0), frame(ALL, A, &[0; 50]));
+        assert_eq!(arrivals(&mut switch, 1), [1]);
+        switch.send(Cycles(2), PortId(3), frame(A, B, &[0; 50]));
+        assert_eq!(arrivals(&mut switch, 2), [2]);
+        switch.send(Cycles(3), PortId(1), frame(B, [2, 0, 0, 0, 0, 3], &[0; 50]));
+        assert_eq!(arrivals(&mut switch, 3), [0]);
     }
 
     #[test]

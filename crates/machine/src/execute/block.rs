@@ -218,7 +218,11 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     break 'block (block, 0, 0, std::ptr::null());
                 }
                 Operation::Nop | Operation::Fence => {}
-                Operation::Pause => {}
+                Operation::Pause => {
+                    if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
+                        trap!();
+                    }
+                }
                 Operation::LoadImmediate => set!(immediate!()),
                 Operation::Move => set!(rs1!()),
                 Operation::Auipc => {

@@ -2,7 +2,10 @@
 
 use crate::csr::Next;
 use crate::csr::field::{hstatus, status};
+use crate::device::HartId;
+use crate::extension::{PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH};
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
+use crate::instruction::DISCARD;
 use crate::system::System;
 use crate::translation::Fence;
 
@@ -29,6 +32,11 @@ impl Hart {
             0x00d0_0073 => self.wait_for_store(system, true),
             0x01d0_0073 => self.wait_for_store(system, false),
             0x1800_0073 | 0x1810_0073 => self.order_invalidations(raw),
+            _ if raw & PENDING_TEST_MASK == PENDING_TEST_MATCH
+                && self.extension.present.pending_test =>
+            {
+                self.test_pending(raw, system)
+            }
             _ if raw >> 12 & 7 == 4 => self.access_guest(raw, system),
             _ if raw >> 7 & 31 == 0 => self.fence_instruction(raw, system),
             _ => Err(self.illegal(raw)),
@@ -167,6 +175,9 @@ impl Hart {
                     return Err(self.virtual_instruction(raw));
                 }
                 let vmid = self.csrs.hgatp >> 44 & 0x3fff;
+                if mode.virtualized {
+                    self.extension.note_fence(self.id.index());
+                }
                 self.fence(if mode.virtualized {
                     Fence::Virtual {
                         address,
@@ -204,6 +215,37 @@ impl Hart {
         self.forget_timing(system, address);
         self.pc = self.pc.wrapping_add(4);
         Ok(Next::Refetch)
+    }
+
+    /// The global pending test: rd gets hgeip of the hart whose mhartid is in rs1, zero if there is
+    /// no such hart.
+    fn test_pending(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+        let mode = self.mode();
+        if mode.virtualized || mode.privilege == Privilege::User {
+            return Err(self.refused(raw));
+        }
+        let hart = self.x[(raw >> 15 & 31) as usize];
+        let pending =
+            u32::try_from(hart).map_or(0, |hart| system.devices.wires(HartId(hart)).guest_external);
+        let rd = match (raw >> 7 & 31) as u8 {
+            0 => DISCARD,
+            register => register,
+        };
+        self.x[usize::from(rd)] = pending;
+        Ok(Next::Continue)
+    }
+
+    /// PAUSE with V = 1 while pause-loop exiting is on, `count` instructions into its block.
+    ///
+    /// # Errors
+    /// [`Trapped`] with a virtual-instruction exception when the loop has lasted too long.
+    #[inline(never)]
+    pub(super) fn pause(&mut self, count: u8) -> Result<(), Trapped> {
+        let now = self.cycles + u64::from(count) - 1;
+        if self.extension.pause.note(now) {
+            return Err(self.virtual_instruction(PAUSE));
+        }
+        Ok(())
     }
 
     /// The exception for a hypervisor or supervisor instruction in a mode too low for it.

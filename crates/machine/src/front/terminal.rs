@@ -75,7 +75,9 @@ impl Console for Terminal {
 
     fn next_input(&self, now: Cycles, clock: &Clock) -> Option<Cycles> {
         self.input.as_ref()?;
-        Some(now.after(clock.cycles_in_nanoseconds(INTERVAL)))
+        // At multiples of the interval, whenever the terminal was attached.
+        let interval = clock.cycles_in_nanoseconds(INTERVAL).0;
+        Some(Cycles((now.0 / interval + 1).saturating_mul(interval)))
     }
 }
 

@@ -133,6 +133,9 @@ impl Hart {
         if mode != self.mode {
             self.counts
                 .leave_mode(self.mode, self.csrs.hgatp, self.cycles, self.retired);
+            if self.mode.virtualized != mode.virtualized {
+                self.extension.pause.change_mode(mode.virtualized);
+            }
             self.mode = mode;
         }
         self.refresh_context();

@@ -5,11 +5,13 @@ mod context;
 mod describe;
 mod exception;
 mod mode;
+mod saved;
 mod trap;
 mod wait;
 
 pub use exception::{Access, Cause, Exception};
 pub use mode::{Mode, Privilege};
+pub use saved::SavedHart;
 pub use wait::{Expiry, Wait};
 
 use crate::csr::Csrs;
@@ -87,6 +89,8 @@ pub struct Hart {
     spaces: [(u64, bool); context::VIEWS],
     /// How many restrictions on stores this hart has seen.
     pub(crate) restrictions_seen: usize,
+    /// Custom extensions and their registers.
+    pub extension: crate::extension::ExtensionState,
     /// What the hart counts besides cycles and instructions.
     pub counts: crate::monitor::HartCounts,
 }
@@ -123,6 +127,7 @@ impl Hart {
             tags: [context::UNKNOWN; context::VIEWS],
             spaces: [(0, false); context::VIEWS],
             restrictions_seen: 0,
+            extension: crate::extension::ExtensionState::default(),
             counts: crate::monitor::HartCounts::default(),
         };
         hart.refresh_context();

@@ -1,10 +1,11 @@
 //! What a computer is made of.
 
-use crate::board::{BoardConfig, BoardError, Isa};
+use crate::board::{BoardConfig, BoardError, Isa, map};
 use crate::code::BlockLimit;
 use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
+use crate::timing::Profile;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -85,7 +86,7 @@ impl Default for Config {
                 memory: 1 << 30,
                 guest_files: 7,
                 interrupt_ids: 255,
-                virtio_slots: 0,
+                virtio_slots: map::VIRTIO_SLOTS,
                 clock: Clock::new(1_000_000_000, 10_000_000),
                 isa: isa(),
                 bootargs: String::new(),
@@ -102,6 +103,29 @@ impl Default for Config {
 }
 
 impl Config {
+    /// One hart with 1 GiB, and what a profile says.
+    #[must_use]
+    pub fn with_profile(profile: &Profile) -> Self {
+        let mut config = Self::default();
+        config.use_profile(profile);
+        config
+    }
+
+    /// Takes over what a profile says of the computer's make-up: frequencies, guest interrupt
+    /// files, extensions, and limits of time.
+    pub fn use_profile(&mut self, profile: &Profile) {
+        self.board.clock = Clock::new(profile.hertz, profile.timebase);
+        self.board.guest_files = profile.guest_files;
+        self.quantum = profile.quantum;
+        self.limits = Limits {
+            wrs_nto: profile.wrs_nto_limit,
+            wrs_sto: profile.wrs_sto_limit,
+        };
+        self.board.isa = isa();
+        let extensions = &mut self.board.isa.extensions;
+        extensions.extend(profile.extensions.names().map(str::to_owned));
+    }
+
     /// Checks that the computer can exist.
     ///
     /// # Errors

@@ -4,6 +4,8 @@
 //! device 1, command 1 puts a character; an even value of device 0 is the address of eight
 //! doublewords with a system call, of which `write` is honoured.
 
+use serde::{Deserialize, Serialize};
+
 use crate::board::Elf;
 use crate::device::Memory;
 use crate::memory::PhysicalMemory;
@@ -14,8 +16,8 @@ const WRITE: u64 = 64;
 const LONGEST: u64 = 1 << 16;
 
 /// The host's end of the conversation.
-#[derive(Debug, Default)]
-pub(super) struct HostInterface {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct HostInterface {
     to_host: Option<u64>,
     from_host: Option<u64>,
     /// Range of the signature.

@@ -8,23 +8,31 @@ pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
 
 use crate::board::{self, Boot, Images};
+use crate::checkpoint::{DiskIdentity, Marker};
 use crate::device::{Devices, DevicesConfig, Memory};
+use crate::extension::{ExtensionState, Extensions};
 use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
 use crate::timing::{Profile, Timing};
-use host::HostInterface;
+pub(crate) use host::HostInterface;
 
 /// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
 /// of what its consoles and files give it.
 #[derive(Debug)]
 pub struct Machine {
-    config: Config,
-    harts: Vec<Hart>,
-    system: System,
+    pub(crate) config: Config,
+    pub(crate) harts: Vec<Hart>,
+    pub(crate) system: System,
     /// Start of the present quantum, in cycles.
-    now: u64,
-    host: HostInterface,
+    pub(crate) now: u64,
+    pub(crate) host: HostInterface,
+    /// What the timing models were made from, in the measured gear.
+    pub(crate) profile: Option<Profile>,
+    /// The disks that a restored machine still waits for.
+    pub(crate) missing_disks: Vec<DiskIdentity>,
+    /// The text that a run stops at.
+    marker: Option<Marker>,
 }
 
 impl Machine {
@@ -43,12 +51,20 @@ impl Machine {
             limits: config.limits,
             timing: None,
         };
-        let harts = (0..board.harts as usize).map(|index| Hart::new(System::hart_id(index)));
+        let extension = ExtensionState::new(Extensions::of(&board.isa), board.harts);
+        let harts = (0..board.harts as usize).map(|index| {
+            let mut hart = Hart::new(System::hart_id(index));
+            hart.extension = extension.clone();
+            hart
+        });
         Ok(Self {
             harts: harts.collect(),
             system,
             now: 0,
             host: HostInterface::default(),
+            profile: None,
+            missing_disks: Vec::new(),
+            marker: None,
             config,
         })
     }
@@ -93,6 +109,19 @@ impl Machine {
     pub fn set_profile(&mut self, profile: Option<&Profile>) {
         let harts = self.harts.len();
         self.system.timing = profile.map(|profile| Box::new(Timing::new(profile, harts)));
+        self.profile = profile.cloned();
+    }
+
+    /// The profile of the measured gear, `None` in the fast one.
+    #[must_use]
+    pub const fn profile(&self) -> Option<&Profile> {
+        self.profile.as_ref()
+    }
+
+    /// Makes runs end with [`Stop::Marker`] at the end of the quantum in which a text has been
+    /// seen, once.
+    pub fn stop_at(&mut self, marker: Marker) {
+        self.marker = Some(marker);
     }
 
     /// What the computer is made of.

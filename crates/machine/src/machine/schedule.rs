@@ -1,6 +1,7 @@
 //! The order in which harts run: in turn, a quantum each.
 
 use super::Machine;
+use crate::checkpoint::Marker;
 use crate::code::BlockLimit;
 use crate::device::{Cycles, Power};
 use crate::execute::{Fast, Gear, Measured, run};
@@ -31,6 +32,8 @@ pub enum Stop {
     Reset,
     /// The limit of instructions or cycles is reached.
     Limit,
+    /// The text that [`Machine::stop_at`] named has been seen.
+    Marker,
     /// Every hart waits and nothing will ever wake one.
     Idle,
 }
@@ -64,6 +67,10 @@ impl Machine {
         loop {
             if let Some(stop) = self.quantum::<G>() {
                 return stop;
+            }
+            if self.marker.as_ref().is_some_and(Marker::is_seen) {
+                self.marker = None;
+                return Stop::Marker;
             }
             if limit.cycles.is_some_and(|cycles| self.now >= cycles)
                 || last_instruction.is_some_and(|last| self.retired() >= last)

@@ -4,7 +4,7 @@ mod physical;
 mod ram;
 mod watch;
 
-pub use physical::{PhysicalMemory, StoreOutcome};
+pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome};
 pub use ram::{Ram, RamError, Scalar};
 pub use watch::{LINE_BYTES, Watch, Watches};
 

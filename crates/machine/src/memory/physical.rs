@@ -1,7 +1,9 @@
 //! RAM together with everything that depends on its contents.
 
+use serde::{Deserialize, Serialize};
+
 use super::{PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
-use crate::code::{CodeCache, CodeIndex, Discarded};
+use crate::code::{CodeCache, CodeIndex, Discarded, SavedCode};
 use crate::device::{AccessFault, HartId, Memory};
 
 /// Reasons why stores to a page may not take the short way, as bits of a page's flags.
@@ -19,6 +21,17 @@ mod flag {
 pub struct StoreOutcome {
     /// The block of the instruction that stored is no longer what memory holds.
     pub discarded_current: bool,
+}
+
+/// What a checkpoint keeps of memory besides the bytes of RAM.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedMemory {
+    code: SavedCode,
+    watches: Watches,
+    /// Pages with flags, and the flags.
+    flags: Vec<(u32, u8)>,
+    host_word: Option<u64>,
+    host_written: bool,
 }
 
 /// RAM, the instructions decoded from it, and the harts that watch it.
@@ -193,6 +206,40 @@ impl PhysicalMemory {
             at = next;
         }
         outcome
+    }
+
+    /// What besides the bytes of RAM a checkpoint keeps.
+    #[must_use]
+    pub fn save(&self) -> SavedMemory {
+        let noted = (0_u32..).zip(&self.flags).filter(|&(_, &flags)| flags != 0);
+        SavedMemory {
+            code: self.code.save(&self.ram),
+            watches: self.watches.clone(),
+            flags: noted.map(|(page, &flags)| (page, flags)).collect(),
+            host_word: self.host_word,
+            host_written: self.host_written,
+        }
+    }
+
+    /// Puts back what was saved, once RAM holds what it held. `None` if the two do not agree.
+    #[must_use]
+    pub fn restore(&mut self, saved: SavedMemory) -> Option<()> {
+        self.flags.fill(0);
+        for (page, flags) in saved.flags {
+            *self.flags.get_mut(page as usize)? = flags;
+        }
+        self.code.restore(&saved.code, &self.ram)?;
+        // A store to decoded instructions must be noticed.
+        for (page, flags) in self.flags.iter().enumerate() {
+            if flags & flag::CODE == 0 && self.code.has_page(page) {
+                return None;
+            }
+        }
+        self.watches = saved.watches;
+        self.host_word = saved.host_word;
+        self.host_written = saved.host_written;
+        self.restricted.clear();
+        Some(())
     }
 
     /// Discards everything decoded, for instance because memory was replaced as a whole.

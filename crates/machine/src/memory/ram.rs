@@ -57,7 +57,10 @@ const _: () = assert!(
 pub struct Ram {
     base: u64,
     size: u64,
+    /// The first byte, at a page boundary of the host.
     bytes: NonNull<u8>,
+    /// What was allocated: a page more than `size`.
+    allocation: NonNull<u8>,
 }
 
 // SAFETY: the memory belongs to this value alone; sharing follows Rust's usual borrows.
@@ -74,13 +77,29 @@ impl Ram {
         }
         let layout = Self::layout(size).ok_or(RamError::NoRoom(size))?;
         // SAFETY: the layout's size is not zero.
-        let bytes = unsafe { alloc_zeroed(layout) };
-        let bytes = NonNull::new(bytes).ok_or(RamError::NoRoom(size))?;
-        Ok(Self { base, size, bytes })
+        let allocation = unsafe { alloc_zeroed(layout) };
+        let allocation = NonNull::new(allocation).ok_or(RamError::NoRoom(size))?;
+        let ahead = allocation.align_offset(PAGE_BYTES as usize);
+        if ahead >= PAGE_BYTES as usize {
+            // SAFETY: allocated just now with this layout.
+            unsafe { dealloc(allocation.as_ptr(), layout) };
+            return Err(RamError::NoRoom(size));
+        }
+        // SAFETY: less than the page that was allocated beyond `size`.
+        let bytes = unsafe { allocation.add(ahead) };
+        Ok(Self {
+            base,
+            size,
+            bytes,
+            allocation,
+        })
     }
 
+    /// A page more than `size`, to choose a page boundary in. Asking for the alignment would make
+    /// the allocator zero, and so touch, all of it, where the host has zero pages for nothing.
     fn layout(size: u64) -> Option<Layout> {
-        Layout::from_size_align(usize::try_from(size).ok()?, PAGE_BYTES as usize).ok()
+        let size = usize::try_from(size.checked_add(PAGE_BYTES)?).ok()?;
+        Layout::from_size_align(size, align_of::<u64>()).ok()
     }
 
     /// The lowest physical address.
@@ -178,7 +197,7 @@ impl Drop for Ram {
     fn drop(&mut self) {
         if let Some(layout) = Self::layout(self.size) {
             // SAFETY: allocated in `new` with this layout.
-            unsafe { dealloc(self.bytes.as_ptr(), layout) };
+            unsafe { dealloc(self.allocation.as_ptr(), layout) };
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Harts that wait for a store to their reservation set.
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::HartId;
 
 /// Bytes of a reservation set, naturally aligned.
 pub const LINE_BYTES: u64 = 64;
 
 /// One hart that waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {
     /// Who waits.
     pub hart: HartId,
@@ -17,7 +19,7 @@ pub struct Watch {
 }
 
 /// The harts that wait for a store: at most one entry a hart.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Watches {
     entries: Vec<Watch>,
 }

@@ -55,13 +55,10 @@ impl Machine {
         }
     }
 
-    /// A hash of all of RAM: FNV-1a over its doublewords, which depends on nothing else.
+    /// A hash of all of RAM (XXH3, 64 bits), which depends on nothing else.
     #[must_use]
     pub fn memory_hash(&self) -> u64 {
-        let (words, _) = self.system().memory.ram.bytes().as_chunks::<8>();
-        words.iter().fold(0xcbf2_9ce4_8422_2325, |hash, word| {
-            (hash ^ u64::from_le_bytes(*word)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+        xxhash_rust::xxh3::xxh3_64(self.system().memory.ram.bytes())
     }
 }
 

@@ -1,7 +1,9 @@
 //! A set-associative store of numbers with round-robin replacement.
 
+use serde::{Deserialize, Serialize};
+
 /// Size of a [`Cache`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Geometry {
     /// Number of sets, a power of two.
     pub sets: usize,
@@ -14,7 +16,7 @@ const EMPTY: u64 = u64::MAX;
 const EXCLUSIVE: u64 = 1 << 63;
 
 /// Which lines, or pages, are present.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cache {
     geometry: Geometry,
     entries: Vec<u64>,
@@ -34,6 +36,14 @@ impl Cache {
             entries: vec![EMPTY; geometry.sets * geometry.ways],
             next: vec![0; geometry.sets],
         }
+    }
+
+    /// Whether it is of this size, and whole.
+    #[must_use]
+    pub fn is_of(&self, geometry: Geometry) -> bool {
+        self.geometry == geometry
+            && Some(self.entries.len()) == geometry.sets.checked_mul(geometry.ways)
+            && self.next.len() == geometry.sets
     }
 
     /// Size.

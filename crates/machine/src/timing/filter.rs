@@ -1,11 +1,13 @@
 //! A short answer in front of the models: lines of which it is certain that an access hits.
 
+use serde::{Deserialize, Serialize};
+
 /// Places of a filter.
 const PLACES: usize = 1024;
 /// Lines of a page.
 const PAGE_LINES: u64 = 64;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Place {
     /// The virtual line.
     line: u64,
@@ -22,7 +24,7 @@ const EMPTY: Place = Place {
 };
 
 /// Lines known to be in a TLB and a cache.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Filter {
     places: Vec<Place>,
 }
@@ -33,6 +35,11 @@ impl Filter {
         Self {
             places: vec![EMPTY; PLACES],
         }
+    }
+
+    /// Whether it has its places.
+    pub const fn is_whole(&self) -> bool {
+        self.places.len() == PLACES
     }
 
     const fn index(line: u64) -> usize {

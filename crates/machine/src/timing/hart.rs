@@ -110,7 +110,7 @@ pub struct TimingCounts {
 }
 
 /// The models of one hart.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HartTiming {
     pub(super) loads: Filter,
     pub(super) stores: Filter,
@@ -139,6 +139,22 @@ impl HartTiming {
             second_tlb: profile.l2tlb.map(|tlb| Cache::new(tlb.geometry())),
             counts: TimingCounts::default(),
         }
+    }
+
+    /// Whether the models can be those of a profile.
+    pub(super) fn belongs_to(&self, profile: &Profile) -> bool {
+        let second = match (&self.second_tlb, profile.l2tlb) {
+            (Some(cache), Some(tlb)) => cache.is_of(tlb.geometry()),
+            (None, None) => true,
+            _ => false,
+        };
+        let filters = [&self.loads, &self.stores, &self.fetches];
+        second
+            && self.data.is_of(profile.l1d.geometry())
+            && self.instructions.is_of(profile.l1i.geometry())
+            && self.data_tlb.is_of(profile.dtlb.geometry())
+            && self.instruction_tlb.is_of(profile.itlb.geometry())
+            && filters.iter().all(|filter| filter.is_whole())
     }
 
     /// Whether the first-level TLB has the page.

@@ -13,6 +13,8 @@ pub use cache::{Cache, Geometry};
 pub use hart::{Charge, HartTiming, TimingCounts};
 pub use profile::{CacheProfile, Costs, Profile, ProfileError, TlbProfile};
 
+use serde::{Deserialize, Serialize};
+
 use crate::device::HartId;
 use crate::translation::Reference;
 
@@ -20,7 +22,7 @@ use crate::translation::Reference;
 pub const LINE_SHIFT: u32 = 6;
 
 /// The models of the whole machine.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Timing {
     /// Costs in cycles.
     pub costs: Costs,
@@ -64,6 +66,15 @@ impl Timing {
         self.harts
             .get(hart.index())
             .is_some_and(|hart| hart.fetches.vouches(line, tag))
+    }
+
+    /// Whether the models can be those of a profile and a number of harts.
+    #[must_use]
+    pub fn belongs_to(&self, profile: &Profile, harts: usize) -> bool {
+        self.costs == profile.costs
+            && self.harts.len() == harts
+            && self.harts.iter().all(|hart| hart.belongs_to(profile))
+            && self.shared.is_of(profile.l2.geometry())
     }
 
     /// What a hart has counted.

@@ -1,6 +1,10 @@
 //! Profiles: what a machine is like, in TOML.
 
+use std::path::{Path, PathBuf};
+
 use serde::{Deserialize, Serialize};
+
+use crate::extension::Extensions;
 
 use super::{Geometry, LINE_SHIFT};
 
@@ -106,11 +110,22 @@ pub struct Profile {
     pub l2tlb: Option<TlbProfile>,
     /// Costs in cycles.
     pub costs: Costs,
+    /// Custom extensions: none unless they are named.
+    #[serde(default)]
+    pub extensions: Extensions,
 }
 
 /// Why a profile cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
+    /// A file that cannot be read.
+    #[error("cannot read {path}: {reason}", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the host says.
+        reason: String,
+    },
     /// Not TOML, or not a profile.
     #[error("{0}")]
     Syntax(String),
@@ -140,6 +155,22 @@ impl Profile {
         Ok(profile)
     }
 
+    /// A profile from the file of this name, or one that ships if there is no such file.
+    ///
+    /// # Errors
+    /// [`ProfileError`].
+    pub fn find(name: &str) -> Result<Self, ProfileError> {
+        let path = Path::new(name);
+        if !path.is_file() {
+            return Self::named(name);
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ProfileError::Read {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+        Self::parse(&text)
+    }
+
     /// A profile that ships.
     ///
     /// # Errors
@@ -154,7 +185,11 @@ impl Profile {
         })
     }
 
-    fn check(&self) -> Result<(), ProfileError> {
+    /// Checks that such a machine can exist.
+    ///
+    /// # Errors
+    /// [`ProfileError::Geometry`] that names the structure.
+    pub fn check(&self) -> Result<(), ProfileError> {
         let lines = |cache: CacheProfile| (cache.size >> LINE_SHIFT, cache.ways);
         let entries = |tlb: TlbProfile| (u64::from(tlb.entries), tlb.ways);
         let structures = [
@@ -208,6 +243,7 @@ impl Default for Profile {
                 system: 15,
                 fence_i: 5,
             },
+            extensions: Extensions::default(),
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Address translation: page tables in memory, and the host's shortcuts around them.
 
 mod context;
+mod saved;
 mod tlb;
 mod walk;
 
 pub use context::{ContextKey, Contexts, Spaces};
+pub use saved::{SavedJumps, SavedTlb};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};

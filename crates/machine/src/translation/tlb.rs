@@ -4,10 +4,8 @@
 //! it, exactly as a TLB entry may. What they hold is part of a checkpoint, because software that
 //! omits a fence can tell.
 
-use serde::{Deserialize, Serialize};
-
 use super::{ContextKey, Contexts, Spaces};
-use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Ram};
+use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 
 /// A translation of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +20,7 @@ pub struct Entry {
 
 impl Entry {
     /// Matches no access: bits 2:0 of what it is compared with are never all ones.
-    const EMPTY: Self = Self {
+    pub(super) const EMPTY: Self = Self {
         tag: u64::MAX,
         addend: 0,
     };
@@ -50,11 +48,11 @@ pub struct JumpEntry {
 /// From virtual addresses to decoded instructions: saves the translation of jump targets.
 #[derive(Debug, Clone)]
 pub struct JumpCache {
-    entries: Box<[JumpEntry; JUMP_ENTRIES]>,
+    pub(super) entries: Box<[JumpEntry; JUMP_ENTRIES]>,
 }
 
 impl JumpCache {
-    const EMPTY: JumpEntry = JumpEntry {
+    pub(super) const EMPTY: JumpEntry = JumpEntry {
         pc: u64::MAX,
         tag: u32::MAX,
         index: 0,
@@ -114,26 +112,17 @@ pub enum Fence {
     Everything,
 }
 
-/// A translation as a checkpoint keeps it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SavedEntry {
-    table: u8,
-    index: u16,
-    tag: u64,
-    addend: u64,
-}
-
 /// The translations that one hart has in use.
 #[derive(Debug, Clone)]
 pub struct HostTlb {
-    load: Box<[Entry; DATA_ENTRIES]>,
-    store: Box<[Entry; DATA_ENTRIES]>,
-    fetch: Box<[Entry; FETCH_ENTRIES]>,
-    contexts: Contexts,
-    spaces: Spaces,
+    pub(super) load: Box<[Entry; DATA_ENTRIES]>,
+    pub(super) store: Box<[Entry; DATA_ENTRIES]>,
+    pub(super) fetch: Box<[Entry; FETCH_ENTRIES]>,
+    pub(super) contexts: Contexts,
+    pub(super) spaces: Spaces,
     /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
-    large: Option<(u64, u64)>,
-    epoch: u32,
+    pub(super) large: Option<(u64, u64)>,
+    pub(super) epoch: u32,
 }
 
 impl HostTlb {
@@ -330,61 +319,6 @@ impl HostTlb {
                 *entry = Entry::EMPTY;
             }
         }
-    }
-
-    /// The translations as a checkpoint keeps them.
-    #[must_use]
-    pub fn save(&self) -> (Vec<SavedEntry>, Contexts, Option<(u64, u64)>) {
-        let tables = [&self.load[..], &self.store[..], &self.fetch[..]];
-        let mut entries = Vec::new();
-        for (table, slots) in (0_u8..).zip(tables) {
-            for (index, entry) in (0_u16..).zip(slots) {
-                if *entry != Entry::EMPTY {
-                    entries.push(SavedEntry {
-                        table,
-                        index,
-                        tag: entry.tag,
-                        addend: entry.addend,
-                    });
-                }
-            }
-        }
-        (entries, self.contexts.clone(), self.large)
-    }
-
-    /// Puts saved translations back. Entries that do not lead to a page of `ram` are refused.
-    pub fn restore(
-        &mut self,
-        entries: &[SavedEntry],
-        contexts: Contexts,
-        large: Option<(u64, u64)>,
-        ram: &Ram,
-    ) -> bool {
-        self.clear();
-        for saved in entries {
-            let page = (saved.tag & !(PAGE_BYTES - 1)).wrapping_add(saved.addend);
-            let inside = page.is_multiple_of(PAGE_BYTES) && page < ram.size();
-            let slots = match saved.table {
-                0 => &mut self.load[..],
-                1 => &mut self.store[..],
-                _ => &mut self.fetch[..],
-            };
-            match slots.get_mut(usize::from(saved.index)) {
-                Some(slot) if inside && saved.tag & 7 == 0 => {
-                    *slot = Entry {
-                        tag: saved.tag,
-                        addend: saved.addend,
-                    };
-                }
-                _ => {
-                    self.clear();
-                    return false;
-                }
-            }
-        }
-        self.contexts = contexts;
-        self.large = large;
-        true
     }
 }
 

@@ -1,14 +1,14 @@
 //! One run from start to end.
 
-use super::console::{Line, Relay};
-use super::process::Process;
+use super::account::{Account, Outcome};
+use super::console::Relay;
 use super::terminal::RawTerminal;
 use crate::cache::Cache;
+use crate::computer::{self, ComputerError, Kind, Setup};
 use crate::image::{self, ImageError, slots::Assignment};
-use crate::qemu::{self, Boot, QemuError};
-use crate::report::{Collector, Report};
+use crate::qemu;
 use crate::system::{Bytes, System};
-use abi::system::{RESERVED_NAME, VmName};
+use abi::system::RESERVED_NAME;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const POWER_OFF_KEYS: &[u8] = b"\x1dq";
 /// The keys that open the operator's prompt.
 const PROMPT_KEYS: &[u8] = b"\x1dm";
-/// How long an orderly end may take before QEMU is killed.
+/// How long an orderly end may take before the computer is switched off.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// How to run.
@@ -33,6 +33,8 @@ pub struct Options {
     pub hypervisor: PathBuf,
     /// Whether the firmware's lines are shown too.
     pub verbose: bool,
+    /// What to run it on.
+    pub on: Kind,
 }
 
 /// Why a run could not take place.
@@ -59,9 +61,9 @@ pub enum RunError {
     /// The image cannot be made.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// QEMU cannot be used.
+    /// The computer cannot be switched on.
     #[error(transparent)]
-    Qemu(#[from] QemuError),
+    Computer(#[from] ComputerError),
     /// The host's system refuses something.
     #[error("{0}: {1}")]
     System(&'static str, #[source] std::io::Error),
@@ -76,17 +78,6 @@ pub enum Ending {
     TimeLimit,
     /// The user broke it off.
     Interrupted,
-}
-
-/// What a run came to.
-#[derive(Debug)]
-pub struct Outcome {
-    /// How it ended.
-    pub ending: Ending,
-    /// The monitor's last report.
-    pub report: Option<Report>,
-    /// What went wrong, for people.
-    pub failures: Vec<String>,
 }
 
 /// What can happen during a run.
@@ -110,33 +101,29 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         }
         _ => None,
     };
-    qemu::check()?;
-    let firmware = qemu::firmware()?;
     let slots = Assignment::of(system);
     let image = image::compose(system, &slots, cache, focus)?;
     check_memory(system, image.len() as u64)?;
-
-    let io = |what| move |error| RunError::System(what, error);
-    let folder = tempfile::tempdir().map_err(io("a folder for this run"))?;
-    let image_path = folder.path().join("system.image");
-    std::fs::write(&image_path, image).map_err(io("the system image"))?;
-    let boot = Boot {
-        firmware: &firmware,
+    let setup = Setup {
+        system,
+        slots: &slots,
+        image: &image,
         hypervisor: &options.hypervisor,
-        image: &image_path,
+        cache,
     };
-    let arguments = qemu::arguments(system, &slots, boot, cache);
-
     let limit = options
         .time_limit
         .or_else(|| system.time_limit.map(Duration::from));
-    let mut session = Session::new(focus, options);
-    let ending = session.follow(&arguments, limit, options.console.is_some())?;
-    Ok(session.judge(ending))
+    let mut session = Session {
+        account: Account::new(focus),
+        verbose: options.verbose,
+    };
+    let ending = session.follow(&options.on, &setup, limit, options.console.is_some())?;
+    Ok(session.account.judge(ending))
 }
 
 /// Checks that VMs, host and image fit, now that the image's size is known.
-fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
+pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
     let sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
     let memory = system.memory.value;
     qemu::place(qemu::free_memory(memory, image).to_vec(), &sizes).map_err(|vm| RunError::Memory {
@@ -146,41 +133,25 @@ fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
     })
 }
 
-/// What is known of a run while it goes on.
+/// A run while it goes on.
 struct Session {
-    focus: Option<String>,
+    account: Account,
     verbose: bool,
-    collector: Collector,
-    /// Lines from before the hypervisor's first one; shown if there never is one.
-    firmware: Vec<String>,
-    hypervisor_spoke: bool,
-    failures: Vec<String>,
 }
 
 impl Session {
-    fn new(focus: Option<&VmName>, options: &Options) -> Self {
-        Self {
-            focus: focus.map(|name| String::from(name.as_str())),
-            verbose: options.verbose,
-            collector: Collector::new(),
-            firmware: Vec::new(),
-            hypervisor_spoke: false,
-            failures: Vec::new(),
-        }
-    }
-
-    /// Starts QEMU and follows it to its end.
+    /// Switches the computer on and follows it to its end.
     fn follow(
         &mut self,
-        arguments: &[std::ffi::OsString],
+        on: &Kind,
+        setup: &Setup<'_>,
         limit: Option<Duration>,
         interactive: bool,
     ) -> Result<Ending, RunError> {
         let io = |what| move |error| RunError::System(what, error);
         let (events, happened) = channel();
         let console = forward(&events, Event::Console);
-        let mut process = Process::start(arguments, console)
-            .map_err(|error| RunError::Qemu(QemuError::Start(error)))?;
+        let mut computer = computer::start(on, setup, interactive, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
             .then(RawTerminal::enter)
@@ -192,7 +163,7 @@ impl Session {
         }
 
         let mut relay = Relay::new();
-        let mut open_prompt = interactive && self.focus.is_none();
+        let mut open_prompt = interactive && !self.account.has_focus();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
         let mut kill = false;
@@ -208,7 +179,7 @@ impl Session {
                     .iter()
                     .try_for_each(|line| self.show(line)),
                 Ok(Event::Keys(keys)) => {
-                    process.send(&keys);
+                    computer.send(&keys);
                     Ok(())
                 }
                 // Nobody wants to see more: the same as a signal.
@@ -221,7 +192,7 @@ impl Session {
                         break;
                     }
                     ending = Ending::TimeLimit;
-                    process.send(POWER_OFF_KEYS);
+                    computer.send(POWER_OFF_KEYS);
                     deadline = Some(Instant::now() + GRACE);
                     Ok(())
                 }
@@ -229,9 +200,9 @@ impl Session {
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             // What is typed before the hypervisor listens goes to the firmware, and is lost.
-            if open_prompt && self.hypervisor_spoke {
+            if open_prompt && self.account.hypervisor_spoke() {
                 open_prompt = false;
-                process.send(PROMPT_KEYS);
+                computer.send(PROMPT_KEYS);
             }
             if shown.is_err() {
                 if ending == Ending::Interrupted {
@@ -239,7 +210,7 @@ impl Session {
                     break;
                 }
                 ending = Ending::Interrupted;
-                process.send(POWER_OFF_KEYS);
+                computer.send(POWER_OFF_KEYS);
                 deadline = Some(Instant::now() + GRACE);
             }
         }
@@ -247,12 +218,9 @@ impl Session {
             // The run is over; a terminal that is gone changes nothing.
             let _ = self.take(&line, !interactive);
         }
-        let (status, errors) = process.end(kill).map_err(io("the end of QEMU"))?;
+        let end = computer.end(kill).map_err(io("the end of the computer"))?;
         drop(terminal);
-        if !status.success() && !kill {
-            self.failures
-                .push(format!("QEMU ended with {status}: {}", errors.trim()));
-        }
+        self.account.end(end);
         Ok(ending)
     }
 
@@ -273,58 +241,12 @@ impl Session {
 
     /// Keeps what a line says, and shows it if it is for people.
     fn take(&mut self, line: &str, show: bool) -> std::io::Result<()> {
-        let parsed = Line::of(line);
-        let for_programs = match parsed {
-            Line::Guest { vm, text } => self.collector.line(Some(vm), text),
-            Line::Bare(text) => match &self.focus {
-                Some(vm) => self.collector.line(Some(vm), text),
-                None => false,
-            },
-            Line::Hypervisor(text) => {
-                self.hypervisor_spoke = true;
-                self.collector.line(None, text)
-            }
-        };
-        if !self.hypervisor_spoke {
-            self.firmware.push(String::from(line));
-        }
-        let firmware = !self.hypervisor_spoke && !self.verbose;
-        if !show || for_programs || firmware {
+        let for_people = self.account.line(line);
+        let firmware = !self.account.hypervisor_spoke() && !self.verbose;
+        if !show || !for_people || firmware {
             return Ok(());
         }
         writeln!(std::io::stdout().lock(), "{line}")
-    }
-
-    /// Draws the conclusions.
-    fn judge(mut self, ending: Ending) -> Outcome {
-        let mut failures = std::mem::take(&mut self.failures);
-        if !self.hypervisor_spoke {
-            failures.push(String::from(
-                "the hypervisor never spoke; the console said:",
-            ));
-            failures.append(&mut self.firmware);
-        }
-        failures.extend(self.collector.errors().iter().map(ToString::to_string));
-        failures.extend(self.collector.failures().iter().cloned());
-        let report = self.collector.report();
-        match &report {
-            None => failures.push(String::from(
-                "there is no report of the performance monitor",
-            )),
-            Some(report) => {
-                for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
-                    let (name, state, reason) = (&vm.name, vm.state, vm.reason);
-                    failures.push(format!(
-                        "{name} did not power off: {state}, reason {reason}"
-                    ));
-                }
-            }
-        }
-        Outcome {
-            ending,
-            report,
-            failures,
-        }
     }
 }
 

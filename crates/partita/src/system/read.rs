@@ -106,7 +106,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let system = System {
         harts,
         memory,
-        guest_files: guest_files.unwrap_or(BOARD_GUEST_FILES),
+        guest_files,
         time_slice,
         spin,
         wait,

@@ -70,7 +70,10 @@ fn a_system_is_read_whole() {
         (system.harts.value, system.memory.value),
         (4, Bytes(2 << 30))
     );
-    assert_eq!((system.guest_files, system.time_slice), (3, Duration(2000)));
+    assert_eq!(
+        (system.guest_files, system.time_slice),
+        (Some(3), Duration(2000))
+    );
     assert_eq!(
         (system.spin, system.wait),
         (SpinMethod::Rslp, WaitMethod::HostInterrupt)

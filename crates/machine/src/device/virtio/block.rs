@@ -112,6 +112,17 @@ impl Block {
         Ok(())
     }
 
+    /// The disk, to look at all of it.
+    pub fn disk_mut(&mut self) -> &mut dyn Disk {
+        &mut *self.disk
+    }
+
+    /// Sectors of the disk.
+    #[must_use]
+    pub const fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
     fn take(&mut self, chain: Chain, io: &mut Io<'_, '_>) -> Result<(), Broken> {
         let mut header = [0; HEADER];
         let got = chain.read(0, &mut header, io.context.memory)?;
@@ -385,6 +396,10 @@ impl Model for Block {
 
     fn next_event(&self) -> Option<Cycles> {
         self.station.next_event()
+    }
+
+    fn reseed(&mut self, seed: u64) {
+        self.station.reseed(seed);
     }
 
     fn statistics(&self) -> Statistics {

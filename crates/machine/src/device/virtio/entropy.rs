@@ -87,6 +87,11 @@ impl Model for Entropy {
         self.station.next_event()
     }
 
+    fn reseed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+        self.station.reseed(self.random.next());
+    }
+
     fn statistics(&self) -> Statistics {
         self.station.statistics()
     }

@@ -112,6 +112,9 @@ pub trait Model: fmt::Debug {
     /// When there is something to do next.
     fn next_event(&self) -> Option<Cycles>;
 
+    /// Draws from a new sequence from now on.
+    fn reseed(&mut self, _seed: u64) {}
+
     /// What the device has done.
     fn statistics(&self) -> Statistics;
 }

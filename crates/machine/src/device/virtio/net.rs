@@ -157,6 +157,10 @@ impl Model for Net {
         self.station.next_event()
     }
 
+    fn reseed(&mut self, seed: u64) {
+        self.station.reseed(seed);
+    }
+
     fn statistics(&self) -> Statistics {
         self.station.statistics()
     }

@@ -137,6 +137,11 @@ impl<T> Station<T> {
         }
     }
 
+    /// Draws from another sequence from now on.
+    pub fn reseed(&mut self, seed: u64) {
+        self.random = Random::new(seed);
+    }
+
     /// Drops the requests in service: a device reset.
     pub fn clear(&mut self) {
         self.in_service.clear();

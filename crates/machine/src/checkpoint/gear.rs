@@ -1,0 +1,69 @@
+//! Changing the gear of a machine that has already run.
+
+use crate::machine::Machine;
+use crate::system::Limits;
+use crate::timing::Profile;
+
+/// Why a machine cannot go on with a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the machine was started with {what} {found} and the profile has {wanted}: software has seen it, \
+     so start the machine with this profile (--gear fast boots fast) before the checkpoint"
+)]
+pub struct GearMismatch {
+    /// What differs.
+    pub what: &'static str,
+    /// What the machine has.
+    pub found: u64,
+    /// What the profile has.
+    pub wanted: u64,
+}
+
+impl Machine {
+    /// Goes on in the measured gear, with this profile's costs, quantum and limits. The models are
+    /// cold, unless the machine is in this gear with this profile already: then nothing changes.
+    ///
+    /// # Errors
+    /// [`GearMismatch`] if the profile differs in what software has already seen: frequencies and
+    /// the number of guest interrupt files.
+    pub fn shift_to_measured(&mut self, profile: &Profile) -> Result<(), GearMismatch> {
+        let board = &self.config.board;
+        let seen = [
+            (
+                "a frequency in hertz of",
+                board.clock.cycles_per_second(),
+                profile.hertz,
+            ),
+            (
+                "a timebase in hertz of",
+                board.clock.ticks_per_second(),
+                profile.timebase,
+            ),
+            (
+                "a number of guest interrupt files of",
+                board.guest_files.into(),
+                profile.guest_files.into(),
+            ),
+        ];
+        for (what, found, wanted) in seen {
+            if found != wanted {
+                return Err(GearMismatch {
+                    what,
+                    found,
+                    wanted,
+                });
+            }
+        }
+        if self.profile() == Some(profile) {
+            return Ok(());
+        }
+        self.config.quantum = profile.quantum;
+        self.config.limits = Limits {
+            wrs_nto: profile.wrs_nto_limit,
+            wrs_sto: profile.wrs_sto_limit,
+        };
+        self.system.limits = self.config.limits;
+        self.set_profile(Some(profile));
+        Ok(())
+    }
+}

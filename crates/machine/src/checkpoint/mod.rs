@@ -1,0 +1,105 @@
+//! Checkpoints: the whole computer in one file, to be continued later, elsewhere, many times.
+//!
+//! A checkpoint is taken between two quanta. It holds everything that the future of a run depends
+//! on: configuration, harts, memory, devices with the requests in flight, the timing models in the
+//! measured gear, and what the host keeps to be fast, because when a translation is looked up
+//! again shows in the monitor's figures and in accessed bits. So a run through a checkpoint is the
+//! run without one, to the last digit. It does not hold the files behind disks (only a hash of
+//! their contents, see [`Machine::attach_disk`]) nor the host's ends of consoles.
+//!
+//! [`container`] is the file around it, [`memory`] the pages of RAM, [`state`] the rest.
+
+mod container;
+mod disk;
+mod gear;
+mod marker;
+mod memory;
+mod point;
+mod seed;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use disk::DiskIdentity;
+pub use disk::DiskMismatch;
+pub use gear::GearMismatch;
+pub use marker::{Marker, Watched};
+pub use point::{Point, PointError};
+pub use seed::START_PHASE_NANOSECONDS;
+
+use std::io::{self, Write};
+
+use crate::machine::{Machine, MachineError};
+use container::{Reader, Writer};
+use state::State;
+
+/// Why a checkpoint cannot be written or continued.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The file does not begin as a checkpoint does.
+    #[error("this is no checkpoint of the machine")]
+    Foreign,
+    /// Another version of the machine wrote it.
+    #[error(
+        "the checkpoint has version {found} and this machine reads version {expected}: \
+         write it again with this machine"
+    )]
+    Version {
+        /// The file's version.
+        found: u32,
+        /// The version that can be read.
+        expected: u32,
+    },
+    /// The checksum does not match the contents.
+    #[error("the checkpoint is damaged or cut short: its checksum does not match")]
+    Damaged,
+    /// The checksum matches, but the contents cannot be a machine's.
+    #[error("the checkpoint cannot be a machine's state: {0}")]
+    Impossible(&'static str),
+    /// The computer in it cannot exist here.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// The file cannot be written.
+    #[error("the checkpoint cannot be written: {0}")]
+    Write(#[from] io::Error),
+    /// A disk cannot be read to identify it.
+    #[error("the disk in slot {slot} cannot be read: {error}")]
+    Disk {
+        /// Its virtio slot.
+        slot: usize,
+        /// What the host says.
+        error: io::Error,
+    },
+}
+
+impl Machine {
+    /// Writes a checkpoint. The machine is the same after it.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Write`] and [`CheckpointError::Disk`].
+    pub fn checkpoint(&mut self, file: impl Write) -> Result<(), CheckpointError> {
+        let state = State::of(self)?;
+        let mut writer = Writer::new(file)?;
+        writer.state(&state)?;
+        memory::write(self.system().memory.ram.bytes(), &mut writer)?;
+        writer.finish()?;
+        Ok(())
+    }
+
+    /// The machine that a checkpoint holds, in the gear in which it was written. Its consoles are
+    /// silent and its disks missing until [`Machine::attach_disk`] and the like give it some.
+    ///
+    /// # Errors
+    /// What is wrong with the file, or why the host cannot have such a machine.
+    pub fn restore(file: &[u8]) -> Result<Self, CheckpointError> {
+        let mut reader = Reader::new(file)?;
+        let state: State = reader.state()?;
+        let mut machine = state.machine()?;
+        memory::read(
+            machine.system_mut().memory.ram.bytes_mut(),
+            reader.remaining(),
+        )?;
+        state.finish(&mut machine)?;
+        Ok(machine)
+    }
+}

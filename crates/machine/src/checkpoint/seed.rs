@@ -1,0 +1,29 @@
+//! A new seed for a machine that has already run.
+
+use crate::device::Random;
+use crate::machine::Machine;
+
+/// The longest delay of a hart by a new seed, in nanoseconds of machine time.
+pub const START_PHASE_NANOSECONDS: u64 = 1_000_000;
+
+impl Machine {
+    /// Makes the rest of the run one of many: experiments start one checkpoint with many seeds.
+    ///
+    /// A new seed changes exactly this: every hart is held up once, from now on, for a time drawn
+    /// evenly from below [`START_PHASE_NANOSECONDS`] (the start phases); every virtio device draws
+    /// seeks, faults and entropy from a new sequence from now on. It does not change anything in
+    /// memory: what software has drawn from the old seed, such as `rng-seed` in the device tree,
+    /// it has drawn.
+    pub fn reseed(&mut self, seed: u64) {
+        let mut random = Random::new(seed);
+        let clock = self.config.board.clock;
+        let longest = clock.cycles_in_nanoseconds(START_PHASE_NANOSECONDS).0;
+        for hart in &mut self.harts {
+            let phase = random.below(longest);
+            hart.cycles = hart.cycles.max(self.now).saturating_add(phase);
+            hart.counts.waited += phase;
+        }
+        self.system.devices.reseed(random.next());
+        self.config.board.seed = seed;
+    }
+}

@@ -1,0 +1,177 @@
+//! The papers' proposed hardware, each part of it a custom extension that is off unless the
+//! instruction-set description names it: docs/extensions.md.
+
+mod pause;
+
+pub use pause::PauseLoop;
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::Isa;
+
+/// The name of the global pending test in ISA strings.
+pub const PENDING_TEST: &str = "xpartitaotpi";
+/// The name of the purge mask in ISA strings.
+pub const PURGE_MASK: &str = "xpartitatlbpcw";
+/// The name of pause-loop exiting in ISA strings.
+pub const PAUSE_LOOP_EXIT: &str = "xpartitaple";
+
+/// Greatest number of harts for which a purge mask has a bit each.
+pub const PURGE_MASK_HARTS: u32 = 64;
+
+/// Numbers of the custom CSRs, from the range that the privileged specification leaves to custom
+/// read/write registers of hypervisor level (0x6C0 to 0x6FF).
+pub mod number {
+    #![allow(missing_docs)]
+    pub const HPLEGAP: u16 = 0x6c0;
+    pub const HPLEWINDOW: u16 = 0x6c1;
+    pub const HPURGE: u16 = 0x6c2;
+}
+
+/// The encoding of the global pending test with rd and rs1 zero: opcode SYSTEM, funct3 0 and
+/// bits 31:26 that the privileged specification leaves to custom hypervisor-level instructions.
+pub const PENDING_TEST_MATCH: u32 = 0xac00_0073;
+/// The bits of the encoding that are fixed.
+pub const PENDING_TEST_MASK: u32 = 0xfff0_707f;
+
+/// The encoding of PAUSE: the trap value of a pause-loop exit.
+pub const PAUSE: u32 = 0x0100_000f;
+
+/// Which of the extensions are there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Extensions {
+    /// The global pending test (OTPI of any hart's guest interrupt files).
+    pub pending_test: bool,
+    /// The purge mask that VS-mode's fences keep (TLBPCW).
+    pub purge_mask: bool,
+    /// Pause-loop exiting with gap and window.
+    pub pause_loop_exit: bool,
+}
+
+impl Extensions {
+    /// What an instruction-set description names.
+    #[must_use]
+    pub fn of(isa: &Isa) -> Self {
+        let has = |name: &str| isa.extensions.iter().any(|extension| extension == name);
+        Self {
+            pending_test: has(PENDING_TEST),
+            purge_mask: has(PURGE_MASK),
+            pause_loop_exit: has(PAUSE_LOOP_EXIT),
+        }
+    }
+
+    /// Their names in ISA strings.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        [
+            (self.pending_test, PENDING_TEST),
+            (self.pause_loop_exit, PAUSE_LOOP_EXIT),
+            (self.purge_mask, PURGE_MASK),
+        ]
+        .into_iter()
+        .filter_map(|(present, name)| present.then_some(name))
+    }
+}
+
+/// What a hart keeps for the extensions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtensionState {
+    /// Which of them are there.
+    pub present: Extensions,
+    /// Pause-loop exiting.
+    pub pause: PauseLoop,
+    /// hpurge: a bit for each hart on which the vCPU that runs here must not use old entries.
+    pub purge: u64,
+    /// The bits of hpurge that exist: one for each hart of the machine.
+    purge_bits: u64,
+}
+
+impl ExtensionState {
+    /// The state after reset of a hart in a machine of `harts` harts.
+    #[must_use]
+    pub fn new(present: Extensions, harts: u32) -> Self {
+        Self {
+            present,
+            purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a custom CSR exists.
+    #[must_use]
+    pub const fn has_csr(&self, csr: u16) -> bool {
+        match csr {
+            number::HPLEGAP | number::HPLEWINDOW => self.present.pause_loop_exit,
+            number::HPURGE => self.present.purge_mask,
+            _ => false,
+        }
+    }
+
+    /// Reads a custom CSR that exists.
+    #[must_use]
+    pub const fn read(&self, csr: u16) -> u64 {
+        match csr {
+            number::HPLEGAP => self.pause.gap,
+            number::HPLEWINDOW => self.pause.window,
+            _ => self.purge,
+        }
+    }
+
+    /// Writes a custom CSR that exists.
+    pub const fn write(&mut self, csr: u16, value: u64) {
+        match csr {
+            number::HPLEGAP => self.pause.gap = value & PauseLoop::LARGEST,
+            number::HPLEWINDOW => self.pause.window = value & PauseLoop::LARGEST,
+            _ => self.purge = value & self.purge_bits,
+        }
+    }
+
+    /// VS-mode has executed a fence of its own translations on a hart.
+    pub const fn note_fence(&mut self, hart: usize) {
+        if self.present.purge_mask {
+            let own = if hart < PURGE_MASK_HARTS as usize {
+                1 << hart
+            } else {
+                0
+            };
+            self.purge = self.purge_bits & !own;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Extensions = Extensions {
+        pending_test: true,
+        purge_mask: true,
+        pause_loop_exit: true,
+    };
+
+    #[test]
+    fn a_fence_leaves_the_own_bit_clear_and_sets_those_of_all_other_harts() {
+        let mut state = ExtensionState::new(ALL, 4);
+        state.note_fence(2);
+        assert_eq!(state.read(number::HPURGE), 0b1011);
+        state.note_fence(0);
+        assert_eq!(state.read(number::HPURGE), 0b1110);
+        state.write(number::HPURGE, u64::MAX);
+        assert_eq!(state.read(number::HPURGE), 0b1111);
+        let mut none = ExtensionState::new(Extensions::default(), 4);
+        none.note_fence(2);
+        assert_eq!(none.purge, 0);
+    }
+
+    #[test]
+    fn every_extension_has_a_name_that_leads_back_to_it() {
+        let isa = Isa {
+            base: "rv64i".to_owned(),
+            extensions: ALL.names().map(str::to_owned).collect(),
+            mmu: "riscv,sv48".to_owned(),
+            cache_block: 64,
+        };
+        assert_eq!(Extensions::of(&isa), ALL);
+        assert_eq!(Extensions::default().names().count(), 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! A hart as a checkpoint keeps it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Hart, Mode, Reservation, Wait};
+use crate::csr::Csrs;
+use crate::device::HartWires;
+use crate::extension::ExtensionState;
+use crate::memory::PhysicalMemory;
+use crate::monitor::HartCounts;
+use crate::translation::{SavedJumps, SavedTlb};
+
+/// Registers of a kind.
+const REGISTERS: usize = 32;
+
+/// Everything of a hart that its future depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SavedHart {
+    x: [u64; REGISTERS],
+    f: [u64; REGISTERS],
+    pc: u64,
+    cycles: u64,
+    retired: u64,
+    mode: Mode,
+    csrs: Csrs,
+    reservation: Option<Reservation>,
+    wait: Wait,
+    wires: HartWires,
+    timer_deadline: u64,
+    tlb: SavedTlb,
+    jumps: SavedJumps,
+    extension: ExtensionState,
+    counts: HartCounts,
+}
+
+impl Hart {
+    /// The hart as a checkpoint keeps it.
+    #[must_use]
+    pub fn save(&self, memory: &PhysicalMemory) -> SavedHart {
+        let (mut x, mut f) = ([0; REGISTERS], [0; REGISTERS]);
+        for (to, from) in x.iter_mut().zip(self.x) {
+            *to = from;
+        }
+        for (to, from) in f.iter_mut().zip(self.f) {
+            *to = from;
+        }
+        // Jump targets of another generation are forgotten at the next look.
+        let current = self.code_generation == memory.code.generation();
+        SavedHart {
+            x,
+            f,
+            pc: self.pc,
+            cycles: self.cycles,
+            retired: self.retired,
+            mode: self.mode,
+            csrs: self.csrs.clone(),
+            reservation: self.reservation,
+            wait: self.wait,
+            wires: self.wires,
+            timer_deadline: self.timer_deadline,
+            tlb: self.tlb.save(),
+            jumps: if current {
+                self.jumps.save()
+            } else {
+                SavedJumps::default()
+            },
+            extension: self.extension.clone(),
+            counts: self.counts.clone(),
+        }
+    }
+
+    /// Makes the hart what was saved. `None` if there can be no such hart.
+    #[must_use]
+    pub fn restore(&mut self, saved: SavedHart, memory: &PhysicalMemory) -> Option<()> {
+        for (to, from) in self.x.iter_mut().zip(saved.x) {
+            *to = from;
+        }
+        self.x[0] = 0;
+        for (to, from) in self.f.iter_mut().zip(saved.f) {
+            *to = from;
+        }
+        self.tlb.restore(&saved.tlb, &memory.ram)?;
+        self.jumps.restore(&saved.jumps, &memory.code)?;
+        self.code_generation = memory.code.generation();
+        self.pc = saved.pc;
+        self.cycles = saved.cycles;
+        self.retired = saved.retired;
+        self.mode = Mode::new(saved.mode.privilege, saved.mode.virtualized);
+        self.csrs = saved.csrs;
+        self.reservation = saved.reservation;
+        self.wait = saved.wait;
+        self.wires = saved.wires;
+        self.timer_deadline = saved.timer_deadline;
+        self.extension = saved.extension;
+        self.counts = saved.counts;
+        self.translation_changed();
+        Some(())
+    }
+}

@@ -1,0 +1,111 @@
+//! The host's shortcuts as a checkpoint keeps them: translations and jump targets in use.
+
+use serde::{Deserialize, Serialize};
+
+use super::tlb::{HostTlb, JumpCache};
+use super::{Contexts, Entry, JumpEntry, Spaces};
+use crate::code::CodeCache;
+use crate::memory::{PAGE_BYTES, Ram};
+
+/// A translation and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedEntry {
+    table: u8,
+    index: u16,
+    tag: u64,
+    addend: u64,
+}
+
+/// The translations that a hart has in use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedTlb {
+    entries: Vec<SavedEntry>,
+    contexts: Contexts,
+    spaces: Spaces,
+    large: Option<(u64, u64)>,
+    epoch: u32,
+}
+
+/// The jump targets that a hart has in use: place, address, tag and decoded instruction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedJumps {
+    entries: Vec<(u64, u32, u32)>,
+}
+
+impl HostTlb {
+    /// The translations as a checkpoint keeps them.
+    #[must_use]
+    pub fn save(&self) -> SavedTlb {
+        let mut entries = Vec::new();
+        for (table, slots) in (0_u8..).zip([&self.load[..], &self.store[..], &self.fetch[..]]) {
+            for (index, entry) in (0_u16..).zip(slots) {
+                if *entry != Entry::EMPTY {
+                    entries.push(SavedEntry {
+                        table,
+                        index,
+                        tag: entry.tag,
+                        addend: entry.addend,
+                    });
+                }
+            }
+        }
+        SavedTlb {
+            entries,
+            contexts: self.contexts.clone(),
+            spaces: self.spaces.clone(),
+            large: self.large,
+            epoch: self.epoch,
+        }
+    }
+
+    /// Puts saved translations back. `None` if one does not lead to a page of `ram`.
+    #[must_use]
+    pub fn restore(&mut self, saved: &SavedTlb, ram: &Ram) -> Option<()> {
+        self.clear();
+        for saved in &saved.entries {
+            let page = (saved.tag & !(PAGE_BYTES - 1)).wrapping_add(saved.addend);
+            if !page.is_multiple_of(PAGE_BYTES) || page >= ram.size() || saved.tag & 7 != 0 {
+                return None;
+            }
+            let slots = match saved.table {
+                0 => &mut self.load[..],
+                1 => &mut self.store[..],
+                2 => &mut self.fetch[..],
+                _ => return None,
+            };
+            *slots.get_mut(usize::from(saved.index))? = Entry {
+                tag: saved.tag,
+                addend: saved.addend,
+            };
+        }
+        self.contexts = saved.contexts.clone();
+        self.spaces = saved.spaces.clone();
+        self.large = saved.large;
+        self.epoch = saved.epoch;
+        Some(())
+    }
+}
+
+impl JumpCache {
+    /// The jump targets as a checkpoint keeps them.
+    #[must_use]
+    pub fn save(&self) -> SavedJumps {
+        let known = self.entries.iter().filter(|&&entry| entry != Self::EMPTY);
+        SavedJumps {
+            entries: known.map(|e| (e.pc, e.tag, e.index)).collect(),
+        }
+    }
+
+    /// Puts saved jump targets back. `None` if one does not lead to a block.
+    #[must_use]
+    pub fn restore(&mut self, saved: &SavedJumps, code: &CodeCache) -> Option<()> {
+        self.clear();
+        for &(pc, tag, index) in &saved.entries {
+            if !code.is_block(index) {
+                return None;
+            }
+            *self.place(pc) = JumpEntry { pc, tag, index };
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,161 @@
+//! The machine with a system on it: harts, memory, the VMs' devices in their slots.
+
+use super::{ComputerError, Setup, firmware, read};
+use crate::image::locate;
+use crate::image::slots::Device;
+use crate::system::Disk;
+use abi::system::Slot;
+use machine::board::Images;
+use machine::device::virtio::{
+    Access, Block, DiskError, Entropy, Faults, FileDisk, Net, Service, VirtioDevice,
+};
+use machine::device::{MacAddress, PortId, Switch};
+use machine::timing::Profile;
+use machine::{Config, Machine};
+use std::collections::BTreeMap;
+
+/// What may be chosen about the machine.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// What instructions and devices cost. Without it, every instruction takes a cycle and devices take no time.
+    pub profile: Option<Profile>,
+    /// What everything random follows from.
+    pub seed: u64,
+}
+
+impl Chosen {
+    /// The profile of this name or in this file, if one is given, and the seed.
+    ///
+    /// # Errors
+    /// There is no such profile, or it has mistakes.
+    pub fn named(profile: Option<&str>, seed: u64) -> Result<Self, ComputerError> {
+        let profile = profile.map(Profile::find).transpose()?;
+        Ok(Self { profile, seed })
+    }
+}
+
+/// Builds the machine, with everything in memory that it is to boot.
+///
+/// # Errors
+/// A file, the profile or the host's memory does not allow it.
+pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerError> {
+    let mut machine = Machine::new(configuration(setup, chosen))?;
+    machine.set_profile(chosen.profile.as_ref());
+    connect(&mut machine, setup, chosen)?;
+    machine.load(&Images {
+        firmware: &read(&firmware::find()?)?,
+        kernel: Some(&read(setup.hypervisor)?),
+        initrd: Some(setup.image),
+    })?;
+    Ok(machine)
+}
+
+fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
+    let mut config = Config::default();
+    if let Some(profile) = &chosen.profile {
+        config.use_profile(profile);
+    }
+    let board = &mut config.board;
+    board.harts = setup.system.harts.value;
+    board.memory = setup.system.memory.value.0;
+    if let Some(files) = setup.system.guest_files {
+        // A number that hgeie has no bits for is refused when the machine is made.
+        board.guest_files = u8::try_from(files).unwrap_or(u8::MAX);
+    }
+    board.seed = chosen.seed;
+    config
+}
+
+/// Puts every VM's devices in their slots, and divides the network as the system says.
+fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<(), ComputerError> {
+    let mut networks = BTreeMap::new();
+    let mut switch = Switch::default();
+    for (index, vm) in setup.system.vms.iter().enumerate() {
+        for (slot, device) in setup.slots.vm(index) {
+            // Each device draws from its own sequence.
+            let seed = chosen.seed ^ u64::from(slot.0 + 1) << 56;
+            let device = match device {
+                Device::Disk(number) => {
+                    let Some(disk) = vm.disks.get(*number) else {
+                        continue;
+                    };
+                    let disk = block(setup, disk, *slot, seed);
+                    disk.map_err(|error| ComputerError::Disk {
+                        vm: vm.name.to_string(),
+                        number: *number,
+                        error,
+                    })?
+                }
+                Device::Card(number) => {
+                    let Some(card) = vm.network.get(*number) else {
+                        continue;
+                    };
+                    let next = networks.len() as u8;
+                    let network = *networks.entry(&card.network.value).or_insert(next);
+                    switch.assign(PortId(slot.0), network);
+                    let mac = MacAddress([0x52, 0x54, 0, 0, index as u8, *number as u8]);
+                    let (service, faults) = (Service::default(), Faults::default());
+                    let net = Net::new(PortId(slot.0), mac, service, faults, seed);
+                    VirtioDevice::Net(Box::new(net))
+                }
+                Device::Rng => {
+                    let (service, faults) = (Service::default(), Faults::default());
+                    VirtioDevice::Entropy(Box::new(Entropy::new(service, faults, seed)))
+                }
+            };
+            // A system with more devices than slots was refused.
+            let _ = machine
+                .system_mut()
+                .devices
+                .insert(usize::from(slot.0), device, false);
+        }
+    }
+    machine.system_mut().devices.set_switch(switch);
+    Ok(())
+}
+
+/// Gives the disks of a restored machine their files.
+///
+/// # Errors
+/// A file is not to be had, or has not the size of the disk that the machine had.
+pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), ComputerError> {
+    for (index, vm) in setup.system.vms.iter().enumerate() {
+        for (slot, device) in setup.slots.vm(index) {
+            let Device::Disk(number) = device else {
+                continue;
+            };
+            let devices = &mut machine.system_mut().devices;
+            let block = devices.virtio_mut(usize::from(slot.0));
+            let (Some(disk), Some(VirtioDevice::Block(block))) = (vm.disks.get(*number), block)
+            else {
+                return Err(ComputerError::OtherMachine { slot: slot.0 });
+            };
+            let file = open(setup, disk).map_err(|error| ComputerError::Disk {
+                vm: vm.name.to_string(),
+                number: *number,
+                error,
+            })?;
+            block
+                .attach(Box::new(file))
+                .map_err(|_| ComputerError::OtherMachine { slot: slot.0 })?;
+        }
+    }
+    Ok(())
+}
+
+fn open(setup: &Setup<'_>, disk: &Disk) -> Result<FileDisk, DiskError> {
+    let access = if disk.keep {
+        Access::Write
+    } else {
+        Access::Read
+    };
+    FileDisk::open(&locate(&disk.file.value, setup.cache), access)
+}
+
+fn block(setup: &Setup<'_>, disk: &Disk, slot: Slot, seed: u64) -> Result<VirtioDevice, DiskError> {
+    let file = open(setup, disk)?;
+    let identity = format!("partita-{slot}");
+    let (service, faults) = (Service::default(), Faults::default());
+    let block = Block::new(Box::new(file), !disk.keep, &identity, service, faults, seed);
+    Ok(VirtioDevice::Block(Box::new(block)))
+}

@@ -1,0 +1,156 @@
+//! A system on the machine without a terminal: for whoever wants figures.
+
+use super::board::{self, Chosen};
+use super::line::{Keys, Line};
+use super::{ComputerError, End, Setup, simulator};
+use crate::run::{Account, Ending, Outcome, Relay};
+use machine::{Limit, Machine, Stop};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Where a run is given up.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits<'a> {
+    /// After this many more instructions of all harts together.
+    pub instructions: Option<u64>,
+    /// At this machine time in cycles since reset.
+    pub cycles: Option<u64>,
+    /// After this much of the host's time. Unlike the others it makes the end depend on the host.
+    pub time: Option<Duration>,
+    /// As soon as this is true, for whoever must be able to break a run off.
+    pub stop: Option<&'a AtomicBool>,
+}
+
+/// Machine time between two looks at the host's clock, in cycles.
+const SLICE: u64 = 10_000_000;
+
+/// A system on the machine.
+#[derive(Debug)]
+pub struct Run {
+    /// The machine: before the run as it boots, afterwards as it ended.
+    pub machine: Machine,
+    account: Account,
+    relay: Relay,
+    console: Receiver<Vec<u8>>,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Finished {
+    /// The reports of the performance monitor and of the hardware monitor, and what went wrong.
+    pub outcome: Outcome,
+    /// Why the machine stopped.
+    pub stop: Stop,
+    /// The machine as it ended.
+    pub machine: Machine,
+}
+
+impl Run {
+    /// Builds the machine with everything in memory that it is to boot.
+    ///
+    /// # Errors
+    /// A file, the profile or the host's memory does not allow it.
+    pub fn boot(setup: &Setup<'_>, chosen: &Chosen) -> Result<Self, ComputerError> {
+        Ok(Self::on(board::build(setup, chosen)?, Account::default()))
+    }
+
+    /// Goes on with a machine that has been restored from a checkpoint, taken after the hypervisor had begun.
+    ///
+    /// # Errors
+    /// A disk of the system is not to be had, or is not the one that the machine had.
+    pub fn resume(mut machine: Machine, setup: &Setup<'_>) -> Result<Self, ComputerError> {
+        board::reattach(&mut machine, setup)?;
+        Ok(Self::on(machine, Account::resumed()))
+    }
+
+    fn on(mut machine: Machine, account: Account) -> Self {
+        let (output, console) = channel();
+        let line = Line::new(output, Keys::default(), false);
+        machine.system_mut().devices.attach_console(Box::new(line));
+        Self {
+            machine,
+            account,
+            relay: Relay::new(),
+            console,
+        }
+    }
+
+    /// Lets it run until it ends or a limit is reached, and says which. Every line of the console that is for people
+    /// goes to `show`. It can go on afterwards, if the machine has not been switched off.
+    pub fn follow(&mut self, limits: &Limits<'_>, show: &mut dyn FnMut(&str)) -> Stop {
+        let begun = Instant::now();
+        let most = limits
+            .instructions
+            .map(|more| self.machine.retired().saturating_add(more));
+        loop {
+            let end = self.machine.now().saturating_add(SLICE);
+            let limit = Limit {
+                instructions: most.map(|most| most.saturating_sub(self.machine.retired())),
+                cycles: Some(limits.cycles.map_or(end, |cycles| cycles.min(end))),
+            };
+            let stop = self.machine.run(limit);
+            for piece in self.console.try_iter() {
+                for line in self.relay.lines(&piece) {
+                    if self.account.line(&line) {
+                        show(&line);
+                    }
+                }
+            }
+            let over = limits
+                .cycles
+                .is_some_and(|cycles| self.machine.now() >= cycles)
+                || most.is_some_and(|most| self.machine.retired() >= most)
+                || limits.time.is_some_and(|time| begun.elapsed() >= time)
+                || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
+            if stop != Stop::Limit || over {
+                return stop;
+            }
+        }
+    }
+
+    /// Draws the conclusions from a run that `follow` ended with `stop`.
+    pub fn finish(mut self, stop: Stop) -> Finished {
+        self.machine
+            .system_mut()
+            .devices
+            .attach_console(Box::new(machine::device::Silent));
+        for piece in self.console.try_iter() {
+            for line in self.relay.lines(&piece) {
+                self.account.line(&line);
+            }
+        }
+        if let Some(line) = self.relay.rest() {
+            self.account.line(&line);
+        }
+        self.account.end(End {
+            failure: simulator::failure(stop, &self.machine),
+            monitor: Some(self.machine.report()),
+        });
+        let ending = if stop == Stop::Limit {
+            Ending::TimeLimit
+        } else {
+            Ending::Finished
+        };
+        Finished {
+            outcome: self.account.judge(ending),
+            stop,
+            machine: self.machine,
+        }
+    }
+}
+
+/// Runs a system from its boot to its end or a limit.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run(
+    setup: &Setup<'_>,
+    chosen: &Chosen,
+    limits: &Limits<'_>,
+    show: &mut dyn FnMut(&str),
+) -> Result<Finished, ComputerError> {
+    let mut run = Run::boot(setup, chosen)?;
+    let stop = run.follow(limits, show);
+    Ok(run.finish(stop))
+}
