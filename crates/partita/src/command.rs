@@ -6,6 +6,7 @@ mod compare;
 mod explain;
 mod images;
 mod laboratory;
+mod paper;
 mod rerun;
 mod run;
 
@@ -16,6 +17,7 @@ use partita::compare::GridError;
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
+use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
@@ -60,6 +62,8 @@ enum Command {
         #[arg(long)]
         again: bool,
     },
+    /// Repeats a paper's tables and judges what came out
+    Paper(paper::PaperArguments),
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
     /// Runs a system and shows what the performance monitor saw
@@ -234,6 +238,12 @@ pub enum Failure {
     /// A series of runs.
     #[error(transparent)]
     Series(#[from] SeriesError),
+    /// A paper's figures.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A paper's runs.
+    #[error(transparent)]
+    Plan(PlanError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
@@ -258,7 +268,8 @@ impl Failure {
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
-            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) => 2,
+            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) | Self::Plan(_) => 2,
+            Self::Published(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
@@ -281,6 +292,7 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again } => images::execute(again),
+        Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
     }
@@ -291,6 +303,15 @@ impl SystemArguments {
         let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Point(error) => error.into(),
+            error => Self::Plan(error),
+        }
     }
 }
 
