@@ -8,6 +8,7 @@ mod images;
 mod laboratory;
 mod paper;
 mod rerun;
+mod profile;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -23,9 +24,9 @@ use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const EXIT_CODES: &str = "Exit codes:
+const EXIT_CODES: &str = "Exit codes, those of `partita machine` aside, which its own --help lists:
   0    what was asked for was done; after a run: every VM powered off in order
-  1    the system file has mistakes
+  1    the system file or a profile has mistakes
   2    the command line has mistakes
   3    a run ended, but a VM failed or did not power off
   4    a run took longer than it may
@@ -66,6 +67,13 @@ enum Command {
     Paper(paper::PaperArguments),
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
+    /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
+    Machine(Box<machine::front::Arguments>),
+    /// Shows, checks and compares profiles: what a machine is like and what things cost on it
+    Profile {
+        #[command(subcommand)]
+        what: profile::What,
+    },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
 }
@@ -95,7 +103,7 @@ struct RunArguments {
     #[command(flatten)]
     system: SystemArguments,
     /// The computer to run on
-    #[arg(long, value_enum, default_value_t = Computer::Qemu)]
+    #[arg(long, value_enum, default_value_t = Computer::Machine)]
     on: Computer,
     /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file. Without
     /// it, every instruction takes one cycle
@@ -217,6 +225,12 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] machine::timing::ProfileError),
+    /// Profiles with mistakes, which have been shown.
+    #[error("{0} of the profiles cannot be used")]
+    Profiles(usize),
     /// What the computer is to be like.
     #[error(transparent)]
     Computer(#[from] ComputerError),
@@ -264,7 +278,8 @@ impl Failure {
     /// What the shell is told; [`EXIT_CODES`] has the list.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Mistakes(_) => 1,
+            Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
+            Self::Computer(ComputerError::Profile(_)) => 1,
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
@@ -285,8 +300,9 @@ impl Failure {
 ///
 /// # Errors
 /// Why it could not.
-pub fn execute(arguments: Arguments) -> Result<(), Failure> {
+pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
+        Command::Machine(arguments) => return Ok(machine::front::run(&arguments)),
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
@@ -294,8 +310,10 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
         Command::Images { again } => images::execute(again),
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
+        Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 impl SystemArguments {

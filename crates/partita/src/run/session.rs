@@ -2,13 +2,13 @@
 
 use super::account::{Account, Outcome};
 use super::console::Relay;
-use super::terminal::RawTerminal;
 use crate::cache::Cache;
 use crate::computer::{self, ComputerError, Kind, Setup};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::qemu;
 use crate::system::{Bytes, System};
 use abi::system::RESERVED_NAME;
+use machine::front::RawTerminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
