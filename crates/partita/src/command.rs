@@ -7,8 +7,8 @@ mod explain;
 mod images;
 mod laboratory;
 mod paper;
-mod rerun;
 mod profile;
+mod rerun;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -123,6 +123,10 @@ struct RunArguments {
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// On the machine, boots the first VM's kernel on the computer itself, with all of its harts and memory, its command
+    /// line and its devices, and without the hypervisor
+    #[arg(long, conflicts_with = "console")]
+    native: bool,
     /// Says what a measure means, instead of running
     #[arg(long, value_name = "NAME")]
     explain: Option<String>,

@@ -4,6 +4,7 @@ use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::cache::Cache;
+use partita::images;
 use partita::laboratory::{
     Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Point, Store, run_all,
 };
@@ -119,6 +120,12 @@ impl Laboratory {
     /// The points with what makes their results.
     fn makers(&self, points: Vec<Point>) -> Result<Vec<(Point, MadeBy)>, Failure> {
         let mut known = Fingerprints::new();
+        for point in &points {
+            if super::run::uses_built_files(&point.read()?) {
+                images::ensure(&self.cache, &images::Progress::new())?;
+                break;
+            }
+        }
         let programs = [
             ("partita", self.command.as_path()),
             ("hypervisor", self.hypervisor.as_path()),
