@@ -179,6 +179,47 @@ fn the_images_boot_without_a_hypervisor() {
     }
 }
 
+/// Debian by itself on the machine, with a disk that takes its time and whose first request fails.
+#[test]
+#[ignore = "needs the images; make test runs it"]
+fn disks_take_time_and_fail_as_the_profile_says() {
+    let _alone = alone();
+    let cache = partita::cache::Cache::from_environment().unwrap();
+    let file = |name: &str| cache.folder().join("debian").join(name);
+    let folder = tempfile::tempdir().unwrap();
+    let (profile, figures) = (folder.path().join("slow.toml"), folder.path().join("figures"));
+    let ideal = include_str!("../../../profiles/ideal.toml");
+    let disk = "[disk.service]\nfixed_nanoseconds = 100_000\n[disk.faults]\nerrors = { at = [0] }\n";
+    fs::write(&profile, format!("{ideal}\n{disk}")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(["machine", "--gear", "fast", "--snapshot", "--timeout", "600"])
+        .args(["--append", "console=ttyS0 partita.workload=job"])
+        .arg("--kernel")
+        .arg(file("kernel"))
+        .arg("--initrd")
+        .arg(file("initrd"))
+        .arg("--disk")
+        .arg(file("disk"))
+        .arg("--profile")
+        .arg(profile)
+        .arg("--monitor")
+        .arg(&figures)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}\n{errors}");
+    assert!(text.contains("I/O error, dev vda, sector 0"), "{text}");
+    let figures: serde_json::Value = serde_json::from_slice(&fs::read(figures).unwrap()).unwrap();
+    let disk = &figures["devices"][0];
+    let figure = |name: &str| disk[name].as_u64().unwrap();
+    assert_eq!((disk["kind"].as_str(), figure("errors")), (Some("block"), 1));
+    assert!(figure("requests") > 1, "{disk}");
+    // A cycle of the ideal machine is a nanosecond.
+    assert_eq!(figure("busy"), figure("requests") * 100_000);
+}
+
 /// A `partita run` whose console is fed from here.
 fn with_console(on: &str, system: &str, console: &str, changes: &[&str]) -> std::process::Child {
     let mut command = run_command(on, system);

@@ -263,9 +263,11 @@ fn a_machine_that_cannot_be_is_refused() {
     );
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("program"), &program).unwrap();
-    // More than any host has room for, and less than an address can say.
-    let large = ["machine", "--bare", "program", "--memory", "8388608 GiB"];
-    refused(&partita(folder.path(), &large), &["memory"]);
+    // More than there are addresses for, and more than any host has room for.
+    for (size, word) in [("8388608 GiB", "below 2^56"), ("1048576 GiB", "no room")] {
+        let large = ["machine", "--bare", "program", "--memory", size];
+        refused(&partita(folder.path(), &large), &[word]);
+    }
     let bad = ["machine", "--bare", "program", "--memory", "much"];
     assert_eq!(partita(folder.path(), &bad).code, Some(2));
 }
