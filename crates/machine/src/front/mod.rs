@@ -17,7 +17,6 @@ pub use terminal::Terminal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
@@ -122,7 +121,7 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     if let Some(path) = &arguments.trace {
         listen(&mut machine, path)?;
     }
-    let begun = Instant::now();
+    let begun = ending::Beginning::of(&machine);
     let limit = limit(&machine, arguments);
     let ending = match arguments.gdb {
         Some(port) => {
@@ -156,7 +155,7 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         ending::write(path, &text)?;
     }
     if arguments.statistics {
-        ending::print_statistics(&machine, begun);
+        ending::print_statistics(&machine, &begun);
     }
     if let Some(path) = &arguments.checkpoint
         && let ending::Ending::Stop(stop) = ending
@@ -216,6 +215,7 @@ fn restored(
             .map_err(|error| refused(error.into()))?,
         (_, None) => {}
     }
+    board::attach_disks(&mut machine, arguments).map_err(refused)?;
     if let Some(seed) = arguments.seed {
         machine.reseed(seed);
     }
