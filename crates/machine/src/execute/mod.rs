@@ -73,6 +73,10 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
             continue;
         }
         hart.limit = deadline.min(hart.timer_deadline).min(event.0);
+        if hart.shadow.is_some() {
+            // Block by block, so that the checker can say where the hart is.
+            hart.limit = 0;
+        }
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
             hart.finish_exception(system, exception);

@@ -92,6 +92,9 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         None => booted(arguments, profile.as_ref())?,
     };
     attach_console(&mut machine, arguments);
+    if arguments.check_translations {
+        machine.check_translations();
+    }
     let begun = Instant::now();
     let stop = machine.run(limit(&machine, arguments));
     let output = machine.take_host_output();
@@ -109,6 +112,13 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     }
     if arguments.statistics {
         print_statistics(&machine, begun);
+    }
+    if arguments.check_translations {
+        let (found, count) = machine.stale_uses();
+        for stale in &found {
+            eprintln!("machine: stale: {stale}");
+        }
+        eprintln!("machine: {count} uses of translations without a fence");
     }
     if let Some(path) = &arguments.checkpoint
         && write_checkpoint(&mut machine, arguments, stop, path)?

@@ -144,6 +144,9 @@ impl Hart {
     /// Forgets translations that a fence covers.
     pub fn fence(&mut self, fence: Fence) {
         self.tlb.fence(fence);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.fence(fence);
+        }
         if self.tlb.epoch() & EPOCH_MASK == 0 {
             self.jumps.clear();
         }
