@@ -22,7 +22,7 @@ pub struct Interrupt {
 }
 
 /// Major interrupts from the highest default priority to the lowest.
-const ORDER: [u64; 10] = [11, 3, 7, 9, 1, 5, 12, 10, 2, 6];
+const ORDER: [u64; 11] = [11, 3, 7, 9, 1, 5, 12, 10, 2, 6, 13];
 
 /// The first of the pending interrupts in the default order.
 fn first(pending: u64) -> Option<u64> {

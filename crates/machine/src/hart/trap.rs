@@ -5,6 +5,7 @@
 use super::{Exception, Hart, Mode, Privilege};
 use crate::csr::Interrupt;
 use crate::csr::field::{hstatus, status};
+use crate::monitor::TrapCode;
 
 /// xcause's bit for an interrupt.
 const INTERRUPT: u64 = 1 << 63;
@@ -38,7 +39,9 @@ impl Hart {
             instruction: exception.instruction,
             guest_address: exception.guest_address,
         };
-        self.counts.exception(self.mode, cause);
+        let vmid = self.csrs.vmid();
+        self.counts
+            .trap(self.mode, to, vmid, TrapCode::Exception(cause));
         self.take(to, &record);
     }
 
@@ -51,7 +54,8 @@ impl Hart {
             instruction: 0,
             guest_address: false,
         };
-        self.counts.interrupt(self.mode, interrupt.code);
+        let (vmid, code) = (self.csrs.vmid(), TrapCode::Interrupt(interrupt.code));
+        self.counts.trap(self.mode, interrupt.to, vmid, code);
         self.take(interrupt.to, &record);
     }
 

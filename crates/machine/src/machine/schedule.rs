@@ -158,7 +158,7 @@ impl Machine {
         for hart in &mut self.harts {
             let before = hart.cycles;
             hart.cycles = hart.cycles.max(self.now);
-            hart.counts.waited += hart.cycles - before;
+            hart.note_wait(hart.cycles - before);
         }
         true
     }
@@ -201,7 +201,7 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
         let next = deadline.min(hart.timer_deadline);
         if next >= end {
             hart.cycles = hart.cycles.max(end);
-            hart.counts.waited += hart.cycles - begun;
+            hart.note_wait(hart.cycles - begun);
             return;
         }
         hart.cycles = hart.cycles.max(next);
@@ -210,17 +210,17 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
         }
         woken = hart.has_wakeup(system);
         if !woken && hart.cycles >= deadline {
-            expire(hart, expiry.unwrap_or(Expiry::Complete));
+            expire(hart, system, expiry.unwrap_or(Expiry::Complete));
             woken = true;
         }
     }
-    hart.counts.waited += hart.cycles - begun;
+    hart.note_wait(hart.cycles - begun);
     hart.wait = Wait::Nothing;
     system.memory.unwatch(hart.id);
 }
 
 /// The end of the time that a WRS may wait.
-fn expire(hart: &mut Hart, expiry: Expiry) {
+fn expire(hart: &mut Hart, system: &System, expiry: Expiry) {
     let cause = match expiry {
         Expiry::Complete => return,
         Expiry::Illegal => Cause::IllegalInstruction,
@@ -229,5 +229,7 @@ fn expire(hart: &mut Hart, expiry: Expiry) {
     // The instruction does not retire after all.
     hart.pc = hart.pc.wrapping_sub(4);
     hart.retired = hart.retired.wrapping_sub(1);
+    let from = hart.mode();
     hart.take_exception(Exception::new(cause, WRS_NTO));
+    hart.charge_trap(system, from);
 }

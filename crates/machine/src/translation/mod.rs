@@ -5,7 +5,7 @@ mod saved;
 mod tlb;
 mod walk;
 
-pub use context::{ContextKey, Contexts, Spaces};
+pub use context::{ContextKey, Contexts};
 pub use saved::{SavedJumps, SavedTlb};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};
