@@ -5,7 +5,7 @@ PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
 BARE := -p hypervisor -p exerciser
 
-.PHONY: all build setup run test check-style host-tests system-tests bench clean
+.PHONY: all build setup run test check-style host-tests system-tests conformance bench clean
 
 all: build
 
@@ -29,6 +29,10 @@ test: setup
 # What the hypervisor costs, in instructions; takes some minutes.
 bench: build
 	$(PARTITA) bench --document docs/benchmarks.md
+
+# Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]
+conformance: setup
+	$(CARGO) run --release -p lockstep --bin conformance -- $(SUITE) $(if $(KNOWN),--known $(KNOWN))
 
 check-style host-tests system-tests: setup
 	scripts/test $@

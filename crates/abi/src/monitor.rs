@@ -10,7 +10,8 @@
 //! partita-monitor hart id=0 elapsed=41234567800 idle=1200 scheduling=3400
 //! partita-monitor work vm=0 hart=0 guest=900 scheduling=80 dispatches=7 calls=5 injected=2
 //! partita-monitor exits vm=0 hart=0 cause=wfi count=6 cycles=120
-//! partita-monitor end lines=6
+//! partita-monitor events vm=0 hart=0 event=migration count=3
+//! partita-monitor end lines=7
 //! ```
 //!
 //! [`Report`] writes them and [`Reader`] reads them back. The number of lines in the last one, `begin` and
@@ -162,6 +163,49 @@ named! {
 }
 
 named! {
+    /// What else happens to a VM's vCPUs and is counted, apart from exits.
+    Event {
+        /// A spin exit that began a wait: the vCPU had not left for this word, or for this ticket, before.
+        SpinBegun = "spin-begun",
+        /// A spin exit at which what was waited for had come already, so that the guest went on at once.
+        SpinOver = "spin-over",
+        /// A spin exit after which the vCPU kept its hart.
+        SpinKept = "spin-kept",
+        /// A spin exit by which the vCPU gave its hart away.
+        SpinSuspended = "spin-suspended",
+        /// A vCPU that had given its hart away because it spun was dispatched though its word was unchanged (for a
+        /// ticket lock: though it was not its turn).
+        FutileDispatch = "futile-dispatch",
+        /// Waits that ended after one spin exit.
+        SpinsOne = "spins-1",
+        /// Waits that ended after two.
+        SpinsTwo = "spins-2",
+        /// Waits that ended after three.
+        SpinsThree = "spins-3",
+        /// Waits that ended after four.
+        SpinsFour = "spins-4",
+        /// Waits that ended after more.
+        SpinsMore = "spins-more",
+        /// Of the spin exits, those at which the ticket of a ticket lock was recovered.
+        TicketKnown = "ticket-known",
+        /// A spin exit at which the lock's holder was found preempted, and got the hart.
+        HolderFavoured = "holder-favoured",
+        /// An interrupt that the host took because a waiting vCPU had one (SGEI).
+        HostInterrupt = "host-interrupt",
+        /// A dispatch out of the self-wait queue, by a test.
+        SelfWaitDispatch = "self-wait-dispatch",
+        /// A dispatch on another hart than the one before.
+        Migration = "migration",
+        /// A message that reached a vCPU through the guest file that it had on another hart.
+        Forwarded = "forwarded",
+        /// A dispatch without a guest interrupt file: the vCPU's interrupts were in memory.
+        MemoryFile = "memory-file",
+        /// The form of allocation changed while the VM ran, and a vCPU was told by an interrupt.
+        Notified = "notified",
+    }
+}
+
+named! {
     /// What a VM is doing.
     VmState {
         /// It has not been started.
@@ -248,6 +292,7 @@ pub struct WorkCounters {
     pub injected: u64,
     exits: [u64; ExitCause::COUNT],
     simulation: [Cycles; ExitCause::COUNT],
+    events: [u64; Event::COUNT],
 }
 
 impl Default for WorkCounters {
@@ -267,7 +312,22 @@ impl WorkCounters {
             injected: 0,
             exits: [0; ExitCause::COUNT],
             simulation: [Cycles(0); ExitCause::COUNT],
+            events: [0; Event::COUNT],
         }
+    }
+
+    /// Counts `count` events of a kind.
+    #[inline]
+    pub fn add_events(&mut self, event: Event, count: u64) {
+        // As for `exit`.
+        if let Some(events) = self.events.get_mut(event.index()) {
+            *events = events.wrapping_add(count);
+        }
+    }
+
+    /// How often this happened.
+    pub fn events(&self, event: Event) -> u64 {
+        self.events.get(event.index()).copied().unwrap_or(0)
     }
 
     /// Counts one exit and the time that its handling took.
@@ -305,6 +365,9 @@ impl WorkCounters {
         self.injected = self.injected.wrapping_add(other.injected);
         for cause in ExitCause::ALL {
             self.add_exits(cause, other.exits(cause), other.simulation(cause));
+        }
+        for event in Event::ALL {
+            self.add_events(event, other.events(event));
         }
     }
 
@@ -357,6 +420,19 @@ pub struct ExitsRecord {
     pub count: u64,
     /// How long their handling took.
     pub cycles: Cycles,
+}
+
+/// How often something happened on one hart to one VM's vCPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventsRecord {
+    /// Whose.
+    pub vm: VmId,
+    /// Where.
+    pub hart: HartId,
+    /// What.
+    pub event: Event,
+    /// How often; never zero.
+    pub count: u64,
 }
 
 /// What a hart did for nobody in particular.

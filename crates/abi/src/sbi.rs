@@ -16,7 +16,7 @@ pub const EXTENSION: usize = 0x0900_0000;
 pub const SIGNATURE: u64 = 0x5041_5254;
 
 /// Lower half of that value: the version of this interface.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 
 /// The value that [`Function::Version`] returns.
 pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
@@ -32,7 +32,9 @@ pub enum Function {
     Version = 0,
     /// The calling vCPU spins on something that another vCPU of its VM must do, and asks to be
     /// suspended. a0: the guest's physical address of the 32-bit word that it watches, or all ones if it
-    /// will not say; a1: the value last seen there. Both are hints. Returns when the vCPU is next dispatched.
+    /// will not say; a1: the value last seen there; a2: for a ticket lock, what the lower 16 bits of the word must be
+    /// for the spin to be over, all ones where any change may end it. All are hints. Returns when the vCPU is next
+    /// dispatched.
     Spin = 1,
     /// Gives the VM one communication area. a0: its guest-physical address, a multiple of
     /// [`COMMUNICATION_AREA_SIZE`] in the VM's memory; all ones takes it away.

@@ -238,37 +238,48 @@ mod tests {
         assert!(times.iter().all(|&time| time <= 12_000));
     }
 
-    /// Every parameter file of the experiments is one that the exerciser takes.
+    /// Every parameter file of the experiments is one that the exerciser takes, and every system's command line
+    /// is one of these files.
     #[test]
     fn the_experiments_files_are_right() {
-        let paper =
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/paper-000");
-        let entries = |folder| {
-            std::fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap().path())
-        };
-        let is_ours =
-            |path: &std::path::PathBuf| path.extension().is_some_and(|name| name == "args");
-        let mut count = 0;
-        for path in entries(paper.join("workloads"))
-            .chain(entries(paper))
-            .filter(is_ours)
-        {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let line: Vec<&str> = text
-                .lines()
-                .map(|line| line.split('#').next().unwrap_or(""))
-                .collect();
-            let line = line.join(" ");
-            let arguments = Arguments::parse(&line).unwrap();
-            assert_eq!(arguments.get("exercise"), Some("work"), "{path:?}");
-            let known: Vec<&str> = PARAMETERS.iter().copied().chain(["exercise"]).collect();
-            arguments.only(&known).unwrap();
-            Workload::parse(&arguments).unwrap();
-            count += 1;
+        let experiments =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+        for paper in ["paper-000", "paper-002"] {
+            let paper = experiments.join(paper);
+            let files = |kind: &str| -> Vec<(std::path::PathBuf, String)> {
+                let folders = [paper.clone(), paper.join("workloads")];
+                let entries = folders.iter().filter_map(|folder| folder.read_dir().ok());
+                let paths = entries.flatten().map(|entry| entry.unwrap().path());
+                let of_kind =
+                    paths.filter(|path| path.extension().is_some_and(|name| name == kind));
+                of_kind
+                    .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+                    .collect()
+            };
+            let mut lines = Vec::new();
+            for (path, text) in files("args") {
+                let words = text
+                    .lines()
+                    .map(|line| line.split('#').next().unwrap_or(""));
+                let line: Vec<&str> = words.flat_map(str::split_whitespace).collect();
+                let line = line.join(" ");
+                let arguments = Arguments::parse(&line).unwrap();
+                assert_eq!(arguments.get("exercise"), Some("work"), "{path:?}");
+                let known: Vec<&str> = PARAMETERS.iter().copied().chain(["exercise"]).collect();
+                arguments.only(&known).unwrap();
+                Workload::parse(&arguments).unwrap();
+                lines.push(line);
+            }
+            let systems = files("toml");
+            assert!(!lines.is_empty() && !systems.is_empty(), "{paper:?}");
+            for (path, text) in systems {
+                let command_lines = text
+                    .lines()
+                    .filter_map(|line| line.strip_prefix("command-line = \"")?.strip_suffix('"'));
+                for line in command_lines.filter(|line| line.starts_with("exercise=")) {
+                    assert!(lines.iter().any(|known| known == line), "{path:?}: {line}");
+                }
+            }
         }
-        // The paper's seven workloads, and its excessive spins.
-        assert_eq!(count, 8);
     }
 }

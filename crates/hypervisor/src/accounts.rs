@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use abi::monitor::{Cycles, ExitCause, HartCounters, WorkCounters};
+use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
 use scheduler::VmId;
 use spin::Mutex;
 
@@ -90,6 +90,13 @@ impl Accounts {
     pub fn count_dispatch(&self, vm: VmId) {
         if let Some(work) = self.books.lock().of(vm) {
             work.dispatches = work.dispatches.wrapping_add(1);
+        }
+    }
+
+    /// Counts something that happened to a vCPU of `vm`.
+    pub fn count(&self, vm: VmId, event: Event) {
+        if let Some(work) = self.books.lock().of(vm) {
+            work.add_events(event, 1);
         }
     }
 

@@ -75,6 +75,13 @@ impl FileTable {
         }
     }
 
+    /// True where a file forwards.
+    #[must_use]
+    pub fn any_forwards(&self) -> bool {
+        self.iter()
+            .any(|(_, owner)| matches!(owner, Owner::Forwarder { .. }))
+    }
+
     /// The files and their owners.
     pub fn iter(&self) -> impl Iterator<Item = (u8, Owner)> + '_ {
         (1..=self.count).map(|file| (file, self.owners[usize::from(file)]))

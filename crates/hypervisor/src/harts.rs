@@ -43,6 +43,8 @@ pub struct Hart {
     pub ask: AtomicBool,
     /// When the running slice ends, in the board's time.
     pub slice_end: AtomicU64,
+    /// When the hart should next look into its interrupt files, in the board's time.
+    pub next_look: AtomicU64,
 }
 
 const VM_SHIFT: u32 = 48;
@@ -62,6 +64,7 @@ impl Hart {
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
+            next_look: AtomicU64::new(0),
         }
     }
 

@@ -11,6 +11,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use abi::monitor::Event;
 use hypervisor::aplic::SourceMode;
 use hypervisor::softfile::{Identity, InterruptFile, State};
 use scheduler::{HartId, VcpuId};
@@ -247,10 +248,36 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
         match owner {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
+                let vm = system.vcpu(vcpu).vm;
+                hart.accounts.count(vm, Event::HostInterrupt);
                 system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),
             Owner::Free => watch(file, false),
+        }
+    }
+}
+
+/// Looks into this hart's files themselves, instead of asking hgeip: wakes those that wait here and have something, and
+/// sends on what is in forwarders.
+///
+/// hgeip should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file and
+/// from the one that owns it, and a bit can get lost there until the next message to the same file.
+pub fn look_into_files(system: &Hypervisor, hart: &Hart) {
+    serve_forwarders(system, hart);
+    for vcpu in system
+        .vcpus
+        .iter()
+        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
+    {
+        let asserts = match vcpu.interrupts.lock().backing {
+            Backing::File { hart: home, file } if home == hart.index => {
+                Selected::new(file).asserts()
+            }
+            _ => false,
+        };
+        if asserts {
+            system::wake(system, vcpu.id);
         }
     }
 }
@@ -265,6 +292,7 @@ fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
         .filter_map(Identity::new)
         .filter(|identity| pending & identity.bit() != 0)
     {
+        harts::current().accounts.count(vcpu.vm, Event::Forwarded);
         deliver(system, vcpu, identity);
     }
 }

@@ -39,7 +39,7 @@ impl Probe for Tests<'_> {
             .vcpu(vcpu)
             .word
             .lock()
-            .is_none_or(|word| word.has_changed())
+            .is_none_or(|word| word.has_come())
     }
 }
 
@@ -66,7 +66,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
         wait_for_interrupt();
     } else {
         for _ in 0..LOOKS {
-            if interrupt_is_pending() || words().any(|word| word.has_changed()) {
+            if interrupt_is_pending() || words().any(|word| word.has_come()) {
                 break;
             }
             if let Some(word) = words().next() {

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use abi::monitor::ExitCause;
+use abi::monitor::{Event, ExitCause};
 use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuSet};
 
 use crate::exits::{self, Next};
@@ -10,6 +10,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::{self, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
 use crate::probe::{self, Tests};
+use crate::spin::Word;
 use crate::system::{self, Hypervisor, now};
 use crate::vcpu::{Power, Registers, Vcpu, request};
 use crate::vm::Vm;
@@ -108,10 +109,16 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
         }
     }
     system.look_after_devices(time);
+    if time >= hart.next_look.load(Ordering::Relaxed) {
+        hart.next_look
+            .store(time + system.look_interval(), Ordering::Relaxed);
+        interrupts::look_into_files(system, hart);
+    }
     set_timer(system, hart);
 }
 
-/// Sets the hart's timer to the end of the slice or to the earliest deadline of those that wait here.
+/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
+/// into the interrupt files where there is something to see.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
     let waiting = system
         .vcpus
@@ -119,9 +126,14 @@ fn set_timer(system: &Hypervisor, hart: &Hart) {
         .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
     let earliest = waiting
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
-        .min()
-        .unwrap_or(u64::MAX);
-    let end = hart.slice_end.load(Ordering::Relaxed);
+        .min();
+    let look = if earliest.is_some() || hart.files.lock().any_forwards() {
+        hart.next_look.load(Ordering::Relaxed)
+    } else {
+        u64::MAX
+    };
+    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
+    let earliest = earliest.unwrap_or(u64::MAX);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
 }
@@ -139,9 +151,18 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     let mut registers = vcpu.registers.lock();
     vcpu.set_waiting_on(None);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-    *vcpu.word.lock() = None;
+    let word = vcpu.word.lock().take();
     start_if_pending(vcpu, &mut registers);
+    if registers.last_hart.is_some_and(|last| last != hart.index) {
+        hart.accounts.count(vm.id, Event::Migration);
+    }
     let file = load(system, hart, vm, vcpu, &mut registers);
+    if file == 0 {
+        hart.accounts.count(vm.id, Event::MemoryFile);
+    }
+    if let Some(word) = word {
+        end_spin(hart, vm, &mut registers, word);
+    }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
     set_slice(system, hart, slice);
     hart.accounts.count_dispatch(vm.id);
@@ -149,10 +170,12 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
 
     let reason = stay(system, hart, vm, vcpu, began, &mut registers);
 
-    // A vCPU that waits for a word is woken by an interrupt too.
-    let waits = matches!(reason, Leave::SelfWait | Leave::SpinOnWord);
-    unload(system, hart, vcpu, &mut registers, waits);
     let supervisor = !registers.context.in_user_mode();
+    let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
+    // A vCPU that waits for a word is woken by an interrupt too, if it could take one.
+    let waits = reason == Leave::SelfWait || reason == Leave::SpinOnWord && open;
+    unload(system, hart, vcpu, &mut registers, waits);
+    let holder = registers.holder.take();
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
@@ -163,12 +186,29 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
         reason,
         ran: now() - began,
         supervisor,
+        open,
+        holder,
     };
     let kicks = system.scheduler.lock().leave(hart.index, left, now());
     system.kick(kicks);
     stop_if_pending(vcpu);
     lifecycle::vcpu_left(system, vm);
     hart.accounts.charge_scheduling(Some(vm.id));
+}
+
+/// A vCPU that had given its hart away because it waited for `word` is on a hart again.
+fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word) {
+    if word.has_come() {
+        registers.spinning.has_come();
+        return;
+    }
+    // An interrupt that it can take is a reason to run.
+    let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
+    let deaf = closed && !registers.context.in_user_mode();
+    let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
+    if deaf || pending == 0 {
+        hart.accounts.count(vm.id, Event::FutileDispatch);
+    }
 }
 
 /// Enters the guest again and again, until there is a reason to leave.

@@ -4,8 +4,9 @@
 //! While the word is unchanged, giving it the hart again would be futile. All of this is a hint: a wrong guess costs
 //! time, never correctness, because WRS.NTO may end for any reason (Zawrs).
 
-use hypervisor::decode::Width;
-use hypervisor::instruction::WatchedWord;
+use hypervisor::address::GuestPhysical;
+use hypervisor::decode::{Register, Width};
+use hypervisor::instruction::{LENGTH, WatchedWord, ticket};
 use hypervisor::walk;
 
 use crate::hart::csr::{self, number};
@@ -13,19 +14,21 @@ use crate::hart::unprivileged;
 use crate::vcpu::Registers;
 use crate::vm::Vm;
 
-/// A word of a guest's memory, and the value that the guest waits to see changed.
+/// A word of a guest's memory, and what the guest waits to see there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     host: u64,
     wide: bool,
     seen: u64,
+    /// For a ticket lock, the ticket: the wait is over when the lower half of the word shows it.
+    ticket: Option<u16>,
 }
 
 /// What a look at the word in front of a WRS.NTO tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spin {
-    /// The word has changed already: the guest need not wait.
-    Over,
+    /// What the guest waits for has come already: it need not wait.
+    Over(Word),
     /// It waits for this word to change.
     On(Word),
     /// The code is not of the known pattern, or the word cannot be reached.
@@ -45,14 +48,50 @@ impl Word {
         }
     }
 
-    /// Whether the word differs from what the guest saw.
+    /// Whether what the guest waits for has come: its ticket, or another value than it saw.
     #[must_use]
-    pub fn has_changed(self) -> bool {
-        self.value() != self.seen
+    pub fn has_come(self) -> bool {
+        self.is_over_at(self.value())
+    }
+
+    fn is_over_at(self, value: u64) -> bool {
+        match self.ticket {
+            Some(ticket) => value as u16 == ticket,
+            None => value != self.seen,
+        }
+    }
+
+    /// For a ticket lock: the lock, and the ticket that the vCPU waits with.
+    #[must_use]
+    pub fn place(self) -> Option<Place> {
+        let ticket = self.ticket?;
+        let lock = self.host;
+        Some(Place { lock, ticket })
+    }
+
+    /// For a ticket lock: whether nobody is between whoever is served and this vCPU.
+    #[must_use]
+    pub fn is_next(self) -> bool {
+        self.ticket
+            .is_some_and(|ticket| ticket.wrapping_sub(1) == self.value() as u16)
+    }
+
+    /// For a ticket lock: the lock, and the ticket that is served, as the guest saw it.
+    #[must_use]
+    pub fn served(self) -> Option<Place> {
+        let _ = self.ticket?;
+        Some(Place {
+            lock: self.host,
+            ticket: self.seen as u16,
+        })
     }
 
     /// Stalls until the word may have changed, at most as long as the hart's WRS.NTO does.
     pub fn stall(self) {
+        let value = self.value();
+        if self.is_over_at(value) {
+            return;
+        }
         // SAFETY: LR reads a word of the VM's memory (see `value`), which leaves only a reservation behind; WRS.NTO only
         // stalls.
         unsafe {
@@ -60,41 +99,112 @@ impl Word {
                 core::arch::asm!(
                     ".option push", ".option arch, +a, +zawrs",
                     "lr.d {0}, ({1})", "bne {0}, {2}, 1f", "wrs.nto", "1:", ".option pop",
-                    out(reg) _, in(reg) self.host, in(reg) self.seen, options(nostack)
+                    out(reg) _, in(reg) self.host, in(reg) value, options(nostack)
                 );
             } else {
                 core::arch::asm!(
                     ".option push", ".option arch, +a, +zawrs",
                     "lr.w {0}, ({1})", "bne {0}, {2}, 1f", "wrs.nto", "1:", ".option pop",
-                    out(reg) _, in(reg) self.host, in(reg) self.seen, options(nostack)
+                    out(reg) _, in(reg) self.host, in(reg) value, options(nostack)
                 );
             }
         }
     }
 }
 
+/// A ticket of a ticket lock, which is known by the host's address of its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub lock: u64,
+    pub ticket: u16,
+}
+
+/// The wait that a vCPU is in, as its spin exits tell: for the performance monitor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spinning {
+    /// The word and, if known, the ticket; 0 stands for a word that is not known.
+    at: Option<(u64, Option<u16>)>,
+    exits: u32,
+    /// What it waited for has come: another exit at the same word, without a ticket, is another wait.
+    over: bool,
+}
+
+impl Spinning {
+    /// A spin exit. If it begins a wait, returns how many exits the wait before had, 0 where there was none.
+    pub fn exit(&mut self, spin: Spin) -> Option<u32> {
+        let (at, over) = match spin {
+            Spin::Over(word) => ((word.host, word.ticket), true),
+            Spin::On(word) => ((word.host, word.ticket), false),
+            Spin::Unknown => ((0, None), false),
+        };
+        let goes_on = self.at == Some(at) && (at.1.is_some() || !self.over);
+        let before = core::mem::take(&mut self.exits);
+        self.over = over;
+        self.at = Some(at);
+        self.exits = if goes_on { before + 1 } else { 1 };
+        (!goes_on).then_some(before)
+    }
+
+    /// The vCPU is dispatched again, and what it waited for has come.
+    pub fn has_come(&mut self) {
+        self.over = true;
+    }
+}
+
 /// Looks at what the vCPU that has just left this hart at a WRS.NTO waits for. Its program counter still points there.
 #[must_use]
 pub fn look(vm: &Vm, registers: &Registers) -> Spin {
-    let known = watched(registers).and_then(|(address, seen, wide)| {
-        let size = if wide { 8 } else { 4 };
-        if address % size != 0 {
+    let known = watched(registers).and_then(|watched| {
+        let size = if watched.wide { 8 } else { 4 };
+        if watched.address % size != 0 {
             return None;
         }
         let vsatp = csr::read::<{ number::VSATP }>();
-        let physical = walk::translate(vsatp, address, |at| vm.read_doubleword(at))?;
+        let physical = walk::translate(vsatp, watched.address, |at| vm.read_doubleword(at))?;
         let host = vm.host_address(physical, size)?;
-        Some(Word { host, wide, seen })
+        Some(Word {
+            host,
+            wide: watched.wide,
+            seen: watched.seen,
+            ticket: watched.ticket,
+        })
     });
-    match known {
-        Some(word) if word.has_changed() => Spin::Over,
+    judge(known)
+}
+
+/// What a vCPU waits for that says so itself, by the spin call: the guest-physical address of a word of 32 bits, the
+/// value that it saw there, and its ticket if it has one.
+#[must_use]
+pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
+    let host = (address.is_multiple_of(4))
+        .then(|| vm.host_address(GuestPhysical::new(address), 4))
+        .flatten();
+    judge(host.map(|host| Word {
+        host,
+        wide: false,
+        seen: i64::from(seen as i32) as u64,
+        ticket: u16::try_from(ticket).ok(),
+    }))
+}
+
+fn judge(word: Option<Word>) -> Spin {
+    match word {
+        Some(word) if word.has_come() => Spin::Over(word),
         Some(word) => Spin::On(word),
         None => Spin::Unknown,
     }
 }
 
-/// The address, the value seen there, and whether the word is a doubleword.
-fn watched(registers: &Registers) -> Option<(u64, u64, bool)> {
+/// What the code around a WRS.NTO tells.
+struct Watched {
+    address: u64,
+    seen: u64,
+    /// The word is a doubleword.
+    wide: bool,
+    ticket: Option<u16>,
+}
+
+fn watched(registers: &Registers) -> Option<Watched> {
     let context = &registers.context;
     let start = context
         .program_counter
@@ -104,10 +214,29 @@ fn watched(registers: &Registers) -> Option<(u64, u64, bool)> {
         *half = unprivileged::fetch_halfword(start.wrapping_add(2 * index as u64))?.to_le_bytes();
     }
     let word = WatchedWord::decode(code)?;
-    let register = |register: hypervisor::decode::Register| context.get(register.number() as u8);
-    Some((
-        register(word.address),
-        register(word.seen),
-        word.width == Width::Double,
-    ))
+    let register = |register: Register| context.get(register.number() as u8);
+    let wide = word.width == Width::Double;
+    let ticket = (!wide)
+        .then(|| register_of_ticket(context.program_counter, word.seen))
+        .flatten();
+    Some(Watched {
+        address: register(word.address),
+        seen: register(word.seen),
+        wide,
+        ticket: ticket.map(|ticket| register(ticket) as u16),
+    })
+}
+
+fn register_of_ticket(program_counter: u64, seen: Register) -> Option<Register> {
+    let after = program_counter.wrapping_add(LENGTH);
+    let mut code = [0; ticket::CODE_LENGTH];
+    let mut length = 0;
+    for (index, half) in code.iter_mut().enumerate() {
+        let Some(bits) = unprivileged::fetch_halfword(after.wrapping_add(2 * index as u64)) else {
+            break;
+        };
+        *half = bits;
+        length = index + 1;
+    }
+    ticket::register_of_ticket(code.get(..length)?, seen)
 }

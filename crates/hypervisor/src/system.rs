@@ -87,9 +87,15 @@ impl Hypervisor {
         interrupts::watch_as_wanted(self, harts::current());
     }
 
+    /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
+    #[must_use]
+    pub fn look_interval(&self) -> u64 {
+        u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
+    }
+
     /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
     pub fn look_after_devices(&self, time: u64) {
-        let interval = u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND;
+        let interval = self.look_interval();
         let next = self.next_look.load(Ordering::Relaxed);
         let claimed = time >= next
             && self

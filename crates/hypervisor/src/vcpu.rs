@@ -12,7 +12,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
-use crate::spin::Word;
+use crate::spin::{Place, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -118,6 +118,10 @@ pub struct Registers {
     pub supervisor: SupervisorState,
     /// Where it ran last; its translations may be cached there.
     pub last_hart: Option<HartId>,
+    /// The wait that its last spin exits belong to.
+    pub spinning: Spinning,
+    /// At its last spin exit: the sibling that holds the lock, if that can be told.
+    pub holder: Option<VcpuId>,
 }
 
 impl Registers {
@@ -129,6 +133,8 @@ impl Registers {
             float: FloatContext::new(),
             supervisor: SupervisorState::at_reset(),
             last_hart: None,
+            spinning: Spinning::default(),
+            holder: None,
         }
     }
 }
@@ -165,6 +171,8 @@ pub struct Vcpu {
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
+    /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
+    pub place: Mutex<Option<Place>>,
     requests: AtomicU32,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
@@ -190,6 +198,7 @@ impl Vcpu {
             power: Mutex::new(Power::Stopped),
             interrupts: Mutex::new(Interrupts::default()),
             word: Mutex::new(None),
+            place: Mutex::new(None),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),

@@ -1,5 +1,8 @@
 //! The same run gives the same figures, in one piece or in many, in each gear.
 
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
 use machine::monitor::Report;
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
@@ -80,15 +83,26 @@ fn elf() -> Vec<u8> {
     file
 }
 
-/// Runs to the end in pieces of at most `piece` cycles.
-fn run(profile: Option<&Profile>, piece: u64) -> Report {
+/// What happens between two pieces of a run.
+#[derive(Clone, Copy)]
+enum Between {
+    Nothing,
+    /// The machine is written to a checkpoint, and another one made from it goes on.
+    Checkpoint,
+}
+
+fn started() -> Machine {
     let mut config = Config::default();
     config.board.harts = HARTS;
     config.board.memory = 16 << 20;
     config.quantum = 50;
     let mut machine = Machine::new(config).expect("a machine");
-    machine.set_profile(profile);
     machine.load_bare(&elf()).expect("the program loads");
+    machine
+}
+
+/// Runs to the end in pieces of at most `piece` cycles.
+fn finish(mut machine: Machine, piece: u64, between: Between) -> Report {
     loop {
         let cycles = Some(machine.now() + piece);
         match machine.run(Limit {
@@ -99,6 +113,9 @@ fn run(profile: Option<&Profile>, piece: u64) -> Report {
             Stop::PowerOff => break,
             other => panic!("ended by {other:?}"),
         }
+        if matches!(between, Between::Checkpoint) {
+            machine = through_a_checkpoint(machine);
+        }
     }
     let counter = machine.read_memory(COUNTER, COUNTER + 8).expect("RAM");
     let counter = u64::from_le_bytes(counter.try_into().expect("eight bytes"));
@@ -106,18 +123,134 @@ fn run(profile: Option<&Profile>, piece: u64) -> Report {
     machine.report()
 }
 
+fn through_a_checkpoint(mut machine: Machine) -> Machine {
+    let mut file = Vec::new();
+    machine.checkpoint(&mut file).expect("written");
+    Machine::restore(&file).expect("read")
+}
+
+fn run(profile: Option<&Profile>, piece: u64, between: Between) -> Report {
+    let mut machine = started();
+    machine.set_profile(profile);
+    finish(machine, piece, between)
+}
+
+const WHOLE: u64 = 100_000_000;
+
 #[test]
 fn the_fast_gear_repeats_itself() {
-    let whole = run(None, 100_000_000);
-    assert_eq!(whole, run(None, 100_000_000));
-    assert_eq!(whole, run(None, 777));
+    let whole = run(None, WHOLE, Between::Nothing);
+    assert_eq!(whole, run(None, WHOLE, Between::Nothing));
+    assert_eq!(whole, run(None, 777, Between::Nothing));
+    assert_eq!(whole, run(None, 555, Between::Checkpoint));
 }
 
 #[test]
 fn the_measured_gear_repeats_itself_and_is_slower() {
     let profile = Profile::default();
-    let whole = run(Some(&profile), 100_000_000);
-    assert_eq!(whole, run(Some(&profile), 100_000_000));
-    assert_eq!(whole, run(Some(&profile), 777));
-    assert!(whole.cycles > run(None, 100_000_000).cycles);
+    let whole = run(Some(&profile), WHOLE, Between::Nothing);
+    assert_eq!(whole, run(Some(&profile), WHOLE, Between::Nothing));
+    assert_eq!(whole, run(Some(&profile), 777, Between::Nothing));
+    assert_eq!(whole, run(Some(&profile), 1555, Between::Checkpoint));
+    assert!(whole.cycles > run(None, WHOLE, Between::Nothing).cycles);
+}
+
+/// Fast for a while, then measured: with a checkpoint in between or without.
+#[test]
+fn a_checkpoint_is_continued_in_the_other_gear() {
+    let profile = Profile::default();
+    let shifted = |between: Between, there_and_back: bool| {
+        let mut machine = started();
+        let first = Limit {
+            instructions: None,
+            cycles: Some(2_000),
+        };
+        assert_eq!(machine.run(first), Stop::Limit);
+        if matches!(between, Between::Checkpoint) {
+            machine = through_a_checkpoint(machine);
+        }
+        machine.shift_to_measured(&profile).expect("the same board");
+        if there_and_back {
+            let second = Limit {
+                instructions: None,
+                cycles: Some(machine.now() + 2_000),
+            };
+            assert_eq!(machine.run(second), Stop::Limit);
+            if matches!(between, Between::Checkpoint) {
+                machine = through_a_checkpoint(machine);
+            }
+            machine.set_profile(None);
+        }
+        finish(machine, WHOLE, between)
+    };
+    for there_and_back in [false, true] {
+        let straight = shifted(Between::Nothing, there_and_back);
+        assert_eq!(straight, shifted(Between::Checkpoint, there_and_back));
+    }
+}
+
+/// A directory of this test's own, removed when it goes.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("machine-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        std::fs::write(path.join("program"), elf()).expect("a file");
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// The monitor's figures of a run of the command.
+    fn figures(&self, arguments: &[&str]) -> String {
+        let figures = self.file("figures");
+        let output = Command::new(env!("CARGO_BIN_EXE_machine"))
+            .args(arguments)
+            .args(["--monitor", &figures])
+            .stdin(Stdio::null())
+            .output()
+            .expect("runs");
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let text = std::fs::read_to_string(&figures).expect("figures");
+        std::fs::remove_file(figures).expect("removed");
+        text
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it is harmless.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs in processes of their own, straight and through a checkpoint in a file.
+fn processes_agree(name: &str, gear: &[&str]) {
+    let scratch = Scratch::new(name);
+    let (program, checkpoint) = (scratch.file("program"), scratch.file("checkpoint"));
+    let start = ["--bare", &program, "--harts", "4", "--memory", "16"];
+    let start: Vec<&str> = start.iter().chain(gear).copied().collect();
+    let straight = scratch.figures(&start);
+    assert_eq!(straight, scratch.figures(&start));
+    let write = [
+        "--checkpoint-at",
+        "instructions=9000",
+        "--checkpoint",
+        &checkpoint,
+    ];
+    scratch.figures(&[&start[..], &write].concat());
+    assert_eq!(straight, scratch.figures(&["--restore", &checkpoint]));
+}
+
+#[test]
+fn processes_agree_in_the_fast_gear() {
+    processes_agree("fast", &[]);
+}
+
+#[test]
+fn processes_agree_in_the_measured_gear() {
+    processes_agree("measured", &["--profile", "k3-class"]);
 }

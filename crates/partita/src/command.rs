@@ -2,14 +2,20 @@
 
 mod bench;
 mod check;
+mod compare;
+mod explain;
 mod images;
+mod laboratory;
+mod rerun;
 mod run;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use partita::bench::BenchError;
 use partita::cache::NoCache;
+use partita::compare::GridError;
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
+use partita::laboratory::{PointError, SeriesError, StoreError};
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
@@ -41,12 +47,21 @@ enum Command {
         #[command(flatten)]
         system: SystemArguments,
     },
+    /// Runs every combination of what is varied with many start phases, and compares
+    Compare(compare::CompareArguments),
+    /// Says what a measure means, or lists all
+    Explain {
+        /// The measure's name
+        name: Option<String>,
+    },
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
         /// Builds them even if they are there
         #[arg(long)]
         again: bool,
     },
+    /// Repeats the runs of a report and compares digit by digit
+    Rerun(rerun::RerunArguments),
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
 }
@@ -96,6 +111,12 @@ struct RunArguments {
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Says what a measure means, instead of running
+    #[arg(long, value_name = "NAME")]
+    explain: Option<String>,
+    /// Leaves out of the report what made it
+    #[arg(long, hide = true)]
+    without_makers: bool,
     /// Gives the run up after this time; without it, after the system's time-limit
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
@@ -139,7 +160,7 @@ enum BenchWay {
 }
 
 /// Which hypervisor.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 struct HypervisorArgument {
     /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
     #[arg(long = "hypervisor", value_name = "FILE")]
@@ -201,6 +222,24 @@ pub enum Failure {
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// No such measure.
+    #[error("{0}")]
+    Measure(String),
+    /// What is varied.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// The file of results.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A series of runs.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// Anything else in the laboratory.
+    #[error("{0}")]
+    Laboratory(String),
+    /// What should be equal is not.
+    #[error("{0}")]
+    Different(String),
     /// The document for the benchmark's tables.
     #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
     NoPlace {
@@ -219,6 +258,10 @@ impl Failure {
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
+            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) => 2,
+            Self::Different(_) => 3,
+            Self::Store(_) => 5,
+            Self::Series(_) => 130,
             Self::Vm(_) => 3,
             Self::TimeLimit => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
@@ -235,7 +278,10 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
+        Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again } => images::execute(again),
+        Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Run(arguments) => run::execute(&arguments),
     }
 }
@@ -246,6 +292,21 @@ impl SystemArguments {
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
     }
+}
+
+impl From<PointError> for Failure {
+    fn from(error: PointError) -> Self {
+        match error {
+            PointError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            PointError::File { path, error } => Self::File { path, error },
+        }
+    }
+}
+
+/// A file's name without its ending.
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }
 
 fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {

@@ -4,9 +4,13 @@
 
 pub mod bench;
 pub mod cache;
+pub mod compare;
 pub mod computer;
+pub mod drawing;
 pub mod image;
 pub mod images;
+pub mod laboratory;
+pub mod measures;
 pub mod qemu;
 pub mod report;
 pub mod run;

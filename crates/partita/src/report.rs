@@ -10,7 +10,7 @@ mod tests;
 pub use collect::Collector;
 pub use table::Table;
 
-use abi::monitor::{ExitCause, HartId, StopReason, VmState, WorkCounters};
+use abi::monitor::{Event, ExitCause, HartId, StopReason, VmState, WorkCounters};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -62,6 +62,8 @@ pub struct Work {
     pub injected: u64,
     /// Exits by cause, without those that did not occur.
     pub exits: BTreeMap<&'static str, Exits>,
+    /// Other events by name, without those that did not occur.
+    pub events: BTreeMap<&'static str, u64>,
 }
 
 impl Work {
@@ -78,6 +80,10 @@ impl Work {
                 (cause.name(), exits)
             })
             .collect();
+        let events = (Event::ALL.into_iter())
+            .map(|event| (event.name(), counters.events(event)))
+            .filter(|(_, count)| *count != 0)
+            .collect();
         Self {
             hart: hart.0,
             guest: counters.guest.0,
@@ -87,6 +93,7 @@ impl Work {
             calls: counters.calls,
             injected: counters.injected,
             exits,
+            events,
         }
     }
 }
@@ -126,6 +133,14 @@ impl VmReport {
                 .total()
                 .saturating_sub(self.injected()),
         )
+    }
+
+    /// Events of one kind on all harts.
+    pub fn events(&self, event: &str) -> u64 {
+        self.work
+            .iter()
+            .filter_map(|work| work.events.get(event))
+            .sum()
     }
 
     /// Exits of one cause on all harts.

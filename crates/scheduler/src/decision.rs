@@ -56,18 +56,25 @@ pub struct Left {
     pub reason: Leave,
     /// How long it has run since it was dispatched.
     pub ran: Ticks,
-    /// Whether it was in its supervisor (VS-mode): only the policy `directed` asks.
+    /// Whether it was in its supervisor (VS-mode): only the policies `directed` and `reservation` ask.
     pub supervisor: bool,
+    /// Whether it could have taken an interrupt. One that spins with its interrupts closed is not woken by
+    /// any while it waits for a word, because it could do nothing about it.
+    pub open: bool,
+    /// For a spin on a ticket lock: the partner that holds it, if the hypervisor can tell.
+    pub holder: Option<VcpuId>,
 }
 
 impl Left {
-    /// Left for this reason after running for `ran`, in its supervisor.
+    /// Left for this reason after running for `ran`, in its supervisor, open for interrupts.
     #[must_use]
     pub const fn new(reason: Leave, ran: Ticks) -> Self {
         Self {
             reason,
             ran,
             supervisor: true,
+            open: true,
+            holder: None,
         }
     }
 }
@@ -92,7 +99,8 @@ pub enum Dispatch {
     },
     /// Nothing to run.
     Idle {
-        /// The self-waiting vCPUs that ran here last: their interrupt files are here.
+        /// The self-waiting vCPUs that ran here last, whose interrupt files are here, and those that wait for words
+        /// and may run here.
         watch: VcpuSet,
         /// Whether the hart must go on testing them by calling `dispatch`, because nobody will
         /// interrupt it. If not, it sleeps until an interrupt.
@@ -124,7 +132,8 @@ pub trait Probe {
     /// the dispatching hart, and should answer `false` where this hart cannot know.
     fn pending(&mut self, vcpu: VcpuId) -> bool;
 
-    /// Whether the word that the vCPU waits on has changed, or cannot be read.
+    /// Whether what the vCPU waits for in memory has come, a change of the word or its turn, or cannot be read. Memory
+    /// is the same for all harts, so any can tell.
     fn changed(&mut self, vcpu: VcpuId) -> bool {
         let _ = vcpu;
         true

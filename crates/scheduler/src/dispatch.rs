@@ -1,8 +1,9 @@
 //! What a hart does next.
 
-use crate::decision::{Continue, Dispatch, Leave, Left, Probe};
+use crate::config::SpinPolicy;
+use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe};
 use crate::hart::{Doing, Run};
-use crate::id::{HartId, VcpuId, VcpuSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::spin;
 use crate::table::Scheduler;
@@ -17,6 +18,15 @@ struct Terms {
     /// The hart must ask again after a slice.
     sliced: bool,
     trap_waits: bool,
+}
+
+/// How the self-wait queue is looked through.
+#[derive(Clone, Copy)]
+struct Scan {
+    /// The hart has taken enough out of it in a row: whoever is found becomes ready.
+    spent: bool,
+    /// Only those that wait for words.
+    words: bool,
 }
 
 impl Scheduler {
@@ -42,7 +52,7 @@ impl Scheduler {
             return self.enter(hart, vcpu, now);
         }
         self.set_doing(hart, Doing::Idle);
-        let watch = self.watched(hart);
+        let watch = self.watched(hart).union(self.words_for(hart));
         let poll = self.must_test(watch);
         Dispatch::Idle {
             watch,
@@ -137,19 +147,50 @@ impl Scheduler {
     ) -> Option<VcpuId> {
         let spent = self.harts[hart.index()].self_waits >= self.config.self_wait_budget
             && !self.dispatchable_on(hart).is_empty();
+        // Whose turn it is at a lock goes before whoever has an interrupt: others wait for it in their turn.
+        let turn = if self.config.spin == SpinPolicy::Reservation {
+            self.scan_self_waiting(hart, now, probe, Scan { spent, words: true })
+        } else {
+            None
+        };
+        turn.or_else(|| {
+            self.scan_self_waiting(
+                hart,
+                now,
+                probe,
+                Scan {
+                    spent,
+                    words: false,
+                },
+            )
+        })
+    }
+
+    fn scan_self_waiting(
+        &mut self,
+        hart: HartId,
+        now: Ticks,
+        probe: &mut dyn Probe,
+        scan: Scan,
+    ) -> Option<VcpuId> {
         let mut cursor = self.queues.first(Queue::SelfWait);
-        while let Some(vcpu) = cursor.or_else(|| self.first_granted(hart)) {
+        loop {
+            let granted = || {
+                let all = !scan.words;
+                all.then(|| self.first_granted(hart)).flatten()
+            };
+            let vcpu = cursor.or_else(granted)?;
             cursor = self.queues.after(vcpu);
-            if !self.has_reason(vcpu, now, probe) {
+            let skipped = scan.words && !self.waits_for_word(vcpu);
+            if skipped || !self.has_reason(vcpu, now, probe) {
                 continue;
             }
             let here = self.may_run[hart.index()].contains(vcpu);
-            if here && !spent && !self.is_out_of_service(vcpu) {
+            if here && !scan.spent && !self.is_out_of_service(vcpu) {
                 return Some(vcpu);
             }
             self.make_ready(vcpu, now);
         }
-        None
     }
 
     /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt
@@ -171,7 +212,8 @@ impl Scheduler {
         let wait = wait::policy(self.config.wait);
         let word = self.vcpus[vcpu.index()].and_then(|entry| entry.word_until);
         if let Some(until) = word {
-            return now >= until || probe.changed(vcpu) || (wait.tests() && probe.pending(vcpu));
+            let listens = wait.tests() && !self.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf);
+            return now >= until || probe.changed(vcpu) || (listens && probe.pending(vcpu));
         }
         if !wait.tests() || !probe.pending(vcpu) {
             return false;
@@ -285,7 +327,9 @@ impl Scheduler {
             entry.phase = Phase::Running(hart);
             entry.last = Some(hart);
             entry.word_until = None;
+            entry.deaf = false;
             entry.preempted_in_supervisor = false;
+            entry.preempted_closed = false;
             entry.passed_over = 0;
         }
         let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
@@ -305,6 +349,7 @@ impl Scheduler {
             left
         });
         let charged_from = contended.then_some(Ticks::ZERO);
+        let words = self.hand_words_over(hart);
         self.set_doing(
             hart,
             Doing::Running(Run {
@@ -314,7 +359,7 @@ impl Scheduler {
                 charged_from,
             }),
         );
-        let kicks = self.cover();
+        let kicks = self.cover().and(words);
         Dispatch::Run {
             vcpu,
             slice: end,
@@ -339,7 +384,9 @@ impl Scheduler {
         Terms {
             contended,
             sliced: contended || self.must_test(watched),
-            trap_waits: !dedicated && (contended || !watched.is_empty()),
+            // Who spins here is to make room for whoever a word has come for.
+            trap_waits: !dedicated
+                && (contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
         }
     }
 
@@ -351,6 +398,34 @@ impl Scheduler {
             .iter()
             .filter(|vcpu| last(vcpu) == Some(hart))
             .collect()
+    }
+
+    /// The vCPUs that wait for words and may run on `hart`: memory can be looked at from anywhere.
+    fn words_for(&self, hart: HartId) -> VcpuSet {
+        if self.config.spin != SpinPolicy::Reservation {
+            return VcpuSet::EMPTY;
+        }
+        let here = self.may_run[hart.index()];
+        (self.queues.members(Queue::SelfWait))
+            .intersection(here)
+            .iter()
+            .filter(|&vcpu| self.waits_for_word(vcpu))
+            .collect()
+    }
+
+    /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run
+    /// those that wait for words is to look at them instead.
+    fn hand_words_over(&mut self, hart: HartId) -> Kicks {
+        let words = self.words_for(hart).intersection(self.watched(hart));
+        let Some(first) = words.first() else {
+            return Kicks::NONE;
+        };
+        let idle = self.idle.intersection(self.allowed(first));
+        let Some(other) = idle.first() else {
+            return Kicks::NONE;
+        };
+        self.set_doing(other, Doing::Searching);
+        Kicks(HartSet::only(other))
     }
 
     /// Whether one of these self-waiting vCPUs is found by tests only.

@@ -1,5 +1,6 @@
 //! What happens to vCPUs: starts, stops, pauses, wake-ups, and their leaving a hart.
 
+use crate::config::SpinPolicy;
 use crate::decision::{Kicks, Leave, Left};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId};
@@ -16,6 +17,7 @@ struct Spinner {
     hart: HartId,
     vcpu: VcpuId,
     rest: Ticks,
+    holder: Option<VcpuId>,
 }
 
 impl Scheduler {
@@ -42,6 +44,7 @@ impl Scheduler {
         }
         entry.phase = Phase::Stopped;
         entry.word_until = None;
+        entry.deaf = false;
         self.withdraw(vcpu);
         self.cover()
     }
@@ -58,6 +61,7 @@ impl Scheduler {
             return Kicks(HartSet::only(hart));
         }
         // A word that changes while nobody tests it, or a reason that is known, must not be missed.
+        entry.deaf = false;
         if entry.word_until.take().is_some() || granted {
             entry.phase = Phase::Ready;
         }
@@ -101,6 +105,8 @@ impl Scheduler {
                 entry.woken = true;
                 Kicks::NONE
             }
+            // It finds the interrupt when it is dispatched, and could not take it before.
+            Phase::SelfWait if entry.deaf => Kicks::NONE,
             Phase::SelfWait => {
                 self.make_ready(vcpu, now);
                 self.cover()
@@ -121,8 +127,9 @@ impl Scheduler {
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
-        entry.preempted_in_supervisor =
-            matches!(left.reason, Leave::SliceEnd | Leave::Preempted) && left.supervisor;
+        let preempted = matches!(left.reason, Leave::SliceEnd | Leave::Preempted);
+        entry.preempted_in_supervisor = preempted && left.supervisor;
+        entry.preempted_closed = preempted && left.supervisor && !left.open;
         if core::mem::take(&mut entry.stopping) || left.reason == Leave::Stopped {
             entry.phase = Phase::Stopped;
             entry.woken = false;
@@ -137,12 +144,19 @@ impl Scheduler {
                 }
             }
             _ if entry.paused => entry.phase = Phase::Ready,
-            Leave::Spin => self.suspend_spin(Spinner { hart, vcpu, rest }, None, now),
-            Leave::SpinOnWord if !woken => {
-                let until = now + self.config.reservation_limit;
-                self.suspend_spin(Spinner { hart, vcpu, rest }, Some(until), now);
+            Leave::Spin | Leave::SpinOnWord => {
+                let known = left.reason == Leave::SpinOnWord && !(woken && left.open);
+                entry.deaf = known && !left.open;
+                let until = known.then(|| now + self.config.reservation_limit);
+                let holder = left.holder;
+                let spinner = Spinner {
+                    hart,
+                    vcpu,
+                    rest,
+                    holder,
+                };
+                self.suspend_spin(spinner, until, now);
             }
-            Leave::SpinOnWord => self.suspend_spin(Spinner { hart, vcpu, rest }, None, now),
             Leave::Preempted if rest > Ticks::ZERO => self.put_first(vcpu, rest, now),
             Leave::SliceEnd | Leave::Preempted => self.end_slice(vcpu, now),
             Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
@@ -160,6 +174,22 @@ impl Scheduler {
         let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
         let policy = spin::policy(self.config.spin);
         dedicated || policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
+    }
+
+    /// Whether the next in line for a lock had better stay on its hart and look a little longer: under `reservation`,
+    /// where the lock's holder is known and runs, or nobody is known to have been preempted while he might hold it.
+    #[must_use]
+    pub fn next_in_line_stays(&mut self, hart: HartId, holder: Option<VcpuId>) -> bool {
+        let Some(vcpu) = self.running(hart) else {
+            return false;
+        };
+        if self.config.spin != SpinPolicy::Reservation {
+            return false;
+        }
+        match holder {
+            Some(holder) => self.running_on(holder).is_some(),
+            None => self.spin_scene(vcpu).preempted_partner().is_none(),
+        }
     }
 
     /// Takes a vCPU out of its queue and out of everybody's mind.
@@ -203,6 +233,7 @@ impl Scheduler {
         };
         entry.phase = Phase::Ready;
         entry.word_until = None;
+        entry.deaf = false;
         entry.slice = slice;
         entry.since = now;
         entry.passed_over = 0;
@@ -247,12 +278,20 @@ impl Scheduler {
 
     /// Suspends a spin as the policy says.
     fn suspend_spin(&mut self, spinner: Spinner, word: Option<Ticks>, now: Ticks) {
-        let Spinner { hart, vcpu, rest } = spinner;
+        let Spinner {
+            hart,
+            vcpu,
+            rest,
+            holder,
+        } = spinner;
         if self.vm(vcpu).is_none_or(|vm| vm.dedicated) {
             // On a hart of its own, a vCPU had better spin (paper 000 §3.1).
             return self.put_first(vcpu, rest, now);
         }
-        match spin::policy(self.config.spin).suspend(&mut self.spin_scene(vcpu), word) {
+        let policy = spin::policy(self.config.spin);
+        let mut scene = self.spin_scene(vcpu);
+        scene.holder = holder.filter(|&holder| scene.partners.contains(holder));
+        match policy.suspend(&mut scene, word) {
             spin::Suspend::GoOn if rest > Ticks::ZERO => self.put_first(vcpu, rest, now),
             spin::Suspend::GoOn => self.end_slice(vcpu, now),
             spin::Suspend::Requeue(queue) => self.ready_in(queue, vcpu, now),

@@ -25,8 +25,12 @@ pub(crate) struct Vcpu {
     pub(crate) woken: bool,
     /// Self-waiting for a word, until this time at the latest.
     pub(crate) word_until: Option<Ticks>,
+    /// Waits for a word with its interrupts closed: none is a reason to run.
+    pub(crate) deaf: bool,
     /// Was in its supervisor when it was preempted.
     pub(crate) preempted_in_supervisor: bool,
+    /// Was there with its interrupts closed.
+    pub(crate) preempted_closed: bool,
     /// Where it ran last: its interrupt file is there.
     pub(crate) last: Option<HartId>,
     /// Its only hart, under dedicated allocation and fixed scheduling.
@@ -52,6 +56,6 @@ pub(crate) struct Vm {
     pub(crate) service: Service,
     /// All time that its vCPUs have run.
     pub(crate) used: Ticks,
-    /// The last vCPU that the policy `directed` favoured.
+    /// The last vCPU that the policy `directed` or `reservation` favoured.
     pub(crate) favoured: Option<VcpuId>,
 }

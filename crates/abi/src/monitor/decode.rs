@@ -1,8 +1,8 @@
 //! From lines to records.
 
 use super::{
-    Cycles, ExitCause, ExitsRecord, HartCounters, HartId, HartRecord, Header, PREFIX, StopReason,
-    Ticks, VERSION, VmId, VmName, VmRecord, VmState, WorkRecord,
+    Cycles, Event, EventsRecord, ExitCause, ExitsRecord, HartCounters, HartId, HartRecord, Header,
+    PREFIX, StopReason, Ticks, VERSION, VmId, VmName, VmRecord, VmState, WorkRecord,
 };
 use core::fmt;
 
@@ -19,6 +19,8 @@ pub enum Record {
     Work(WorkRecord),
     /// Exits of one cause on one hart by one VM's vCPUs.
     Exits(ExitsRecord),
+    /// How often something happened on one hart to one VM's vCPUs.
+    Events(EventsRecord),
     /// The report has ended and is whole.
     End,
 }
@@ -253,6 +255,12 @@ fn parse(line: &str) -> Result<Line, LineProblem> {
             cause: fields.value("cause", ExitCause::from_name)?,
             count: fields.value("count", |text| number(text).filter(|count| *count != 0))?,
             cycles: fields.cycles("cycles")?,
+        }),
+        Some("events") => Record::Events(EventsRecord {
+            vm: fields.vm("vm")?,
+            hart: fields.hart("hart")?,
+            event: fields.value("event", Event::from_name)?,
+            count: fields.value("count", |text| number(text).filter(|count| *count != 0))?,
         }),
         Some("end") => {
             let lines = fields.number("lines")?;

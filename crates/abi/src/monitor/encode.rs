@@ -1,7 +1,7 @@
 //! From counters to lines.
 
 use super::{
-    ExitCause, HartCounters, HartId, Header, PREFIX, VERSION, VmId, VmRecord, WorkCounters,
+    Event, ExitCause, HartCounters, HartId, Header, PREFIX, VERSION, VmId, VmRecord, WorkCounters,
 };
 use core::fmt::{self, Write};
 
@@ -58,8 +58,8 @@ impl<'w, W: Write> Report<'w, W> {
         ))
     }
 
-    /// Writes what a hart did for a VM: nothing if there is nothing, else the totals and the exits
-    /// of each cause that occurred.
+    /// Writes what a hart did for a VM: nothing if there is nothing, else the totals, the exits
+    /// of each cause that occurred, and the other events.
     pub fn work(&mut self, vm: VmId, hart: HartId, counters: &WorkCounters) -> fmt::Result {
         if counters.is_zero() {
             return Ok(());
@@ -81,6 +81,14 @@ impl<'w, W: Write> Report<'w, W> {
             if count != 0 {
                 self.line(format_args!(
                     "exits vm={vm} hart={hart} cause={cause} count={count} cycles={cycles}"
+                ))?;
+            }
+        }
+        for event in Event::ALL {
+            let count = counters.events(event);
+            if count != 0 {
+                self.line(format_args!(
+                    "events vm={vm} hart={hart} event={event} count={count}"
                 ))?;
             }
         }

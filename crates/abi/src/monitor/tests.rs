@@ -12,6 +12,10 @@ prop_compose! {
             (prop::sample::select(&ExitCause::ALL[..]), 1..u64::MAX >> 8, any::<u32>()),
             0..6,
         ),
+        events in prop::collection::vec(
+            (prop::sample::select(&Event::ALL[..]), 1..u64::MAX >> 8),
+            0..6,
+        ),
     ) -> WorkCounters {
         let [guest, scheduling, dispatches, calls, injected] = numbers;
         let mut counters = WorkCounters {
@@ -24,6 +28,9 @@ prop_compose! {
         };
         for (cause, count, cycles) in exits {
             counters.add_exits(cause, count, Cycles(cycles.into()));
+        }
+        for (event, count) in events {
+            counters.add_events(event, count);
         }
         counters
     }
@@ -96,6 +103,17 @@ fn written(vms: &[VmRecord], work: &[(VmId, HartId, WorkCounters)]) -> (String, 
                     cause,
                     count,
                     cycles,
+                }));
+            }
+        }
+        for event in Event::ALL {
+            let count = counters.events(event);
+            if count != 0 {
+                expected.push(Record::Events(EventsRecord {
+                    vm,
+                    hart,
+                    event,
+                    count,
                 }));
             }
         }

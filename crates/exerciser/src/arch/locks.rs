@@ -23,6 +23,32 @@ pub fn wait_on_reservation(word: &AtomicU32, seen: u32) {
     }
 }
 
+/// Waits, perhaps for no time at all, while `ticket` is not served by the ticket lock `word`, which held `seen`. It is one
+/// turn of Linux's loop, instruction for instruction: the wait, then the look at the lower half of the word.
+pub fn wait_for_ticket(word: &AtomicU32, seen: u32, ticket: u32) {
+    // SAFETY: LR and LW read an aligned word that the reference keeps alive; WRS.NTO changes nothing.
+    unsafe {
+        asm!(
+            "lr.w   a4, (a3)",
+            "xor    a4, a4, a5",
+            "bnez   a4, 1f",
+            ".4byte 0x00d00073", // wrs.nto
+            "1:",
+            "lw     a5, 0(a3)",
+            "slli   a4, a5, 48",
+            "srli   a4, a4, 48",
+            "sext.w a5, a5",
+            "bne    a2, a4, 2f",
+            "2:",
+            in("a3") word.as_ptr(),
+            inout("a5") i64::from(seen.cast_signed()) => _,
+            in("a2") u64::from(ticket & 0xffff),
+            out("a4") _,
+            options(nostack),
+        );
+    }
+}
+
 /// Goes to user mode, which does nothing but call the system, and comes back: a system call's two mode
 /// changes. Interrupts stay closed, in user mode too.
 pub fn user_call() {

@@ -5,12 +5,12 @@ use hypervisor::instruction::{CsrAccess, CsrOperand, Instruction};
 use hypervisor::softfile::InterruptFile;
 use scheduler::Leave;
 
-use super::{Exit, Next, inject};
+use super::{Exit, Next, inject, spins};
 use crate::hart::csr::{self, exception, number};
 use crate::hart::unprivileged;
 use crate::interrupts::Backing;
 use crate::run;
-use crate::spin::{self, Spin};
+use crate::spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -61,24 +61,11 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     (ExitCause::Wfi, next)
 }
 
-/// WRS.NTO: the vCPU spins, unless what it waits for has come already, or it would only get the hart back.
+/// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let seen = spin::look(exit.vm, exit.registers);
     advance(exit);
-    let goes_on = || {
-        let mut scheduler = exit.system.scheduler.lock();
-        scheduler.goes_on_spinning(exit.hart.index)
-    };
-    let next = match seen {
-        Spin::Over => Next::Resume,
-        Spin::On(_) | Spin::Unknown if goes_on() => Next::Resume,
-        Spin::On(word) => {
-            *exit.vcpu.word.lock() = Some(word);
-            Next::Leave(Leave::SpinOnWord)
-        }
-        Spin::Unknown => Next::Leave(Leave::Spin),
-    };
-    (ExitCause::WrsNto, next)
+    (ExitCause::WrsNto, spins::spin(exit, seen))
 }
 
 /// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.

@@ -4,6 +4,7 @@ mod inject;
 mod instructions;
 mod memory;
 mod sbi;
+mod spins;
 
 use abi::monitor::ExitCause;
 use scheduler::Leave;

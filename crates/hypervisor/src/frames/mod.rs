@@ -47,7 +47,7 @@ impl FrameAllocator {
                 allocator.insert(pages);
             }
         }
-        for region in reserved {
+        for region in reserved.into_iter().filter(|region| !region.is_empty()) {
             allocator.carve(pages_touched(region));
         }
         allocator

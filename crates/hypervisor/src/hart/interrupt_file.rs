@@ -87,6 +87,12 @@ impl Selected {
         read(PENDING) == 0
     }
 
+    /// True where something is pending, enabled and delivered; a threshold is not looked at.
+    #[must_use]
+    pub fn asserts(&self) -> bool {
+        read(PENDING) & read(ENABLED) != 0 && read(DELIVERY) == 1
+    }
+
     /// Takes those of the pending bits out of the file that are in `mask`.
     #[must_use]
     pub fn take_pending(&self, mask: u64) -> u64 {

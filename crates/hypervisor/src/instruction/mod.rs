@@ -16,6 +16,7 @@
 mod reservation;
 #[cfg(test)]
 mod tests;
+pub mod ticket;
 
 pub use reservation::WatchedWord;
 

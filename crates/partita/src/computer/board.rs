@@ -51,8 +51,10 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerErro
 }
 
 fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
-    let profile = chosen.profile.as_ref();
-    let mut config = profile.map_or_else(Config::default, Config::with_profile);
+    let mut config = Config::default();
+    if let Some(profile) = &chosen.profile {
+        config.use_profile(profile);
+    }
     let board = &mut config.board;
     board.harts = setup.system.harts.value;
     board.memory = setup.system.memory.value.0;

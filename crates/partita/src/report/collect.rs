@@ -141,6 +141,10 @@ impl Collector {
                 let counters = self.parts.work.entry((record.vm, record.hart)).or_default();
                 counters.add_exits(record.cause, record.count, record.cycles);
             }
+            Record::Events(record) => {
+                let counters = self.parts.work.entry((record.vm, record.hart)).or_default();
+                counters.add_events(record.event, record.count);
+            }
             Record::End => self.report = Some(std::mem::take(&mut self.parts).finish()),
         }
     }

@@ -1,7 +1,7 @@
 //! A report as people read it.
 
 use super::{HartReport, Report, Table, VmReport};
-use abi::monitor::ExitCause;
+use abi::monitor::{Event, ExitCause};
 use std::fmt;
 
 /// `part` of `whole` in percent.
@@ -83,6 +83,22 @@ impl Report {
         table
     }
 
+    /// What else happened to each VM's vCPUs.
+    fn events(&self) -> Table {
+        let mut headings = vec![String::from("events")];
+        headings.extend(self.vms.iter().map(|vm| vm.name.clone()));
+        let mut table = Table::new(headings);
+        for event in Event::ALL.map(Event::name) {
+            if self.vms.iter().all(|vm| vm.events(event) == 0) {
+                continue;
+            }
+            let mut cells = vec![String::from(event)];
+            cells.extend(self.vms.iter().map(|vm| vm.events(event).to_string()));
+            table.row(cells);
+        }
+        table
+    }
+
     /// How interrupts reached each VM, and how the VM ended.
     fn vms(&self) -> Table {
         let mut table = Table::new([
@@ -125,6 +141,13 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} harts, {:.1} s\n", self.harts.len(), self.seconds)?;
-        writeln!(f, "{}\n{}\n{}", self.time(), self.exits(), self.vms())
+        writeln!(
+            f,
+            "{}\n{}\n{}\n{}",
+            self.time(),
+            self.exits(),
+            self.events(),
+            self.vms()
+        )
     }
 }

@@ -3,6 +3,7 @@
 use super::console::Line;
 use super::session::Ending;
 use crate::computer::End;
+use crate::measures::Guests;
 use crate::report::{Collector, Report};
 use abi::system::VmName;
 use machine::monitor::Report as Monitor;
@@ -16,6 +17,8 @@ pub struct Outcome {
     pub report: Option<Report>,
     /// What the hardware monitor counted, on the machine.
     pub monitor: Option<Monitor>,
+    /// What the guests' workloads said of themselves.
+    pub guests: Guests,
     /// What went wrong, for people.
     pub failures: Vec<String>,
 }
@@ -31,6 +34,7 @@ pub struct Account {
     hypervisor_spoke: bool,
     failures: Vec<String>,
     monitor: Option<Monitor>,
+    guests: Guests,
 }
 
 impl Account {
@@ -63,9 +67,15 @@ impl Account {
     /// Keeps what a line of the console says. True if it is for people.
     pub fn line(&mut self, line: &str) -> bool {
         let for_programs = match Line::of(line) {
-            Line::Guest { vm, text } => self.collector.line(Some(vm), text),
+            Line::Guest { vm, text } => {
+                self.guests.line(vm, text);
+                self.collector.line(Some(vm), text)
+            }
             Line::Bare(text) => match &self.focus {
-                Some(vm) => self.collector.line(Some(vm), text),
+                Some(vm) => {
+                    self.guests.line(vm, text);
+                    self.collector.line(Some(vm), text)
+                }
                 None => false,
             },
             Line::Hypervisor(text) => {
@@ -114,6 +124,7 @@ impl Account {
             ending,
             report,
             monitor: self.monitor,
+            guests: self.guests,
             failures,
         }
     }

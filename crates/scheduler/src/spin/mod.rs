@@ -63,6 +63,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) running: VcpuSet,
     /// The partners that were preempted while in their supervisor.
     pub(crate) preempted_in_supervisor: VcpuSet,
+    /// Those of them that had their interrupts closed.
+    pub(crate) preempted_closed: VcpuSet,
+    /// The partner that holds the lock, if it is known.
+    pub(crate) holder: Option<VcpuId>,
     pub(crate) queues: &'a Queues,
     pub(crate) waits: &'a mut SpinWaits,
     /// The last that was favoured in this virtual machine.
@@ -70,12 +74,25 @@ pub(crate) struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// The next of the ready partners that were preempted in their supervisor: behind the one that was
-    /// favoured last, then from the beginning.
+    /// The next of the ready partners that were preempted in their supervisor.
     pub(crate) fn preempted_partner(&self) -> Option<VcpuId> {
-        let candidates = self
-            .ready_partners()
-            .intersection(self.preempted_in_supervisor);
+        self.next_in_turn(self.preempted_in_supervisor)
+    }
+
+    /// The next of those that were preempted with their interrupts closed: probably in the middle of something short.
+    pub(crate) fn preempted_closed_partner(&self) -> Option<VcpuId> {
+        self.next_in_turn(self.preempted_closed)
+    }
+
+    /// The partner that holds the lock, if it is known and only needs a hart.
+    pub(crate) fn ready_holder(&self) -> Option<VcpuId> {
+        self.holder
+            .filter(|&holder| self.ready_partners().contains(holder))
+    }
+
+    /// The next of those of `among` that are ready: behind the one that was favoured last, then from the beginning.
+    fn next_in_turn(&self, among: VcpuSet) -> Option<VcpuId> {
+        let candidates = self.ready_partners().intersection(among);
         let after: VcpuSet = candidates
             .iter()
             .filter(|&vcpu| Some(vcpu) > self.favoured)
@@ -119,12 +136,17 @@ impl Scheduler {
         let preempted = (partners.iter())
             .filter(|partner| entry(partner).is_some_and(|entry| entry.preempted_in_supervisor));
         let preempted_in_supervisor = preempted.collect();
+        let closed = (partners.iter())
+            .filter(|partner| entry(partner).is_some_and(|entry| entry.preempted_closed));
+        let preempted_closed = closed.collect();
         let favoured = self.vm(vcpu).and_then(|vm| vm.favoured);
         Scene {
             vcpu,
             partners,
             running,
             preempted_in_supervisor,
+            preempted_closed,
+            holder: None,
             queues: &self.queues,
             waits: &mut self.spin_waits,
             favoured,

@@ -1,8 +1,9 @@
 //! `reservation`: wait until the word that the vCPU waits on has changed.
 //!
-//! The vCPU joins the self-wait queue; [`crate::Probe::changed`] is its test. Its hart goes to a partner
-//! that was preempted in its kernel, if there is one: whoever is to change the word is probably among
-//! them. A spin on a word that nobody knows is treated as by `wapd`.
+//! The vCPU joins the self-wait queue; [`crate::Probe::changed`] is its test. Its hart goes to whoever is to change the
+//! word: to the lock's holder if that is known and was preempted, else to a partner that was preempted with its
+//! interrupts closed, else to one that was preempted in its kernel. A spin on a word that nobody knows is treated
+//! as by `wapd`.
 
 use super::{Scene, Spin, Suspend, wapd};
 use crate::ticks::Ticks;
@@ -14,7 +15,10 @@ impl Spin for Reservation {
         match word {
             Some(until) => Suspend::WaitForWord {
                 until,
-                favour: scene.preempted_partner(),
+                favour: scene
+                    .ready_holder()
+                    .or_else(|| scene.preempted_closed_partner())
+                    .or_else(|| scene.preempted_partner()),
             },
             None => wapd::AllPartners.suspend(scene, None),
         }

@@ -78,7 +78,7 @@ impl MeasuredLock {
         let before = self.word.fetch_add(1 << 16, Ordering::Acquire);
         let ticket = before >> 16;
         if before & 0xffff != ticket {
-            spinner.wait(&self.word, totals, |word| word & 0xffff == ticket);
+            spinner.wait_for_ticket(&self.word, ticket, totals);
         }
         // Whoever is served out of turn finds another's number here.
         let served = self.taken.load(Ordering::Relaxed);

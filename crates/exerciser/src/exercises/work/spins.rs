@@ -94,6 +94,21 @@ impl<'a> Spinner<'a> {
 
     /// Spins until `word` is as `is_over` wants it.
     pub fn wait(&mut self, word: &AtomicU32, totals: &mut Totals, is_over: impl Fn(u32) -> bool) {
+        self.spin(word, None, totals, is_over);
+    }
+
+    /// Spins until the ticket lock `word` serves `ticket`.
+    pub fn wait_for_ticket(&mut self, word: &AtomicU32, ticket: u32, totals: &mut Totals) {
+        self.spin(word, Some(ticket), totals, |word| word & 0xffff == ticket);
+    }
+
+    fn spin(
+        &mut self,
+        word: &AtomicU32,
+        ticket: Option<u32>,
+        totals: &mut Totals,
+        is_over: impl Fn(u32) -> bool,
+    ) {
         let (start, mut looks, mut is_excessive) = (csr::time(), 0, false);
         totals.contended += 1;
         loop {
@@ -104,7 +119,10 @@ impl<'a> Spinner<'a> {
             looks += 1;
             serve(self.hart);
             match self.method {
-                SpinMethod::WaitOnReservation => locks::wait_on_reservation(word, seen),
+                SpinMethod::WaitOnReservation => match ticket {
+                    Some(ticket) => locks::wait_for_ticket(word, seen, ticket),
+                    None => locks::wait_on_reservation(word, seen),
+                },
                 SpinMethod::Pause => csr::pause(),
                 SpinMethod::Call => {
                     let address = word.as_ptr().addr() as u64;
@@ -112,7 +130,14 @@ impl<'a> Spinner<'a> {
                     sbi::call(
                         abi::sbi::EXTENSION as u64,
                         function,
-                        [address, u64::from(seen), 0, 0, 0, 0],
+                        [
+                            address,
+                            u64::from(seen),
+                            ticket.map_or(u64::MAX, |ticket| u64::from(ticket & 0xffff)),
+                            0,
+                            0,
+                            0,
+                        ],
                     );
                 }
                 SpinMethod::Busy => {}

@@ -1,10 +1,10 @@
 //! Partita's own SBI extension (`abi::sbi`).
 
 use abi::sbi::{AllocationForm, Function, VERSION_VALUE};
-use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
-use crate::exits::{Exit, Next};
+use crate::exits::{Exit, Next, spins};
+use crate::spin;
 
 /// Answers a call of the extension.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
@@ -13,7 +13,11 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         .and_then(Function::from_id);
     let result = match function {
         Some(Function::Version) => Ok(VERSION_VALUE),
-        Some(Function::Spin) => return (Ok(0), Next::Leave(Leave::Spin)),
+        Some(Function::Spin) => {
+            let [address, seen, ticket, ..] = call.arguments;
+            let told = spin::told(exit.vm, address, seen, ticket);
+            return (Ok(0), spins::spin(exit, told));
+        }
         Some(Function::Allocation) => Ok(match exit.vm.dedicated_harts() {
             Some(count) => u64::from(count) << 8 | AllocationForm::Dedicated as u64,
             None => AllocationForm::Shared as u64,

@@ -1,0 +1,96 @@
+//! `partita compare`.
+
+use super::laboratory::{Laboratory, LaboratoryArguments};
+use super::{Failure, SystemArguments, at, write_json};
+use partita::compare::{Comparison, Grid, Variation, with_phase};
+use partita::measures;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct CompareArguments {
+    #[command(flatten)]
+    system: SystemArguments,
+    /// Varies a key, such as spin=wopd,wapd; may be given many times. `profile` varies the machine's
+    #[arg(long, value_name = "KEY=A,B,...")]
+    vary: Vec<String>,
+    /// How many start phases each combination is run with
+    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+    /// The measures to show; without it, the usual ones
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    measure: Vec<String>,
+    /// Writes the comparison and all runs as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Writes the comparison as comma-separated values
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Draws the comparison: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
+    let variations: Result<Vec<Variation>, _> = arguments
+        .vary
+        .iter()
+        .map(|text| Variation::parse(text))
+        .collect();
+    let computer = arguments.laboratory.computer()?;
+    let grid = Grid::new(&variations?, arguments.seeds, &computer)?;
+    for name in &arguments.measure {
+        measures::explain(name).map_err(Failure::Measure)?;
+    }
+    let file = &arguments.system.file;
+    let points = grid.points(file, &arguments.system.changes, &computer);
+    let points: Result<Vec<_>, _> = points.into_iter().map(with_phase).collect();
+    let name = format!("compare-{}", super::stem(file));
+    let entries = Laboratory::new(&arguments.laboratory, &name)?.run(points?)?;
+
+    let comparison = Comparison::new(&grid, &entries);
+    show(&comparison, &arguments.measure);
+    if let Some(path) = &arguments.json {
+        let whole = serde_json::json!({ "comparison": comparison, "runs": entries });
+        write_json(path, &whole)?;
+    }
+    if let Some(path) = &arguments.csv {
+        std::fs::write(path, comparison.csv()).map_err(at(path))?;
+    }
+    if let Some(path) = &arguments.report {
+        let title = format!("Comparison of {}", file.display());
+        let page = partita::drawing::comparison(&title, &comparison, &entries, &arguments.measure);
+        std::fs::write(path, page).map_err(at(path))?;
+    }
+    let failures = comparison.rows.iter().flat_map(|row| {
+        let label = row.combination.label();
+        let say = move |(seed, why): &(u64, String)| format!("{label}, seed {seed}: {why}");
+        row.failures.iter().map(say)
+    });
+    let failures: Vec<String> = failures.collect();
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Vm(failures))
+    }
+}
+
+fn show(comparison: &Comparison, wanted: &[String]) {
+    let mut out = std::io::stdout().lock();
+    let names: Vec<&str> = if wanted.is_empty() {
+        let usual = comparison.measures();
+        usual
+            .into_iter()
+            .filter(|name| measures::USUAL.contains(name))
+            .collect()
+    } else {
+        wanted.iter().map(String::as_str).collect()
+    };
+    for name in names {
+        // A reader that has gone needs no table.
+        let _ = writeln!(out, "{}", comparison.table(name));
+    }
+    let _ = writeln!(out, "{}", comparison.legend());
+}

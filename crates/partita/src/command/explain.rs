@@ -1,0 +1,22 @@
+//! `partita explain`.
+
+use super::Failure;
+use partita::measures;
+use partita::report::Table;
+use std::io::Write;
+
+pub(super) fn execute(name: Option<&str>) -> Result<(), Failure> {
+    let text = match name {
+        Some(name) => measures::explain(name).map_err(Failure::Measure)? + "\n",
+        None => {
+            let mut table = Table::new(["measure", "unit", ""]);
+            for measure in &measures::MEASURES {
+                table.row([measure.name, measure.unit, measure.line]);
+            }
+            table.to_string()
+        }
+    };
+    // A reader that has gone needs no explanation.
+    let _ = write!(std::io::stdout(), "{text}");
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! `partita rerun`.
+
+use super::laboratory::{Laboratory, LaboratoryArguments};
+use super::{Failure, at};
+use partita::laboratory::{Computer, Entry, Recorded, differences};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RerunArguments {
+    /// What `run --json`, `compare --json` or a series wrote
+    #[arg(value_name = "REPORT")]
+    report: PathBuf,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
+    let path = &arguments.report;
+    let text = std::fs::read_to_string(path).map_err(at(path))?;
+    let recorded = Recorded::read(&text)
+        .map_err(|error| Failure::Laboratory(format!("{}: {error}", path.display())))?;
+    if recorded
+        .iter()
+        .any(|run| run.point.computer == Computer::Qemu)
+    {
+        return Err(Failure::Laboratory(format!(
+            "{}: runs on QEMU take real time, and no two are alike; only the machine's can be repeated digit by digit",
+            path.display()
+        )));
+    }
+    // Nothing that was kept may answer for a run.
+    let fresh = tempfile::tempdir().map_err(at(path))?;
+    let mut laboratory = LaboratoryArguments::clone(&arguments.laboratory);
+    laboratory.results = Some(fresh.path().join("rerun.jsonl"));
+    let points = recorded.iter().map(|run| run.point.clone()).collect();
+    let entries = Laboratory::new(&laboratory, "rerun")?.run(points)?;
+
+    let mut out = std::io::stdout().lock();
+    let mut different = Vec::new();
+    for (then, now) in recorded.iter().zip(&entries) {
+        let found = tell(&mut out, then, now);
+        if let Some(found) = found {
+            different.push(found);
+        }
+    }
+    if different.is_empty() {
+        // A reader that has gone needs no verdict.
+        let _ = writeln!(
+            out,
+            "{} of {} runs are equal to the last digit",
+            entries.len(),
+            entries.len()
+        );
+        return Ok(());
+    }
+    Err(Failure::Different(different.join("\npartita: ")))
+}
+
+/// Compares one run with its record; what differs, if anything does.
+fn tell(out: &mut impl Write, then: &Recorded, now: &Entry) -> Option<String> {
+    let makers = then.made_by.differences(&now.made_by);
+    if !makers.is_empty() {
+        let _ = writeln!(
+            out,
+            "seed {}: not made by the same: {}",
+            then.point.seed,
+            makers.join(", ")
+        );
+    }
+    let found = differences(then, now);
+    if found.is_empty() {
+        return None;
+    }
+    let label = then.point.changes.join(" ");
+    Some(format!(
+        "seed {} {label}: the run diverges from its record:\n  {}",
+        then.point.seed,
+        found.join("\n  ")
+    ))
+}

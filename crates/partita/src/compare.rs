@@ -1,0 +1,11 @@
+//! Comparisons: every combination of what is varied, with every start phase, and what they say together.
+
+mod grid;
+mod phase;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use grid::{Combination, Grid, GridError, Variation};
+pub use phase::with_phase;
+pub use table::{Cell, Comparison};

@@ -1,0 +1,45 @@
+//! Start phases: what differs between two runs of the same system.
+
+use crate::laboratory::{Point, PointError};
+
+/// The word by which a guest's command line takes a seed of its own.
+const SEED: &str = "seed=";
+/// What a command line that takes such a word begins with or has in it.
+const EXERCISE: &str = "exercise=";
+
+/// The point with its seed passed on to the guests that can use one: exercisers, whose command lines get `seed=`, a
+/// different one for each VM. A command line that names its seed keeps it, and other guests are left alone.
+///
+/// # Errors
+/// The system has mistakes.
+pub fn with_phase(mut point: Point) -> Result<Point, PointError> {
+    let system = point.read()?;
+    for (index, vm) in system.vms.iter().enumerate() {
+        let mut words = vm.command_line.split_whitespace();
+        let is_exerciser = words.clone().any(|word| word.starts_with(EXERCISE));
+        if !is_exerciser || words.any(|word| word.starts_with(SEED)) {
+            continue;
+        }
+        // Different for each VM of each point, and never zero.
+        let seed = point.seed * system.vms.len() as u64 + index as u64 + 1;
+        let line = toml_text(&format!("{} {SEED}{seed}", vm.command_line));
+        point
+            .changes
+            .push(format!("vm.{}.command-line={line}", vm.name));
+    }
+    Ok(point)
+}
+
+/// A text as TOML writes it.
+fn toml_text(text: &str) -> String {
+    let mut out = String::from('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            control if control.is_control() => out += &format!("\\u{:04X}", u32::from(control)),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}

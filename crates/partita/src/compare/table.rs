@@ -1,0 +1,209 @@
+//! What a comparison's runs say together.
+
+use super::{Combination, Grid};
+use crate::laboratory::statistics::{Summary, paired_ratio, summarise};
+use crate::laboratory::{Entry, Outcome};
+use crate::measures::{self, number};
+use crate::report::Table;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One measure of one combination.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// The measure.
+    pub measure: String,
+    /// Over all start phases.
+    pub value: Summary,
+    /// Start phase by start phase, as a part of the first combination's.
+    pub ratio: Option<Summary>,
+}
+
+/// A combination with its runs condensed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Which.
+    pub combination: Combination,
+    /// Its measures.
+    pub cells: Vec<Cell>,
+    /// Why runs failed: seed and reason.
+    pub failures: Vec<(u64, String)>,
+}
+
+/// A comparison's answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The combinations; the ratios are to the first.
+    pub rows: Vec<Row>,
+    /// How many start phases each had.
+    pub seeds: usize,
+}
+
+impl Comparison {
+    /// Condenses entries that lie in the order of [`Grid::points`].
+    pub fn new(grid: &Grid, entries: &[Entry]) -> Self {
+        let phases = grid.seeds.len().max(1);
+        let groups: Vec<&[Entry]> = entries.chunks(phases).collect();
+        let base = groups.first().copied().unwrap_or_default();
+        let rows = grid.combinations.iter().zip(&groups);
+        let rows = rows.map(|(combination, entries)| Row {
+            combination: combination.clone(),
+            cells: cells(entries, base),
+            failures: entries
+                .iter()
+                .filter_map(|entry| match &entry.outcome {
+                    Outcome::Failed(why) => Some((entry.point.seed, why.clone())),
+                    Outcome::Finished { .. } => None,
+                })
+                .collect(),
+        });
+        Self {
+            rows: rows.collect(),
+            seeds: grid.seeds.len(),
+        }
+    }
+
+    /// A cell.
+    pub fn cell(&self, row: usize, measure: &str) -> Option<&Cell> {
+        let mut cells = self.rows.get(row)?.cells.iter();
+        cells.find(|cell| cell.measure == measure)
+    }
+
+    /// Whether a run failed.
+    pub fn has_failures(&self) -> bool {
+        self.rows.iter().any(|row| !row.failures.is_empty())
+    }
+
+    /// The names of the measures that any combination has, in the order of their definitions.
+    pub fn measures(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for cell in self.rows.iter().flat_map(|row| &row.cells) {
+            if !names.contains(&cell.measure.as_str()) {
+                names.push(&cell.measure);
+            }
+        }
+        let place = |name: &&str| {
+            let measure = measures::find(name);
+            let place = measures::MEASURES
+                .iter()
+                .position(|one| Some(one) == measure);
+            (place, String::from(*name))
+        };
+        names.sort_by_key(place);
+        names
+    }
+
+    /// A table of one measure.
+    pub fn table(&self, measure: &str) -> Table {
+        let unit = measures::find(measure).map_or("", |measure| measure.unit);
+        let heading = match unit {
+            "" => String::from(measure),
+            unit => format!("{measure} ({unit})"),
+        };
+        let mut table = Table::new([
+            heading.as_str(),
+            "median",
+            "interval",
+            "ratio",
+            "interval",
+            "runs",
+        ]);
+        let interval = |summary: &Summary| {
+            let (low, high) = (number(summary.low), number(summary.high));
+            format!("{low} .. {high}")
+        };
+        for (index, row) in self.rows.iter().enumerate() {
+            let mut cells = vec![row.combination.label()];
+            match self.cell(index, measure) {
+                None => cells.extend(["-", "", "", ""].map(String::from)),
+                Some(cell) => {
+                    cells.push(number(cell.value.median));
+                    cells.push(interval(&cell.value));
+                    match (&cell.ratio, index) {
+                        (_, 0) => cells.extend([String::from("1"), String::new()]),
+                        (None, _) => cells.extend(["-", ""].map(String::from)),
+                        (Some(ratio), _) => {
+                            cells.extend([format!("{:.4}", ratio.median), interval(ratio)]);
+                        }
+                    }
+                }
+            }
+            let finished = self.seeds - row.failures.len();
+            cells.push(format!("{finished} of {}", self.seeds));
+            table.row(cells);
+        }
+        table
+    }
+
+    /// What the intervals mean, in words.
+    pub fn legend(&self) -> String {
+        let confidence = self.rows.iter().flat_map(|row| &row.cells);
+        let confidence = confidence.map(|cell| cell.value.confidence);
+        let least = confidence.fold(1.0, f64::min);
+        format!(
+            "Medians over the start phases, with the interval that holds the true median with a probability of {:.1} % \
+             or more; ratios are taken phase by phase against the first row.",
+            least * 100.0
+        )
+    }
+
+    /// All figures as comma-separated values: one line for each combination and measure.
+    pub fn csv(&self) -> String {
+        let mut text = String::from(
+            "combination,measure,unit,count,median,low,high,confidence,ratio,ratio_low,ratio_high\n",
+        );
+        for row in &self.rows {
+            for cell in &row.cells {
+                let unit = measures::find(&cell.measure).map_or("", |measure| measure.unit);
+                let Summary {
+                    count,
+                    median,
+                    low,
+                    high,
+                    confidence,
+                } = cell.value;
+                let ratio = cell.ratio.map_or_else(
+                    || String::from(",,"),
+                    |ratio| format!("{},{},{}", ratio.median, ratio.low, ratio.high),
+                );
+                let label = field(&row.combination.label());
+                let measure = field(&cell.measure);
+                text += &format!(
+                    "{label},{measure},{unit},{count},{median},{low},{high},{confidence},{ratio}\n"
+                );
+            }
+        }
+        text
+    }
+}
+
+/// A field of comma-separated values (RFC 4180 §2).
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        String::from(text)
+    }
+}
+
+fn cells(entries: &[Entry], base: &[Entry]) -> Vec<Cell> {
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut pairs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let base = base.get(index).and_then(|entry| entry.outcome.figures());
+        for (name, value) in entry.outcome.figures().into_iter().flatten() {
+            values.entry(name).or_default().push(*value);
+            if let Some(base) = base.and_then(|base| base.get(name)) {
+                pairs.entry(name).or_default().push((*value, *base));
+            }
+        }
+    }
+    let cell = |(name, values): (&&str, &Vec<f64>)| {
+        Some(Cell {
+            measure: String::from(*name),
+            value: summarise(values)?,
+            ratio: pairs.get(*name).and_then(|pairs| paired_ratio(pairs)),
+        })
+    };
+    values.iter().filter_map(cell).collect()
+}

@@ -1,0 +1,151 @@
+//! From what is varied to tables.
+
+use super::*;
+use crate::laboratory::{Computer, Entry, Figures, Fingerprint, MadeBy, Outcome, Point};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+fn varied(texts: &[&str]) -> Vec<Variation> {
+    texts
+        .iter()
+        .map(|text| Variation::parse(text).unwrap())
+        .collect()
+}
+
+fn grid() -> Grid {
+    let variations = varied(&["spin=wopd,wapd", "vm.a.dedicated-harts=[0,1],[2,3]"]);
+    Grid::new(&variations, 3, &Computer::Qemu).unwrap()
+}
+
+#[test]
+fn every_combination_is_there_once() {
+    let labels: Vec<String> = grid().combinations.iter().map(Combination::label).collect();
+    let expected = [
+        "spin=wopd vm.a.dedicated-harts=[0,1]",
+        "spin=wopd vm.a.dedicated-harts=[2,3]",
+        "spin=wapd vm.a.dedicated-harts=[0,1]",
+        "spin=wapd vm.a.dedicated-harts=[2,3]",
+    ];
+    assert_eq!(labels, expected);
+    let points = grid().points(
+        Path::new("a.toml"),
+        &[String::from("harts=2")],
+        &Computer::Qemu,
+    );
+    assert_eq!(points.len(), 12);
+    assert_eq!(
+        points[5].changes,
+        ["harts=2", "spin=wopd", "vm.a.dedicated-harts=[2,3]"]
+    );
+    assert_eq!(points[5].seed, 2);
+}
+
+#[test]
+fn a_profile_changes_the_computer() {
+    let machine = Computer::Machine { profile: None };
+    let variations = varied(&["profile=ideal,rocket-h"]);
+    let points =
+        Grid::new(&variations, 1, &machine)
+            .unwrap()
+            .points(Path::new("a.toml"), &[], &machine);
+    let profile = Some(String::from("rocket-h"));
+    assert_eq!(points[1].computer, Computer::Machine { profile });
+    assert!(points[1].changes.is_empty());
+    let error = Grid::new(&variations, 1, &Computer::Qemu).unwrap_err();
+    assert_eq!(error, GridError::ProfileOnQemu);
+}
+
+#[test]
+fn mistakes_are_named() {
+    for text in ["spin", "=a", "spin=", "spin=a,,b", "spin=a,b,a"] {
+        assert!(Variation::parse(text).is_err(), "{text}");
+    }
+    let twice = varied(&["spin=a,b", "spin=c"]);
+    let error = Grid::new(&twice, 1, &Computer::Qemu).unwrap_err();
+    assert_eq!(error, GridError::KeyTwice(String::from("spin")));
+    let many = varied(&["a=1,2"]);
+    let error = Grid::new(&many, u32::MAX, &Computer::Qemu).unwrap_err();
+    assert!(matches!(error, GridError::TooMany(_)));
+}
+
+fn entry(point: Point, outcome: Outcome) -> Entry {
+    let made_by = MadeBy {
+        partita: String::new(),
+        system: String::new(),
+        profile: None,
+        files: BTreeMap::new(),
+    };
+    Entry {
+        id: Fingerprint::of(b""),
+        point,
+        made_by,
+        outcome,
+    }
+}
+
+#[test]
+fn figures_are_condensed_and_compared_phase_by_phase() {
+    let grid = Grid::new(&varied(&["spin=wopd,wapd"]), 3, &Computer::Qemu).unwrap();
+    let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
+    // The second is twice the first in every phase, though the phases differ by more than that.
+    let etr = [1.0, 10.0, 100.0, 2.0, 20.0, 200.0];
+    let mut entries: Vec<Entry> = points
+        .into_iter()
+        .zip(etr)
+        .map(|(point, etr)| {
+            let figures = Figures::from([(String::from("etr"), etr)]);
+            let report = serde_json::Value::Null;
+            entry(point, Outcome::Finished { figures, report })
+        })
+        .collect();
+    let comparison = Comparison::new(&grid, &entries);
+    let cell = comparison.cell(1, "etr").unwrap();
+    assert_eq!(cell.value.median, 20.0);
+    let ratio = cell.ratio.unwrap();
+    assert_eq!((ratio.low, ratio.median, ratio.high), (2.0, 2.0, 2.0));
+    assert!(
+        comparison
+            .csv()
+            .contains("spin=wapd,etr,ends/s,3,20,2,200,0.75,2,2,2")
+    );
+
+    entries[4].outcome = Outcome::Failed(String::from("lost"));
+    let comparison = Comparison::new(&grid, &entries);
+    assert!(comparison.has_failures());
+    assert_eq!(comparison.rows[1].failures, [(1, String::from("lost"))]);
+    assert_eq!(comparison.cell(1, "etr").unwrap().value.median, 101.0);
+    let table = comparison.table("etr").to_string();
+    assert!(table.contains("2 of 3"), "{table}");
+}
+
+#[test]
+fn each_exerciser_gets_a_phase_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = folder.path().join("system.toml");
+    std::fs::write(folder.path().join("kernel"), "").unwrap();
+    let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n";
+    let lines = ["exercise=work", "exercise=work seed=5", "quiet"];
+    let mut text = String::from("harts = 1\nmemory = \"1 GiB\"\n");
+    for (name, line) in ["a", "b", "c"].iter().zip(lines) {
+        text += &format!("[vm.{name}]\n{vm}command-line = \"{line}\"\n");
+    }
+    std::fs::write(&system, text).unwrap();
+    let phase = |seed| {
+        with_phase(Point {
+            system: PathBuf::from(&system),
+            changes: Vec::new(),
+            computer: Computer::Qemu,
+            seed,
+            native: false,
+        })
+        .unwrap()
+    };
+    assert_eq!(
+        phase(0).changes,
+        ["vm.a.command-line=\"exercise=work seed=1\""]
+    );
+    assert_ne!(phase(0).changes, phase(1).changes);
+    // What it becomes is a system still.
+    let line = &phase(7).read().unwrap().vms[0].command_line;
+    assert_eq!(line, "exercise=work seed=22");
+}

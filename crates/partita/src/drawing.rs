@@ -1,0 +1,89 @@
+//! Pictures: SVG inside one HTML file that needs no other, legible in light and in dark.
+
+mod intervals;
+mod lines;
+mod page;
+mod scale;
+mod shares;
+#[cfg(test)]
+mod tests;
+
+pub use lines::{Line, lines};
+pub use page::{Page, escape};
+pub use scale::Scale;
+pub use shares::shares;
+
+use crate::compare::Comparison;
+use crate::laboratory::Entry;
+use crate::measures::{self, Measure};
+use crate::report::Table;
+
+/// A comparison as a page: what made it, a picture and a table for each measure.
+pub fn comparison(
+    title: &str,
+    comparison: &Comparison,
+    entries: &[Entry],
+    wanted: &[String],
+) -> String {
+    let mut page = Page::new(title);
+    page.paragraph(&comparison.legend());
+    let named = |name: &&str| match wanted {
+        [] => measures::USUAL.contains(name),
+        wanted => wanted.iter().any(|one| one == name),
+    };
+    for name in comparison.measures().into_iter().filter(named) {
+        page.heading(name);
+        if let Some(Measure { line, unit, .. }) = measures::find(name) {
+            page.paragraph(&format!(
+                "{line} ({})",
+                if unit.is_empty() { "a number" } else { unit }
+            ));
+        }
+        page.figure(&intervals::intervals(comparison, name), line_of(name));
+        page.table(&comparison.table(name));
+    }
+    let bars = shares_of(comparison);
+    if !bars.is_empty() {
+        page.heading("Where the harts' time went");
+        let parts = ["guest", "scheduling", "simulation", "idle"];
+        page.figure(&shares(&parts, &bars), "Shares of the harts' time, medians");
+    }
+    if let Some(entry) = entries.first() {
+        page.heading("What made this");
+        page.table(&makers(entry));
+    }
+    page.finish()
+}
+
+fn line_of(name: &str) -> &'static str {
+    measures::find(name).map_or("", |measure| measure.line)
+}
+
+/// For each combination where the time of the harts went.
+fn shares_of(comparison: &Comparison) -> Vec<(String, Vec<f64>)> {
+    let names = [
+        "guest-utilisation",
+        "scheduling-overhead",
+        "simulation-overhead",
+        "idle",
+    ];
+    let rows = comparison.rows.iter().enumerate();
+    rows.filter_map(|(index, row)| {
+        let parts = names.iter().map(|name| {
+            let cell = comparison.cell(index, name)?;
+            Some(cell.value.median)
+        });
+        Some((row.combination.label(), parts.collect::<Option<Vec<_>>>()?))
+    })
+    .collect()
+}
+
+fn makers(entry: &Entry) -> Table {
+    let mut table = Table::new(["what", "which"]);
+    table.row(["version", &entry.made_by.partita]);
+    table.row(["computer", &entry.point.computer.to_string()]);
+    for (what, fingerprint) in &entry.made_by.files {
+        table.row([what.as_str(), fingerprint.short()]);
+    }
+    table
+}

@@ -1,0 +1,57 @@
+//! The laboratory: many runs of a system, each a *point*, and what came of them.
+//!
+//! A [`Point`] says what is run and is known by a hash of everything that can change its result. A [`Runner`] runs one;
+//! [`run_all`] runs many on the computer's cores and appends each finished one to a [`Store`], from which an
+//! interrupted series goes on. [`statistics`] condenses repetitions.
+
+mod child;
+mod fingerprint;
+mod point;
+mod record;
+mod series;
+pub mod statistics;
+mod store;
+
+pub use child::ChildRunner;
+pub use fingerprint::{Fingerprint, Fingerprints};
+pub use point::{Computer, MadeBy, Point, PointError};
+pub use record::{Recorded, differences};
+pub use series::{Bar, Progress, Series, SeriesError, run_all};
+pub use store::{Entry, Store, StoreError};
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Figures by the names of their measures. Sorted, so that they are printed alike every time.
+pub type Figures = BTreeMap<String, f64>;
+
+/// What came of one point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ended in order.
+    Finished {
+        /// The measures.
+        figures: Figures,
+        /// The whole report that `partita run --json` wrote.
+        report: serde_json::Value,
+    },
+    /// It did not: why, for people.
+    Failed(String),
+}
+
+impl Outcome {
+    /// The figures, if it finished.
+    pub fn figures(&self) -> Option<&Figures> {
+        match self {
+            Self::Finished { figures, .. } => Some(figures),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
+/// Runs single points: the one thing that a series needs to know about computers.
+pub trait Runner: Sync {
+    /// Runs a point to its end. `None` if it was broken off by the user and says nothing.
+    fn run(&self, point: &Point) -> Option<Outcome>;
+}

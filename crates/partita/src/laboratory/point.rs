@@ -1,0 +1,170 @@
+//! One run that is to be made, and what makes its result.
+
+use super::{Fingerprint, Fingerprints};
+use crate::cache::Cache;
+use crate::system::{Document, FileName, Mistakes, System};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where a point runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "on")]
+pub enum Computer {
+    /// QEMU's virt board: real programs, host time; no two runs are alike.
+    Qemu,
+    /// The deterministic machine.
+    Machine {
+        /// The profile by its name or file; without it every instruction takes a cycle.
+        profile: Option<String>,
+    },
+}
+
+impl fmt::Display for Computer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Qemu => f.write_str("QEMU"),
+            Self::Machine { profile: None } => f.write_str("the machine, a cycle an instruction"),
+            Self::Machine {
+                profile: Some(profile),
+            } => write!(f, "the machine, {profile}"),
+        }
+    }
+}
+
+/// One run that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// The system file.
+    pub system: PathBuf,
+    /// Changes to it, each a `KEY=VALUE`, in order.
+    pub changes: Vec<String>,
+    /// The computer.
+    pub computer: Computer,
+    /// The start phase, and all else that is random.
+    pub seed: u64,
+    /// Whether the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
+    #[serde(default)]
+    pub native: bool,
+}
+
+/// What made a result. Two results with equal makers on the machine are equal to the last digit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeBy {
+    /// Version of this command.
+    pub partita: String,
+    /// The system file's text.
+    pub system: String,
+    /// The profile's text, if it is a file.
+    pub profile: Option<String>,
+    /// Fingerprints of the files that took part, by what they are: the command, the hypervisor, kernels and so on.
+    /// Where they lie does not matter and is not kept.
+    pub files: BTreeMap<String, Fingerprint>,
+}
+
+/// Why a point cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum PointError {
+    /// The system has mistakes.
+    #[error("{0}")]
+    Mistakes(#[from] Mistakes),
+    /// A file cannot be read.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter.
+        error: std::io::Error,
+    },
+}
+
+impl Point {
+    /// Reads the system with its changes.
+    ///
+    /// # Errors
+    /// Every mistake in it.
+    pub fn read(&self) -> Result<System, PointError> {
+        let text = read_text(&self.system)?;
+        let document = Document::new(&self.system, text, &self.changes)?;
+        Ok(System::read(&document)?)
+    }
+
+    /// Finds out what makes this point's result. `programs` are those that run it: the command, the hypervisor,
+    /// the firmware.
+    ///
+    /// # Errors
+    /// The system has mistakes, or a file cannot be read.
+    pub fn made_by(
+        &self,
+        programs: &[(&str, &Path)],
+        cache: &Cache,
+        known: &mut Fingerprints,
+    ) -> Result<MadeBy, PointError> {
+        let system = self.read()?;
+        let mut files = BTreeMap::new();
+        let mut add = |what: String, path: &Path| {
+            let file = |error| PointError::File {
+                path: path.to_owned(),
+                error,
+            };
+            let fingerprint = known.of(path).map_err(file)?;
+            files.insert(what, fingerprint);
+            Ok::<(), PointError>(())
+        };
+        for (what, path) in programs {
+            add(String::from(*what), path)?;
+        }
+        for vm in &system.vms {
+            let mut parts = vec![(format!("vm.{}.kernel", vm.name), &vm.kernel.value)];
+            if let Some(initrd) = &vm.initrd {
+                parts.push((format!("vm.{}.initrd", vm.name), &initrd.value));
+            }
+            for (index, disk) in vm.disks.iter().enumerate() {
+                parts.push((format!("vm.{}.disks.{index}", vm.name), &disk.file.value));
+            }
+            for (what, name) in parts {
+                let path = match name {
+                    FileName::Path(path) => path.clone(),
+                    FileName::Built(name) => cache.folder().join(name),
+                };
+                add(what, &path)?;
+            }
+        }
+        let profile = match &self.computer {
+            Computer::Machine {
+                profile: Some(profile),
+            } if Path::new(profile).is_file() => Some(read_text(Path::new(profile))?),
+            _ => None,
+        };
+        Ok(MadeBy {
+            partita: String::from(env!("CARGO_PKG_VERSION")),
+            system: read_text(&self.system)?,
+            profile,
+            files,
+        })
+    }
+
+    /// The hash by which a result is known: of the point and all that makes it. The folder in which the system file
+    /// lies has no part in it.
+    pub fn identity(&self, made_by: &MadeBy) -> Fingerprint {
+        let name = self.system.file_name().unwrap_or_default();
+        let whole = (
+            name.to_string_lossy(),
+            &self.changes,
+            &self.computer,
+            self.seed,
+            self.native,
+            made_by,
+        );
+        // Text keys and plain values alone: this cannot fail.
+        Fingerprint::of(&serde_json::to_vec(&whole).unwrap_or_default())
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, PointError> {
+    std::fs::read_to_string(path).map_err(|error| PointError::File {
+        path: path.to_owned(),
+        error,
+    })
+}

@@ -1,0 +1,317 @@
+//! The papers' measures, each with its definition, computed from what a run reported.
+//!
+//! Every measure has one place: its row in [`MEASURES`] and its value in [`compute`].
+
+mod compute;
+mod guest;
+mod show;
+#[cfg(test)]
+mod tests;
+
+pub use compute::{Inputs, compute, relative};
+pub use guest::{GuestFigures, Guests};
+pub use show::{explain, number, show};
+
+/// A figure that a run can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Measure {
+    /// Its name, as in `--explain`, in reports and in tables.
+    pub name: &'static str,
+    /// The unit, empty for pure numbers.
+    pub unit: &'static str,
+    /// What it means in one line.
+    pub line: &'static str,
+    /// How it is computed, and where the papers define it.
+    pub definition: &'static str,
+    /// Whether more of it is better, less of it, or neither.
+    pub better: Better,
+}
+
+/// Which way a measure is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// More is.
+    More,
+    /// Less is.
+    Less,
+    /// It says what happened, not how well.
+    Neither,
+}
+
+const fn measure(
+    name: &'static str,
+    unit: &'static str,
+    better: Better,
+    line: &'static str,
+    definition: &'static str,
+) -> Measure {
+    Measure {
+        name,
+        unit,
+        line,
+        definition,
+        better,
+    }
+}
+
+/// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
+pub const MEASURES: [Measure; 31] = [
+    measure(
+        "etr",
+        "ends/s",
+        Better::More,
+        "external throughput: ends per second of real time",
+        "ETR = ends of all VMs / elapsed real time in seconds (paper 000 §3.3.2; paper 002 table 1, *1). \
+         Ends are what the guests' workloads completed: jobs, transactions, block reads. The time is that of the VM \
+         that took longest, from the start of its work to its end, so that booting is no part of it.",
+    ),
+    measure(
+        "itr",
+        "ends/s",
+        Better::More,
+        "internal throughput: ends per second that the harts were busy",
+        "ITR = ETR / busy, busy = (guest + scheduling + simulation) / elapsed over all harts (paper 000 §3.3.2). \
+         A busy second is one in which all harts are busy.",
+    ),
+    measure(
+        "ends",
+        "",
+        Better::Neither,
+        "what the guests' workloads completed",
+        "The sum of the ends of all VMs: jobs, transactions, block reads, as each workload counts them.",
+    ),
+    measure(
+        "elapsed",
+        "s",
+        Better::Less,
+        "real time from the start of the work to its end, of the VM that took longest",
+        "The largest of the VMs' own elapsed times (paper 002 table 1, *4). The guest reads it from the time CSR, which \
+         is the computer's.",
+    ),
+    measure(
+        "guest-utilisation",
+        "%",
+        Better::Neither,
+        "part of the harts' time spent in guests",
+        "100 x cycles in VS and VU mode / elapsed cycles, over all harts (Guest rho of paper 000 tables 2 and 3). \
+         Elapsed cycles count from the hypervisor's entry on each hart.",
+    ),
+    measure(
+        "scheduling-overhead",
+        "%",
+        Better::Less,
+        "part of the harts' time spent choosing, entering and leaving vCPUs",
+        "100 x scheduling cycles, those owed to a VM and those owed to none, / elapsed cycles, over all harts \
+         (OVH of paper 000; *3 of paper 002 table 1).",
+    ),
+    measure(
+        "simulation-overhead",
+        "%",
+        Better::Less,
+        "part of the harts' time spent handling guests' exits",
+        "100 x cycles of exit handling / elapsed cycles, over all harts and causes (*2 of paper 002 table 1).",
+    ),
+    measure(
+        "simulation-overhead.",
+        "%",
+        Better::Less,
+        "the same for one cause of exits",
+        "As simulation-overhead, for the exits of the cause that the name ends in, such as simulation-overhead.wfi. \
+         The causes are those of abi::monitor::ExitCause; their sum is simulation-overhead.",
+    ),
+    measure(
+        "idle",
+        "%",
+        Better::Neither,
+        "part of the harts' time with nothing to run",
+        "100 x idle cycles / elapsed cycles, over all harts. Guest, scheduling, simulation and idle add up to 100.",
+    ),
+    measure(
+        "calls-per-busy-second",
+        "1/s",
+        Better::Neither,
+        "hypervisor calls to suspend a spin, per second that the harts were busy",
+        "(exits by WRS.NTO + spin calls) / (busy x elapsed real time): the level of spinning (Hyp. Call of paper 000 \
+         tables 2 to 4, *1).",
+    ),
+    measure(
+        "dispatches-per-second",
+        "1/s",
+        Better::Neither,
+        "how often a vCPU was given a hart",
+        "Dispatches on all harts / elapsed real time.",
+    ),
+    measure(
+        "exits-per-second",
+        "1/s",
+        Better::Less,
+        "exits of guests, all causes",
+        "Exits on all harts / elapsed real time.",
+    ),
+    measure(
+        "exits-per-second.",
+        "1/s",
+        Better::Less,
+        "the same for one cause",
+        "As exits-per-second, for the cause that the name ends in.",
+    ),
+    measure(
+        "events.",
+        "",
+        Better::Neither,
+        "how often something else happened to vCPUs",
+        "The hypervisor's count of the event that the name ends in (abi::monitor::Event): futile-dispatch is a vCPU \
+         that got a hart though the word it spun on had not changed.",
+    ),
+    measure(
+        "response-p50",
+        "ms",
+        Better::Less,
+        "response time that half of the requests do not exceed",
+        "The workload's own median of the time from a request to its end, of the VM where it is largest; to within \
+         one part in eight.",
+    ),
+    measure(
+        "response-p99",
+        "ms",
+        Better::Less,
+        "response time that 99 % of the requests do not exceed",
+        "As response-p50, for 99 %.",
+    ),
+    measure(
+        "response-p99.9",
+        "ms",
+        Better::Less,
+        "response time that 99.9 % of the requests do not exceed",
+        "As response-p50, for 99.9 %.",
+    ),
+    measure(
+        "lock-wait-p99",
+        "us",
+        Better::Less,
+        "wait for a lock that 99 % of the waits do not exceed",
+        "The workload's own quantile of the time from the wish for a lock to its possession, of the VM where it is \
+         largest.",
+    ),
+    measure(
+        "spins",
+        "",
+        Better::Neither,
+        "waits that had to spin",
+        "Waits of the guests' workloads that found what they wanted taken, over all VMs.",
+    ),
+    measure(
+        "looks-per-spin",
+        "",
+        Better::Less,
+        "how often a spinning vCPU looked before it had what it wanted",
+        "Looks / spins over all VMs, each as its workload counts them.",
+    ),
+    measure(
+        "excessive-spins",
+        "",
+        Better::Less,
+        "spins that went over the guest's own limit",
+        "Spins that reached the workload's spin-limit or spin-limit-ms (paper 000 §3.3.2), over all VMs.",
+    ),
+    measure(
+        "off-line",
+        "",
+        Better::Less,
+        "processors that guests put off-line because they had spun excessively",
+        "The workloads' own count over all VMs (paper 000 §3.3.2: three of five systems lost two or three).",
+    ),
+    measure(
+        "tlb-misses",
+        "per 1000",
+        Better::Less,
+        "misses of the first-level TLBs per thousand instructions",
+        "1000 x misses / instructions retired, over all harts and modes, from the hardware monitor. The papers' NITR is \
+         per access; what fraction of instructions access memory is the workload's.",
+    ),
+    measure(
+        "walk-references",
+        "per 1000",
+        Better::Less,
+        "memory references of page-table walks per thousand instructions",
+        "1000 x references of both stages / instructions retired, from the hardware monitor.",
+    ),
+    measure(
+        "cache-misses",
+        "per 1000",
+        Better::Less,
+        "misses of the first-level caches per thousand instructions",
+        "1000 x (data + instruction misses) / instructions retired, from the hardware monitor. The papers' NIBR is per \
+         access.",
+    ),
+    measure(
+        "mean-instruction-time",
+        "ns",
+        Better::Less,
+        "mean time of an instruction",
+        "Cycles in which harts did not wait / instructions retired, in nanoseconds of the computer's clock, from the \
+         hardware monitor (MIET of paper 001).",
+    ),
+    measure(
+        "instructions",
+        "million",
+        Better::Less,
+        "instructions retired, all harts and modes",
+        "From the hardware monitor, since reset: firmware and booting are in it.",
+    ),
+    measure(
+        "native-etr",
+        "%",
+        Better::More,
+        "external throughput in per cent of the native computer's",
+        "100 x ETR / ETR of the same work by the same guest on the computer itself (a/c and b/c of paper 002 table 1).",
+    ),
+    measure(
+        "er",
+        "%",
+        Better::Less,
+        "expansion of the elapsed time against native",
+        "Er = 100 x (T - N) / N, T the elapsed time for the work under the hypervisor, N on the computer itself \
+         (paper 001 §2). For work that a clock ends, times are those per end.",
+    ),
+    measure(
+        "cr",
+        "%",
+        Better::Less,
+        "expansion of the processor time against native",
+        "Cr = 100 x (T - N) / N, T the busy time of all harts for an end under the hypervisor, N on the computer \
+         itself (paper 001 §2; its formula has Te where Tc is meant).",
+    ),
+    measure(
+        "seconds",
+        "s",
+        Better::Neither,
+        "real time since the hypervisor's entry",
+        "What the hypervisor's own report says, booting of the guests included.",
+    ),
+];
+
+/// The measures that tables show unless others are asked for.
+pub const USUAL: [&str; 8] = [
+    "etr",
+    "itr",
+    "guest-utilisation",
+    "scheduling-overhead",
+    "simulation-overhead",
+    "calls-per-busy-second",
+    "response-p50",
+    "response-p99",
+];
+
+/// The measure of this name, or the family that it belongs to.
+pub fn find(name: &str) -> Option<&'static Measure> {
+    let family = |measure: &&Measure| {
+        measure.name.ends_with('.')
+            && name.len() > measure.name.len()
+            && name.starts_with(measure.name)
+    };
+    MEASURES
+        .iter()
+        .find(|measure| measure.name == name && !name.ends_with('.'))
+        .or_else(|| MEASURES.iter().find(family))
+}

@@ -1,0 +1,171 @@
+//! From reports to figures.
+
+use super::Guests;
+use crate::laboratory::Figures;
+use crate::report::{Report, Work};
+use abi::monitor::ExitCause;
+use std::collections::BTreeMap;
+
+/// What a run reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The hypervisor's performance monitor; a native run has none.
+    pub report: Option<&'a Report>,
+    /// The machine's hardware monitor; QEMU has none.
+    pub hardware: Option<&'a machine::monitor::Report>,
+    /// The guests' workloads.
+    pub guests: &'a Guests,
+}
+
+/// Every measure that can be computed. A measure whose parts are not known is left out, rather than shown as zero.
+pub fn compute(inputs: &Inputs<'_>) -> Figures {
+    let mut figures = Figures::new();
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            figures.insert(String::from(name), value);
+        }
+    };
+    let guests = inputs.guests;
+    let ends = guests.sum("ends");
+    let elapsed = guests.largest("elapsed-us").map(|time| time / 1e6);
+    put("ends", ends);
+    put("elapsed", elapsed);
+    let etr = ratio(ends, elapsed);
+    put("etr", etr);
+    let milliseconds = |name| guests.largest(name).map(|time| time / 1e6);
+    put("response-p50", milliseconds("response-ns.p50"));
+    put("response-p99", milliseconds("response-ns.p99"));
+    put("response-p99.9", milliseconds("response-ns.p99.9"));
+    let microseconds = |name| guests.largest(name).map(|time| time / 1e3);
+    put("lock-wait-p99", microseconds("lock-wait-ns.p99"));
+    let spins = guests.sum("spins");
+    put("spins", spins);
+    put("looks-per-spin", ratio(guests.sum("looks"), spins));
+    put("excessive-spins", guests.sum("excessive"));
+    put("off-line", guests.sum("off-line"));
+
+    let busy = inputs.report.map(|report| hypervisor(report, &mut put));
+    let busy = busy.or_else(|| inputs.hardware.and_then(native_busy));
+    put("itr", ratio(etr, busy));
+    if let Some(report) = inputs.hardware {
+        hardware(report, &mut put);
+    }
+    figures
+}
+
+/// The measures that compare a run with the native one of the same work: `native-etr`, `er` and `cr`.
+pub fn relative(run: &Figures, native: &Figures) -> Figures {
+    let per_cent = |measure: &str| ratio(run.get(measure).copied(), native.get(measure).copied());
+    let mut figures = Figures::new();
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            figures.insert(String::from(name), value);
+        }
+    };
+    put("native-etr", per_cent("etr").map(|part| part * 100.0));
+    // Time for an end is the reciprocal of throughput: real time of the external, processor time of the internal.
+    let expansion = |part: f64| (1.0 / part - 1.0) * 100.0;
+    put("er", per_cent("etr").map(expansion));
+    put("cr", per_cent("itr").map(expansion));
+    figures
+}
+
+fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+    Some(part? / whole.filter(|whole| *whole != 0.0)?)
+}
+
+/// The performance monitor's measures; returns the part of the harts' time that they were busy.
+fn hypervisor(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
+    let work = || report.vms.iter().flat_map(|vm| &vm.work);
+    let sum = |count: fn(&Work) -> u64| work().map(count).sum::<u64>() as f64;
+    let whole = report.harts.iter().map(|hart| hart.elapsed).sum::<u64>() as f64;
+    let idle = report.harts.iter().map(|hart| hart.idle).sum::<u64>() as f64;
+    let own = report.harts.iter().map(|hart| hart.scheduling).sum::<u64>() as f64;
+    let guest = sum(|work| work.guest);
+    let scheduling = sum(|work| work.scheduling) + own;
+    let simulation = sum(|work| work.simulation);
+    let per_cent = |part: f64| ratio(Some(part * 100.0), Some(whole));
+    put("guest-utilisation", per_cent(guest));
+    put("scheduling-overhead", per_cent(scheduling));
+    put("simulation-overhead", per_cent(simulation));
+    put("idle", per_cent(idle));
+    put("seconds", Some(report.seconds));
+
+    let a_second = |count: f64| ratio(Some(count), Some(report.seconds));
+    put(
+        "dispatches-per-second",
+        a_second(sum(|work| work.dispatches)),
+    );
+    let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (cause, exits) in work().flat_map(|work| &work.exits) {
+        let total = causes.entry(cause).or_default();
+        *total = (total.0 + exits.count, total.1 + exits.cycles);
+    }
+    let all: u64 = causes.values().map(|(count, _)| count).sum();
+    put("exits-per-second", a_second(all as f64));
+    for (cause, (count, cycles)) in &causes {
+        put(
+            &format!("exits-per-second.{cause}"),
+            a_second(*count as f64),
+        );
+        let share = per_cent(*cycles as f64);
+        put(&format!("simulation-overhead.{cause}"), share);
+    }
+    let busy = (guest + scheduling + simulation) / whole;
+    let exits = |cause: ExitCause| causes.get(cause.name()).map_or(0, |(count, _)| *count);
+    let calls = exits(ExitCause::WrsNto) + exits(ExitCause::SbiPartita);
+    let busy_seconds = busy * report.seconds;
+    put(
+        "calls-per-busy-second",
+        ratio(Some(calls as f64), Some(busy_seconds)),
+    );
+    busy
+}
+
+/// The part of the harts' time that a computer without a hypervisor was busy.
+fn native_busy(report: &machine::monitor::Report) -> Option<f64> {
+    let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
+    let waited: u64 = report.harts.iter().map(|hart| hart.counts.waited).sum();
+    ratio(
+        Some(cycles.saturating_sub(waited) as f64),
+        Some(cycles as f64),
+    )
+}
+
+/// The hardware monitor's measures.
+fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option<f64>)) {
+    let instructions: u64 = report.harts.iter().map(|hart| hart.instructions).sum();
+    let instructions = instructions as f64;
+    put("instructions", Some(instructions / 1e6));
+    let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
+    let waited: u64 = report.harts.iter().map(|hart| hart.counts.waited).sum();
+    let nanoseconds = 1e9 / report.hertz as f64;
+    put(
+        "mean-instruction-time",
+        ratio(
+            Some(cycles.saturating_sub(waited) as f64 * nanoseconds),
+            Some(instructions),
+        ),
+    );
+    let timing = || report.harts.iter().filter_map(|hart| hart.timing.as_ref());
+    if timing().next().is_none() {
+        return;
+    }
+    let a_thousand = |count: u64| ratio(Some(count as f64 * 1000.0), Some(instructions));
+    put(
+        "tlb-misses",
+        a_thousand(timing().map(|timing| timing.tlb_misses).sum()),
+    );
+    put(
+        "walk-references",
+        a_thousand(timing().map(|timing| timing.walk_references).sum()),
+    );
+    put(
+        "cache-misses",
+        a_thousand(
+            timing()
+                .map(|timing| timing.data_misses + timing.fetch_misses)
+                .sum(),
+        ),
+    );
+}

@@ -1,0 +1,155 @@
+//! From what a run reported to its measures.
+
+use super::*;
+use crate::laboratory::Figures;
+use crate::report::{Exits, HartReport, Report, VmReport, Work};
+use std::collections::BTreeMap;
+
+/// Paper 000, table 3, case 1, WAPD: four harts, 43.75 % in guests, 2.48 % scheduling; paper 002, table 1, #1: 2.45 %
+/// simulation, 4,800 jobs. A hart has 1,000,000 cycles here.
+fn case_one() -> (Report, Guests) {
+    let exits = |count, cycles| Exits { count, cycles };
+    let work = |hart| Work {
+        hart,
+        guest: 437_500,
+        scheduling: 20_000,
+        simulation: 24_500,
+        dispatches: 10,
+        calls: 3,
+        injected: 0,
+        exits: BTreeMap::from([("wrs-nto", exits(200, 14_500)), ("wfi", exits(100, 10_000))]),
+    };
+    let vm = VmReport {
+        name: String::from("one"),
+        state: "stopped",
+        reason: "power-off",
+        restarts: 0,
+        guest_interrupts: None,
+        work: (0..4).map(work).collect(),
+    };
+    let hart = |hart| HartReport {
+        hart,
+        elapsed: 1_000_000,
+        idle: 513_200,
+        scheduling: 4_800,
+    };
+    let report = Report {
+        seconds: 2.0,
+        vms: vec![vm],
+        harts: (0..4).map(hart).collect(),
+    };
+    let mut guests = Guests::default();
+    let lines = [
+        "exerciser: work ends=1200 elapsed-us=1014000000 ends-per-second=1.183 reads=7",
+        "exerciser: work response-ns count=1200 min=1 mean=5 p50=8000000 p99=9000000 max=9",
+        "exerciser: work spins=50 looks=150 excessive=0 overtaken=0",
+    ];
+    for vm in ["one", "two", "three", "four"] {
+        for line in lines {
+            guests.line(vm, line);
+        }
+    }
+    guests.line("two", "exerciser: work ends=1200 elapsed-us=1015012688");
+    guests.line("two", "exerciser: work response-ns p99=12000000 p50=1");
+    (report, guests)
+}
+
+fn near(figures: &Figures, name: &str, expected: f64, within: f64) {
+    let value = figures.get(name).copied().unwrap_or(f64::NAN);
+    assert!(
+        (value - expected).abs() <= within,
+        "{name}: {value}, not {expected}"
+    );
+}
+
+#[test]
+fn the_papers_figures_follow_from_each_other() {
+    let (report, guests) = case_one();
+    let inputs = Inputs {
+        report: Some(&report),
+        hardware: None,
+        guests: &guests,
+    };
+    let figures = compute(&inputs);
+    near(&figures, "etr", 4.729, 0.0005);
+    // 9.690 in the paper's table 3, from its ETR and the three shares, two of them rounded.
+    near(&figures, "itr", 9.690, 0.03);
+    near(&figures, "guest-utilisation", 43.75, 1e-9);
+    near(&figures, "scheduling-overhead", 2.48, 1e-9);
+    near(&figures, "simulation-overhead", 2.45, 1e-9);
+    near(&figures, "simulation-overhead.wrs-nto", 1.45, 1e-9);
+    near(&figures, "idle", 51.32, 1e-9);
+    let parts = ["guest-utilisation", "scheduling-overhead", "idle"];
+    let parts: f64 = parts.iter().filter_map(|name| figures.get(*name)).sum();
+    near(&figures, "simulation-overhead", 100.0 - parts, 1e-9);
+    // 800 exits in 2 s of which 48.68 % were busy.
+    near(&figures, "calls-per-busy-second", 800.0 / 0.9736, 0.1);
+    near(&figures, "response-p50", 8.0, 1e-9);
+    near(&figures, "response-p99", 12.0, 1e-9);
+    near(&figures, "looks-per-spin", 3.0, 1e-9);
+    assert!(!figures.contains_key("tlb-misses"));
+    assert!(!figures.contains_key("response-p99.9"));
+}
+
+#[test]
+fn every_figure_has_a_definition() {
+    let (report, guests) = case_one();
+    let inputs = Inputs {
+        report: Some(&report),
+        hardware: None,
+        guests: &guests,
+    };
+    let figures = compute(&inputs);
+    let text = show(&figures).to_string();
+    for name in figures.keys() {
+        let explained = explain(name).unwrap();
+        assert!(explained.starts_with(name.as_str()), "{explained}");
+        assert!(text.contains(name.as_str()), "{name} is not in the table");
+    }
+    let usual = USUAL.iter().filter(|name| find(name).is_none());
+    assert_eq!(usual.count(), 0);
+    let error = explain("respons-p50").unwrap_err();
+    assert!(error.contains("did you mean response-p50?"), "{error}");
+}
+
+#[test]
+fn per_cent_of_native() {
+    // Paper 002, table 1, #4: 16.34 against 16.90 natively is 96.69 %.
+    let run = Figures::from([(String::from("etr"), 16.34), (String::from("itr"), 1.0)]);
+    let native = Figures::from([(String::from("etr"), 16.90), (String::from("itr"), 1.25)]);
+    let figures = relative(&run, &native);
+    near(&figures, "native-etr", 96.69, 0.005);
+    near(&figures, "er", 100.0 * (16.90 / 16.34 - 1.0), 1e-9);
+    near(&figures, "cr", 25.0, 1e-9);
+    assert!(relative(&run, &Figures::new()).is_empty());
+}
+
+#[test]
+fn what_a_guest_writes_is_taken_for_what_it_is() {
+    let mut guests = Guests::default();
+    for line in [
+        "exerciser: work ends=NaN elapsed-us=inf",
+        "exerciser: work ends=",
+        "exerciser: work",
+        "exerciser: PASS ends=4",
+        "work ends=5",
+    ] {
+        guests.line("web", line);
+    }
+    assert_eq!(guests, Guests::default());
+}
+
+#[test]
+fn numbers_have_four_digits() {
+    let cases = [
+        (0.0, "0"),
+        (12_345.6, "12346"),
+        (1.2345678, "1.235"),
+        (-97.66, "-97.66"),
+        (0.000123456, "0.0001235"),
+        (1e-12, "0.000000000"),
+    ];
+    for (value, expected) in cases {
+        assert_eq!(number(value), expected);
+    }
+}
