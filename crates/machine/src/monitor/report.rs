@@ -91,6 +91,15 @@ pub struct Report {
     pub definitions: BTreeMap<&'static str, &'static str>,
 }
 
+impl Report {
+    /// How often an event occurred, on all harts and in all modes.
+    #[must_use]
+    pub fn total(&self, event: Event) -> u64 {
+        let harts = self.harts.iter();
+        harts.filter_map(|hart| hart.total.get(event.name())).sum()
+    }
+}
+
 fn counts(events: &EventCounts) -> Counts {
     let each = Event::ALL.into_iter();
     each.map(|event| (event.name(), events.get(event)))
