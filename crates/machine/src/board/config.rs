@@ -167,6 +167,7 @@ impl BoardConfig {
         }
         let end = map::RAM.checked_add(self.memory);
         if self.memory < 4 << 20
+            || self.memory > 256 << 30
             || !self.memory.is_multiple_of(4096)
             || end.is_none_or(|end| end >> 56 != 0)
         {

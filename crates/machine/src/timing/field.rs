@@ -11,6 +11,17 @@ pub enum Kind {
     Flag,
 }
 
+/// Which profiles have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Every one.
+    Always,
+    /// Those that have its table.
+    WithItsTable,
+    /// Those that want something else than what goes without saying.
+    Never,
+}
+
 /// A key of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
@@ -24,8 +35,8 @@ pub struct Field {
     pub unit: &'static str,
     /// What it says.
     pub about: &'static str,
-    /// Whether every profile has it.
-    pub required: bool,
+    /// Who has it.
+    pub need: Need,
 }
 
 impl Field {
@@ -80,6 +91,18 @@ const MACHINE: &[Row] = &[
         "longest wait of WRS.NTO where it may trap",
     ),
     ("wrs_sto_limit", CYCLES, "cycles", "longest wait of WRS.STO"),
+    (
+        "svadu",
+        Kind::Flag,
+        "",
+        "harts can set A and D bits themselves (Svadu), else never (Svade)",
+    ),
+    (
+        "fence_i_clears",
+        Kind::Flag,
+        "",
+        "FENCE.I empties the first-level instruction cache",
+    ),
 ];
 const CACHE: &[Row] = &[
     (
@@ -89,6 +112,32 @@ const CACHE: &[Row] = &[
         "capacity, in lines of 64 bytes",
     ),
     ("ways", Kind::Number(1, 255), "lines", "lines of a set"),
+];
+const CACHE_LINE: &[Row] = &[(
+    "line",
+    Kind::Number(64, 64),
+    "bytes",
+    "a line; 64 is the only size modelled",
+)];
+const TLB_SIZES: &[Row] = &[
+    (
+        "large",
+        Kind::Number(0, 255),
+        "entries",
+        "more entries, for pages of 2 MiB and 1 GiB",
+    ),
+    (
+        "any_size",
+        Kind::Flag,
+        "",
+        "the entries take pages of every size",
+    ),
+];
+const FENCE: &[Row] = &[
+    ("address", Kind::Flag, "", "other pages are spared"),
+    ("asid", Kind::Flag, "", "other address spaces are spared"),
+    ("vmid", Kind::Flag, "", "other virtual machines are spared"),
+    ("host", Kind::Flag, "", "the host's own entries are spared"),
 ];
 const TLB: &[Row] = &[
     (
@@ -104,32 +153,79 @@ const COSTS: &[Row] = &[
         "l2_hit",
         CYCLES,
         "cycles",
-        "a first-level miss that the second level answers",
+        "a miss of a first-level cache that the second level answers",
     ),
-    ("memory", CYCLES, "cycles", "a miss of both levels"),
+    ("memory", CYCLES, "cycles", "a miss of all caches"),
+    (
+        "transfer",
+        CYCLES,
+        "cycles",
+        "more, if another hart's cache could have changed the line; and the whole of a store to a line of the own cache that others may have as well",
+    ),
     (
         "l2_tlb_hit",
         CYCLES,
         "cycles",
-        "a first-level TLB miss that the second answers",
+        "a miss of a first-level TLB that the second level answers",
     ),
     (
-        "multiply",
+        "walk_step",
         CYCLES,
         "cycles",
-        "a multiplication, beyond its first cycle",
+        "each page-table entry that a walk reads, besides what its cache access costs",
     ),
-    ("divide", CYCLES, "cycles", "a division or remainder"),
+    (
+        "device",
+        CYCLES,
+        "cycles",
+        "a load or store that a device answers",
+    ),
+    ("multiply", CYCLES, "cycles", "a multiplication"),
+    (
+        "divide",
+        CYCLES,
+        "cycles",
+        "a division or remainder of integers",
+    ),
     ("float", CYCLES, "cycles", "a floating-point computation"),
-    ("trap", CYCLES, "cycles", "entry into a trap handler"),
-    ("csr", CYCLES, "cycles", "a CSR instruction"),
     (
-        "system",
+        "float_divide",
         CYCLES,
         "cycles",
-        "SRET, MRET, fences of translations, WFI",
+        "a floating-point division or square root",
     ),
+    ("atomic", CYCLES, "cycles", "LR, SC and the AMOs"),
+    ("guest_access", CYCLES, "cycles", "HLV, HLVX and HSV"),
+    ("csr", CYCLES, "cycles", "a CSR instruction"),
+    ("trap", CYCLES, "cycles", "entry into a trap handler"),
+    ("trap_return", CYCLES, "cycles", "SRET and MRET"),
+    (
+        "mode_change",
+        CYCLES,
+        "cycles",
+        "more for a trap or a return that changes V",
+    ),
+    ("fence", CYCLES, "cycles", "FENCE"),
     ("fence_i", CYCLES, "cycles", "FENCE.I"),
+    (
+        "fence_translation",
+        CYCLES,
+        "cycles",
+        "SFENCE, HFENCE and Svinval's instructions",
+    ),
+    (
+        "wait",
+        CYCLES,
+        "cycles",
+        "WFI and WRS, besides the time that they wait",
+    ),
+    ("pause", CYCLES, "cycles", "PAUSE"),
+    (
+        "pending_test",
+        CYCLES,
+        "cycles",
+        "the global pending test of docs/extensions.md",
+    ),
 ];
 const SERVICE: &[Row] = &[
     (
@@ -190,42 +286,57 @@ const EXTENSIONS: &[Row] = &[
     ("pause_loop_exit", Kind::Flag, "", "pause-loop exiting"),
 ];
 
-/// Tables with their keys, and whether every profile has them.
-const TABLES: &[(&str, &[Row], bool)] = &[
-    ("", MACHINE, true),
-    ("l1i", CACHE, true),
-    ("l1d", CACHE, true),
-    ("l2", CACHE, true),
-    ("itlb", TLB, true),
-    ("dtlb", TLB, true),
-    ("l2tlb", TLB, false),
-    ("costs", COSTS, true),
-    ("disk.service", SERVICE, false),
-    ("disk.faults.errors", CHANCE, false),
-    ("disk.faults.short", CHANCE, false),
-    ("disk.faults.lost_interrupts", CHANCE, false),
-    ("disk.faults.late_interrupts", CHANCE, false),
-    ("disk.faults", LATE, false),
-    ("network", LATENCY, false),
-    ("network.service", SERVICE, false),
-    ("network.faults.errors", CHANCE, false),
-    ("network.faults.short", CHANCE, false),
-    ("network.faults.lost_interrupts", CHANCE, false),
-    ("network.faults.late_interrupts", CHANCE, false),
-    ("network.faults", LATE, false),
-    ("extensions", EXTENSIONS, false),
+/// Tables with their keys, and which profiles have these.
+const TABLES: &[(&str, &[Row], Need)] = &[
+    ("", MACHINE, Need::Always),
+    ("l1i", CACHE, Need::Always),
+    ("l1i", CACHE_LINE, Need::Never),
+    ("l1d", CACHE, Need::Always),
+    ("l1d", CACHE_LINE, Need::Never),
+    ("l2", CACHE, Need::WithItsTable),
+    ("l2", CACHE_LINE, Need::Never),
+    ("itlb", TLB, Need::Always),
+    ("itlb", TLB_SIZES, Need::Never),
+    ("dtlb", TLB, Need::Always),
+    ("dtlb", TLB_SIZES, Need::Never),
+    ("l2tlb", TLB, Need::WithItsTable),
+    ("l2tlb", TLB_SIZES, Need::Never),
+    ("guest_tlb", TLB, Need::WithItsTable),
+    ("guest_tlb", TLB_SIZES, Need::Never),
+    ("walk_cache", TLB, Need::WithItsTable),
+    ("walk_cache", TLB_SIZES, Need::Never),
+    ("guest_walk_cache", TLB, Need::WithItsTable),
+    ("guest_walk_cache", TLB_SIZES, Need::Never),
+    ("fences.sfence", FENCE, Need::Never),
+    ("fences.hfence_vvma", FENCE, Need::Never),
+    ("fences.hfence_gvma", FENCE, Need::Never),
+    ("costs", COSTS, Need::Always),
+    ("disk.service", SERVICE, Need::Never),
+    ("disk.faults.errors", CHANCE, Need::Never),
+    ("disk.faults.short", CHANCE, Need::Never),
+    ("disk.faults.lost_interrupts", CHANCE, Need::Never),
+    ("disk.faults.late_interrupts", CHANCE, Need::Never),
+    ("disk.faults", LATE, Need::Never),
+    ("network.service", SERVICE, Need::Never),
+    ("network.faults.errors", CHANCE, Need::Never),
+    ("network.faults.short", CHANCE, Need::Never),
+    ("network.faults.lost_interrupts", CHANCE, Need::Never),
+    ("network.faults.late_interrupts", CHANCE, Need::Never),
+    ("network.faults", LATE, Need::Never),
+    ("network", LATENCY, Need::Never),
+    ("extensions", EXTENSIONS, Need::Never),
 ];
 
 /// Every key of a profile.
 pub fn fields() -> impl Iterator<Item = Field> {
-    TABLES.iter().flat_map(|&(table, rows, required)| {
+    TABLES.iter().flat_map(|&(table, rows, need)| {
         rows.iter().map(move |&(name, kind, unit, about)| Field {
             table,
             name,
             kind,
             unit,
             about,
-            required,
+            need,
         })
     })
 }

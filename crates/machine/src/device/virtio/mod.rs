@@ -50,6 +50,17 @@ impl VirtioDevice {
         }
     }
 
+    /// What it is, in a word.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Block(_) => "block",
+            Self::Net(_) => "network",
+            Self::Console(_) => "console",
+            Self::Entropy(_) => "entropy",
+        }
+    }
+
     /// As [`VirtioDevice::model`], to change it.
     pub fn model_mut(&mut self) -> &mut dyn Model {
         match self {
