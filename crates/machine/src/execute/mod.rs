@@ -80,6 +80,9 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
             .min(hart.timer_deadline)
             .min(hart.overflow_check)
             .min(event.0);
+        if hart.stops.is_some() && hart.stops_here() {
+            return;
+        }
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
             let from = hart.mode();

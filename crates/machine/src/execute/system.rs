@@ -9,6 +9,7 @@ use crate::instruction::DISCARD;
 use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::TranslationFence;
+use crate::trace::Happening;
 use crate::translation::Fence;
 
 impl Hart {
@@ -117,6 +118,7 @@ impl Hart {
         self.pc = self.pc.wrapping_add(4);
         if !self.has_wakeup(system) {
             self.wait = Wait::Interrupt;
+            self.note(|_| Happening::WaitForInterrupt { mode });
         }
         Ok(Next::Stop)
     }
@@ -144,6 +146,11 @@ impl Hart {
         };
         let deadline = self.cycles.saturating_add(limit);
         self.wait = Wait::Store { deadline, expiry };
+        self.note(|_| Happening::WaitForStore {
+            mode,
+            physical: reservation.physical,
+            deadline,
+        });
         system.memory.watch(
             self.id,
             reservation.physical & !(crate::memory::LINE_BYTES - 1),

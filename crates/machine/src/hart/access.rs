@@ -96,9 +96,9 @@ impl Hart {
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
+        // Misaligned accesses to devices are not to be emulated: an access fault says so.
         if !address.is_multiple_of(T::SIZE) {
-            let guest = view.mode.virtualized;
-            return Err(self.raise(Exception::at(Cause::LoadMisaligned, address, guest)));
+            return Err(self.access_fault(view, Access::Load, address));
         }
         let now = self.time_of(count);
         let value = system.read_device(place.physical, T::SIZE as u8, now);
@@ -222,8 +222,7 @@ impl Hart {
             return outcome.ok_or_else(|| self.access_fault(view, Access::Store, address));
         }
         if !address.is_multiple_of(T::SIZE) {
-            let guest = view.mode.virtualized;
-            return Err(self.raise(Exception::at(Cause::StoreMisaligned, address, guest)));
+            return Err(self.access_fault(view, Access::Store, address));
         }
         let now = self.time_of(count);
         let written = system.write_device(place.physical, T::SIZE as u8, value.to_u64(), now);

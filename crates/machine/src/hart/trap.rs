@@ -6,6 +6,7 @@ use super::{Exception, Hart, Mode, Privilege};
 use crate::csr::Interrupt;
 use crate::csr::field::{hstatus, status};
 use crate::monitor::TrapCode;
+use crate::trace::Happening;
 
 /// xcause's bit for an interrupt.
 const INTERRUPT: u64 = 1 << 63;
@@ -42,6 +43,13 @@ impl Hart {
         let vmid = self.csrs.vmid();
         self.counts
             .trap(self.mode, to, vmid, TrapCode::Exception(cause));
+        self.note(|hart| Happening::Exception {
+            exception,
+            from: hart.mode,
+            to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.take(to, &record);
     }
 
@@ -56,6 +64,13 @@ impl Hart {
         };
         let (vmid, code) = (self.csrs.vmid(), TrapCode::Interrupt(interrupt.code));
         self.counts.trap(self.mode, interrupt.to, vmid, code);
+        self.note(|hart| Happening::Interrupt {
+            code: interrupt.code,
+            from: hart.mode,
+            to: interrupt.to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.take(interrupt.to, &record);
     }
 
@@ -138,7 +153,17 @@ impl Hart {
         }
         self.csrs.mstatus = after;
         self.pc = self.csrs.mepc;
+        self.return_to(to);
+    }
+
+    fn return_to(&mut self, to: Mode) {
         self.reservation = None;
+        self.note(|hart| Happening::Return {
+            from: hart.mode,
+            to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.set_mode(to);
     }
 
@@ -158,8 +183,7 @@ impl Hart {
             csrs.mstatus = pop_supervisor(csrs.mstatus) & !status::MPRV;
             self.pc = csrs.sepc;
         }
-        self.reservation = None;
-        self.set_mode(to);
+        self.return_to(to);
     }
 }
 

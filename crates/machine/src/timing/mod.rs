@@ -6,9 +6,11 @@
 
 mod cache;
 mod charge;
+mod field;
 mod filter;
 mod hart;
 mod lines;
+mod mistake;
 mod profile;
 mod tlb;
 mod walks;
@@ -20,9 +22,12 @@ mod tests;
 
 pub use cache::{Cache, Geometry};
 pub use charge::{Charge, TranslationFence, Walked};
+pub use field::{Field, Kind, Need, fields};
 pub use hart::HartTiming;
+pub use mistake::{Mistake, Mistakes};
 pub use profile::{
-    CacheProfile, Costs, FenceRules, Honours, NAMES, Profile, ProfileError, TlbProfile,
+    CacheProfile, Costs, DiskProfile, FenceRules, Honours, NAMES, NetworkProfile, Profile,
+    ProfileError, TlbProfile,
 };
 pub use tlb::{Entry, Space, Tlb};
 

@@ -5,7 +5,9 @@ mod costs;
 mod structures;
 
 pub use costs::Costs;
-pub use structures::{CacheProfile, FenceRules, Honours, TlbProfile};
+pub use structures::{CacheProfile, DiskProfile, FenceRules, Honours, NetworkProfile, TlbProfile};
+
+use super::mistake::{self, Mistakes};
 
 use std::path::{Path, PathBuf};
 
@@ -62,6 +64,12 @@ pub struct Profile {
     pub fences: FenceRules,
     /// Costs in cycles.
     pub costs: Costs,
+    /// Disks.
+    #[serde(default)]
+    pub disk: DiskProfile,
+    /// The network.
+    #[serde(default)]
+    pub network: NetworkProfile,
     /// Custom extensions: none unless they are named.
     #[serde(default)]
     pub extensions: Extensions,
@@ -78,20 +86,20 @@ pub enum ProfileError {
         /// What the host says.
         reason: String,
     },
-    /// Not TOML, or not a profile.
+    /// Mistakes in its text.
     #[error("{0}")]
-    Syntax(String),
+    Mistakes(#[from] Mistakes),
     /// No profile that ships has this name.
     #[error("there is no profile `{0}`: give a file or one of {names}", names = NAMES.join(", "))]
     Unknown(String),
-    /// A value that no machine can have.
-    #[error("{key} = {value}: {remedy}")]
+    /// Something that no machine can have, in a profile that was not read from a text.
+    #[error("{key}: {message}; {remedy}")]
     Impossible {
-        /// The key, with its section.
+        /// The key.
         key: String,
-        /// The value.
-        value: u64,
-        /// What is possible.
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
         remedy: String,
     },
 }
@@ -103,12 +111,9 @@ impl Profile {
     /// A profile from TOML.
     ///
     /// # Errors
-    /// [`ProfileError`] that names the line, or the key and its value.
-    pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self =
-            toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
-        profile.check()?;
-        Ok(profile)
+    /// [`ProfileError::Mistakes`]: all of them, with lines of `file`, which is only for that.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
+        Ok(mistake::read(file, text)?)
     }
 
     /// A profile from the file of this name, or one that ships if there is no such file.
@@ -124,7 +129,7 @@ impl Profile {
             path: path.to_owned(),
             reason: error.to_string(),
         })?;
-        Self::parse(&text)
+        Self::parse(name, &text)
     }
 
     /// A profile that ships.
@@ -132,13 +137,14 @@ impl Profile {
     /// # Errors
     /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Self::parse(match name {
+        let text = match name {
             "ideal" => include_str!("../../../../../profiles/ideal.toml"),
             "rocket-h" => include_str!("../../../../../profiles/rocket-h.toml"),
             "k3-class" => include_str!("../../../../../profiles/k3-class.toml"),
             "mainframe-1994" => include_str!("../../../../../profiles/mainframe-1994.toml"),
             _ => return Err(ProfileError::Unknown(name.to_owned())),
-        })
+        };
+        Self::parse(name, text)
     }
 }
 
@@ -195,6 +201,8 @@ impl Default for Profile {
                 pause: 1,
                 pending_test: 40,
             },
+            disk: DiskProfile::default(),
+            network: NetworkProfile::default(),
             extensions: Extensions::default(),
         }
     }
