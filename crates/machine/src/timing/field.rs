@@ -11,17 +11,6 @@ pub enum Kind {
     Flag,
 }
 
-/// Which profiles have a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Every one.
-    Always,
-    /// Those that have its table.
-    WithItsTable,
-    /// Those that want something else than what goes without saying.
-    Never,
-}
-
 /// A key of a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
@@ -35,8 +24,19 @@ pub struct Field {
     pub unit: &'static str,
     /// What it says.
     pub about: &'static str,
-    /// Who has it.
+    /// Which profiles have it.
     pub need: Need,
+}
+
+/// Which profiles have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Every one.
+    Always,
+    /// Those that have its table.
+    WithTable,
+    /// None has to.
+    Never,
 }
 
 impl Field {
@@ -95,13 +95,13 @@ const MACHINE: &[Row] = &[
         "svadu",
         Kind::Flag,
         "",
-        "harts can set A and D bits themselves (Svadu), else never (Svade)",
+        "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
     ),
     (
         "fence_i_clears",
         Kind::Flag,
         "",
-        "FENCE.I empties the first-level instruction cache",
+        "whether FENCE.I empties the instruction cache",
     ),
 ];
 const CACHE: &[Row] = &[
@@ -112,32 +112,7 @@ const CACHE: &[Row] = &[
         "capacity, in lines of 64 bytes",
     ),
     ("ways", Kind::Number(1, 255), "lines", "lines of a set"),
-];
-const CACHE_LINE: &[Row] = &[(
-    "line",
-    Kind::Number(64, 64),
-    "bytes",
-    "a line; 64 is the only size modelled",
-)];
-const TLB_SIZES: &[Row] = &[
-    (
-        "large",
-        Kind::Number(0, 255),
-        "entries",
-        "more entries, for pages of 2 MiB and 1 GiB",
-    ),
-    (
-        "any_size",
-        Kind::Flag,
-        "",
-        "the entries take pages of every size",
-    ),
-];
-const FENCE: &[Row] = &[
-    ("address", Kind::Flag, "", "other pages are spared"),
-    ("asid", Kind::Flag, "", "other address spaces are spared"),
-    ("vmid", Kind::Flag, "", "other virtual machines are spared"),
-    ("host", Kind::Flag, "", "the host's own entries are spared"),
+    ("line", Kind::Number(64, 64), "bytes", "size of a line"),
 ];
 const TLB: &[Row] = &[
     (
@@ -147,32 +122,57 @@ const TLB: &[Row] = &[
         "capacity, in pages of 4 KiB",
     ),
     ("ways", Kind::Number(1, 255), "entries", "entries of a set"),
+    (
+        "large",
+        Kind::Number(0, 255),
+        "entries",
+        "more, fully associative, for 2 MiB and 1 GiB pages",
+    ),
+    (
+        "any_size",
+        Kind::Flag,
+        "",
+        "whether entries take pages of every size",
+    ),
 ];
+const HONOURS: &[Row] = &[
+    ("address", Kind::Flag, "", "whether it looks at its address"),
+    ("asid", Kind::Flag, "", "whether it looks at its ASID"),
+    ("vmid", Kind::Flag, "", "whether it looks at the VMID"),
+    (
+        "host",
+        Kind::Flag,
+        "",
+        "whether it spares the host's entries, or empties everything",
+    ),
+];
+/// Keys that can be left out wherever they are.
+const OPTIONAL: [&str; 3] = ["line", "large", "any_size"];
 const COSTS: &[Row] = &[
     (
         "l2_hit",
         CYCLES,
         "cycles",
-        "a miss of a first-level cache that the second level answers",
+        "a first-level miss that the second level answers",
     ),
     ("memory", CYCLES, "cycles", "a miss of all caches"),
     (
         "transfer",
         CYCLES,
         "cycles",
-        "more, if another hart's cache could have changed the line; and the whole of a store to a line of the own cache that others may have as well",
+        "more if another hart could have changed the line; the right to store to a shared line",
     ),
     (
         "l2_tlb_hit",
         CYCLES,
         "cycles",
-        "a miss of a first-level TLB that the second level answers",
+        "a first-level TLB miss that the second answers",
     ),
     (
         "walk_step",
         CYCLES,
         "cycles",
-        "each page-table entry that a walk reads, besides what its cache access costs",
+        "a page-table entry that a walk reads, besides its cache access",
     ),
     (
         "device",
@@ -180,13 +180,13 @@ const COSTS: &[Row] = &[
         "cycles",
         "a load or store that a device answers",
     ),
-    ("multiply", CYCLES, "cycles", "a multiplication"),
     (
-        "divide",
+        "multiply",
         CYCLES,
         "cycles",
-        "a division or remainder of integers",
+        "a multiplication, beyond its first cycle",
     ),
+    ("divide", CYCLES, "cycles", "a division or remainder"),
     ("float", CYCLES, "cycles", "a floating-point computation"),
     (
         "float_divide",
@@ -203,7 +203,7 @@ const COSTS: &[Row] = &[
         "mode_change",
         CYCLES,
         "cycles",
-        "more for a trap or a return that changes V",
+        "more for a trap or return that changes V",
     ),
     ("fence", CYCLES, "cycles", "FENCE"),
     ("fence_i", CYCLES, "cycles", "FENCE.I"),
@@ -213,12 +213,7 @@ const COSTS: &[Row] = &[
         "cycles",
         "SFENCE, HFENCE and Svinval's instructions",
     ),
-    (
-        "wait",
-        CYCLES,
-        "cycles",
-        "WFI and WRS, besides the time that they wait",
-    ),
+    ("wait", CYCLES, "cycles", "WFI and WRS, besides the wait"),
     ("pause", CYCLES, "cycles", "PAUSE"),
     (
         "pending_test",
@@ -286,30 +281,21 @@ const EXTENSIONS: &[Row] = &[
     ("pause_loop_exit", Kind::Flag, "", "pause-loop exiting"),
 ];
 
-/// Tables with their keys, and which profiles have these.
+/// Tables with their keys, and which profiles have them.
 const TABLES: &[(&str, &[Row], Need)] = &[
     ("", MACHINE, Need::Always),
     ("l1i", CACHE, Need::Always),
-    ("l1i", CACHE_LINE, Need::Never),
     ("l1d", CACHE, Need::Always),
-    ("l1d", CACHE_LINE, Need::Never),
-    ("l2", CACHE, Need::WithItsTable),
-    ("l2", CACHE_LINE, Need::Never),
+    ("l2", CACHE, Need::WithTable),
     ("itlb", TLB, Need::Always),
-    ("itlb", TLB_SIZES, Need::Never),
     ("dtlb", TLB, Need::Always),
-    ("dtlb", TLB_SIZES, Need::Never),
-    ("l2tlb", TLB, Need::WithItsTable),
-    ("l2tlb", TLB_SIZES, Need::Never),
-    ("guest_tlb", TLB, Need::WithItsTable),
-    ("guest_tlb", TLB_SIZES, Need::Never),
-    ("walk_cache", TLB, Need::WithItsTable),
-    ("walk_cache", TLB_SIZES, Need::Never),
-    ("guest_walk_cache", TLB, Need::WithItsTable),
-    ("guest_walk_cache", TLB_SIZES, Need::Never),
-    ("fences.sfence", FENCE, Need::Never),
-    ("fences.hfence_vvma", FENCE, Need::Never),
-    ("fences.hfence_gvma", FENCE, Need::Never),
+    ("l2tlb", TLB, Need::WithTable),
+    ("guest_tlb", TLB, Need::WithTable),
+    ("walk_cache", TLB, Need::WithTable),
+    ("guest_walk_cache", TLB, Need::WithTable),
+    ("fences.sfence", HONOURS, Need::Never),
+    ("fences.hfence_vvma", HONOURS, Need::Never),
+    ("fences.hfence_gvma", HONOURS, Need::Never),
     ("costs", COSTS, Need::Always),
     ("disk.service", SERVICE, Need::Never),
     ("disk.faults.errors", CHANCE, Need::Never),
@@ -317,13 +303,13 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("disk.faults.lost_interrupts", CHANCE, Need::Never),
     ("disk.faults.late_interrupts", CHANCE, Need::Never),
     ("disk.faults", LATE, Need::Never),
+    ("network", LATENCY, Need::Never),
     ("network.service", SERVICE, Need::Never),
     ("network.faults.errors", CHANCE, Need::Never),
     ("network.faults.short", CHANCE, Need::Never),
     ("network.faults.lost_interrupts", CHANCE, Need::Never),
     ("network.faults.late_interrupts", CHANCE, Need::Never),
     ("network.faults", LATE, Need::Never),
-    ("network", LATENCY, Need::Never),
     ("extensions", EXTENSIONS, Need::Never),
 ];
 
@@ -336,7 +322,11 @@ pub fn fields() -> impl Iterator<Item = Field> {
             kind,
             unit,
             about,
-            need,
+            need: if OPTIONAL.contains(&name) {
+                Need::Never
+            } else {
+                need
+            },
         })
     })
 }

@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::field::{Field, Kind, Need, fields};
-use super::profile::{Profile, ProfileError};
+use super::profile::Profile;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -218,7 +218,7 @@ impl Reader<'_> {
             let table = self.seen.iter().find(|(seen, _)| seen == field.table);
             let wanted = match field.need {
                 Need::Always => true,
-                Need::WithItsTable => table.is_some(),
+                Need::WithTable => table.is_some(),
                 Need::Never => false,
             };
             let told = self.wrong.iter().any(|wrong| wrong == field.table);
@@ -242,15 +242,9 @@ impl Reader<'_> {
 
     /// What values say together.
     fn compare(&mut self, profile: &Profile) {
-        if let Err(ProfileError::Impossible { key, remedy, .. }) = profile.check() {
-            // A default is told at its table.
-            let table = key.rsplit_once('.').map_or("", |(table, _)| table);
-            let place = [key.as_str(), table]
-                .into_iter()
-                .find(|key| self.seen.iter().any(|(seen, _)| seen == key));
-            let (span, written) =
-                place.map_or((0..0, false), |place| (self.place(place), place == key));
-            self.report(span, &key, written, "no machine can have this", remedy);
+        for (key, message, remedy) in profile.impossible() {
+            let span = self.place(&key);
+            self.report(span, &key, false, message, remedy);
         }
         let services = [
             ("disk", profile.disk.service),
@@ -346,17 +340,17 @@ mod tests {
             (
                 "l1i = { size = 16384, ways = 4 }",
                 "l1i = { size = 16384, ways = 3 }",
-                "l1i.ways",
+                "l1i",
             ),
             (
-                "itlb = { entries = 32, ways = 32,",
-                "itlb = { entries = 33, ways = 32,",
-                "itlb.ways",
+                "itlb = { entries = 32, ways = 32, large = 4 }",
+                "itlb = { entries = 33, ways = 32 }",
+                "itlb",
             ),
             (
                 "l2 = { size = 524288, ways = 8 }",
                 "l2 = { size = 64, ways = 8 }",
-                "l2.ways",
+                "l2",
             ),
             ("l1i = { size = 16384, ways = 4 }", "l1i = 3", "l1i"),
             ("hertz = 1_000_000_000", "hertz = 1e9", "hertz"),

@@ -22,7 +22,7 @@ mod tests;
 
 pub use cache::{Cache, Geometry};
 pub use charge::{Charge, TranslationFence, Walked};
-pub use field::{Field, Kind, fields};
+pub use field::{Field, Kind, Need, fields};
 pub use hart::HartTiming;
 pub use mistake::{Mistake, Mistakes};
 pub use profile::{

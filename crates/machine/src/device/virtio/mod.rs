@@ -74,11 +74,6 @@ impl VirtioDevice {
 
 impl fmt::Display for VirtioDevice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Block(_) => "block",
-            Self::Net(_) => "network",
-            Self::Console(_) => "console",
-            Self::Entropy(_) => "entropy",
-        })
+        formatter.write_str(self.name())
     }
 }

@@ -2,18 +2,17 @@
 
 mod check;
 mod costs;
-mod devices;
 mod structures;
 
 pub use costs::Costs;
-pub use devices::{DiskProfile, NetworkProfile};
-pub use structures::{CacheProfile, FenceRules, Honours, TlbProfile};
+pub use structures::{CacheProfile, DiskProfile, FenceRules, Honours, NetworkProfile, TlbProfile};
+
+use super::mistake::{self, Mistakes};
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::mistake::{self, Mistakes};
 use crate::extension::Extensions;
 
 /// A machine's make-up and speed.
@@ -93,14 +92,14 @@ pub enum ProfileError {
     /// No profile that ships has this name.
     #[error("there is no profile `{0}`: give a file or one of {names}", names = NAMES.join(", "))]
     Unknown(String),
-    /// A value that no machine can have.
-    #[error("{key} = {value}: {remedy}")]
+    /// Something that no machine can have, in a profile that was not read from a text.
+    #[error("{key}: {message}; {remedy}")]
     Impossible {
-        /// The key, with its section.
+        /// The key.
         key: String,
-        /// The value.
-        value: u64,
-        /// What is possible.
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
         remedy: String,
     },
 }

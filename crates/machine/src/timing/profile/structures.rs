@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::virtio::{Faults, Service};
 use crate::timing::{Geometry, LINE_SHIFT};
 
 /// A cache.
@@ -118,4 +119,26 @@ pub struct FenceRules {
     pub hfence_vvma: Honours,
     /// HFENCE.GVMA and HINVAL.GVMA; `asid` has no meaning for them.
     pub hfence_gvma: Honours,
+}
+
+/// Disks: how long they take and how they fail. What is left out takes no time and does not fail.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskProfile {
+    /// Service times.
+    pub service: Service,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+}
+
+/// Network cards and the switch between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkProfile {
+    /// How long a frame takes from one card to the other, beside its line's service time.
+    pub latency_nanoseconds: u64,
+    /// Service times of a card's line.
+    pub service: Service,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
 }
