@@ -10,11 +10,13 @@ mod paper;
 mod profile;
 mod rerun;
 mod run;
+mod sweep;
+mod trace;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use partita::bench::BenchError;
 use partita::cache::NoCache;
-use partita::compare::GridError;
+use partita::compare::{ExpandError, GridError};
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
@@ -76,6 +78,12 @@ enum Command {
     },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
+    /// Compares over a quantity, and finds where the conclusion turns over
+    Sweep(sweep::SweepArguments),
+    /// Shows who has the harts while a system runs on the machine
+    Top(trace::TopArguments),
+    /// Records who had which hart when on the machine, and who spun on what
+    Trace(trace::TraceArguments),
 }
 
 /// A system and the changes to it.
@@ -262,6 +270,9 @@ pub enum Failure {
     /// A paper's runs.
     #[error(transparent)]
     Plan(PlanError),
+    /// A key that stands for several.
+    #[error(transparent)]
+    Expand(ExpandError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
@@ -287,7 +298,11 @@ impl Failure {
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
-            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) | Self::Plan(_) => 2,
+            Self::Measure(_)
+            | Self::Grid(_)
+            | Self::Laboratory(_)
+            | Self::Plan(_)
+            | Self::Expand(_) => 2,
             Self::Published(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
@@ -316,6 +331,9 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Sweep(arguments) => sweep::execute(&arguments),
+        Command::Top(arguments) => trace::top(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
     }
     .map(|()| ExitCode::SUCCESS)
 }
@@ -325,6 +343,15 @@ impl SystemArguments {
         let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
+    }
+}
+
+impl From<ExpandError> for Failure {
+    fn from(error: ExpandError) -> Self {
+        match error {
+            ExpandError::Point(error) => error.into(),
+            error => Self::Expand(error),
+        }
     }
 }
 

@@ -15,4 +15,7 @@ pub mod paper;
 pub mod qemu;
 pub mod report;
 pub mod run;
+pub mod sweep;
 pub mod system;
+pub mod top;
+pub mod trace;

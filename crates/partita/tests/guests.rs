@@ -296,7 +296,7 @@ fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
         "vm.one.command-line=exercise=allocation duration-ms=4000 changes=4",
         "vm.two.command-line=exercise=heartbeat duration-ms=4000",
     ];
-    let mut child = with_console("exercises.toml", "partita", &changes);
+    let mut child = with_console("qemu", "exercises.toml", "partita", &changes);
     let mut console = child.stdout.take().unwrap();
     let mut keys = child.stdin.take().unwrap();
     wait_for(&mut console, "allocation start code=0x0 flag=0 harts=0");

@@ -118,6 +118,9 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if arguments.check_translations {
+        machine.check_translations();
+    }
     if let Some(path) = &arguments.trace {
         listen(&mut machine, path)?;
     }
@@ -156,6 +159,13 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     }
     if arguments.statistics {
         ending::print_statistics(&machine, &begun);
+    }
+    if arguments.check_translations {
+        let (found, count) = machine.stale_uses();
+        for stale in &found {
+            eprintln!("machine: stale: {stale}");
+        }
+        eprintln!("machine: {count} uses of translations without a fence");
     }
     if let Some(path) = &arguments.checkpoint
         && let ending::Ending::Stop(stop) = ending

@@ -4,6 +4,7 @@ use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::cache::Cache;
+use partita::compare::{expand, with_phase};
 use partita::images;
 use partita::laboratory::{
     Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Point, Store, run_all,
@@ -115,6 +116,16 @@ impl Laboratory {
             Err(poisoned) => poisoned.into_inner().path().to_owned(),
         };
         Ok(series.complete(&path)?)
+    }
+
+    /// The points with their short keys written out, and with their phases.
+    pub(super) fn expand(&self, points: Vec<Point>) -> Result<Vec<Point>, Failure> {
+        let profiles = self.cache.folder().join("profiles");
+        let full = |point| {
+            let point = expand(point, &profiles)?;
+            Ok::<_, Failure>(with_phase(point)?)
+        };
+        points.into_iter().map(full).collect()
     }
 
     /// The points with what makes their results.
