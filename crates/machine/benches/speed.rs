@@ -168,7 +168,7 @@ impl Bench {
             "--memory",
             "1024",
         ];
-        let what = format!("boot, {harts} harts");
+        let what = format!("boot, harts: {harts}");
         let instructions = self.measure(&what, &arguments, "fast")?;
         self.measure(&what, &arguments, "measured")?;
         let arguments = [
