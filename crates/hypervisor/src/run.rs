@@ -108,11 +108,7 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
 /// Wakes the vCPUs that wait here and whose deadline has come.
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
-    for vcpu in system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
-    {
+    for vcpu in system.waiting_on(hart) {
         if vcpu.deadline.load(Ordering::Relaxed) <= time {
             vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
             system::wake(system, vcpu.id);
@@ -130,11 +126,8 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
 /// into the interrupt files where there is something to see.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let waiting = system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
-    let earliest = waiting
+    let earliest = system
+        .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
     let look = if earliest.is_some() || hart.files.lock().any_forwards() {
@@ -166,7 +159,7 @@ fn run_vcpu(
     let vm = system.vm(vcpu.vm);
     let began = now();
     let mut registers = vcpu.registers.lock();
-    vcpu.set_waiting_on(None);
+    system.end_wait(vcpu);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
     start_if_pending(vcpu, &mut registers);
@@ -197,7 +190,7 @@ fn run_vcpu(
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
-        vcpu.set_waiting_on(Some(hart.index));
+        system.begin_wait(hart, vcpu);
     }
     drop(registers);
     hart.accounts.charge_scheduling(Some(vm.id));

@@ -105,12 +105,3 @@ pub const RECORDED: [u16; 18] = [
     MCAUSE, MEPC, MTVAL, MTVAL2, MTINST, MSTATUS, MIP, HSTATUS, SEPC, SCAUSE, STVAL, HTVAL, HTINST,
     VSEPC, VSCAUSE, VSTVAL, VSSTATUS, MIE,
 ];
-
-/// The CSRs that go with an implementation that has neither `Smaia` nor `Smstateen`.
-#[must_use]
-pub const fn is_optional(number: u16) -> bool {
-    matches!(
-        number,
-        HVICTL | MSTATEEN0 | HSTATEEN0 | SSTATEEN0 | SISELECT | STOPI | VSTOPI | MTOPI | STOPEI
-    )
-}

@@ -34,9 +34,8 @@ pub const fn seed_of(seed: u64, number: u64) -> u64 {
 
 /// The image of programs: the harness and their slots.
 #[must_use]
-pub fn image(programs: &[Program], oracle: Oracle) -> Vec<u8> {
-    let has = |number| oracle.has(number);
-    let code = harness::build(programs.len() as u64, &has);
+pub fn image(programs: &[Program]) -> Vec<u8> {
+    let code = harness::build(programs.len() as u64);
     let mut image: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
     image.resize((layout::SLOTS - layout::RAM) as usize, 0);
     for program in programs {
@@ -57,7 +56,7 @@ pub fn make(seed: u64, from: u64, to: u64, oracle: Oracle) -> Vec<Program> {
 type Both = (Vec<u8>, Vec<u8>);
 
 fn run_both(programs: &[Program], oracle: Oracle) -> Result<Both, String> {
-    let image = image(programs, oracle);
+    let image = image(programs);
     std::thread::scope(|scope| {
         let theirs = scope.spawn(|| oracle.run(&image));
         let ours = run_here(&image, programs.len() as u64).map_err(|error| error.to_string())?;
@@ -79,7 +78,7 @@ fn parts<'a>(program: &Program, index: usize, (ours, theirs): &'a Both) -> (Run<
 
 fn compare(program: &Program, index: usize, both: &Both, oracle: Oracle) -> Explained {
     let (ours, theirs) = parts(program, index, both);
-    let found = differences(ours, theirs, &|number| oracle.has(number));
+    let found = differences(ours, theirs);
     explain(oracle, &found, ours, theirs)
 }
 

@@ -59,7 +59,7 @@ fn main() -> ExitCode {
     let to = arguments.from.saturating_add(arguments.programs);
     if let Some(path) = &arguments.save {
         let to = to.min(arguments.from.saturating_add(BATCH));
-        let file = elf::write(&image(&make(seed, arguments.from, to, oracle), oracle));
+        let file = elf::write(&image(&make(seed, arguments.from, to, oracle)));
         return match std::fs::write(path, file) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 pub use computer::run as run_here;
 
-use crate::csr;
 use crate::program::Features;
 
 /// Another implementation.
@@ -64,12 +63,6 @@ impl Oracle {
             interrupts: matches!(self, Self::Qemu),
             protection: true,
         }
-    }
-
-    /// Whether it has a CSR that the harness sets and compares.
-    #[must_use]
-    pub const fn has(self, number: u16) -> bool {
-        self.features().interrupts || !csr::is_optional(number)
     }
 
     /// Whether it is installed.

@@ -9,7 +9,8 @@ use crate::elf;
 const NAME: &str = "spike";
 /// The extensions of this machine that it has.
 const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zicbom_zicboz_zawrs_\
-    sstc_svadu_svpbmt_svinval_zihintpause_zicclsm";
+    sstc_svadu_svpbmt_svinval_zihintpause_zicclsm_\
+    smaia_ssaia_smstateen";
 
 pub(super) fn is_installed() -> bool {
     Command::new(NAME)

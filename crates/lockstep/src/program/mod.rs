@@ -51,10 +51,19 @@ impl Mode {
 /// What programs may contain, so that other implementations can be asked for what they have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features {
-    /// The registers of Smaia and Smstateen.
+    /// Interrupt files (IMSIC).
     pub interrupts: bool,
     /// PMP entries over data pages and page tables.
     pub protection: bool,
+}
+
+impl Features {
+    /// The bits of mstateen0 that may be set: SE, ENVCFG, CSRIND, AIA and, with interrupt files,
+    /// IMSIC.
+    const fn state_enable(self) -> u64 {
+        let files = if self.interrupts { 4 } else { 0 };
+        (0xd8 | files) << 56
+    }
 }
 
 /// The memory of a slot.

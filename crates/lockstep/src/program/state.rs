@@ -77,8 +77,8 @@ impl State {
                 csr::MENVCFG => environment,
                 csr::HENVCFG => environment & some(random, u64::MAX),
                 csr::SENVCFG => random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]),
-                csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => 0xdc << 56,
-                csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & 0xdc << 56,
+                csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => features.state_enable(),
+                csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & features.state_enable(),
                 csr::STVEC => base + layout::HANDLERS + u64::from(random.chance(30)),
                 csr::VSTVEC => {
                     base + layout::HANDLERS

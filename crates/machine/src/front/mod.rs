@@ -17,7 +17,6 @@ pub use terminal::Terminal;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
@@ -119,10 +118,13 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if arguments.check_translations {
+        machine.check_translations();
+    }
     if let Some(path) = &arguments.trace {
         listen(&mut machine, path)?;
     }
-    let begun = Instant::now();
+    let begun = ending::Beginning::of(&machine);
     let limit = limit(&machine, arguments);
     let ending = match arguments.gdb {
         Some(port) => {
@@ -156,7 +158,14 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         ending::write(path, &text)?;
     }
     if arguments.statistics {
-        ending::print_statistics(&machine, begun);
+        ending::print_statistics(&machine, &begun);
+    }
+    if arguments.check_translations {
+        let (found, count) = machine.stale_uses();
+        for stale in &found {
+            eprintln!("machine: stale: {stale}");
+        }
+        eprintln!("machine: {count} uses of translations without a fence");
     }
     if let Some(path) = &arguments.checkpoint
         && let ending::Ending::Stop(stop) = ending
@@ -216,6 +225,7 @@ fn restored(
             .map_err(|error| refused(error.into()))?,
         (_, None) => {}
     }
+    board::attach_disks(&mut machine, arguments).map_err(refused)?;
     if let Some(seed) = arguments.seed {
         machine.reseed(seed);
     }
