@@ -13,12 +13,13 @@ all: build
 setup:
 	@scripts/setup
 
-# The command, and the hypervisor and the exerciser that it runs.
-build: setup
+# The command, and the hypervisor and the exerciser that it runs. Running needs no QEMU.
+build:
+	@scripts/setup --without-qemu
 	$(CARGO) --bare build --release $(BARE)
 	$(CARGO) build --release -p partita
 
-# Two Debian guests doing real work.
+# Two Debian guests doing real work, on the machine.
 run: build
 	$(PARTITA) run $(SYSTEM)
 
@@ -27,7 +28,7 @@ test: setup
 	scripts/test
 
 # What the hypervisor costs, in instructions; takes some minutes.
-bench: build
+bench: setup build
 	$(PARTITA) bench --document docs/benchmarks.md
 
 # Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]

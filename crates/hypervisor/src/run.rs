@@ -3,11 +3,11 @@
 use core::sync::atomic::Ordering;
 
 use abi::monitor::{Event, ExitCause};
-use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuSet};
+use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
 
 use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
-use crate::hart::{self, fence, interrupt_file, world};
+use crate::hart::{self, custom, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
 use crate::probe::{self, Tests};
 use crate::spin::Word;
@@ -19,12 +19,21 @@ use crate::{interrupts, lifecycle, operator};
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open(system.vms.len());
+    let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
-        let decision = system
-            .scheduler
-            .lock()
-            .dispatch(hart.index, now(), &mut probe);
+        let (kicks, decision) = {
+            // Both under one lock: it is what all harts meet at.
+            let mut scheduler = system.scheduler.lock();
+            let leave = |(_, left)| scheduler.leave(hart.index, left, now());
+            let kicks = left.map_or(Kicks::NONE, leave);
+            (kicks, scheduler.dispatch(hart.index, now(), &mut probe))
+        };
+        system.kick(kicks);
+        if let Some((vcpu, _)) = left.take() {
+            stop_if_pending(vcpu);
+            lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+        }
         match decision {
             Dispatch::Run {
                 vcpu,
@@ -34,7 +43,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 system.kick(kicks);
-                run_vcpu(system, hart, system.vcpu(vcpu), slice, trap_waits);
+                let vcpu = system.vcpu(vcpu);
+                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
             }
             Dispatch::Idle { watch, poll, kicks } => {
                 system.kick(kicks);
@@ -145,7 +155,14 @@ fn set_slice(system: &Hypervisor, hart: &Hart, slice: Option<Ticks>) {
     set_timer(system, hart);
 }
 
-fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>, trap_waits: bool) {
+/// Runs a vCPU until it leaves this hart. The scheduler is still to be told.
+fn run_vcpu(
+    system: &Hypervisor,
+    hart: &Hart,
+    vcpu: &Vcpu,
+    slice: Option<Ticks>,
+    trap_waits: bool,
+) -> Left {
     let vm = system.vm(vcpu.vm);
     let began = now();
     let mut registers = vcpu.registers.lock();
@@ -164,6 +181,7 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
         end_spin(hart, vm, &mut registers, word);
     }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
+    set_pause_loops(hart, trap_waits);
     set_slice(system, hart, slice);
     hart.accounts.count_dispatch(vm.id);
     hart.accounts.charge_scheduling(Some(vm.id));
@@ -182,18 +200,14 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
         vcpu.set_waiting_on(Some(hart.index));
     }
     drop(registers);
-    let left = Left {
+    hart.accounts.charge_scheduling(Some(vm.id));
+    Left {
         reason,
         ran: now() - began,
         supervisor,
         open,
         holder,
-    };
-    let kicks = system.scheduler.lock().leave(hart.index, left, now());
-    system.kick(kicks);
-    stop_if_pending(vcpu);
-    lifecycle::vcpu_left(system, vm);
-    hart.accounts.charge_scheduling(Some(vm.id));
+    }
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -267,6 +281,7 @@ fn reconsider(
             let old = registers.context.hstatus;
             let bit = csr::hstatus::VTW;
             registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_pause_loops(hart, trap_waits);
             set_slice(system, hart, slice);
             None
         }
@@ -367,6 +382,10 @@ fn carry_out(vcpu: &Vcpu, requests: u32) {
     if requests & request::INTERRUPT != 0 {
         show_interrupts(vcpu);
     }
+    if requests & request::NOTIFICATION != 0 {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+    }
 }
 
 /// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
@@ -385,6 +404,14 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(0);
         }
+    }
+}
+
+/// Pause loops exit where WRS.NTO traps.
+fn set_pause_loops(hart: &Hart, exit: bool) {
+    if hart.exits_pause_loops {
+        // SAFETY: the hart has the extension.
+        unsafe { custom::set_pause_loops(exit) };
     }
 }
 

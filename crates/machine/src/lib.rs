@@ -14,13 +14,16 @@ pub mod execute;
 pub mod extension;
 pub mod float;
 pub mod front;
+pub mod gdb;
 pub mod hart;
 pub mod instruction;
 mod machine;
 pub mod memory;
 pub mod monitor;
+pub mod quantity;
 mod system;
 pub mod timing;
+pub mod trace;
 pub mod translation;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};

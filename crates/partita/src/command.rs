@@ -6,6 +6,8 @@ mod compare;
 mod explain;
 mod images;
 mod laboratory;
+mod paper;
+mod profile;
 mod rerun;
 mod run;
 
@@ -16,14 +18,15 @@ use partita::compare::GridError;
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
+use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const EXIT_CODES: &str = "Exit codes:
+const EXIT_CODES: &str = "Exit codes, those of `partita machine` aside, which its own --help lists:
   0    what was asked for was done; after a run: every VM powered off in order
-  1    the system file has mistakes
+  1    the system file or a profile has mistakes
   2    the command line has mistakes
   3    a run ended, but a VM failed or did not power off
   4    a run took longer than it may
@@ -60,8 +63,17 @@ enum Command {
         #[arg(long)]
         again: bool,
     },
+    /// Repeats a paper's tables and judges what came out
+    Paper(paper::PaperArguments),
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
+    /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
+    Machine(Box<machine::front::Arguments>),
+    /// Shows, checks and compares profiles: what a machine is like and what things cost on it
+    Profile {
+        #[command(subcommand)]
+        what: profile::What,
+    },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
 }
@@ -91,7 +103,7 @@ struct RunArguments {
     #[command(flatten)]
     system: SystemArguments,
     /// The computer to run on
-    #[arg(long, value_enum, default_value_t = Computer::Qemu)]
+    #[arg(long, value_enum, default_value_t = Computer::Machine)]
     on: Computer,
     /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file. Without
     /// it, every instruction takes one cycle
@@ -100,6 +112,10 @@ struct RunArguments {
     /// On the machine, what everything random follows from
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// On the machine, looks for fences that the hypervisor or a guest leaves out: a use of a page whose translation
+    /// has changed since the hart last used it, with no fence in between, fails the run. Slow
+    #[arg(long)]
+    check_translations: bool,
     /// On the machine, writes what its hardware monitor counted, as JSON
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,
@@ -111,6 +127,10 @@ struct RunArguments {
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// On the machine, boots the first VM's kernel on the computer itself, with all of its harts and memory, its command
+    /// line and its devices, and without the hypervisor
+    #[arg(long, conflicts_with = "console")]
+    native: bool,
     /// Says what a measure means, instead of running
     #[arg(long, value_name = "NAME")]
     explain: Option<String>,
@@ -213,6 +233,12 @@ pub enum Failure {
     /// The run.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] machine::timing::ProfileError),
+    /// Profiles with mistakes, which have been shown.
+    #[error("{0} of the profiles cannot be used")]
+    Profiles(usize),
     /// What the computer is to be like.
     #[error(transparent)]
     Computer(#[from] ComputerError),
@@ -234,6 +260,12 @@ pub enum Failure {
     /// A series of runs.
     #[error(transparent)]
     Series(#[from] SeriesError),
+    /// A paper's figures.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A paper's runs.
+    #[error(transparent)]
+    Plan(PlanError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
@@ -254,11 +286,13 @@ impl Failure {
     /// What the shell is told; [`EXIT_CODES`] has the list.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Self::Mistakes(_) => 1,
+            Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
+            Self::Computer(ComputerError::Profile(_)) => 1,
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
-            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) => 2,
+            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) | Self::Plan(_) => 2,
+            Self::Published(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
@@ -274,16 +308,20 @@ impl Failure {
 ///
 /// # Errors
 /// Why it could not.
-pub fn execute(arguments: Arguments) -> Result<(), Failure> {
+pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
+        Command::Machine(arguments) => return Ok(machine::front::run(&arguments)),
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again } => images::execute(again),
+        Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
+        Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
 
 impl SystemArguments {
@@ -291,6 +329,15 @@ impl SystemArguments {
         let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Point(error) => error.into(),
+            error => Self::Plan(error),
+        }
     }
 }
 

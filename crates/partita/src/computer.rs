@@ -6,12 +6,12 @@
 
 mod board;
 mod emulator;
-pub mod firmware;
 pub mod headless;
 mod line;
 mod process;
 mod simulator;
 
+pub use ::machine::front::firmware;
 pub use board::Chosen;
 pub use process::Process;
 
@@ -97,12 +97,9 @@ pub enum ComputerError {
         /// What is the matter.
         error: DiskError,
     },
-    /// A checkpoint of another system.
-    #[error("the machine in the checkpoint has not this system's disk in slot {slot}")]
-    OtherMachine {
-        /// Where the disk should be.
-        slot: u8,
-    },
+    /// A checkpoint of another system, or a disk that has changed since.
+    #[error(transparent)]
+    Checkpoint(#[from] ::machine::checkpoint::DiskMismatch),
     /// A file.
     #[error("{path}: {error}", path = path.display())]
     File {

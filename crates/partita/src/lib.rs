@@ -11,6 +11,7 @@ pub mod image;
 pub mod images;
 pub mod laboratory;
 pub mod measures;
+pub mod paper;
 pub mod qemu;
 pub mod report;
 pub mod run;

@@ -3,7 +3,6 @@
 mod account;
 mod console;
 mod session;
-mod terminal;
 
 pub use account::{Account, Outcome};
 pub use console::{Line, Relay};

@@ -5,7 +5,6 @@
 
 mod document;
 mod problem;
-mod quantity;
 mod read;
 mod section;
 #[cfg(test)]
@@ -13,8 +12,8 @@ mod tests;
 pub mod verify;
 
 pub use document::{Document, Node, Origin, Table, Value};
+pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
-pub use quantity::{Bytes, Duration};
 
 use abi::system::{Allocation, LogLevel, OnFailure, Placement, SpinMethod, VmName, WaitMethod};
 use std::path::PathBuf;

@@ -1,5 +1,9 @@
 //! The command as the shell sees it: what it prints and the code that it ends with.
 
+#[path = "common/program.rs"]
+#[allow(dead_code, reason = "another test has use for the rest")]
+mod program;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -9,6 +13,7 @@ fn partita(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
         .args(arguments)
         .current_dir(folder)
         .env("PARTITA_CACHE", folder.join("cache"))
+        .env("PARTITA_FIRMWARE", folder.join("firmware"))
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -97,4 +102,53 @@ fn a_run_says_what_it_lacks() {
     );
     assert_eq!(code, Some(5));
     assert!(err.contains("--console two"), "{err}");
+    let arguments = ["run", "system.toml", "--hypervisor", "kernel"];
+    let (code, out, err) = partita(folder.path(), &arguments);
+    assert_eq!((code, out.as_str()), (Some(5), ""));
+    assert!(err.contains("kernel is no ELF file"), "{err}");
+}
+
+/// A folder with a system that the machine can have, and an ELF file without code for a hypervisor.
+fn folder_with_hypervisor() -> tempfile::TempDir {
+    let folder = folder();
+    let elf = program::elf(&[program::LOOP], &[]);
+    fs::write(folder.path().join("hypervisor"), elf).unwrap();
+    fs::write(folder.path().join("firmware"), program::LOOP.to_le_bytes()).unwrap();
+    folder
+}
+
+#[test]
+fn a_run_on_the_machine_is_refused_before_it_starts() {
+    let folder = folder_with_hypervisor();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("bad.toml"), "hertz = 0\n").unwrap();
+    fs::write(path("disk"), [0; 1024]).unwrap();
+    let run = |more: &[&str]| {
+        let arguments = ["run", "system.toml", "--hypervisor", "hypervisor"];
+        partita(folder.path(), &[&arguments, more].concat())
+    };
+    let refused = |more: &[&str], code: i32, words: &str| {
+        let (found, out, err) = run(more);
+        assert_eq!((found, out.as_str()), (Some(code), ""), "{more:?}: {err}");
+        assert!(err.contains(words), "{words:?} is not in:\n{err}");
+    };
+    refused(&["--profile", "none"], 1, "there is no profile `none`");
+    refused(&["--profile", "bad.toml"], 1, "bad.toml:1: hertz = 0");
+    refused(
+        &["--on", "qemu", "--seed", "1"],
+        2,
+        "--seed is for the machine",
+    );
+    // More than any host has room for.
+    refused(&["--set", "memory=8388608 GiB"], 5, "memory");
+    // Somebody else has the disk.
+    let disks = "vm.one.disks=[{ file = \"disk\", keep = true }]";
+    let holder = fs::File::open(path("disk")).unwrap();
+    holder.lock().unwrap();
+    refused(&["--set", disks], 5, "in use by another machine");
+    drop(holder);
+    let mut permissions = fs::metadata(path("disk")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(path("disk"), permissions).unwrap();
+    refused(&["--set", disks], 5, "write-protected");
 }

@@ -5,12 +5,18 @@ mod common;
 use common::{alone, hypervisor, root};
 use std::process::Command;
 
-/// Runs an example with changes. Every VM must end by itself and say that it passed; returns what was printed.
-fn exercise(system: &str, vms: usize, changes: &[String]) -> String {
+/// The computers that a system runs on.
+const COMPUTERS: [&str; 2] = ["machine", "qemu"];
+
+/// Runs an example with changes on a computer. Every VM must end by itself and say that it passed; returns what was printed.
+fn exercise(on: &str, system: &str, vms: usize, changes: &[String]) -> String {
     let _alone = alone();
     let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
     command.arg("run").arg(root().join("systems").join(system));
-    command.arg("--hypervisor").arg(hypervisor());
+    command
+        .args(["--on", on])
+        .arg("--hypervisor")
+        .arg(hypervisor());
     for change in changes {
         command.args(["--set", change]);
     }
@@ -18,7 +24,7 @@ fn exercise(system: &str, vms: usize, changes: &[String]) -> String {
     // A hostile guest prints what is no text.
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
-    let whole = format!("{changes:?}: {}\n{text}\n{errors}", output.status);
+    let whole = format!("{on}, {changes:?}: {}\n{text}\n{errors}", output.status);
     assert!(output.status.success(), "{whole}");
     assert_eq!(text.matches("exerciser: PASS").count(), vms, "{whole}");
     assert!(!text.contains("exerciser: FAIL"), "{whole}");
@@ -27,26 +33,30 @@ fn exercise(system: &str, vms: usize, changes: &[String]) -> String {
 }
 
 /// Two VMs of two vCPUs do the same exercise on two harts, with these further changes.
-fn together(exercise_and_parameters: &str, changes: &[&str]) -> String {
+fn together(on: &str, exercise_and_parameters: &str, changes: &[&str]) -> String {
     let mut all: Vec<String> = ["one", "two"]
         .iter()
         .map(|vm| format!("vm.{vm}.command-line=\"exercise={exercise_and_parameters}\""))
         .collect();
     all.extend(changes.iter().map(|change| String::from(*change)));
-    exercise("exercises.toml", 2, &all)
+    exercise(on, "exercises.toml", 2, &all)
 }
 
 const GUEST_FILES: [u32; 3] = [7, 3, 0];
+/// QEMU has no more than seven.
+const MOST_GUEST_FILES: u32 = 63;
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn interrupts_are_neither_lost_nor_doubled() {
-    for files in GUEST_FILES {
+    let qemu = GUEST_FILES.map(|files| ("qemu", files));
+    let machine = [MOST_GUEST_FILES, 3, 0].map(|files| ("machine", files));
+    for (on, files) in qemu.into_iter().chain(machine) {
         for wait in ["host-interrupt", "self-wait"] {
             let files = format!("guest-files={files}");
             let wait = format!("wait=\"{wait}\"");
-            together("ipi", &[&files, &wait]);
-            together("timer", &[&files, &wait]);
+            together(on, "ipi", &[&files, &wait]);
+            together(on, "timer", &[&files, &wait]);
         }
     }
 }
@@ -56,6 +66,7 @@ fn interrupts_are_neither_lost_nor_doubled() {
 fn a_vcpu_keeps_its_state_wherever_it_runs() {
     for files in GUEST_FILES {
         together(
+            "qemu",
             "state rounds=100 strict=1",
             &[&format!("guest-files={files}")],
         );
@@ -66,7 +77,7 @@ fn a_vcpu_keeps_its_state_wherever_it_runs() {
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale() {
     for files in GUEST_FILES {
-        together("stale", &[&format!("guest-files={files}")]);
+        together("qemu", "stale", &[&format!("guest-files={files}")]);
     }
 }
 
@@ -82,7 +93,7 @@ fn every_spin_policy_lets_everybody_go_on() {
         "directed",
         "reservation",
     ] {
-        together("stale rounds=500", &[&format!("spin=\"{spin}\"")]);
+        together("qemu", "stale rounds=500", &[&format!("spin=\"{spin}\"")]);
     }
 }
 
@@ -97,14 +108,16 @@ fn random_instructions_end_in_defined_ways() {
     println!("seed {seed}; PARTITA_SEED={seed} repeats it");
     for files in [7, 0] {
         let fuzz = format!("fuzz seed={seed} count=10000");
-        together(&fuzz, &[&format!("guest-files={files}")]);
+        together("qemu", &fuzz, &[&format!("guest-files={files}")]);
     }
 }
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn a_hostile_guest_harms_nobody() {
-    for files in [3, 0] {
-        exercise("hostile.toml", 2, &[format!("guest-files={files}")]);
+    for on in COMPUTERS {
+        for files in [3, 0] {
+            exercise(on, "hostile.toml", 2, &[format!("guest-files={files}")]);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Whole systems on QEMU: `make test` runs these, after it has built the hypervisor and the images.
+//! Whole systems on QEMU and on the machine: `make test` runs these, after it has built the hypervisor and the images.
 
 mod common;
 
@@ -8,20 +8,26 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// `partita run` of an example, with the hypervisor that was built.
-fn run_command(system: &str) -> Command {
+/// The computers that a system runs on.
+const COMPUTERS: [&str; 2] = ["machine", "qemu"];
+
+/// `partita run` of an example on a computer, with the hypervisor that was built.
+fn run_command(on: &str, system: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
     command.arg("run").arg(root().join("systems").join(system));
-    command.arg("--hypervisor").arg(hypervisor());
+    command
+        .args(["--on", on])
+        .arg("--hypervisor")
+        .arg(hypervisor());
     command
 }
 
 /// Runs an example with changes; it must end well. Returns its report.
-fn run(system: &str, changes: &[&str]) -> serde_json::Value {
+fn run(on: &str, system: &str, changes: &[&str]) -> serde_json::Value {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
-    let mut command = run_command(system);
+    let mut command = run_command(on, system);
     for change in changes {
         command.args(["--set", change]);
     }
@@ -74,8 +80,8 @@ const SHORT: &str = "console=ttyS0 quiet partita.workload=mixed partita.seconds=
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn two_guests_work_with_seven_three_and_no_guest_files() {
-    for files in [7, 3, 0] {
-        let report = run("two-debian.toml", &[&format!("guest-files={files}")]);
+    for (on, files) in [("qemu", 7), ("qemu", 3), ("qemu", 0), ("machine", 7)] {
+        let report = run(on, "two-debian.toml", &[&format!("guest-files={files}")]);
         check(&report, 4, 2, files);
     }
 }
@@ -85,7 +91,7 @@ fn two_guests_work_with_seven_three_and_no_guest_files() {
 fn three_guests_of_four_vcpus_share_two_harts() {
     let lines = ["one", "two", "three"].map(|vm| format!("vm.{vm}.command-line={SHORT}"));
     let changes: Vec<&str> = lines.iter().map(String::as_str).collect();
-    check(&run("stress-three-on-two.toml", &changes), 2, 3, 7);
+    check(&run("qemu", "stress-three-on-two.toml", &changes), 2, 3, 7);
 }
 
 #[test]
@@ -93,6 +99,7 @@ fn three_guests_of_four_vcpus_share_two_harts() {
 fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
     let boot = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=5";
     let report = run(
+        "qemu",
         "two-debian.toml",
         &[
             "vm.web={ vcpus = 2, memory = \"512 MiB\", dedicated-harts = [1, 3], kernel = \"image:debian/kernel\", \
@@ -172,9 +179,64 @@ fn the_images_boot_without_a_hypervisor() {
     }
 }
 
+/// Debian by itself on the machine, with a disk that takes its time and whose first request fails.
+#[test]
+#[ignore = "needs the images; make test runs it"]
+fn disks_take_time_and_fail_as_the_profile_says() {
+    let _alone = alone();
+    let cache = partita::cache::Cache::from_environment().unwrap();
+    let file = |name: &str| cache.folder().join("debian").join(name);
+    let folder = tempfile::tempdir().unwrap();
+    let (profile, figures) = (
+        folder.path().join("slow.toml"),
+        folder.path().join("figures"),
+    );
+    let ideal = include_str!("../../../profiles/ideal.toml");
+    let disk =
+        "[disk.service]\nfixed_nanoseconds = 100_000\n[disk.faults]\nerrors = { at = [0] }\n";
+    fs::write(&profile, format!("{ideal}\n{disk}")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args([
+            "machine",
+            "--gear",
+            "fast",
+            "--snapshot",
+            "--timeout",
+            "600",
+        ])
+        .args(["--append", "console=ttyS0 partita.workload=job"])
+        .arg("--kernel")
+        .arg(file("kernel"))
+        .arg("--initrd")
+        .arg(file("initrd"))
+        .arg("--disk")
+        .arg(file("disk"))
+        .arg("--profile")
+        .arg(profile)
+        .arg("--monitor")
+        .arg(&figures)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{text}\n{errors}");
+    assert!(text.contains("I/O error, dev vda, sector 0"), "{text}");
+    let figures: serde_json::Value = serde_json::from_slice(&fs::read(figures).unwrap()).unwrap();
+    let disk = &figures["devices"][0];
+    let figure = |name: &str| disk[name].as_u64().unwrap();
+    assert_eq!(
+        (disk["kind"].as_str(), figure("errors")),
+        (Some("block"), 1)
+    );
+    assert!(figure("requests") > 1, "{disk}");
+    // A cycle of the ideal machine is a nanosecond.
+    assert_eq!(figure("busy"), figure("requests") * 100_000);
+}
+
 /// A `partita run` whose console is fed from here.
-fn with_console(system: &str, console: &str, changes: &[&str]) -> std::process::Child {
-    let mut command = run_command(system);
+fn with_console(on: &str, system: &str, console: &str, changes: &[&str]) -> std::process::Child {
+    let mut command = run_command(on, system);
     for change in changes {
         command.args(["--set", change]);
     }
@@ -209,68 +271,102 @@ fn wait_for(console: &mut impl std::io::Read, words: &str) -> String {
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_guests_console_can_be_used() {
     let _alone = alone();
-    let mut child = with_console("shell.toml", "debian", &[]);
+    for on in COMPUTERS {
+        let mut child = with_console(on, "shell.toml", "debian", &[]);
+        let mut console = child.stdout.take().unwrap();
+        let mut keys = child.stdin.take().unwrap();
+        wait_for(&mut console, "partita-guest start workload=shell");
+        wait_for(&mut console, "# ");
+        keys.write_all(b"echo 6 times 7 is $((6 * 7))\n").unwrap();
+        wait_for(&mut console, "6 times 7 is 42");
+        keys.write_all(b"exit\n").unwrap();
+        wait_for(&mut console, "interrupts: direct");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// Flag, code and interrupt tell a guest of each change of its allocation (paper 000 §3.1): the exerciser compares them
+/// and fails if one hart was not told.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
+    let _alone = alone();
+    let changes = [
+        "harts=3",
+        "vm.one.command-line=exercise=allocation duration-ms=4000 changes=4",
+        "vm.two.command-line=exercise=heartbeat duration-ms=4000",
+    ];
+    let mut child = with_console("qemu", "exercises.toml", "partita", &changes);
     let mut console = child.stdout.take().unwrap();
     let mut keys = child.stdin.take().unwrap();
-    wait_for(&mut console, "partita-guest start workload=shell");
-    wait_for(&mut console, "# ");
-    keys.write_all(b"echo 6 times 7 is $((6 * 7))\n").unwrap();
-    wait_for(&mut console, "6 times 7 is 42");
-    keys.write_all(b"exit\n").unwrap();
-    wait_for(&mut console, "interrupts: direct");
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    wait_for(&mut console, "allocation start code=0x0 flag=0 harts=0");
+    for harts in ["0,1", "shared", "2,1", "shared"] {
+        writeln!(keys, "harts one {harts}").unwrap();
+        let answer = if harts == "shared" {
+            "one: on shared harts"
+        } else {
+            "one: on harts of its own"
+        };
+        wait_for(&mut console, answer);
+    }
+    wait_for(&mut console, "untold=0");
+    wait_for(&mut console, "[one] exerciser: PASS allocation");
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn the_escape_key_powers_everything_off() {
     let _alone = alone();
-    let mut child = with_console("shell.toml", "debian", &[]);
-    let mut console = child.stdout.take().unwrap();
-    let mut keys = child.stdin.take().unwrap();
-    wait_for(&mut console, "partita-guest start workload=shell");
-    keys.write_all(b"\x1dq").unwrap();
-    wait_for(&mut console, "interrupts: direct");
-    // The guest did not power itself off, and the code says so.
-    assert_eq!(child.wait().unwrap().code(), Some(3));
+    for on in COMPUTERS {
+        let mut child = with_console(on, "shell.toml", "debian", &[]);
+        let mut console = child.stdout.take().unwrap();
+        let mut keys = child.stdin.take().unwrap();
+        wait_for(&mut console, "partita-guest start workload=shell");
+        keys.write_all(b"\x1dq").unwrap();
+        wait_for(&mut console, "interrupts: direct");
+        // The guest did not power itself off, and the code says so.
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
 }
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_run_that_is_broken_off_leaves_nothing_behind() {
     let _alone = alone();
-    let mut child = run_command("shell.toml")
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut console = child.stdout.take().unwrap();
-    wait_for(&mut console, "partita-guest start workload=shell");
-    let id = child.id();
-    let interrupt = Command::new("kill")
-        .args(["-INT", &id.to_string()])
-        .status()
-        .unwrap();
-    assert!(interrupt.success());
-    // Everything that QEMU still says must be read, or it would wait.
-    std::io::copy(&mut console, &mut std::io::sink()).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
-    assert!(children.is_err(), "the process is still there");
+    for on in COMPUTERS {
+        let mut child = run_command(on, "shell.toml")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut console = child.stdout.take().unwrap();
+        wait_for(&mut console, "partita-guest start workload=shell");
+        let id = child.id();
+        let interrupt = Command::new("kill")
+            .args(["-INT", &id.to_string()])
+            .status()
+            .unwrap();
+        assert!(interrupt.success());
+        // Everything that is still said must be read, or it would wait.
+        std::io::copy(&mut console, &mut std::io::sink()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        assert!(children.is_err(), "the process is still there");
+    }
 }
 
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_run_that_takes_too_long_is_ended() {
     let _alone = alone();
-    let output = run_command("shell.toml")
-        .args(["--timeout", "15"])
-        .output()
-        .unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(4),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    for on in COMPUTERS {
+        // No host boots Debian in a second.
+        let output = run_command(on, "one-debian.toml")
+            .args(["--timeout", "1"])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{on}: {errors}");
+    }
 }

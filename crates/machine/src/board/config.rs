@@ -87,8 +87,8 @@ pub enum BoardError {
     /// Too many virtio slots.
     #[error("{0} virtio slots: a board has at most {max}", max = map::VIRTIO_SLOTS)]
     VirtioSlots(usize),
-    /// RAM is empty or not whole pages.
-    #[error("{0} bytes of memory: must be whole 4 KiB pages, at least 4 MiB")]
+    /// RAM is empty, not whole pages, or more than there are addresses for.
+    #[error("{0} bytes of memory: must be whole 4 KiB pages, at least 4 MiB, and end below 2^56")]
     Memory(u64),
     /// An image does not fit in RAM where it belongs.
     #[error("the {image} ({size} bytes at {address:#x}) does not fit in memory")]

@@ -1,9 +1,17 @@
 //! The command line: a computer with its console on the terminal.
 
 mod arguments;
+mod board;
+mod ending;
+pub mod firmware;
+mod follow;
+mod pace;
+mod raw;
 mod terminal;
 
 pub use arguments::{Arguments, GearChoice};
+pub use pace::{INTERVAL, Pace};
+pub use raw::RawTerminal;
 pub use terminal::Terminal;
 
 use std::io::Write;
@@ -13,9 +21,11 @@ use std::time::Instant;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
-use crate::device::Console;
-use crate::machine::{Config, Limit, Machine, MachineError, Stop};
+use crate::device::{Console, Silent};
+use crate::gdb::{self, GdbError};
+use crate::machine::{Limit, Machine, MachineError, Stop};
 use crate::timing::{Profile, ProfileError};
+use crate::trace::Timeline;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -36,12 +46,27 @@ pub enum FrontError {
         /// Why.
         error: std::io::Error,
     },
+    /// There is no firmware.
+    #[error(transparent)]
+    Firmware(#[from] firmware::NoFirmware),
+    /// A disk cannot be used.
+    #[error(transparent)]
+    Disk(#[from] crate::device::virtio::DiskError),
+    /// More devices than the board has slots.
+    #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network or --rng", slots = crate::board::map::VIRTIO_SLOTS)]
+    Slots(usize),
+    /// The host's system refuses something.
+    #[error("{0}: {1}")]
+    Host(&'static str, #[source] std::io::Error),
     /// A profile cannot be used.
     #[error("profile: {0}")]
     Profile(#[from] ProfileError),
     /// The measured gear without a profile.
     #[error("--gear measured needs a --profile that says what instructions cost")]
     NoProfile,
+    /// The debugger.
+    #[error(transparent)]
+    Gdb(#[from] GdbError),
     /// A checkpoint cannot be written.
     #[error("cannot write the checkpoint {path}: {error}")]
     Checkpoint {
@@ -76,7 +101,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("machine: {error}");
-            ExitCode::from(2)
+            ExitCode::from(ending::NOT_STARTED)
         }
     }
 }
@@ -91,27 +116,50 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         Some(path) => restored(arguments, path, profile.as_ref())?,
         None => booted(arguments, profile.as_ref())?,
     };
-    attach_console(&mut machine, arguments);
+    let stop = follow::Stopper::new(arguments.timeout)?;
+    let raw = follow::raw_terminal(arguments)?;
+    attach_console(&mut machine, arguments, &stop);
+    if let Some(path) = &arguments.trace {
+        listen(&mut machine, path)?;
+    }
     if arguments.check_translations {
         machine.check_translations();
     }
     let begun = Instant::now();
-    let stop = machine.run(limit(&machine, arguments));
+    let limit = limit(&machine, arguments);
+    let ending = match arguments.gdb {
+        Some(port) => {
+            let ready = |port| eprintln!("machine: waiting for gdb: target remote :{port}");
+            match gdb::serve(&mut machine, port, limit, ready)? {
+                Some(stop) => ending::Ending::Stop(stop),
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        None => follow::follow(&mut machine, limit, &stop),
+    };
+    // What the terminal has not shown yet comes before what is said about the end.
+    machine
+        .system_mut()
+        .devices
+        .attach_console(Box::new(Silent));
+    drop(raw);
+    if let Some(path) = &arguments.trace {
+        machine
+            .stop_listening()
+            .map_err(|error| unwritten(path, error))?;
+    }
     let output = machine.take_host_output();
     // Nothing can be done about a closed standard output.
     let _ = std::io::stdout().write_all(&output);
     if let Some(path) = &arguments.signature {
-        write_signature(&mut machine, path)?;
+        ending::write_signature(&mut machine, path)?;
     }
     if let Some(path) = &arguments.monitor {
         let text = serde_json::to_string_pretty(&machine.report()).unwrap_or_default();
-        std::fs::write(path, text).map_err(|error| FrontError::Write {
-            path: path.clone(),
-            error,
-        })?;
+        ending::write(path, &text)?;
     }
     if arguments.statistics {
-        print_statistics(&machine, begun);
+        ending::print_statistics(&machine, begun);
     }
     if arguments.check_translations {
         let (found, count) = machine.stale_uses();
@@ -121,25 +169,31 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         eprintln!("machine: {count} uses of translations without a fence");
     }
     if let Some(path) = &arguments.checkpoint
+        && let ending::Ending::Stop(stop) = ending
         && write_checkpoint(&mut machine, arguments, stop, path)?
     {
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(exit_code(stop, &machine))
+    Ok(ending::exit_code(ending, &machine))
 }
 
 /// A machine with everything loaded.
 fn booted(arguments: &Arguments, profile: Option<&Profile>) -> Result<Machine, FrontError> {
-    let mut machine = Machine::new(configuration(arguments, profile))?;
+    let mut machine = Machine::new(board::configuration(arguments, profile))?;
     match arguments.gear {
         Some(GearChoice::Fast) => {}
         Some(GearChoice::Measured) if profile.is_none() => return Err(FrontError::NoProfile),
         _ => machine.set_profile(profile),
     }
+    board::connect(&mut machine, arguments, profile)?;
     if let Some(program) = &arguments.bare {
         machine.load_bare(&read(program)?)?;
     } else {
-        let firmware = read(&arguments.firmware)?;
+        let firmware = match &arguments.firmware {
+            Some(path) => path.clone(),
+            None => firmware::find()?,
+        };
+        let firmware = read(&firmware)?;
         let kernel = arguments.kernel.as_deref().map(read).transpose()?;
         let initrd = arguments.initrd.as_deref().map(read).transpose()?;
         machine.load(&Images {
@@ -178,9 +232,28 @@ fn restored(
     Ok(machine)
 }
 
+/// Writes a timeline from now on.
+fn listen(machine: &mut Machine, path: &Path) -> Result<(), FrontError> {
+    let file = std::fs::File::create(path).map_err(|error| unwritten(path, error))?;
+    let timeline = Timeline::new(std::io::BufWriter::new(file), machine.clock());
+    machine.listen(Box::new(timeline));
+    Ok(())
+}
+
+fn unwritten(path: &Path, error: std::io::Error) -> FrontError {
+    FrontError::Write {
+        path: path.to_owned(),
+        error,
+    }
+}
+
 /// Puts the terminal at the end of the serial line.
-fn attach_console(machine: &mut Machine, arguments: &Arguments) {
-    let mut console: Box<dyn Console> = Box::new(Terminal::new());
+fn attach_console(machine: &mut Machine, arguments: &Arguments, stop: &follow::Stopper) {
+    let mut console: Box<dyn Console> = Box::new(if follow::is_person(arguments) {
+        Terminal::for_person(stop.flag())
+    } else {
+        Terminal::new()
+    });
     if let Some(Point::Text(text)) = &arguments.checkpoint_at {
         let marker = Marker::new(text);
         console = Box::new(marker.watch(console));
@@ -196,6 +269,15 @@ fn limit(machine: &Machine, arguments: &Arguments) -> Limit {
         instructions: arguments.max_instructions,
         cycles: arguments.max_cycles,
     };
+    if let Some(time) = arguments.max_time {
+        let nanoseconds = time.0.saturating_mul(1000);
+        let at = machine
+            .config()
+            .board
+            .clock
+            .cycles_in_nanoseconds(nanoseconds);
+        limit.cycles = earlier(limit.cycles, at.0);
+    }
     match arguments.checkpoint_at {
         Some(Point::Cycles(at)) => limit.cycles = earlier(limit.cycles, at),
         Some(Point::Instructions(at)) => {
@@ -233,73 +315,4 @@ fn write_checkpoint(
         .checkpoint(std::io::BufWriter::new(file))
         .map_err(|error| refused(error.into()))?;
     Ok(true)
-}
-
-fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
-    let mut config = Config::default();
-    config.board.harts = arguments.harts;
-    config.board.memory = arguments.memory << 20;
-    if let Some(profile) = profile {
-        config.use_profile(profile);
-    }
-    if let Some(guest_files) = arguments.guest_files {
-        config.board.guest_files = guest_files;
-    }
-    config.board.bootargs.clone_from(&arguments.append);
-    config.board.seed = arguments.seed.unwrap_or(0);
-    config
-}
-
-/// Writes the signature as the architecture tests compare it: a line for each four bytes.
-fn write_signature(machine: &mut Machine, path: &Path) -> Result<(), FrontError> {
-    let mut text = String::new();
-    for word in machine.signature().unwrap_or_default().chunks(4) {
-        for byte in word.iter().rev() {
-            text.push_str(&format!("{byte:02x}"));
-        }
-        text.push('\n');
-    }
-    std::fs::write(path, text).map_err(|error| FrontError::Write {
-        path: path.to_owned(),
-        error,
-    })
-}
-
-fn print_statistics(machine: &Machine, begun: Instant) {
-    let seconds = begun.elapsed().as_secs_f64();
-    let busy = processor_seconds().unwrap_or(seconds);
-    let retired = machine.retired();
-    eprintln!(
-        "machine: {retired} instructions, {} cycles, {seconds:.3} s, {busy:.3} s of the host's \
-         processor, {:.1} MIPS by the latter",
-        machine.now(),
-        retired as f64 / busy / 1e6
-    );
-}
-
-/// Time that this thread has had the host's processor, which other load does not lengthen.
-fn processor_seconds() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanoseconds: f64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(nanoseconds / 1e9)
-}
-
-fn exit_code(stop: Stop, machine: &Machine) -> ExitCode {
-    match stop {
-        Stop::PowerOff | Stop::Reset => ExitCode::SUCCESS,
-        Stop::Exit(0) => ExitCode::SUCCESS,
-        Stop::Exit(code) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX).max(1)),
-        Stop::Limit | Stop::Idle | Stop::Marker => {
-            let why = if stop == Stop::Idle {
-                "nothing will ever happen"
-            } else {
-                "limit reached"
-            };
-            eprintln!("machine: {why}; the harts:");
-            for hart in machine.harts() {
-                eprintln!("{}", hart.describe());
-            }
-            ExitCode::from(3)
-        }
-    }
 }

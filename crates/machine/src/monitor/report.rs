@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::HartCounts;
+use crate::device::virtio::Slot;
 use crate::hart::Hart;
 use crate::machine::Machine;
 use crate::timing::TimingCounts;
@@ -22,6 +23,25 @@ pub struct HartReport {
     pub timing: Option<TimingCounts>,
 }
 
+/// What the device in a virtio slot has done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DeviceReport {
+    /// The slot.
+    pub slot: usize,
+    /// What kind of device it is.
+    pub kind: String,
+    /// Requests taken.
+    pub requests: u64,
+    /// Requests that failed, on purpose or not.
+    pub errors: u64,
+    /// Bytes of data moved.
+    pub bytes: u64,
+    /// Service time in cycles, summed over requests.
+    pub busy: u64,
+    /// Cycles that requests waited before their service began, summed.
+    pub waited: u64,
+}
+
 /// What the machine has done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -33,6 +53,8 @@ pub struct Report {
     pub memory_hash: String,
     /// Hart by hart.
     pub harts: Vec<HartReport>,
+    /// Device by device.
+    pub devices: Vec<DeviceReport>,
 }
 
 impl Machine {
@@ -52,7 +74,27 @@ impl Machine {
             hertz: self.config().board.clock.cycles_per_second(),
             memory_hash: format!("{:016x}", self.memory_hash()),
             harts: self.harts().iter().map(of_hart).collect(),
+            devices: self.device_reports(),
         }
+    }
+
+    /// What the devices have done.
+    fn device_reports(&self) -> Vec<DeviceReport> {
+        let slots = self.system().devices.slots().iter().enumerate();
+        let of_slot = |(number, slot): (usize, &Slot)| {
+            let device = slot.device()?;
+            let did = device.model().statistics();
+            Some(DeviceReport {
+                slot: number,
+                kind: device.to_string(),
+                requests: did.requests,
+                errors: did.errors,
+                bytes: did.bytes,
+                busy: did.busy.0,
+                waited: did.waited.0,
+            })
+        };
+        slots.filter_map(of_slot).collect()
     }
 
     /// A hash of all of RAM (XXH3, 64 bits), which depends on nothing else.

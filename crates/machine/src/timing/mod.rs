@@ -5,13 +5,19 @@
 //! [`filter`] may answer for the models as long as what it remembers is still in them, exactly.
 
 mod cache;
+mod field;
 mod filter;
 mod hart;
+mod mistake;
 mod profile;
 
 pub use cache::{Cache, Geometry};
+pub use field::{Field, Kind, fields};
 pub use hart::{Charge, HartTiming, TimingCounts};
-pub use profile::{CacheProfile, Costs, Profile, ProfileError, TlbProfile};
+pub use mistake::{Mistake, Mistakes};
+pub use profile::{
+    CacheProfile, Costs, DiskProfile, NAMES, NetworkProfile, Profile, ProfileError, TlbProfile,
+};
 
 use serde::{Deserialize, Serialize};
 

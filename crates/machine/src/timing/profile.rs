@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::device::virtio::{Faults, Service};
 use crate::extension::Extensions;
 
+use super::mistake::{self, Mistakes};
 use super::{Geometry, LINE_SHIFT};
 
 /// A cache.
@@ -79,6 +81,28 @@ pub struct Costs {
     pub fence_i: u64,
 }
 
+/// Disks: how long they take and how they fail. What is left out takes no time and does not fail.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DiskProfile {
+    /// Service times.
+    pub service: Service,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+}
+
+/// Network cards and the switch between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetworkProfile {
+    /// How long a frame takes from one card to the other, beside its line's service time.
+    pub latency_nanoseconds: u64,
+    /// Service times of a card's line.
+    pub service: Service,
+    /// What goes wrong on purpose.
+    pub faults: Faults,
+}
+
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +134,12 @@ pub struct Profile {
     pub l2tlb: Option<TlbProfile>,
     /// Costs in cycles.
     pub costs: Costs,
+    /// Disks.
+    #[serde(default)]
+    pub disk: DiskProfile,
+    /// The network.
+    #[serde(default)]
+    pub network: NetworkProfile,
     /// Custom extensions: none unless they are named.
     #[serde(default)]
     pub extensions: Extensions,
@@ -126,9 +156,9 @@ pub enum ProfileError {
         /// What the host says.
         reason: String,
     },
-    /// Not TOML, or not a profile.
+    /// Mistakes in its text.
     #[error("{0}")]
-    Syntax(String),
+    Mistakes(#[from] Mistakes),
     /// No profile that ships has this name.
     #[error("there is no profile `{0}`: give a file or one of {names}", names = NAMES.join(", "))]
     Unknown(String),
@@ -147,12 +177,9 @@ impl Profile {
     /// A profile from TOML.
     ///
     /// # Errors
-    /// [`ProfileError`] that names the line or the structure.
-    pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let profile: Self =
-            toml::from_str(text).map_err(|error| ProfileError::Syntax(error.to_string()))?;
-        profile.check()?;
-        Ok(profile)
+    /// [`ProfileError::Mistakes`]: all of them, with lines of `file`, which is only for that.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ProfileError> {
+        Ok(mistake::read(file, text)?)
     }
 
     /// A profile from the file of this name, or one that ships if there is no such file.
@@ -168,7 +195,7 @@ impl Profile {
             path: path.to_owned(),
             reason: error.to_string(),
         })?;
-        Self::parse(&text)
+        Self::parse(name, &text)
     }
 
     /// A profile that ships.
@@ -176,13 +203,14 @@ impl Profile {
     /// # Errors
     /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
-        Self::parse(match name {
+        let text = match name {
             "ideal" => include_str!("../../../../profiles/ideal.toml"),
             "rocket-h" => include_str!("../../../../profiles/rocket-h.toml"),
             "k3-class" => include_str!("../../../../profiles/k3-class.toml"),
             "mainframe-1994" => include_str!("../../../../profiles/mainframe-1994.toml"),
             _ => return Err(ProfileError::Unknown(name.to_owned())),
-        })
+        };
+        Self::parse(name, text)
     }
 
     /// Checks that such a machine can exist.
@@ -201,16 +229,18 @@ impl Profile {
             ("l2tlb", self.l2tlb.map_or((1, 1), entries)),
         ];
         for (what, (entries, ways)) in structures {
-            let ways = u64::from(ways);
-            let possible = (1..=255).contains(&ways)
-                && entries.is_multiple_of(ways)
-                && (entries / ways).is_power_of_two();
-            if !possible {
+            if !is_possible(entries, ways) {
                 return Err(ProfileError::Geometry { what });
             }
         }
         Ok(())
     }
+}
+
+/// Whether so many lines or entries can be divided into sets of so many ways.
+pub(super) fn is_possible(entries: u64, ways: u16) -> bool {
+    let ways = u64::from(ways);
+    (1..=255).contains(&ways) && entries.is_multiple_of(ways) && (entries / ways).is_power_of_two()
 }
 
 impl Default for Profile {
@@ -243,6 +273,8 @@ impl Default for Profile {
                 system: 15,
                 fence_i: 5,
             },
+            disk: DiskProfile::default(),
+            network: NetworkProfile::default(),
             extensions: Extensions::default(),
         }
     }
@@ -264,18 +296,11 @@ mod tests {
     }
 
     #[test]
-    fn impossible_profiles_are_refused_by_name() {
-        let text = toml::to_string(&Profile::default()).expect("serializes");
-        assert!(Profile::parse(&text).is_ok());
-        let unknown = format!("nonsense = 1\n{text}");
-        assert!(matches!(
-            Profile::parse(&unknown),
-            Err(ProfileError::Syntax(_))
-        ));
-        let no_ways = text.replacen("ways = 4", "ways = 0", 1);
-        assert_eq!(
-            Profile::parse(&no_ways),
-            Err(ProfileError::Geometry { what: "l1i" })
-        );
+    fn structures_are_checked_without_a_text_too() {
+        let mut profile = Profile::default();
+        assert_eq!(profile.check(), Ok(()));
+        profile.l1i.ways = 0;
+        let what = "l1i";
+        assert_eq!(profile.check(), Err(ProfileError::Geometry { what }));
     }
 }

@@ -21,6 +21,10 @@ pub struct Chosen {
     pub profile: Option<Profile>,
     /// What everything random follows from.
     pub seed: u64,
+    /// The command line of what is booted. The hypervisor needs none.
+    pub command_line: String,
+    /// Whether the machine looks for fences that software leaves out, which is slow.
+    pub check_translations: bool,
 }
 
 impl Chosen {
@@ -30,7 +34,11 @@ impl Chosen {
     /// There is no such profile, or it has mistakes.
     pub fn named(profile: Option<&str>, seed: u64) -> Result<Self, ComputerError> {
         let profile = profile.map(Profile::find).transpose()?;
-        Ok(Self { profile, seed })
+        Ok(Self {
+            profile,
+            seed,
+            ..Self::default()
+        })
     }
 }
 
@@ -45,8 +53,11 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerErro
     machine.load(&Images {
         firmware: &read(&firmware::find()?)?,
         kernel: Some(&read(setup.hypervisor)?),
-        initrd: Some(setup.image),
+        initrd: (!setup.image.is_empty()).then_some(setup.image),
     })?;
+    if chosen.check_translations {
+        machine.check_translations();
+    }
     Ok(machine)
 }
 
@@ -63,13 +74,19 @@ fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
         board.guest_files = u8::try_from(files).unwrap_or(u8::MAX);
     }
     board.seed = chosen.seed;
+    board.bootargs.clone_from(&chosen.command_line);
     config
 }
 
 /// Puts every VM's devices in their slots, and divides the network as the system says.
 fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<(), ComputerError> {
+    let profile = chosen.profile.as_ref();
+    let line = profile.map(|profile| profile.network.clone());
+    let line = line.unwrap_or_default();
+    let clock = machine.config().board.clock;
+    let latency = clock.cycles_in_nanoseconds(line.latency_nanoseconds);
     let mut networks = BTreeMap::new();
-    let mut switch = Switch::default();
+    let mut switch = Switch::new(latency, None);
     for (index, vm) in setup.system.vms.iter().enumerate() {
         for (slot, device) in setup.slots.vm(index) {
             // Each device draws from its own sequence.
@@ -79,7 +96,7 @@ fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<
                     let Some(disk) = vm.disks.get(*number) else {
                         continue;
                     };
-                    let disk = block(setup, disk, *slot, seed);
+                    let disk = block(setup, disk, profile, *slot, seed);
                     disk.map_err(|error| ComputerError::Disk {
                         vm: vm.name.to_string(),
                         number: *number,
@@ -94,7 +111,7 @@ fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<
                     let network = *networks.entry(&card.network.value).or_insert(next);
                     switch.assign(PortId(slot.0), network);
                     let mac = MacAddress([0x52, 0x54, 0, 0, index as u8, *number as u8]);
-                    let (service, faults) = (Service::default(), Faults::default());
+                    let (service, faults) = (line.service, line.faults.clone());
                     let net = Net::new(PortId(slot.0), mac, service, faults, seed);
                     VirtioDevice::Net(Box::new(net))
                 }
@@ -124,20 +141,15 @@ pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), Computer
             let Device::Disk(number) = device else {
                 continue;
             };
-            let devices = &mut machine.system_mut().devices;
-            let block = devices.virtio_mut(usize::from(slot.0));
-            let (Some(disk), Some(VirtioDevice::Block(block))) = (vm.disks.get(*number), block)
-            else {
-                return Err(ComputerError::OtherMachine { slot: slot.0 });
+            let Some(disk) = vm.disks.get(*number) else {
+                continue;
             };
             let file = open(setup, disk).map_err(|error| ComputerError::Disk {
                 vm: vm.name.to_string(),
                 number: *number,
                 error,
             })?;
-            block
-                .attach(Box::new(file))
-                .map_err(|_| ComputerError::OtherMachine { slot: slot.0 })?;
+            machine.attach_disk(usize::from(slot.0), Box::new(file))?;
         }
     }
     Ok(())
@@ -152,10 +164,25 @@ fn open(setup: &Setup<'_>, disk: &Disk) -> Result<FileDisk, DiskError> {
     FileDisk::open(&locate(&disk.file.value, setup.cache), access)
 }
 
-fn block(setup: &Setup<'_>, disk: &Disk, slot: Slot, seed: u64) -> Result<VirtioDevice, DiskError> {
+fn block(
+    setup: &Setup<'_>,
+    disk: &Disk,
+    profile: Option<&Profile>,
+    slot: Slot,
+    seed: u64,
+) -> Result<VirtioDevice, DiskError> {
     let file = open(setup, disk)?;
     let identity = format!("partita-{slot}");
-    let (service, faults) = (Service::default(), Faults::default());
-    let block = Block::new(Box::new(file), !disk.keep, &identity, service, faults, seed);
+    let costs = profile
+        .map(|profile| profile.disk.clone())
+        .unwrap_or_default();
+    let block = Block::new(
+        Box::new(file),
+        !disk.keep,
+        &identity,
+        costs.service,
+        costs.faults,
+        seed,
+    );
     Ok(VirtioDevice::Block(Box::new(block)))
 }

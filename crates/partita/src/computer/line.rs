@@ -1,14 +1,11 @@
 //! The host's end of the machine's UART.
 
 use machine::device::{Clock, Console, Cycles};
-use std::cell::Cell;
+use machine::front::{INTERVAL, Pace};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-/// How often somebody at the console is listened to, in machine time and, at least, in theirs.
-const INTERVAL: Duration = Duration::from_millis(1);
 /// Output is passed on in pieces of at most this many bytes.
 const PIECE: usize = 4096;
 
@@ -38,8 +35,8 @@ pub struct Line {
     output: Sender<Vec<u8>>,
     held: Vec<u8>,
     keys: Keys,
-    /// When somebody is listened to next, if they are at the console.
-    next: Option<Cell<Instant>>,
+    /// Somebody is at the console, and time does not run ahead of theirs.
+    pace: Option<Pace>,
 }
 
 impl Line {
@@ -49,7 +46,7 @@ impl Line {
             output,
             held: Vec::new(),
             keys,
-            next: interactive.then(|| Cell::new(Instant::now())),
+            pace: interactive.then(Pace::new),
         }
     }
 
@@ -77,11 +74,8 @@ impl Console for Line {
     fn next_input(&self, now: Cycles, clock: &Clock) -> Option<Cycles> {
         let nanoseconds = INTERVAL.as_nanos() as u64;
         let next = now.after(clock.cycles_in_nanoseconds(nanoseconds));
-        if let Some(at) = &self.next {
-            // Time that the machine is behind is not made up for: a guest's clock then runs evenly.
-            let earliest = at.get();
-            std::thread::sleep(earliest.saturating_duration_since(Instant::now()));
-            at.set(earliest.max(Instant::now()) + INTERVAL);
+        if let Some(pace) = &self.pace {
+            pace.wait();
             return Some(next);
         }
         (!self.keys.is_empty()).then_some(next)

@@ -65,7 +65,9 @@ fn follow(
         .system_mut()
         .devices
         .attach_console(Box::new(machine::device::Silent));
-    let failure = ending.and_then(|ending| failure(ending, &machine));
+    let failure = ending
+        .and_then(|ending| failure(ending, &machine))
+        .or_else(|| missing_fences(&machine));
     // Nobody may be listening any more.
     let _ = output.send(Vec::new());
     End {
@@ -74,10 +76,23 @@ fn follow(
     }
 }
 
+/// The fences that software has left out, if the machine looked for them and there are any.
+fn missing_fences(machine: &Machine) -> Option<String> {
+    let (found, count) = machine.stale_uses();
+    if count == 0 {
+        return None;
+    }
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "{count} uses of translations that may be stale, the first of each hart:\n{}",
+        lines.join("\n")
+    ))
+}
+
 /// What is wrong with an ending, for people.
 pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     match ending {
-        Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker => None,
+        Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker | Stop::Debugger => None,
         Stop::Exit(code) => Some(format!("the machine was switched off with code {code}")),
         Stop::Idle => {
             let harts = machine.harts().iter().map(machine::hart::Hart::describe);

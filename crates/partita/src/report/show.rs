@@ -140,7 +140,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} harts, {:.1} s\n", self.harts.len(), self.seconds)?;
+        writeln!(f, "{} harts, {:.3} s\n", self.harts.len(), self.seconds)?;
         writeln!(
             f,
             "{}\n{}\n{}\n{}",

@@ -2,13 +2,13 @@
 
 use super::account::{Account, Outcome};
 use super::console::Relay;
-use super::terminal::RawTerminal;
 use crate::cache::Cache;
 use crate::computer::{self, ComputerError, Kind, Setup};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::qemu;
 use crate::system::{Bytes, System};
 use abi::system::RESERVED_NAME;
+use machine::front::RawTerminal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -43,6 +43,9 @@ pub enum RunError {
     /// There is no hypervisor.
     #[error("there is no hypervisor at {path}; build it by `make build`, or name another with --hypervisor", path = .0.display())]
     NoHypervisor(PathBuf),
+    /// It is something else.
+    #[error("{path} is no ELF file, and so no hypervisor", path = .0.display())]
+    NotHypervisor(PathBuf),
     /// No VM has that name.
     #[error("--console {0}: no VM has this name")]
     NoSuchVm(String),
@@ -101,6 +104,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         }
         _ => None,
     };
+    check_hypervisor(&options.hypervisor)?;
     let slots = Assignment::of(system);
     let image = image::compose(system, &slots, cache, focus)?;
     check_memory(system, image.len() as u64)?;
@@ -120,6 +124,17 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
     };
     let ending = session.follow(&options.on, &setup, limit, options.console.is_some())?;
     Ok(session.account.judge(ending))
+}
+
+/// Checks that this is a program at all: anything else would be run as it is.
+fn check_hypervisor(path: &Path) -> Result<(), RunError> {
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start));
+    match read {
+        Ok(_) if machine::board::is_elf(&start) => Ok(()),
+        Ok(_) => Err(RunError::NotHypervisor(path.to_owned())),
+        Err(error) => Err(RunError::System("the hypervisor", error)),
+    }
 }
 
 /// Checks that VMs, host and image fit, now that the image's size is known.

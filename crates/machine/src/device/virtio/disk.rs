@@ -47,8 +47,17 @@ pub enum DiskError {
         /// What the host says.
         error: io::Error,
     },
+    /// The file may not be written.
+    #[error(
+        "the disk {path} is write-protected: change that, or leave the file as it is (--snapshot, or \
+         keep = false in a system)"
+    )]
+    Protected {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process has the file in use.
-    #[error("the disk {path} is in use by another machine")]
+    #[error("the disk {path} is in use by another machine: wait for it, or give this one a copy")]
     InUse {
         /// The file.
         path: PathBuf,
@@ -92,11 +101,22 @@ impl FileDisk {
             error,
         };
         let write = access == Access::Write;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(write)
-            .open(path)
-            .map_err(failed)?;
+        // The superuser may write to what is protected, and would not notice.
+        let protected = || std::fs::metadata(path).map(|found| found.permissions().readonly());
+        if write && protected().map_err(failed)? {
+            return Err(DiskError::Protected {
+                path: path.to_owned(),
+            });
+        }
+        let open = OpenOptions::new().read(true).write(write).open(path);
+        let mut file = open.map_err(|error| match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem if write => {
+                DiskError::Protected {
+                    path: path.to_owned(),
+                }
+            }
+            _ => failed(error),
+        })?;
         let lock = if write {
             file.try_lock()
         } else {
@@ -239,6 +259,18 @@ mod tests {
             FileDisk::open(&path, Access::Read),
             Err(DiskError::Open { .. })
         ));
+    }
+
+    #[test]
+    fn a_write_protected_file_can_only_be_read() {
+        let path = image("protected", 1024);
+        let mut permissions = std::fs::metadata(&path).expect("a file").permissions();
+        permissions.set_readonly(true);
+        std::fs::set_permissions(&path, permissions).expect("protected");
+        let written = FileDisk::open(&path, Access::Write);
+        assert!(matches!(written, Err(DiskError::Protected { .. })));
+        assert!(FileDisk::open(&path, Access::Read).is_ok());
+        let _ = std::fs::remove_file(path);
     }
 
     #[test]

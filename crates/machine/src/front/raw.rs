@@ -1,4 +1,4 @@
-//! The user's terminal while a guest has it.
+//! The user's terminal while a machine or a guest has it.
 
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 use std::io::stdin;

@@ -1,0 +1,85 @@
+//! The board that the command line describes.
+
+use super::{Arguments, FrontError};
+use crate::device::virtio::{Access, Block, Entropy, FileDisk, Net, VirtioDevice};
+use crate::device::{MacAddress, Peer, PortId, Switch};
+use crate::machine::{Config, Machine};
+use crate::timing::Profile;
+
+/// An address that is locally administered.
+const MAC: MacAddress = MacAddress([0x52, 0x54, 0, 0x12, 0x34, 0x56]);
+
+pub(super) fn configuration(arguments: &Arguments, profile: Option<&Profile>) -> Config {
+    let mut config = Config::default();
+    config.board.harts = arguments.harts;
+    config.board.memory = arguments.memory.0;
+    if let Some(profile) = profile {
+        config.use_profile(profile);
+    }
+    if let Some(guest_files) = arguments.guest_files {
+        config.board.guest_files = guest_files;
+    }
+    config.board.bootargs.clone_from(&arguments.append);
+    config.board.seed = arguments.seed.unwrap_or(0);
+    config
+}
+
+/// Puts the devices in their slots: disks in their order, network card, random numbers.
+pub(super) fn connect(
+    machine: &mut Machine,
+    arguments: &Arguments,
+    profile: Option<&Profile>,
+) -> Result<(), FrontError> {
+    let seed = arguments.seed.unwrap_or(0);
+    let wanted =
+        arguments.disks.len() + usize::from(arguments.network) + usize::from(arguments.rng);
+    if wanted > machine.config().board.virtio_slots {
+        return Err(FrontError::Slots(wanted));
+    }
+    let disk = profile
+        .map(|profile| profile.disk.clone())
+        .unwrap_or_default();
+    let network = profile
+        .map(|profile| profile.network.clone())
+        .unwrap_or_default();
+    // Each device draws from its own sequence.
+    let seed_of = |slot: usize| seed ^ (slot as u64 + 1) << 56;
+    let mut devices = Vec::new();
+    for path in &arguments.disks {
+        let access = if arguments.snapshot {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let file = Box::new(FileDisk::open(path, access)?);
+        let slot = devices.len();
+        let identity = format!("partita-{slot}");
+        let (service, faults) = (disk.service, disk.faults.clone());
+        let overlay = arguments.snapshot;
+        let block = Block::new(file, overlay, &identity, service, faults, seed_of(slot));
+        devices.push(VirtioDevice::Block(Box::new(block)));
+    }
+    if arguments.network {
+        let (service, faults) = (network.service, network.faults.clone());
+        let seed = seed_of(devices.len());
+        let card = Net::new(PortId(0), MAC, service, faults, seed);
+        devices.push(VirtioDevice::Net(Box::new(card)));
+    }
+    if arguments.rng {
+        let seed = seed_of(devices.len());
+        let entropy = Entropy::new(Default::default(), Default::default(), seed);
+        devices.push(VirtioDevice::Entropy(Box::new(entropy)));
+    }
+    let latency = machine
+        .config()
+        .board
+        .clock
+        .cycles_in_nanoseconds(network.latency_nanoseconds);
+    let board = &mut machine.system_mut().devices;
+    for (slot, device) in devices.into_iter().enumerate() {
+        // There is a slot: they were counted.
+        let _ = board.insert(slot, device, false);
+    }
+    board.set_switch(Switch::new(latency, Some(Peer::default())));
+    Ok(())
+}
