@@ -190,12 +190,20 @@ impl Hart {
         }
         // Management needs no more than that a load or a store be permitted; faults are a store's.
         let view = self.data_view();
-        if self
-            .place(system, view, Access::Load, block, CACHE_BLOCK)
-            .is_err()
+        let place = match self.place(system, view, Access::Load, block, CACHE_BLOCK) {
+            Ok(place) => place,
+            Err(_) => self
+                .place(system, view, Access::Store, block, CACHE_BLOCK)
+                .inspect_err(|_| self.name_inside_block(address))?,
+        };
+        if system
+            .memory
+            .ram
+            .offset(place.physical, CACHE_BLOCK)
+            .is_none()
         {
-            self.place(system, view, Access::Store, block, CACHE_BLOCK)
-                .inspect_err(|_| self.name_inside_block(address))?;
+            let fault = Exception::at(Cause::StoreAccess, address, view.mode.virtualized);
+            return Err(self.raise(fault));
         }
         Ok(StoreOutcome::default())
     }
@@ -204,7 +212,8 @@ impl Hart {
     /// the instruction gave.
     const fn name_inside_block(&mut self, address: u64) {
         self.exception.value = address;
-        if self.exception.guest_physical != 0 {
+        // A pseudoinstruction tells of a page table that could not be reached: its address stays.
+        if self.exception.guest_physical != 0 && self.exception.instruction == 0 {
             self.exception.guest_physical |= address & (CACHE_BLOCK - 1);
         }
     }

@@ -156,6 +156,13 @@ impl Hart {
         )?;
         let rest = T::SIZE - second.wrapping_sub(address);
         let high = self.place(system, view, Access::Load, second, rest)?;
+        let ram = &system.memory.ram;
+        if ram.offset(low.physical, T::SIZE - rest).is_none() {
+            return Err(self.access_fault(view, Access::Load, address));
+        }
+        if ram.offset(high.physical, rest).is_none() {
+            return Err(self.access_fault(view, Access::Load, second));
+        }
         self.charge_place(system, view, Access::Load, address, low);
         self.charge_place(system, view, Access::Load, second, high);
         for index in (0..T::SIZE).rev() {
