@@ -14,6 +14,7 @@ pub mod execute;
 pub mod extension;
 pub mod float;
 pub mod front;
+pub mod gdb;
 pub mod hart;
 pub mod instruction;
 mod machine;
@@ -22,6 +23,7 @@ pub mod monitor;
 pub mod quantity;
 mod system;
 pub mod timing;
+pub mod trace;
 pub mod translation;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};

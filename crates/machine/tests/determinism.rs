@@ -235,6 +235,10 @@ fn processes_agree(name: &str, gear: &[&str]) {
     let start: Vec<&str> = start.iter().chain(gear).copied().collect();
     let straight = scratch.figures(&start);
     assert_eq!(straight, scratch.figures(&start));
+    let trace = scratch.file("trace");
+    let traced = [&start[..], &["--trace", &trace]].concat();
+    assert_eq!(straight, scratch.figures(&traced));
+    assert!(std::fs::metadata(&trace).is_ok_and(|file| file.len() > 0));
     let write = [
         "--checkpoint-at",
         "instructions=9000",

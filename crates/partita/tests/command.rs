@@ -134,7 +134,11 @@ fn a_run_on_the_machine_is_refused_before_it_starts() {
     };
     refused(&["--profile", "none"], 1, "there is no profile `none`");
     refused(&["--profile", "bad.toml"], 1, "bad.toml:1: hertz = 0");
-    refused(&["--on", "qemu", "--seed", "1"], 2, "--seed is for the machine");
+    refused(
+        &["--on", "qemu", "--seed", "1"],
+        2,
+        "--seed is for the machine",
+    );
     // More than any host has room for.
     refused(&["--set", "memory=8388608 GiB"], 5, "memory");
     // Somebody else has the disk.

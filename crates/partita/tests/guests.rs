@@ -187,12 +187,23 @@ fn disks_take_time_and_fail_as_the_profile_says() {
     let cache = partita::cache::Cache::from_environment().unwrap();
     let file = |name: &str| cache.folder().join("debian").join(name);
     let folder = tempfile::tempdir().unwrap();
-    let (profile, figures) = (folder.path().join("slow.toml"), folder.path().join("figures"));
+    let (profile, figures) = (
+        folder.path().join("slow.toml"),
+        folder.path().join("figures"),
+    );
     let ideal = include_str!("../../../profiles/ideal.toml");
-    let disk = "[disk.service]\nfixed_nanoseconds = 100_000\n[disk.faults]\nerrors = { at = [0] }\n";
+    let disk =
+        "[disk.service]\nfixed_nanoseconds = 100_000\n[disk.faults]\nerrors = { at = [0] }\n";
     fs::write(&profile, format!("{ideal}\n{disk}")).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
-        .args(["machine", "--gear", "fast", "--snapshot", "--timeout", "600"])
+        .args([
+            "machine",
+            "--gear",
+            "fast",
+            "--snapshot",
+            "--timeout",
+            "600",
+        ])
         .args(["--append", "console=ttyS0 partita.workload=job"])
         .arg("--kernel")
         .arg(file("kernel"))
@@ -214,7 +225,10 @@ fn disks_take_time_and_fail_as_the_profile_says() {
     let figures: serde_json::Value = serde_json::from_slice(&fs::read(figures).unwrap()).unwrap();
     let disk = &figures["devices"][0];
     let figure = |name: &str| disk[name].as_u64().unwrap();
-    assert_eq!((disk["kind"].as_str(), figure("errors")), (Some("block"), 1));
+    assert_eq!(
+        (disk["kind"].as_str(), figure("errors")),
+        (Some("block"), 1)
+    );
     assert!(figure("requests") > 1, "{disk}");
     // A cycle of the ideal machine is a nanosecond.
     assert_eq!(figure("busy"), figure("requests") * 100_000);

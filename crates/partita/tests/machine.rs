@@ -33,16 +33,18 @@ fn partita(folder: &Path, arguments: &[&str]) -> Ended {
     }
 }
 
-/// Runs a bare program with these further arguments.
+/// Runs a bare program with these further arguments; without any it must end soon.
 fn bare(program: &[u8], arguments: &[&str]) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("program"), program).unwrap();
-    let all = [
-        &["machine", "--bare", "program", "--memory", "16 MiB"],
-        arguments,
-    ]
-    .concat();
-    partita(folder.path(), &all)
+    let all = ["machine", "--bare", "program", "--memory", "16 MiB"];
+    let limit = ["--max-instructions", "10000000"];
+    let more = if arguments.is_empty() {
+        &limit
+    } else {
+        arguments
+    };
+    partita(folder.path(), &[&all, more].concat())
 }
 
 /// x5 = the address of tohost.

@@ -22,7 +22,7 @@ impl Hart {
     ///
     /// # Errors
     /// The cause of an exception that only the register itself can decide on.
-    pub(super) fn read_csr(&self, number: u16, system: &mut System) -> Result<u64, Cause> {
+    pub(crate) fn read_csr(&self, number: u16, system: &mut System) -> Result<u64, Cause> {
         let csrs = &self.csrs;
         Ok(match number {
             csr::FFLAGS => csrs.fflags,

@@ -10,6 +10,7 @@ use super::{
     HartWires, Memory, PortId, Power, Rtc, Switch, Uart, Wires,
 };
 use crate::board::{BoardConfig, map};
+use crate::trace::{Event, Happening, Place};
 
 /// One of a hart's interrupt files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +80,9 @@ pub struct Devices {
     slots: Vec<Slot>,
     switch: Switch,
     next_event: Cycles,
+    /// What has happened and nobody has been told yet, if somebody listens.
+    #[serde(skip)]
+    events: Option<Vec<Event>>,
 }
 
 /// What answers at an address, with the offset in its window.
@@ -168,6 +172,7 @@ impl Devices {
                 .collect(),
             switch: Switch::default(),
             next_event: Cycles(0),
+            events: None,
             config,
         }
     }
@@ -181,6 +186,11 @@ impl Devices {
     pub fn attach_console(&mut self, console: Box<dyn Console>) {
         self.uart.attach(console);
         self.next_event = Cycles(0);
+    }
+
+    /// Makes characters take this long to leave the UART; zero for no time.
+    pub const fn set_character_time(&mut self, character: Cycles) {
+        self.uart.set_character_time(character);
     }
 
     /// Puts a device in a virtio slot. With `access_platform` its driver is to use the platform's
@@ -219,6 +229,46 @@ impl Devices {
     #[must_use]
     pub fn slots(&self) -> &[Slot] {
         &self.slots
+    }
+
+    /// Begins to note what happens, or stops.
+    pub(crate) fn note_events(&mut self, noted: bool) {
+        self.events = noted.then(Vec::new);
+    }
+
+    /// Takes what has been noted.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        self.events
+            .as_mut()
+            .map(core::mem::take)
+            .unwrap_or_default()
+    }
+
+    fn note(&mut self, now: Cycles, happening: Happening) {
+        if let Some(events) = &mut self.events {
+            events.push(Event {
+                place: Place::Devices,
+                cycles: now.0,
+                happening,
+            });
+        }
+    }
+
+    /// Notes a store to an interrupt file's page.
+    fn note_message(&mut self, now: Cycles, level: Level, offset: u64, identity: u64) {
+        if self.events.is_some()
+            && let Some((hart, file)) = self.imsic.file_at(level, offset)
+        {
+            let identity = identity as u32;
+            self.note(
+                now,
+                Happening::Message {
+                    hart,
+                    file,
+                    identity,
+                },
+            );
+        }
     }
 
     /// How many of what the machine has.
@@ -303,6 +353,9 @@ impl Devices {
         memory: &mut dyn Memory,
     ) -> Result<(), AccessFault> {
         let target = Target::of(address, size, &self.config).ok_or(AccessFault)?;
+        if let Target::Imsic(level, offset) = target {
+            self.note_message(now, level, offset, value);
+        }
         let Self {
             config, effects, ..
         } = self;
@@ -372,6 +425,10 @@ impl Devices {
             self.switch.send(now, port, frame);
         }
         for change in core::mem::take(&mut self.effects.lines) {
+            let (source, level) = (change.source, change.level);
+            if self.aplic.line(source) != level {
+                self.note(now, Happening::Line { source, level });
+            }
             self.aplic
                 .set_line(change.source, change.level, &self.imsic, &mut self.effects);
         }
@@ -379,6 +436,7 @@ impl Devices {
         for message in core::mem::take(&mut self.effects.msis) {
             let (address, data) = (message.address, u64::from(message.data));
             if let Some(Target::Imsic(level, offset)) = Target::of(address, 4, &self.config) {
+                self.note_message(now, level, offset, data);
                 // A message to an address that takes none is lost, as on a bus.
                 let _ = self
                     .imsic

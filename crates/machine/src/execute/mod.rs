@@ -73,6 +73,9 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
             continue;
         }
         hart.limit = deadline.min(hart.timer_deadline).min(event.0);
+        if hart.stops.is_some() && hart.stops_here() {
+            return;
+        }
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
             hart.finish_exception(system, exception);

@@ -7,6 +7,7 @@ use crate::extension::{PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH};
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
 use crate::system::System;
+use crate::trace::Happening;
 use crate::translation::Fence;
 
 impl Hart {
@@ -111,6 +112,7 @@ impl Hart {
         self.pc = self.pc.wrapping_add(4);
         if !self.has_wakeup(system) {
             self.wait = Wait::Interrupt;
+            self.note(|_| Happening::WaitForInterrupt { mode });
         }
         Ok(Next::Stop)
     }
@@ -138,6 +140,11 @@ impl Hart {
         };
         let deadline = self.cycles.saturating_add(limit);
         self.wait = Wait::Store { deadline, expiry };
+        self.note(|_| Happening::WaitForStore {
+            mode,
+            physical: reservation.physical,
+            deadline,
+        });
         system.memory.watch(
             self.id,
             reservation.physical & !(crate::memory::LINE_BYTES - 1),

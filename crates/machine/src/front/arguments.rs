@@ -114,6 +114,14 @@ pub struct Arguments {
     /// a --seed gives it new start phases.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare"])]
     pub restore: Option<PathBuf>,
+    /// Writes what happens on the harts and in the devices as a timeline for Perfetto's viewer
+    /// (Trace Event Format, JSON); some hundred bytes an event.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Waits for gdb on this port of the host's loopback address before the first instruction, 0 for
+    /// any free port: `gdb -ex 'target remote :PORT'`.
+    #[arg(long, value_name = "PORT")]
+    pub gdb: Option<u16>,
     /// Writes the memory between begin_signature and end_signature to a file.
     #[arg(long, value_name = "FILE")]
     pub signature: Option<PathBuf>,

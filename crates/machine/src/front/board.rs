@@ -1,7 +1,9 @@
 //! The board that the command line describes.
 
+use std::path::Path;
+
 use super::{Arguments, FrontError};
-use crate::device::virtio::{Access, Block, Entropy, FileDisk, Net, VirtioDevice};
+use crate::device::virtio::{Access, Block, DiskError, Entropy, FileDisk, Net, VirtioDevice};
 use crate::device::{MacAddress, Peer, PortId, Switch};
 use crate::machine::{Config, Machine};
 use crate::timing::Profile;
@@ -46,12 +48,7 @@ pub(super) fn connect(
     let seed_of = |slot: usize| seed ^ (slot as u64 + 1) << 56;
     let mut devices = Vec::new();
     for path in &arguments.disks {
-        let access = if arguments.snapshot {
-            Access::Read
-        } else {
-            Access::Write
-        };
-        let file = Box::new(FileDisk::open(path, access)?);
+        let file = Box::new(open(path, arguments)?);
         let slot = devices.len();
         let identity = format!("partita-{slot}");
         let (service, faults) = (disk.service, disk.faults.clone());
@@ -70,16 +67,39 @@ pub(super) fn connect(
         let entropy = Entropy::new(Default::default(), Default::default(), seed);
         devices.push(VirtioDevice::Entropy(Box::new(entropy)));
     }
-    let latency = machine
-        .config()
-        .board
-        .clock
-        .cycles_in_nanoseconds(network.latency_nanoseconds);
+    let clock = machine.config().board.clock;
+    let latency = clock.cycles_in_nanoseconds(network.latency_nanoseconds);
+    let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
     let board = &mut machine.system_mut().devices;
     for (slot, device) in devices.into_iter().enumerate() {
         // There is a slot: they were counted.
         let _ = board.insert(slot, device, false);
     }
     board.set_switch(Switch::new(latency, Some(Peer::default())));
+    board.set_character_time(clock.cycles_in_nanoseconds(character));
+    Ok(())
+}
+
+fn open(path: &Path, arguments: &Arguments) -> Result<FileDisk, DiskError> {
+    let access = if arguments.snapshot {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    FileDisk::open(path, access)
+}
+
+/// Gives a restored machine its disks, in their order.
+pub(super) fn reattach(machine: &mut Machine, arguments: &Arguments) -> Result<(), FrontError> {
+    let missing: Vec<usize> = machine.missing_disks().collect();
+    if missing.len() != arguments.disks.len() {
+        return Err(FrontError::Disks {
+            had: missing.len(),
+            given: arguments.disks.len(),
+        });
+    }
+    for (slot, path) in missing.into_iter().zip(&arguments.disks) {
+        machine.attach_disk(slot, Box::new(open(path, arguments)?))?;
+    }
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(super) fn exit_code(ending: Ending, machine: &Machine) -> ExitCode {
             show_state("every hart waits, and nothing will ever wake one", machine);
             ExitCode::from(IDLE)
         }
-        Stop::Limit | Stop::Marker => {
+        Stop::Limit | Stop::Marker | Stop::Debugger => {
             show_state("the limit was reached", machine);
             ExitCode::from(LIMIT)
         }

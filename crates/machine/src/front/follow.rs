@@ -68,10 +68,7 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
             cycles: Some(limit.cycles.map_or(end, |cycles| cycles.min(end))),
         };
         let stopped = machine.run(piece);
-        let output = machine.take_host_output();
-        let mut terminal = std::io::stdout().lock();
-        // Nothing can be done about a closed standard output.
-        let _ = terminal.write_all(&output).and_then(|()| terminal.flush());
+        show_host_output(machine);
         if stopped != Stop::Limit {
             return Ending::Stop(stopped);
         }
@@ -85,4 +82,12 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
             return Ending::Stop(Stop::Limit);
         }
     }
+}
+
+/// Shows what a bare program has written to its host.
+pub(super) fn show_host_output(machine: &mut Machine) {
+    let output = machine.take_host_output();
+    let mut terminal = std::io::stdout().lock();
+    // Nothing can be done about a closed standard output.
+    let _ = terminal.write_all(&output).and_then(|()| terminal.flush());
 }

@@ -21,8 +21,10 @@ use std::time::Instant;
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
 use crate::device::{Console, Silent};
+use crate::gdb::{self, GdbError};
 use crate::machine::{Limit, Machine, MachineError, Stop};
 use crate::timing::{Profile, ProfileError};
+use crate::trace::Timeline;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,17 @@ pub enum FrontError {
     /// A disk cannot be used.
     #[error(transparent)]
     Disk(#[from] crate::device::virtio::DiskError),
+    /// Other disks than a checkpoint's machine had.
+    #[error("the machine had {had} disks, and {given} are given with --disk")]
+    Disks {
+        /// How many it had.
+        had: usize,
+        /// How many there are.
+        given: usize,
+    },
+    /// A disk that a checkpoint's machine did not have.
+    #[error(transparent)]
+    OtherDisk(#[from] crate::checkpoint::DiskMismatch),
     /// More devices than the board has slots.
     #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network or --rng", slots = crate::board::map::VIRTIO_SLOTS)]
     Slots(usize),
@@ -61,6 +74,9 @@ pub enum FrontError {
     /// The measured gear without a profile.
     #[error("--gear measured needs a --profile that says what instructions cost")]
     NoProfile,
+    /// The debugger.
+    #[error(transparent)]
+    Gdb(#[from] GdbError),
     /// A checkpoint cannot be written.
     #[error("cannot write the checkpoint {path}: {error}")]
     Checkpoint {
@@ -113,9 +129,27 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if let Some(path) = &arguments.trace {
+        listen(&mut machine, path)?;
+    }
     let begun = Instant::now();
     let limit = limit(&machine, arguments);
-    let ending = follow::follow(&mut machine, limit, &stop);
+    let ending = match arguments.gdb {
+        Some(port) => {
+            let ready = |port| eprintln!("machine: waiting for gdb: target remote :{port}");
+            match gdb::serve(&mut machine, port, limit, ready)? {
+                Some(stop) => ending::Ending::Stop(stop),
+                None => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        None => follow::follow(&mut machine, limit, &stop),
+    };
+    follow::show_host_output(&mut machine);
+    if let Some(path) = &arguments.trace {
+        machine
+            .stop_listening()
+            .map_err(|error| unwritten(path, error))?;
+    }
     // What the terminal has not shown yet comes before what is said about the end.
     machine
         .system_mut()
@@ -193,7 +227,23 @@ fn restored(
     if let Some(seed) = arguments.seed {
         machine.reseed(seed);
     }
+    board::reattach(&mut machine, arguments).map_err(|error| refused(error.into()))?;
     Ok(machine)
+}
+
+/// Writes a timeline from now on.
+fn listen(machine: &mut Machine, path: &Path) -> Result<(), FrontError> {
+    let file = std::fs::File::create(path).map_err(|error| unwritten(path, error))?;
+    let timeline = Timeline::new(std::io::BufWriter::new(file), machine.clock());
+    machine.listen(Box::new(timeline));
+    Ok(())
+}
+
+fn unwritten(path: &Path, error: std::io::Error) -> FrontError {
+    FrontError::Write {
+        path: path.to_owned(),
+        error,
+    }
 }
 
 /// Puts the terminal at the end of the serial line.

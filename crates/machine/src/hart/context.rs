@@ -2,6 +2,7 @@
 
 use super::{Hart, Mode, Privilege};
 use crate::csr::field::status;
+use crate::trace::Happening;
 use crate::translation::{ContextKey, Fence, View};
 
 /// Number of different views: five modes, SUM, and MXR of both levels.
@@ -143,6 +144,10 @@ impl Hart {
 
     /// Forgets translations that a fence covers.
     pub fn fence(&mut self, fence: Fence) {
+        self.note(|hart| Happening::Fence {
+            fence,
+            mode: hart.mode,
+        });
         self.tlb.fence(fence);
         if self.tlb.epoch() & EPOCH_MASK == 0 {
             self.jumps.clear();

@@ -93,6 +93,10 @@ pub struct Hart {
     pub extension: crate::extension::ExtensionState,
     /// What the hart counts besides cycles and instructions.
     pub counts: crate::monitor::HartCounts,
+    /// Where a debugger wants the hart to stop, if there is one.
+    pub(crate) stops: Option<Box<crate::gdb::Stops>>,
+    /// What has happened and nobody has been told yet, if somebody listens.
+    pub(crate) events: Option<Vec<crate::trace::Event>>,
 }
 
 impl Hart {
@@ -129,6 +133,8 @@ impl Hart {
             restrictions_seen: 0,
             extension: crate::extension::ExtensionState::default(),
             counts: crate::monitor::HartCounts::default(),
+            stops: None,
+            events: None,
         };
         hart.refresh_context();
         hart
@@ -139,6 +145,12 @@ impl Hart {
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// hgatp.VMID.
+    #[must_use]
+    pub const fn vmid(&self) -> u16 {
+        (self.csrs.hgatp >> 44 & 0x3fff) as u16
     }
 
     /// Notes an exception for the trap that follows.

@@ -5,6 +5,7 @@
 use super::{Exception, Hart, Mode, Privilege};
 use crate::csr::Interrupt;
 use crate::csr::field::{hstatus, status};
+use crate::trace::Happening;
 
 /// xcause's bit for an interrupt.
 const INTERRUPT: u64 = 1 << 63;
@@ -39,6 +40,13 @@ impl Hart {
             guest_address: exception.guest_address,
         };
         self.counts.exception(self.mode, cause);
+        self.note(|hart| Happening::Exception {
+            exception,
+            from: hart.mode,
+            to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.take(to, &record);
     }
 
@@ -52,6 +60,13 @@ impl Hart {
             guest_address: false,
         };
         self.counts.interrupt(self.mode, interrupt.code);
+        self.note(|hart| Happening::Interrupt {
+            code: interrupt.code,
+            from: hart.mode,
+            to: interrupt.to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.take(interrupt.to, &record);
     }
 
@@ -134,7 +149,17 @@ impl Hart {
         }
         self.csrs.mstatus = after;
         self.pc = self.csrs.mepc;
+        self.return_to(to);
+    }
+
+    fn return_to(&mut self, to: Mode) {
         self.reservation = None;
+        self.note(|hart| Happening::Return {
+            from: hart.mode,
+            to,
+            pc: hart.pc,
+            vmid: hart.vmid(),
+        });
         self.set_mode(to);
     }
 
@@ -154,8 +179,7 @@ impl Hart {
             csrs.mstatus = pop_supervisor(csrs.mstatus) & !status::MPRV;
             self.pc = csrs.sepc;
         }
-        self.reservation = None;
-        self.set_mode(to);
+        self.return_to(to);
     }
 }
 

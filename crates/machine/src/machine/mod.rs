@@ -15,6 +15,7 @@ use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
 use crate::timing::{Profile, Timing};
+use crate::trace::Sink;
 pub(crate) use host::HostInterface;
 
 /// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
@@ -33,6 +34,10 @@ pub struct Machine {
     pub(crate) missing_disks: Vec<DiskIdentity>,
     /// The text that a run stops at.
     marker: Option<Marker>,
+    /// The hart that a debugger has stopped in the middle of its turn.
+    interrupted: Option<usize>,
+    /// Who listens to what happens.
+    pub(crate) sink: Option<Box<dyn Sink>>,
 }
 
 impl Machine {
@@ -65,6 +70,8 @@ impl Machine {
             profile: None,
             missing_disks: Vec::new(),
             marker: None,
+            interrupted: None,
+            sink: None,
             config,
         })
     }

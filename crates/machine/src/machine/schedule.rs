@@ -8,6 +8,7 @@ use crate::execute::{Fast, Gear, Measured, run};
 use crate::hart::{Cause, Exception, Expiry, Hart, Wait};
 use crate::system::System;
 use crate::timing::LINE_SHIFT;
+use crate::trace::{Happening, WaitEnd};
 
 /// The encoding of WRS.NTO: the trap value when it has waited too long.
 const WRS_NTO: u64 = 0x00d0_0073;
@@ -34,6 +35,8 @@ pub enum Stop {
     Limit,
     /// The text that [`Machine::stop_at`] named has been seen.
     Marker,
+    /// A hart is where a debugger wants it to stop: [`crate::gdb`].
+    Debugger,
     /// Every hart waits and nothing will ever wake one.
     Idle,
 }
@@ -56,6 +59,9 @@ impl Machine {
                 boundary_shift: LINE_SHIFT,
                 ..blocks
             };
+        }
+        if self.is_stepped() {
+            blocks.instructions = 1;
         }
         if self.system.memory.code.limit() != blocks {
             self.system.memory.discard_all_code();
@@ -87,17 +93,28 @@ impl Machine {
     fn quantum<G: Gear>(&mut self) -> Option<Stop> {
         let end = self.now.saturating_add(self.config.quantum);
         let system = &mut self.system;
-        if system.devices.next_event() <= Cycles(self.now) {
+        // A debugger may have stopped a hart in the middle of its turn, and goes on with it.
+        let interrupted = self.interrupted.take();
+        if interrupted.is_none() && system.devices.next_event() <= Cycles(self.now) {
             system.devices.tick(Cycles(self.now), &mut system.memory);
         }
         let mut stop = None;
-        for hart in &mut self.harts {
+        let first = interrupted.unwrap_or(0);
+        for (index, hart) in self.harts.iter_mut().enumerate().skip(first) {
+            if hart.is_held() {
+                hart.cycles = hart.cycles.max(end);
+                continue;
+            }
             apply_restrictions(hart, system);
             if hart.wait != Wait::Nothing {
                 let start = self.now;
                 wake(hart, system, start, end);
             }
             run::<G>(hart, system, end);
+            if hart.stops.is_some() && hart.has_stopped() {
+                self.interrupted = Some(index);
+                return Some(Stop::Debugger);
+            }
             if hart.wait == Wait::Nothing {
                 // What other harts store from here on is not compared with the reservation.
                 hart.reservation = None;
@@ -130,6 +147,9 @@ impl Machine {
             system.memory.forget_restrictions();
         }
         self.now = end;
+        if self.sink.is_some() {
+            self.hand_over_events();
+        }
         stop
     }
 
@@ -192,6 +212,12 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
             hart.wires.supervisor_software_edge = false;
         }
     }
+    let mut expired = None;
+    let mut end_of_wait = if hit {
+        WaitEnd::Store
+    } else {
+        WaitEnd::Interrupt
+    };
     let mut woken = hit || (changed && hart.has_wakeup(system));
     while !woken {
         let (deadline, expiry) = match hart.wait {
@@ -210,13 +236,18 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
         }
         woken = hart.has_wakeup(system);
         if !woken && hart.cycles >= deadline {
-            expire(hart, expiry.unwrap_or(Expiry::Complete));
+            end_of_wait = WaitEnd::Time;
+            expired = expiry;
             woken = true;
         }
     }
     hart.counts.waited += hart.cycles - begun;
     hart.wait = Wait::Nothing;
     system.memory.unwatch(hart.id);
+    hart.note(|_| Happening::Wake { end: end_of_wait });
+    if let Some(expiry) = expired {
+        expire(hart, expiry);
+    }
 }
 
 /// The end of the time that a WRS may wait.

@@ -179,6 +179,12 @@ const LATE: &[Row] = &[(
     "how late a late interrupt is",
 )];
 const LATENCY: &[Row] = &[("latency_nanoseconds", TIME, "ns", "way through the switch")];
+const UART: &[Row] = &[(
+    "nanoseconds_per_character",
+    TIME,
+    "ns",
+    "time of a character on its line",
+)];
 const EXTENSIONS: &[Row] = &[
     ("pending_test", Kind::Flag, "", "global pending test (OTPI)"),
     (
@@ -213,6 +219,7 @@ const TABLES: &[(&str, &[Row], bool)] = &[
     ("network.faults.lost_interrupts", CHANCE, false),
     ("network.faults.late_interrupts", CHANCE, false),
     ("network.faults", LATE, false),
+    ("uart", UART, false),
     ("extensions", EXTENSIONS, false),
 ];
 

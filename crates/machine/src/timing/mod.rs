@@ -17,6 +17,7 @@ pub use hart::{Charge, HartTiming, TimingCounts};
 pub use mistake::{Mistake, Mistakes};
 pub use profile::{
     CacheProfile, Costs, DiskProfile, NAMES, NetworkProfile, Profile, ProfileError, TlbProfile,
+    UartProfile,
 };
 
 use serde::{Deserialize, Serialize};

@@ -91,6 +91,14 @@ pub struct DiskProfile {
     pub faults: Faults,
 }
 
+/// The UART.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UartProfile {
+    /// How long a character takes to leave.
+    pub nanoseconds_per_character: u64,
+}
+
 /// Network cards and the switch between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -140,6 +148,9 @@ pub struct Profile {
     /// The network.
     #[serde(default)]
     pub network: NetworkProfile,
+    /// The UART.
+    #[serde(default)]
+    pub uart: UartProfile,
     /// Custom extensions: none unless they are named.
     #[serde(default)]
     pub extensions: Extensions,
@@ -275,6 +286,7 @@ impl Default for Profile {
             },
             disk: DiskProfile::default(),
             network: NetworkProfile::default(),
+            uart: UartProfile::default(),
             extensions: Extensions::default(),
         }
     }

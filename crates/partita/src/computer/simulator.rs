@@ -77,7 +77,7 @@ fn follow(
 /// What is wrong with an ending, for people.
 pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     match ending {
-        Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker => None,
+        Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker | Stop::Debugger => None,
         Stop::Exit(code) => Some(format!("the machine was switched off with code {code}")),
         Stop::Idle => {
             let harts = machine.harts().iter().map(machine::hart::Hart::describe);

@@ -50,6 +50,12 @@ impl Aplic {
         }
     }
 
+    /// The wire of a source.
+    #[must_use]
+    pub fn line(&self, source: u32) -> bool {
+        self.lines.get(source as usize).copied().unwrap_or(false)
+    }
+
     /// A device drives the wire of a source.
     pub fn set_line(&mut self, source: u32, level: bool, imsic: &Imsic, effects: &mut Effects) {
         let Some(line) = self.lines.get_mut(source as usize) else {

@@ -1,0 +1,128 @@
+//! What can happen.
+
+use crate::device::{HartId, InterruptFile};
+use crate::hart::{Exception, Mode};
+use crate::translation::Fence;
+
+/// Where something happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// On a hart.
+    Hart(HartId),
+    /// In the devices.
+    Devices,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Where.
+    pub place: Place,
+    /// When: the hart's own time, or the machine's, in cycles since reset. For an instruction, when
+    /// it begins.
+    pub cycles: u64,
+    /// What.
+    pub happening: Happening,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// By an interrupt that is pending and enabled.
+    Interrupt,
+    /// By a store to what was waited on.
+    Store,
+    /// By the profile's limit of time.
+    Time,
+}
+
+/// What happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    /// A hart is in this mode: how a trace begins.
+    Mode {
+        /// The mode.
+        mode: Mode,
+        /// hgatp.VMID.
+        vmid: u16,
+    },
+    /// A trap for a synchronous exception.
+    Exception {
+        /// The exception.
+        exception: Exception,
+        /// The mode it comes from.
+        from: Mode,
+        /// The mode that handles it.
+        to: Mode,
+        /// Address of the instruction.
+        pc: u64,
+        /// hgatp.VMID.
+        vmid: u16,
+    },
+    /// A trap for an interrupt.
+    Interrupt {
+        /// Its code in xcause.
+        code: u64,
+        /// The mode it comes from.
+        from: Mode,
+        /// The mode that handles it.
+        to: Mode,
+        /// Address of the instruction that comes next.
+        pc: u64,
+        /// hgatp.VMID.
+        vmid: u16,
+    },
+    /// MRET or SRET.
+    Return {
+        /// The mode it comes from.
+        from: Mode,
+        /// The mode it leads to.
+        to: Mode,
+        /// The address it leads to.
+        pc: u64,
+        /// hgatp.VMID.
+        vmid: u16,
+    },
+    /// A fence of translations.
+    Fence {
+        /// What it covers.
+        fence: Fence,
+        /// The mode it is executed in.
+        mode: Mode,
+    },
+    /// WFI begins to wait.
+    WaitForInterrupt {
+        /// The mode it is executed in.
+        mode: Mode,
+    },
+    /// WRS.NTO or WRS.STO begins to wait.
+    WaitForStore {
+        /// The mode it is executed in.
+        mode: Mode,
+        /// Physical address of what LR reserved.
+        physical: u64,
+        /// When the wait ends at the latest, in cycles; [`u64::MAX`] for never.
+        deadline: u64,
+    },
+    /// A wait ends.
+    Wake {
+        /// Why.
+        end: WaitEnd,
+    },
+    /// A device drives a new level on a source of the APLIC.
+    Line {
+        /// The source.
+        source: u32,
+        /// The level.
+        level: bool,
+    },
+    /// A message-signalled interrupt arrives at an interrupt file, from the APLIC or from a hart.
+    Message {
+        /// Whose file.
+        hart: HartId,
+        /// Which of its files.
+        file: InterruptFile,
+        /// The identity that becomes pending.
+        identity: u32,
+    },
+}
