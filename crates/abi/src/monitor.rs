@@ -141,6 +141,8 @@ named! {
         Wfi = "wfi",
         /// WRS.NTO with hstatus.VTW set.
         WrsNto = "wrs-nto",
+        /// A pause loop, where the computer has pause-loop exiting (docs/extensions.md).
+        PauseLoop = "pause-loop",
         /// An access to a CSR that is emulated.
         Csr = "csr",
         /// Any other virtual-instruction exception.

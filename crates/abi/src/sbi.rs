@@ -24,6 +24,25 @@ pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
 /// Length and alignment in bytes of a communication area.
 pub const COMMUNICATION_AREA_SIZE: u64 = 4096;
 
+/// What the hypervisor writes into a communication area: 32-bit little-endian words, at these offsets in bytes. The
+/// rest of the area is left alone. The words are written one by one, [`CHANGES`](communication_area::CHANGES)
+/// last; a guest that needs them to agree reads that before and after.
+pub mod communication_area {
+    /// The flag *f*: an [`AllocationForm`](super::AllocationForm). While it is 1, each vCPU has a hart to itself, and
+    /// spinning beats calling.
+    pub const FLAG: u64 = 0;
+    /// How many harts are dedicated to the VM; 0 where it shares.
+    pub const DEDICATED_HARTS: u64 = 4;
+    /// How often the form has changed since the VM was started.
+    pub const CHANGES: u64 = 8;
+}
+
+/// The major interrupt that tells a vCPU that the form of its VM's allocation has changed, where the computer lets the
+/// hypervisor inject it (hvien and hvip; the Advanced Interrupt Architecture designates 24 to 31 for custom use). It is
+/// bit 24 of sie and sip; a guest that does not enable it never sees it. It stays pending until the guest clears the
+/// bit in sip. Changes that follow each other may be told once.
+pub const NOTIFICATION_INTERRUPT: u32 = 24;
+
 /// The extension's functions, by their function id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
@@ -37,11 +56,12 @@ pub enum Function {
     /// dispatched.
     Spin = 1,
     /// Gives the VM one communication area. a0: its guest-physical address, a multiple of
-    /// [`COMMUNICATION_AREA_SIZE`] in the VM's memory; all ones takes it away.
+    /// [`COMMUNICATION_AREA_SIZE`] in the VM's memory; all ones takes it away. The hypervisor fills it in at once, and
+    /// again whenever the form of allocation changes: see [`communication_area`].
     /// Fails with `SBI_ERR_INVALID_ADDRESS`.
     SetCommunicationArea = 2,
     /// No arguments. The value is an [`AllocationForm`] in bits 7..0 and, for dedicated harts, the
-    /// number of them in bits 31..8.
+    /// number of them in bits 31..8. It is the form now; it may change while the VM runs.
     Allocation = 3,
     /// Adds a line to the hypervisor's log: a0 is a key and a1 a value that mean something to whoever reads
     /// the log. A VM that calls too often loses lines, never time of others.

@@ -20,6 +20,9 @@ pub enum SpinMethod {
 pub enum LockKind {
     /// First come, first served, all looking at one word.
     Ticket,
+    /// Compare and swap: whoever looks first when it is free (the lock of paper 000 §2.2). Nobody is overtaken, since
+    /// there is no order.
+    Swap,
     /// First come, first served, each looking at a word of its own (Mellor-Crummey and Scott 1991).
     Queue,
 }
@@ -135,7 +138,11 @@ impl Workload {
             kind: arguments.choice(
                 "lock",
                 LockKind::Ticket,
-                &[("ticket", LockKind::Ticket), ("queue", LockKind::Queue)],
+                &[
+                    ("ticket", LockKind::Ticket),
+                    ("swap", LockKind::Swap),
+                    ("queue", LockKind::Queue),
+                ],
             )?,
             spin: arguments.choice(
                 "spin",

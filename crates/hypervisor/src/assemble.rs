@@ -276,26 +276,38 @@ fn allocation(
     match vm.allocation {
         Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
         Allocation::Dedicated { harts } => {
-            let mut set = HartSet::EMPTY;
-            for wanted in harts.iter() {
-                let index = board
-                    .harts
-                    .iter()
-                    .position(|hart| hart.id == u64::from(wanted.0));
-                let id = index
-                    .and_then(|index| u16::try_from(index).ok())
-                    .and_then(HartId::new);
-                set.insert(id.ok_or(AssembleError::NoHart {
-                    vm: vm.name,
-                    hart: wanted.0,
-                })?);
-            }
+            let set = harts_of(board, harts).map_err(|hart| AssembleError::NoHart {
+                vm: vm.name,
+                hart: hart.0,
+            })?;
             Ok((
                 scheduler::Allocation::Dedicated { harts: set },
                 Some(set.count()),
             ))
         }
     }
+}
+
+/// The scheduler's names for these harts of the board.
+///
+/// # Errors
+/// The first that the board does not have.
+pub fn harts_of(
+    board: &Board,
+    harts: abi::system::HartSet,
+) -> Result<HartSet, abi::system::HartId> {
+    let mut set = HartSet::EMPTY;
+    for wanted in harts.iter() {
+        let index = board
+            .harts
+            .iter()
+            .position(|hart| hart.id == u64::from(wanted.0));
+        let id = index
+            .and_then(|index| u16::try_from(index).ok())
+            .and_then(HartId::new);
+        set.insert(id.ok_or(wanted)?);
+    }
+    Ok(set)
 }
 
 /// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they

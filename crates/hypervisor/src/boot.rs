@@ -9,7 +9,7 @@ use linked_list_allocator::LockedHeap;
 use crate::board::{Board, Range};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
-use crate::hart::{fence, interrupt_file, world};
+use crate::hart::{custom, fence, interrupt_file, world};
 use crate::harts::{self, Hart};
 use crate::system::Hypervisor;
 use crate::{assemble, console, hart, lifecycle, run, system};
@@ -140,7 +140,8 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     unsafe {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
         csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
-        csr::write::<{ number::HVIEN }>(0);
+        // Where the bit stays 0, guests are not told by an interrupt (AIA, "Virtual interrupts for VS level").
+        csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HCOUNTEREN }>(COUNTERS_FOR_GUESTS);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
@@ -151,6 +152,10 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::STIMECMP }>(u64::MAX);
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
+    }
+    if hart.exits_pause_loops {
+        // SAFETY: the board's device tree says that the hart has the extension.
+        unsafe { custom::open_pause_loops() };
     }
     fence::guest_physical_all();
     fence::guest_virtual_all();

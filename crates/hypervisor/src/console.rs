@@ -140,13 +140,14 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints whole lines as they are, between others.
-pub fn raw_lines(text: &str) {
+/// Prints a line as it is, between others; waits for the UART where there is no room for it.
+pub fn raw_line(line: &str) {
     if let Some(terminal) = TERMINAL.get() {
         let mut terminal = terminal.lock();
-        for line in text.lines() {
-            terminal.console.raw_line(line);
+        if !terminal.console.has_room(line) {
+            terminal.flush();
         }
+        terminal.console.raw_line(line);
         terminal.pump();
     }
 }

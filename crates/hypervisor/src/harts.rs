@@ -8,6 +8,7 @@ use spin::Mutex;
 use crate::accounts::Accounts;
 use crate::board::{Board, BoardHart};
 use crate::files::FileTable;
+use crate::hart::custom;
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -45,6 +46,11 @@ pub struct Hart {
     pub slice_end: AtomicU64,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
+    /// The vCPUs that wait for an interrupt here, a bit each: see `system::set_waiting`.
+    pub waiting: AtomicU64,
+    /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
+    pub tests_any_file: bool,
+    pub exits_pause_loops: bool,
 }
 
 const VM_SHIFT: u32 = 48;
@@ -65,6 +71,9 @@ impl Hart {
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            tests_any_file: description.extensions.has(custom::PENDING_TEST),
+            exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
         }
     }
 

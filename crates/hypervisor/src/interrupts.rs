@@ -227,11 +227,7 @@ pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
     if hart.watches.swap(wanted, Ordering::Relaxed) == wanted {
         return;
     }
-    for vcpu in system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
-    {
+    for vcpu in system.waiting_on(hart) {
         if let Backing::File { hart: home, file } = vcpu.interrupts.lock().backing
             && home == hart.index
         {
@@ -265,11 +261,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
 /// from the one that owns it, and a bit can get lost there until the next message to the same file.
 pub fn look_into_files(system: &Hypervisor, hart: &Hart) {
     serve_forwarders(system, hart);
-    for vcpu in system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
-    {
+    for vcpu in system.waiting_on(hart) {
         let asserts = match vcpu.interrupts.lock().backing {
             Backing::File { hart: home, file } if home == hart.index => {
                 Selected::new(file).asserts()

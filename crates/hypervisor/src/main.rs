@@ -13,6 +13,7 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod accounts;
+mod allocation;
 #[cfg(target_os = "none")]
 mod assemble;
 #[cfg(target_os = "none")]

@@ -8,12 +8,26 @@ use abi::monitor::{self as records, Header, Report, VmRecord};
 use crate::system::Hypervisor;
 use crate::{console, hart};
 
-/// Prints the counters as they stand, between the other lines of the console.
+/// Prints the counters as they stand, line by line between the other lines of the console.
 pub fn report(system: &Hypervisor) {
-    let mut text = String::new();
-    // A String takes everything.
-    let _ = write(system, &mut text);
-    console::raw_lines(&text);
+    // The console takes everything.
+    let _ = write(system, &mut Lines(String::new()));
+}
+
+/// The line that is being written; the heap never holds more of a report than that.
+struct Lines(String);
+
+impl Write for Lines {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for part in text.split_inclusive('\n') {
+            self.0.push_str(part);
+            if part.ends_with('\n') {
+                console::raw_line(self.0.trim_end());
+                self.0.clear();
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Prints the counters as the last thing before the power goes.

@@ -1,14 +1,14 @@
 //! What the operator does at the terminal.
 
 use abi::monitor::StopReason;
-use abi::system::{SpinMethod, VmId, WaitMethod};
+use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
 use hypervisor::terminal::{Command, Event, VmAction};
-use scheduler::{SpinPolicy, WaitPolicy};
+use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
 use crate::lifecycle::{self, Ending, Refusal};
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
-use crate::{console, monitor, say};
+use crate::{allocation, assemble, console, monitor, say};
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
@@ -41,6 +41,7 @@ fn carry_out(system: &Hypervisor, command: Command) {
                 Err(error) => say!("{}: {error}", vm.settings.name),
             }
         }),
+        Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
         Command::Spin(method) => {
             let kicks = system.scheduler.lock().set_spin(spin_policy(method), now());
             system.kick(kicks);
@@ -52,6 +53,27 @@ fn carry_out(system: &Hypervisor, command: Command) {
         }
         // Help is printed by the terminal itself.
         Command::Help => {}
+    }
+}
+
+/// Gives a VM harts of its own, or lets it share as before.
+fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
+    let to = match harts {
+        None => Ok(Allocation::Shared {
+            share: system.scheduler.lock().share(vm.id),
+        }),
+        Some(harts) => {
+            assemble::harts_of(&system.board, harts).map(|harts| Allocation::Dedicated { harts })
+        }
+    };
+    let name = vm.settings.name;
+    match to.map(|to| allocation::change(system, vm, to)) {
+        Ok(Ok(())) => match harts {
+            None => say!("{name}: on shared harts"),
+            Some(_) => say!("{name}: on harts of its own"),
+        },
+        Ok(Err(error)) => say!("{name}: {error}"),
+        Err(hart) => say!("{name}: there is no hart {}", hart.0),
     }
 }
 
@@ -80,14 +102,15 @@ fn list(system: &Hypervisor) {
     for (number, vm) in system.vms.iter().enumerate() {
         let control = *vm.control.lock();
         say!(
-            "{} {:<16} {:<8} {} vCPUs, {} MiB at {}, restarted {} times",
+            "{} {:<16} {:<8} {} vCPUs, {} MiB at {}, restarted {} times, heartbeat {}",
             number + 1,
             vm.settings.name.as_str(),
             control.state,
             vm.vcpus.len(),
             vm.memory.size() >> 20,
             vm.memory.base(),
-            control.restarts
+            control.restarts,
+            vm.last_heartbeat()
         );
     }
 }

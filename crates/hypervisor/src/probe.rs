@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use scheduler::{Probe, VcpuId, VcpuSet};
 
 use crate::hart::csr::{self, number};
-use crate::hart::{self, wait_for_interrupt};
+use crate::hart::{self, custom, wait_for_interrupt};
 use crate::harts::Hart;
 use crate::interrupts::{self, Backing};
 use crate::system::Hypervisor;
@@ -29,7 +29,15 @@ impl Probe for Tests<'_> {
             Backing::Memory => interrupts.memory_file_asserts(),
             // hgeip is valid on the hart that holds the file, and cannot be read from another (AIA, "hgeip").
             Backing::File { hart, file } => {
-                hart == self.hart.index && csr::read::<{ number::HGEIP }>() >> file & 1 != 0
+                let pending = if hart == self.hart.index {
+                    csr::read::<{ number::HGEIP }>()
+                } else if self.hart.tests_any_file {
+                    // SAFETY: the hart has the extension.
+                    unsafe { custom::guest_files_pending(self.system.hart(hart).board.id) }
+                } else {
+                    0
+                };
+                pending >> file & 1 != 0
             }
         }
     }

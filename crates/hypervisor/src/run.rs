@@ -3,11 +3,11 @@
 use core::sync::atomic::Ordering;
 
 use abi::monitor::{Event, ExitCause};
-use scheduler::{Continue, Dispatch, Leave, Left, Ticks, VcpuSet};
+use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
 
 use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
-use crate::hart::{self, fence, interrupt_file, world};
+use crate::hart::{self, custom, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
 use crate::probe::{self, Tests};
 use crate::spin::Word;
@@ -19,12 +19,21 @@ use crate::{interrupts, lifecycle, operator};
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open(system.vms.len());
+    let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
-        let decision = system
-            .scheduler
-            .lock()
-            .dispatch(hart.index, now(), &mut probe);
+        let (kicks, decision) = {
+            // Both under one lock: it is what all harts meet at.
+            let mut scheduler = system.scheduler.lock();
+            let leave = |(_, left)| scheduler.leave(hart.index, left, now());
+            let kicks = left.map_or(Kicks::NONE, leave);
+            (kicks, scheduler.dispatch(hart.index, now(), &mut probe))
+        };
+        system.kick(kicks);
+        if let Some((vcpu, _)) = left.take() {
+            stop_if_pending(vcpu);
+            lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+        }
         match decision {
             Dispatch::Run {
                 vcpu,
@@ -34,7 +43,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 system.kick(kicks);
-                run_vcpu(system, hart, system.vcpu(vcpu), slice, trap_waits);
+                let vcpu = system.vcpu(vcpu);
+                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
             }
             Dispatch::Idle { watch, poll, kicks } => {
                 system.kick(kicks);
@@ -98,11 +108,7 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
 /// Wakes the vCPUs that wait here and whose deadline has come.
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
-    for vcpu in system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index))
-    {
+    for vcpu in system.waiting_on(hart) {
         if vcpu.deadline.load(Ordering::Relaxed) <= time {
             vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
             system::wake(system, vcpu.id);
@@ -120,11 +126,8 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
 /// into the interrupt files where there is something to see.
 fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let waiting = system
-        .vcpus
-        .iter()
-        .filter(|vcpu| vcpu.waiting_on() == Some(hart.index));
-    let earliest = waiting
+    let earliest = system
+        .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
     let look = if earliest.is_some() || hart.files.lock().any_forwards() {
@@ -145,11 +148,18 @@ fn set_slice(system: &Hypervisor, hart: &Hart, slice: Option<Ticks>) {
     set_timer(system, hart);
 }
 
-fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>, trap_waits: bool) {
+/// Runs a vCPU until it leaves this hart. The scheduler is still to be told.
+fn run_vcpu(
+    system: &Hypervisor,
+    hart: &Hart,
+    vcpu: &Vcpu,
+    slice: Option<Ticks>,
+    trap_waits: bool,
+) -> Left {
     let vm = system.vm(vcpu.vm);
     let began = now();
     let mut registers = vcpu.registers.lock();
-    vcpu.set_waiting_on(None);
+    system.end_wait(vcpu);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
     start_if_pending(vcpu, &mut registers);
@@ -164,6 +174,7 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
         end_spin(hart, vm, &mut registers, word);
     }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
+    set_pause_loops(hart, trap_waits);
     set_slice(system, hart, slice);
     hart.accounts.count_dispatch(vm.id);
     hart.accounts.charge_scheduling(Some(vm.id));
@@ -179,21 +190,17 @@ fn run_vcpu(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, slice: Option<Ticks>,
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
-        vcpu.set_waiting_on(Some(hart.index));
+        system.begin_wait(hart, vcpu);
     }
     drop(registers);
-    let left = Left {
+    hart.accounts.charge_scheduling(Some(vm.id));
+    Left {
         reason,
         ran: now() - began,
         supervisor,
         open,
         holder,
-    };
-    let kicks = system.scheduler.lock().leave(hart.index, left, now());
-    system.kick(kicks);
-    stop_if_pending(vcpu);
-    lifecycle::vcpu_left(system, vm);
-    hart.accounts.charge_scheduling(Some(vm.id));
+    }
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -267,6 +274,7 @@ fn reconsider(
             let old = registers.context.hstatus;
             let bit = csr::hstatus::VTW;
             registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_pause_loops(hart, trap_waits);
             set_slice(system, hart, slice);
             None
         }
@@ -367,6 +375,10 @@ fn carry_out(vcpu: &Vcpu, requests: u32) {
     if requests & request::INTERRUPT != 0 {
         show_interrupts(vcpu);
     }
+    if requests & request::NOTIFICATION != 0 {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+    }
 }
 
 /// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
@@ -385,6 +397,14 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(0);
         }
+    }
+}
+
+/// Pause loops exit where WRS.NTO traps.
+fn set_pause_loops(hart: &Hart, exit: bool) {
+    if hart.exits_pause_loops {
+        // SAFETY: the hart has the extension.
+        unsafe { custom::set_pause_loops(exit) };
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VmId, WaitPolicy};
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
 use crate::board::Board;
@@ -125,6 +125,30 @@ impl Hypervisor {
     #[must_use]
     pub fn hart(&self, hart: HartId) -> &Hart {
         &self.harts[hart.index()]
+    }
+
+    /// The vCPUs that wait for an interrupt on `hart`.
+    pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
+        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::SeqCst));
+        waiting
+            .iter()
+            .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+    }
+
+    /// `vcpu`, which has left `hart`, waits there for an interrupt.
+    pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
+        hart.waiting
+            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
+        vcpu.set_waiting_on(Some(hart.index));
+    }
+
+    /// `vcpu` is about to run.
+    pub fn end_wait(&self, vcpu: &Vcpu) {
+        if let Some(hart) = vcpu.waiting_on() {
+            let others = !VcpuSet::only(vcpu.id).bits();
+            self.hart(hart).waiting.fetch_and(others, Ordering::SeqCst);
+            vcpu.set_waiting_on(None);
+        }
     }
 
     /// The vCPUs of a VM, in the order of their numbers.

@@ -22,6 +22,8 @@ pub mod request {
     pub const FENCE_INSTRUCTIONS: u32 = 1 << 1;
     /// Its interrupt file in memory, or its software interrupt, has changed.
     pub const INTERRUPT: u32 = 1 << 2;
+    /// The form of its VM's allocation has changed.
+    pub const NOTIFICATION: u32 = 1 << 3;
 }
 
 /// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.

@@ -14,6 +14,7 @@ use hypervisor::uart::Uart;
 use scheduler::VmId;
 use spin::Mutex;
 
+use crate::allocation::Told;
 use crate::board::BoardDevice;
 use crate::harts;
 use crate::interrupts::{self, Route};
@@ -68,6 +69,8 @@ pub struct Vm {
     chips: Mutex<Chips>,
     pub control: Mutex<Control>,
     heartbeat: AtomicU64,
+    /// What its guest is told of its allocation.
+    pub told: Mutex<Told>,
     /// When the guest's last report was printed.
     reported: AtomicU64,
 }
@@ -94,6 +97,7 @@ impl Vm {
             aplic.add_physical(SourceNumber(device.source));
         }
         let table_register = table.hgatp(0);
+        let told = Mutex::new(Told::new(settings.dedicated));
         Self {
             id,
             settings,
@@ -111,6 +115,7 @@ impl Vm {
             }),
             control: Mutex::new(Control::default()),
             heartbeat: AtomicU64::new(0),
+            told,
             reported: AtomicU64::new(0),
         }
     }
@@ -202,12 +207,6 @@ impl Vm {
         Some(unsafe { (host as *const u64).read_volatile() })
     }
 
-    /// How many harts are the VM's own, if it does not share.
-    #[must_use]
-    pub fn dedicated_harts(&self) -> Option<u32> {
-        self.settings.dedicated
-    }
-
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
         let now = hart::time();
@@ -232,6 +231,12 @@ impl Vm {
         self.heartbeat.store(count, Ordering::Relaxed);
     }
 
+    /// The count that the guest gave when it last said so; 0 where it never has since it was started.
+    #[must_use]
+    pub fn last_heartbeat(&self) -> u64 {
+        self.heartbeat.load(Ordering::Relaxed)
+    }
+
     /// Back to reset: chips, time.
     pub fn reset_chips(&self, system: &Hypervisor) {
         let mut chips = self.chips.lock();
@@ -241,6 +246,8 @@ impl Vm {
             .aplic
             .reset(&mut |effect| carry_out(system, self, effect));
         self.restart_time();
+        self.heartbeat(0);
+        self.told.lock().restart();
     }
 
     /// A guest's read of its UART.
@@ -397,6 +404,15 @@ impl GuestBytes {
         if offset < self.length {
             // SAFETY: as for `bytes`.
             unsafe { ((self.host + offset) as *mut u8).write_volatile(byte) };
+        }
+    }
+
+    /// Writes a 32-bit word in one piece, little-endian; one that is not aligned or not in the run is ignored.
+    pub fn write_word(self, offset: u64, word: u32) {
+        let fits = offset.checked_add(4).is_some_and(|end| end <= self.length);
+        if fits && (self.host + offset).is_multiple_of(4) {
+            // SAFETY: as for `bytes`, and aligned.
+            unsafe { ((self.host + offset) as *mut u32).write_volatile(word.to_le()) };
         }
     }
 

@@ -1,42 +1,25 @@
 //! The same run gives the same figures, in one piece or in many, in each gear.
 
+mod program;
+
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use machine::monitor::Report;
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
+use program::{BASE, addi, atomic, auipc, bne, elf, ld, power_off};
 
 const HARTS: u32 = 4;
 const ROUNDS: u32 = 1000;
-const BASE: u64 = 0x8000_0000;
 /// What `auipc x5, 1` at the entry gives.
 const COUNTER: u64 = BASE + 0x1000;
-
-fn i_type(immediate: i32, rs1: u32, funct3: u32, rd: u32, opcode: u32) -> u32 {
-    (immediate.cast_unsigned() << 20) | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
-}
-
-fn addi(rd: u32, rs1: u32, immediate: i32) -> u32 {
-    i_type(immediate, rs1, 0, rd, 0x13)
-}
-
-fn bne(rs1: u32, rs2: u32, offset: i32) -> u32 {
-    let bits = offset.cast_unsigned();
-    let high = (bits >> 12 & 1) << 31 | (bits >> 5 & 0x3f) << 25;
-    let low = (bits >> 1 & 15) << 8 | (bits >> 11 & 1) << 7;
-    high | rs2 << 20 | rs1 << 15 | 1 << 12 | low | 0x63
-}
-
-fn atomic(funct5: u32, rd: u32, rs1: u32, rs2: u32) -> u32 {
-    funct5 << 27 | rs2 << 20 | rs1 << 15 | 3 << 12 | rd << 7 | 0x2f
-}
 
 /// Every hart adds to one counter by LR and SC; hart 0 waits for all and switches off.
 fn program() -> Vec<u32> {
     let (counter, rounds, value, failed, done, one) = (5, 6, 7, 28, 29, 30);
-    vec![
-        1 << 12 | counter << 7 | 0x17, // auipc counter, 1
+    let count = [
+        auipc(counter, 1),
         addi(rounds, 0, ROUNDS.cast_signed()),
         atomic(0x02, value, counter, 0), // lr.d
         addi(value, value, 1),
@@ -46,41 +29,17 @@ fn program() -> Vec<u32> {
         bne(rounds, 0, -20),
         addi(done, counter, 64),
         addi(one, 0, 1),
-        atomic(0x00, 31, done, one),  // amoadd.d
-        bne(10, 0, 32),               // a0 is mhartid
-        i_type(0, done, 3, 31, 0x03), // ld
+        atomic(0x00, 31, done, one), // amoadd.d
+        bne(10, 0, 32),              // a0 is mhartid
+        ld(31, done, 0),
         addi(one, 0, HARTS.cast_signed()),
         bne(31, one, -8),
-        5 << 12 | 30 << 7 | 0x37,             // lui x30, 5
-        addi(30, 30, 0x555),                  // power off: 0x5555
-        0x100 << 12 | 31 << 7 | 0x37,         // lui x31, the test finisher
-        30 << 20 | 31 << 15 | 2 << 12 | 0x23, // sw x30, 0(x31)
-        0x1050_0073,                          // wfi
-        0xffdf_f06f,                          // jal x0, -4
-    ]
+    ];
+    [&count[..], &power_off(30, 31)].concat()
 }
 
-/// The program as an ELF file with one segment.
-fn elf() -> Vec<u8> {
-    let code: Vec<u8> = program()
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .collect();
-    let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    file.extend([2, 0, 243, 0, 1, 0, 0, 0]); // executable, RISC-V, version 1
-    for word in [BASE, 64, 0] {
-        file.extend(word.to_le_bytes()); // entry, program headers, section headers
-    }
-    file.extend([0; 4]);
-    for half in [64_u16, 56, 1, 64, 0, 0] {
-        file.extend(half.to_le_bytes());
-    }
-    file.extend([1, 0, 0, 0, 7, 0, 0, 0]); // load, rwx
-    for word in [120, BASE, BASE, code.len() as u64, code.len() as u64, 4096] {
-        file.extend(word.to_le_bytes());
-    }
-    file.extend(code);
-    file
+fn file() -> Vec<u8> {
+    elf(&program())
 }
 
 /// What happens between two pieces of a run.
@@ -97,7 +56,7 @@ fn started() -> Machine {
     config.board.memory = 16 << 20;
     config.quantum = 50;
     let mut machine = Machine::new(config).expect("a machine");
-    machine.load_bare(&elf()).expect("the program loads");
+    machine.load_bare(&file()).expect("the program loads");
     machine
 }
 
@@ -196,7 +155,7 @@ impl Scratch {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("machine-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a directory");
-        std::fs::write(path.join("program"), elf()).expect("a file");
+        std::fs::write(path.join("program"), file()).expect("a file");
         Self(path)
     }
 

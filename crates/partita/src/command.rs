@@ -6,17 +6,21 @@ mod compare;
 mod explain;
 mod images;
 mod laboratory;
+mod paper;
 mod profile;
 mod rerun;
 mod run;
+mod sweep;
+mod trace;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use partita::bench::BenchError;
 use partita::cache::NoCache;
-use partita::compare::GridError;
+use partita::compare::{ExpandError, GridError};
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
+use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
 use partita::system::{Document, Mistakes, System};
 use std::path::{Path, PathBuf};
@@ -61,6 +65,10 @@ enum Command {
         #[arg(long)]
         again: bool,
     },
+    /// Repeats a paper's tables and judges what came out
+    Paper(paper::PaperArguments),
+    /// Repeats the runs of a report and compares digit by digit
+    Rerun(rerun::RerunArguments),
     /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
     Machine(Box<machine::front::Arguments>),
     /// Shows, checks and compares profiles: what a machine is like and what things cost on it
@@ -68,10 +76,14 @@ enum Command {
         #[command(subcommand)]
         what: profile::What,
     },
-    /// Repeats the runs of a report and compares digit by digit
-    Rerun(rerun::RerunArguments),
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
+    /// Compares over a quantity, and finds where the conclusion turns over
+    Sweep(sweep::SweepArguments),
+    /// Shows who has the harts while a system runs on the machine
+    Top(trace::TopArguments),
+    /// Records who had which hart when on the machine, and who spun on what
+    Trace(trace::TraceArguments),
 }
 
 /// A system and the changes to it.
@@ -119,6 +131,10 @@ struct RunArguments {
     /// Writes the report as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// On the machine, boots the first VM's kernel on the computer itself, with all of its harts and memory, its command
+    /// line and its devices, and without the hypervisor
+    #[arg(long, conflicts_with = "console")]
+    native: bool,
     /// Says what a measure means, instead of running
     #[arg(long, value_name = "NAME")]
     explain: Option<String>,
@@ -248,6 +264,15 @@ pub enum Failure {
     /// A series of runs.
     #[error(transparent)]
     Series(#[from] SeriesError),
+    /// A paper's figures.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// A paper's runs.
+    #[error(transparent)]
+    Plan(PlanError),
+    /// A key that stands for several.
+    #[error(transparent)]
+    Expand(ExpandError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
@@ -273,7 +298,12 @@ impl Failure {
             Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
                 2
             }
-            Self::Measure(_) | Self::Grid(_) | Self::Laboratory(_) => 2,
+            Self::Measure(_)
+            | Self::Grid(_)
+            | Self::Laboratory(_)
+            | Self::Plan(_)
+            | Self::Expand(_) => 2,
+            Self::Published(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
@@ -297,9 +327,13 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again } => images::execute(again),
-        Command::Profile { what } => profile::execute(&what),
+        Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
+        Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
+        Command::Sweep(arguments) => sweep::execute(&arguments),
+        Command::Top(arguments) => trace::top(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
     }
     .map(|()| ExitCode::SUCCESS)
 }
@@ -309,6 +343,24 @@ impl SystemArguments {
         let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
         let document = Document::new(&self.file, text, &self.changes)?;
         Ok(System::read(&document)?)
+    }
+}
+
+impl From<ExpandError> for Failure {
+    fn from(error: ExpandError) -> Self {
+        match error {
+            ExpandError::Point(error) => error.into(),
+            error => Self::Expand(error),
+        }
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Point(error) => error.into(),
+            error => Self::Plan(error),
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Comparisons: every combination of what is varied, with every start phase, and what they say together.
 
+mod expand;
 mod grid;
 mod phase;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use phase::with_phase;
 pub use table::{Cell, Comparison};

@@ -1,6 +1,8 @@
 //! Pictures: SVG inside one HTML file that needs no other, legible in light and in dark.
 
+mod distribution;
 mod intervals;
+pub mod lanes;
 mod lines;
 mod page;
 mod scale;
@@ -8,6 +10,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+pub use distribution::{distribution, quantiles, service};
 pub use lines::{Line, lines};
 pub use page::{Page, escape};
 pub use scale::Scale;

@@ -6,6 +6,7 @@
 
 mod child;
 mod fingerprint;
+mod native;
 mod point;
 mod record;
 mod series;
@@ -14,6 +15,7 @@ mod store;
 
 pub use child::ChildRunner;
 pub use fingerprint::{Fingerprint, Fingerprints};
+pub use native::{Native, NativeFailure, native};
 pub use point::{Computer, MadeBy, Point, PointError};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};

@@ -285,6 +285,35 @@ fn a_guests_console_can_be_used() {
     }
 }
 
+/// Flag, code and interrupt tell a guest of each change of its allocation (paper 000 §3.1): the exerciser compares them
+/// and fails if one hart was not told.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
+    let _alone = alone();
+    let changes = [
+        "harts=3",
+        "vm.one.command-line=exercise=allocation duration-ms=4000 changes=4",
+        "vm.two.command-line=exercise=heartbeat duration-ms=4000",
+    ];
+    let mut child = with_console("qemu", "exercises.toml", "partita", &changes);
+    let mut console = child.stdout.take().unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    wait_for(&mut console, "allocation start code=0x0 flag=0 harts=0");
+    for harts in ["0,1", "shared", "2,1", "shared"] {
+        writeln!(keys, "harts one {harts}").unwrap();
+        let answer = if harts == "shared" {
+            "one: on shared harts"
+        } else {
+            "one: on harts of its own"
+        };
+        wait_for(&mut console, answer);
+    }
+    wait_for(&mut console, "untold=0");
+    wait_for(&mut console, "[one] exerciser: PASS allocation");
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn the_escape_key_powers_everything_off() {

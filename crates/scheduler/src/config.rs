@@ -147,7 +147,7 @@ impl Config {
             round: 8,
             affinity: 3,
             self_wait_budget: 16,
-            reservation_limit: Ticks::new(frequency / 50),
+            reservation_limit: Ticks::new(frequency / 10),
             spin: SpinPolicy::Rslp,
             wait: WaitPolicy::HostInterrupt,
             placement: Placement::Floating,

@@ -173,7 +173,9 @@ impl Scheduler {
         };
         let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
         let policy = spin::policy(self.config.spin);
-        dedicated || policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
+        dedicated
+            || policy.may_go_on()
+                && policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
     }
 
     /// Whether the next in line for a lock had better stay on its hart and look a little longer: under `reservation`,

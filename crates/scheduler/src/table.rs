@@ -167,6 +167,12 @@ impl Scheduler {
         Ok(())
     }
 
+    /// The share of a virtual machine, also of one that does not share now; 1 if there is no such machine.
+    #[must_use]
+    pub fn share(&self, vm: VmId) -> u32 {
+        self.vms[vm.index()].map_or(1, |vm| vm.share)
+    }
+
     /// Changes the allocation of a virtual machine while it runs (paper 000 §3.1). Spin waits in it
     /// end, because the partners that they name may be dispatched by other rules now.
     ///

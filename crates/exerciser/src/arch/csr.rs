@@ -57,6 +57,12 @@ pub fn set_interrupt_enables(mask: u64) {
     write!("0x104", mask);
 }
 
+/// Clears pending bits that software can clear.
+pub fn clear_pending(mask: u64) {
+    // SAFETY: fewer pending interrupts disturb nothing.
+    unsafe { asm!("csrc sip, {}", in(reg) mask, options(nostack)) };
+}
+
 /// Lets pending interrupts be taken, then closes them again.
 pub fn take_interrupts() {
     // SAFETY: the trap entry keeps every register; handlers touch only atomics and the interrupt file.

@@ -67,6 +67,8 @@ pub const TIMER_INTERRUPT: u64 = 1 << 63 | 5;
 pub const EXTERNAL_INTERRUPT: u64 = 1 << 63 | 9;
 /// `scause` of the supervisor software interrupt.
 pub const SOFTWARE_INTERRUPT: u64 = 1 << 63 | 1;
+/// `scause` of the hypervisor's notification.
+const NOTIFICATION_INTERRUPT: u64 = 1 << 63 | abi::sbi::NOTIFICATION_INTERRUPT as u64;
 
 #[unsafe(no_mangle)]
 extern "C" fn _trap(cause: u64, pc: u64, value: u64, caller: u64) {
@@ -74,6 +76,7 @@ extern "C" fn _trap(cause: u64, pc: u64, value: u64, caller: u64) {
         TIMER_INTERRUPT => crate::interrupts::timer(),
         EXTERNAL_INTERRUPT => crate::interrupts::external(),
         SOFTWARE_INTERRUPT => crate::interrupts::software(),
+        NOTIFICATION_INTERRUPT => crate::exercises::allocation::notified(),
         _ => crate::start::unexpected_trap(cause, pc, value, caller),
     }
 }

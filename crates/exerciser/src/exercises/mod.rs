@@ -4,6 +4,7 @@ use exerciser::arguments::{ArgumentError, Arguments};
 
 use crate::console::say;
 
+pub mod allocation;
 pub mod boot;
 pub mod fuzz;
 pub mod heartbeat;
@@ -41,6 +42,7 @@ pub struct Exercise {
 
 const EXERCISES: &[Exercise] = &[
     boot::EXERCISE,
+    allocation::EXERCISE,
     heartbeat::EXERCISE,
     hostile::EXERCISE,
     fuzz::EXERCISE,

@@ -30,6 +30,7 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     match Instruction::decode(bits) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
+        Instruction::Pause => pause_loop(exit),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
@@ -66,6 +67,12 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let seen = spin::look(exit.vm, exit.registers);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
+}
+
+/// A pause loop: the vCPU spins on nobody knows what.
+fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    advance(exit);
+    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
 }
 
 /// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.

@@ -35,11 +35,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     }
     let holder = word.and_then(|word| holder(exit, word));
     exit.registers.holder = holder;
-    if stays(exit, word, holder) {
-        count(Event::SpinKept);
-        return Next::Resume;
-    }
-    if (exit.system.scheduler.lock()).goes_on_spinning(exit.hart.index) {
+    let next = word.filter(|word| word.is_next());
+    let (stays, goes_on) = {
+        let mut scheduler = exit.system.scheduler.lock();
+        let stays = next.is_some() && scheduler.next_in_line_stays(exit.hart.index, holder);
+        (stays, scheduler.goes_on_spinning(exit.hart.index))
+    };
+    if goes_on || stays && next.is_some_and(|word| comes_soon(exit, word)) {
         count(Event::SpinKept);
         return Next::Resume;
     }
@@ -80,15 +82,8 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Keeps the next in line on its hart for a little while, if nothing speaks against it. True where its turn has come.
-fn stays(exit: &Exit<'_>, word: Option<Word>, holder: Option<VcpuId>) -> bool {
-    let Some(word) = word.filter(|word| word.is_next()) else {
-        return false;
-    };
-    let stays = (exit.system.scheduler.lock()).next_in_line_stays(exit.hart.index, holder);
-    if !stays {
-        return false;
-    }
+/// Keeps the next in line on its hart for a little while. True where its turn has come.
+fn comes_soon(exit: &Exit<'_>, word: Word) -> bool {
     let end = hart::time() + u64::from(exit.system.board.timebase_hertz) / STAY;
     while hart::time() < end {
         if word.has_come() {

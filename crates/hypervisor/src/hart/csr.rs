@@ -82,6 +82,8 @@ pub mod interrupt {
     pub const SEI: u64 = 1 << 9;
     pub const VSEI: u64 = 1 << 10;
     pub const SGEI: u64 = 1 << 12;
+    /// In hvien, hvip and a guest's sie and sip: the form of allocation has changed.
+    pub const NOTIFICATION: u64 = 1 << abi::sbi::NOTIFICATION_INTERRUPT;
     /// The interrupt bit of scause.
     pub const CAUSE: u64 = 1 << 63;
 }

@@ -2,6 +2,7 @@
 
 pub mod copy;
 pub mod csr;
+pub mod custom;
 pub mod fence;
 pub mod firmware;
 pub mod interrupt_file;

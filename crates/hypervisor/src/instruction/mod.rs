@@ -142,6 +142,8 @@ pub enum Instruction {
     WaitForInterrupt,
     /// WRS.NTO, with `hstatus`.VTW set: the guest spins.
     WaitOnReservation,
+    /// PAUSE, at the end of a pause loop (`xpartitaple`, docs/extensions.md).
+    Pause,
     /// WRS.STO, which has a time limit of its own and traps nowhere by itself.
     WaitOnReservationShortly,
     /// SRET, with `hstatus`.VTSR set.
@@ -161,6 +163,8 @@ pub enum Instruction {
 /// Major opcodes with bits 1:0 (unprivileged architecture, opcode map).
 const SYSTEM: u32 = 0x73;
 const MISC_MEM: u32 = 0x0f;
+/// PAUSE is a FENCE of its own (Zihintpause).
+const PAUSE: u32 = 0x0100_000f;
 /// `funct3` of the privileged instructions, of HLV and its like, and of the cache-block operations.
 const PRIVILEGED: u32 = 0;
 const HYPERVISOR_ACCESS: u32 = 4;
@@ -174,6 +178,7 @@ impl Instruction {
             (SYSTEM, PRIVILEGED) => Self::decode_privileged(bits),
             (SYSTEM, HYPERVISOR_ACCESS) => Self::decode_hypervisor_access(bits),
             (SYSTEM, _) => Self::decode_csr(bits, funct3),
+            _ if bits == PAUSE => Self::Pause,
             (MISC_MEM, CACHE_BLOCK) => Self::decode_cache_block(bits),
             _ => Self::Other,
         }

@@ -18,6 +18,8 @@ fn instructions_without_operands() {
         (0x1050_0073, Instruction::WaitForInterrupt),
         (0x00d0_0073, Instruction::WaitOnReservation),
         (0x01d0_0073, Instruction::WaitOnReservationShortly),
+        (0x0100_000f, Instruction::Pause),
+        (0x0ff0_000f, Instruction::Other), // fence iorw, iorw
         (0x1020_0073, Instruction::SupervisorReturn),
         (0x0000_0073, Instruction::Other), // ecall
         (0x0010_0073, Instruction::Other), // ebreak

@@ -1,6 +1,6 @@
 //! What the operator can say at the prompt.
 
-use abi::system::{SHARE, SpinMethod, VmId, VmName, WaitMethod};
+use abi::system::{HartId, HartSet, SHARE, SpinMethod, VmId, VmName, WaitMethod};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,6 +14,8 @@ vm pause NAME           take its vCPUs off the harts
 vm resume NAME          let them go on
 stats                   what the performance monitor has counted
 share NAME N            a VM's share of the shared harts
+harts NAME 2,3          harts for a VM alone, one for each vCPU
+harts NAME shared       back to the shared harts
 spin METHOD             what a spinning vCPU does
 wait METHOD             what a waiting vCPU does
 help                    this text
@@ -54,6 +56,8 @@ pub enum Command {
     Stats,
     /// Set a VM's share of the shared harts.
     Share(VmId, u32),
+    /// Give a VM these harts for itself, or let it share.
+    Harts(VmId, Option<HartSet>),
     /// Set what a spinning vCPU does.
     Spin(SpinMethod),
     /// Set what a waiting vCPU does.
@@ -108,6 +112,7 @@ pub fn parse(line: &str, names: &[VmName]) -> Result<Command, CommandError> {
         }
         "stats" => Command::Stats,
         "share" => Command::Share(words.vm("share")?, words.share()?),
+        "harts" => Command::Harts(words.vm("harts")?, words.harts()?),
         "spin" => Command::Spin(words.method("spin", SpinMethod::ALL, SpinMethod::name)?),
         "wait" => Command::Wait(words.method("wait", WaitMethod::ALL, WaitMethod::name)?),
         "help" => Command::Help,
@@ -188,6 +193,28 @@ impl<'a> Words<'a> {
                 found: word.into(),
                 wanted,
             })
+    }
+
+    /// A set of harts, or `None` for the word `shared`.
+    fn harts(&mut self) -> Result<Option<HartSet>, CommandError> {
+        const WANTED: &str = "'shared' or different harts, such as 2,3";
+        let word = self.next("harts", WANTED)?;
+        if word == "shared" {
+            return Ok(None);
+        }
+        let mut harts = HartSet::EMPTY;
+        let all = word.split(',').all(|number| {
+            let hart = number.parse().ok().map(HartId);
+            hart.is_some_and(|hart| harts.insert(hart))
+        });
+        if all {
+            Ok(Some(harts))
+        } else {
+            Err(CommandError::Unexpected {
+                found: word.into(),
+                wanted: WANTED.into(),
+            })
+        }
     }
 
     fn share(&mut self) -> Result<u32, CommandError> {

@@ -42,6 +42,8 @@ pub const PROMPT: &str = "partita> ";
 /// Bytes of the hypervisor's own lines that wait at most.
 const OWN_BACKLOG: usize = 64 << 10;
 
+const LINE_END: &[u8] = b"\r\n";
+
 /// What the hypervisor has to do because of a typed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -130,6 +132,11 @@ impl Console {
         }
     }
 
+    /// Whether a line as it is would not be lost.
+    pub fn has_room(&self, line: &str) -> bool {
+        line.len() + LINE_END.len() <= OWN_BACKLOG.saturating_sub(self.own.len())
+    }
+
     /// A line as it is, such as a record of the performance monitor.
     pub fn raw_line(&mut self, line: &str) {
         self.own_line("", line);
@@ -146,7 +153,7 @@ impl Console {
                 .bytes()
                 .chain(line.bytes().filter(|&byte| byte != b'\n')),
         );
-        self.own.extend(b"\r\n");
+        self.own.extend(LINE_END);
     }
 
     /// Whether there is something to drain.

@@ -1,12 +1,18 @@
 //! What the operator sees and what the hypervisor is told.
 
 use super::*;
-use abi::system::{SpinMethod, WaitMethod};
+use abi::system::{HartId, HartSet, SpinMethod, WaitMethod};
 use proptest::prelude::*;
 
 const NORTH: VmId = VmId(0);
 const SOUTH: VmId = VmId(1);
 const ESCAPE: u8 = 0x1d;
+
+fn two_harts() -> HartSet {
+    let mut harts = HartSet::EMPTY;
+    assert!(harts.insert(HartId(0)) && harts.insert(HartId(1)));
+    harts
+}
 
 fn console() -> Console {
     Console::new(["north", "south"].map(|name| VmName::new(name).unwrap()))
@@ -236,6 +242,8 @@ fn commands() {
         ("vm start north", Command::Vm(VmAction::Start, NORTH)),
         ("stats", Command::Stats),
         ("share north 30", Command::Share(NORTH, 30)),
+        ("harts north shared", Command::Harts(NORTH, None)),
+        ("harts north 1,0", Command::Harts(NORTH, Some(two_harts()))),
         ("spin wopd", Command::Spin(SpinMethod::Wopd)),
         ("wait self-wait", Command::Wait(WaitMethod::SelfWait)),
         ("help", Command::Help),
@@ -257,6 +265,13 @@ fn commands() {
         ("share north", "'share' wants a number from 1 to 10000"),
         ("share north 0", "'0' is not a number from 1 to 10000"),
         ("share north 99999999999", "is not a number"),
+        ("harts north", "'harts' wants 'shared' or different harts"),
+        (
+            "harts north 1,1",
+            "'1,1' is not 'shared' or different harts",
+        ),
+        ("harts north 64", "'64' is not"),
+        ("harts north 1,", "'1,' is not"),
         ("spin", "'spin' wants none, wopd"),
         ("wait long", "'long' is not host-interrupt"),
         ("stats now", "'now' is too much"),

@@ -1,22 +1,23 @@
 //! Changing the gear of a machine that has already run.
 
+use crate::extension::Extensions;
 use crate::machine::Machine;
 use crate::system::Limits;
 use crate::timing::Profile;
 
 /// Why a machine cannot go on with a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the machine was started with {what} {found} and the profile has {wanted}: software has seen it, \
-     so start the machine with this profile (--gear fast boots fast) before the checkpoint"
+    "the machine was started with {what} {found} and the profile has {wanted}: software has seen \
+     it, so start the machine with this profile (--gear fast boots fast) before the checkpoint"
 )]
 pub struct GearMismatch {
     /// What differs.
     pub what: &'static str,
     /// What the machine has.
-    pub found: u64,
+    pub found: String,
     /// What the profile has.
-    pub wanted: u64,
+    pub wanted: String,
 }
 
 impl Machine {
@@ -49,10 +50,18 @@ impl Machine {
             if found != wanted {
                 return Err(GearMismatch {
                     what,
-                    found,
-                    wanted,
+                    found: found.to_string(),
+                    wanted: wanted.to_string(),
                 });
             }
+        }
+        let (own, wanted) = (Extensions::of(&board.isa), profile.extensions);
+        if own != wanted {
+            return Err(GearMismatch {
+                what: "the custom extensions",
+                found: format!("{own:?}"),
+                wanted: format!("{wanted:?}"),
+            });
         }
         if self.profile() == Some(profile) {
             return Ok(());

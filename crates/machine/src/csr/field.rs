@@ -65,6 +65,9 @@ pub mod interrupt {
     pub const MACHINE: u64 = MSI | MTI | MEI;
     pub const VIRTUAL: u64 = VSSI | VSTI | VSEI;
     pub const HYPERVISOR: u64 = VIRTUAL | SGEI;
+    /// Major interrupts 24 to 31, which the Advanced Interrupt Architecture designates for custom use ("Interrupt
+    /// identities"): here they exist for guests alone, injected by hvien and hvip.
+    pub const CUSTOM: u64 = 0xff << 24;
     pub const ALL: u64 = SUPERVISOR | MACHINE | HYPERVISOR;
 }
 

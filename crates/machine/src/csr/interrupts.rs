@@ -22,7 +22,9 @@ pub struct Interrupt {
 }
 
 /// Major interrupts from the highest default priority to the lowest.
-const ORDER: [u64; 10] = [11, 3, 7, 9, 1, 5, 12, 10, 2, 6];
+const ORDER: [u64; 18] = [
+    11, 3, 7, 9, 1, 5, 12, 10, 2, 6, 24, 25, 26, 27, 28, 29, 30, 31,
+];
 
 /// The first of the pending interrupts in the default order.
 fn first(pending: u64) -> Option<u64> {
@@ -103,16 +105,24 @@ impl Hart {
         self.timer_deadline = deadline;
     }
 
-    /// vsip: the delegated bits of hip, one place lower.
+    /// vsip: the delegated bits of hip, one place lower, and those of hvip that exist for guests alone.
     #[must_use]
     pub const fn virtual_pending(&self, pending: u64) -> u64 {
         (pending & self.csrs.hideleg & interrupt::VIRTUAL) >> 1
+            | self.csrs.virtual_custom & self.csrs.hvien
     }
 
     /// vsie.
     #[must_use]
     pub const fn virtual_enabled(&self) -> u64 {
         (self.csrs.mie & self.csrs.hideleg & interrupt::VIRTUAL) >> 1
+            | self.csrs.virtual_custom_enabled & self.csrs.hvien
+    }
+
+    /// Interrupts that exist for guests alone, pending and enabled.
+    const fn custom_ready(&self) -> u64 {
+        let csrs = &self.csrs;
+        csrs.virtual_custom & csrs.virtual_custom_enabled & csrs.hvien
     }
 
     /// mtopi.
@@ -200,7 +210,8 @@ impl Hart {
         let pending = self.pending(system);
         let mode = self.mode();
         let ready = pending & self.csrs.mie;
-        if ready == 0 && self.csrs.hvictl & hvictl::VTI == 0 {
+        let trapping = self.csrs.hvictl & hvictl::VTI != 0;
+        if ready == 0 && !trapping && self.custom_ready() == 0 {
             return None;
         }
         let machine = ready & !self.csrs.mideleg;

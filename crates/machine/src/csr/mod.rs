@@ -83,6 +83,11 @@ pub struct Csrs {
     pub htinst: u64,
     pub hgatp: u64,
     pub hvictl: u64,
+    pub hvien: u64,
+    /// hvip's bits for interrupts that exist for guests alone (hvien).
+    pub virtual_custom: u64,
+    /// vsie's bits for the same.
+    pub virtual_custom_enabled: u64,
 
     pub vsstatus: u64,
     pub vstvec: u64,
@@ -148,6 +153,9 @@ impl Csrs {
             htinst: 0,
             hgatp: 0,
             hvictl: 0,
+            hvien: 0,
+            virtual_custom: 0,
+            virtual_custom_enabled: 0,
             vsstatus: 0,
             vstvec: 0,
             vsscratch: 0,

@@ -14,6 +14,9 @@ pub type Refused = Cause;
 const ILLEGAL: Refused = Cause::IllegalInstruction;
 const VIRTUAL: Refused = Cause::VirtualInstruction;
 
+/// TM of mcounteren and hcounteren: time, stimecmp.
+const TM: u64 = 2;
+
 /// Whether the CSR exists in this machine.
 const fn exists(number: u16) -> bool {
     matches!(
@@ -105,6 +108,10 @@ impl Hart {
             return Err(ILLEGAL);
         }
         self.check_state_enable(number)?;
+        // Virtual-instruction exceptions are for what HS-mode could do.
+        if matches!(number, csr::STIMECMP | csr::VSTIMECMP) {
+            self.check_machine_timer()?;
+        }
         if needed > granted {
             return Err(if mode.virtualized { VIRTUAL } else { ILLEGAL });
         }
@@ -185,12 +192,16 @@ impl Hart {
         Ok(())
     }
 
-    /// Sstc: STCE of menvcfg and henvcfg, TM of mcounteren and hcounteren.
-    fn check_timer(&self, number: u16, write: bool) -> Result<(), Refused> {
-        const TM: u64 = 2;
+    /// Sstc: STCE of menvcfg and TM of mcounteren, without which no mode below M has timers.
+    const fn check_machine_timer(&self) -> Result<(), Refused> {
         if self.csrs.menvcfg & envcfg::STCE == 0 || self.csrs.mcounteren & TM == 0 {
             return Err(ILLEGAL);
         }
+        Ok(())
+    }
+
+    /// Sstc: STCE of henvcfg and TM of hcounteren.
+    fn check_timer(&self, number: u16, write: bool) -> Result<(), Refused> {
         if self.mode().virtualized && number == csr::STIMECMP {
             let enabled = self.csrs.henvcfg & envcfg::STCE != 0 && self.csrs.hcounteren & TM != 0;
             let trapped = write && self.csrs.hvictl & hvictl::VTI != 0;

@@ -57,7 +57,7 @@ impl Hart {
             csr::HIDELEG => csrs.hideleg,
             csr::HIE => csrs.mie & interrupt::HYPERVISOR,
             csr::HIP => self.pending(system) & interrupt::HYPERVISOR,
-            csr::HVIP => csrs.mip & interrupt::VIRTUAL,
+            csr::HVIP => csrs.mip & interrupt::VIRTUAL | csrs.virtual_custom,
             csr::HTIMEDELTA => csrs.htimedelta,
             csr::HCOUNTEREN => csrs.hcounteren,
             csr::HGEIE => csrs.hgeie,
@@ -67,6 +67,7 @@ impl Hart {
             csr::HTINST => csrs.htinst,
             csr::HGATP => csrs.hgatp,
             csr::HVICTL => csrs.hvictl,
+            csr::HVIEN => csrs.hvien,
 
             csr::VSSTATUS => with_sd(csrs.vsstatus | status::UXL64),
             csr::VSIE => self.virtual_enabled(),

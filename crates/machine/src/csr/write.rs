@@ -23,6 +23,7 @@ impl Hart {
     pub(super) const fn software_pending(&self, number: u16) -> u64 {
         match number {
             csr::SIP => self.csrs.mip & self.csrs.mideleg,
+            csr::HVIP => self.csrs.mip | self.csrs.virtual_custom,
             _ => self.csrs.mip,
         }
     }
@@ -273,7 +274,12 @@ impl Hart {
             csr::MIE => csrs.mie = value & interrupt::ALL,
             csr::SIE => replace(&mut csrs.mie, csrs.mideleg & interrupt::SUPERVISOR, value),
             csr::HIE => replace(&mut csrs.mie, interrupt::HYPERVISOR, value),
-            csr::VSIE => replace(&mut csrs.mie, csrs.hideleg & interrupt::VIRTUAL, value << 1),
+            csr::VSIE => {
+                replace(&mut csrs.mie, csrs.hideleg & interrupt::VIRTUAL, value << 1);
+                // With hvien set and hideleg clear, vsie's bit stands by itself and vsip's is hvip's (AIA, "Virtual
+                // interrupts for VS level").
+                replace(&mut csrs.virtual_custom_enabled, csrs.hvien, value);
+            }
             csr::MIP | csr::MVIP => {
                 let timer = if stimecmp_drives { 0 } else { interrupt::STI };
                 let mut mask = interrupt::SSI | interrupt::SEI | timer;
@@ -284,10 +290,15 @@ impl Hart {
             }
             csr::SIP => replace(&mut csrs.mip, csrs.mideleg & interrupt::SSI, value),
             csr::HIP => replace(&mut csrs.mip, interrupt::VSSI, value),
-            csr::HVIP => replace(&mut csrs.mip, interrupt::VIRTUAL, value),
+            csr::HVIP => {
+                replace(&mut csrs.mip, interrupt::VIRTUAL, value);
+                replace(&mut csrs.virtual_custom, interrupt::CUSTOM, value);
+            }
             csr::VSIP => {
                 replace(&mut csrs.mip, csrs.hideleg & interrupt::VSSI, value << 1);
+                replace(&mut csrs.virtual_custom, csrs.hvien, value);
             }
+            csr::HVIEN => csrs.hvien = value & interrupt::CUSTOM,
             csr::MIDELEG => {
                 csrs.mideleg = value & interrupt::SUPERVISOR | interrupt::HYPERVISOR;
             }

@@ -276,6 +276,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Sh => store_value!(u16, rs2!()),
                 Operation::Sw => store_value!(u32, rs2!()),
                 Operation::Sd => store_value!(u64, rs2!()),
+                Operation::Flh => {
+                    require_float!();
+                    let value = load_value!(u16);
+                    hart.f[field!(rd) as usize] = u64::from(value) | 0xffff_ffff_ffff_0000;
+                    hart.csrs.set_float_dirty(hart.mode().virtualized);
+                }
                 Operation::Flw => {
                     require_float!();
                     let value = load_value!(u32);
@@ -286,6 +292,10 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     require_float!();
                     hart.f[field!(rd) as usize] = load_value!(u64);
                     hart.csrs.set_float_dirty(hart.mode().virtualized);
+                }
+                Operation::Fsh => {
+                    require_float!();
+                    store_value!(u16, hart.f[field!(rs2) as usize]);
                 }
                 Operation::Fsw => {
                     require_float!();
@@ -394,6 +404,15 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Bset => set!(rs1!() | 1 << (rs2!() & 63)),
                 Operation::Bseti => set!(rs1!() | 1 << (field!(immediate) & 63)),
                 Operation::CzeroEqz => set!(if rs2!() == 0 { 0 } else { rs1!() }),
+                Operation::Clmul => set!(int::clmul(rs1!(), rs2!())),
+                Operation::Clmulh => set!(int::clmulh(rs1!(), rs2!())),
+                Operation::Clmulr => set!(int::clmulr(rs1!(), rs2!())),
+                Operation::Pack => set!(rs1!() as u32 as u64 | rs2!() << 32),
+                Operation::Packh => set!(rs1!() & 0xff | (rs2!() & 0xff) << 8),
+                Operation::Packw => set!(word(rs1!() & 0xffff | rs2!() << 16)),
+                Operation::Brev8 => set!(rs1!().reverse_bits().swap_bytes()),
+                Operation::Xperm4 => set!(int::xperm(rs1!(), rs2!(), 4)),
+                Operation::Xperm8 => set!(int::xperm(rs1!(), rs2!(), 8)),
                 Operation::CzeroNez => set!(if rs2!() != 0 { 0 } else { rs1!() }),
 
                 Operation::LrW => match hart.load_reserved::<u32>(system, whole!()) {

@@ -17,7 +17,10 @@ impl Hart {
             self.code_generation = system.memory.code.generation();
         }
         let place = self.jumps.place(pc);
-        if place.pc == pc && place.tag == self.jump_tag && !system.memory.code.is_stale(place.index)
+        if place.pc == pc
+            && place.tag == self.jump_tag
+            && !system.memory.code.is_stale(place.index)
+            && self.shadow.is_none()
         {
             return Ok(place.index);
         }
@@ -53,7 +56,9 @@ impl Hart {
         pc: u64,
         size: u64,
     ) -> Result<Option<u64>, Trapped> {
-        if let Some(offset) = self.tlb.fetch_offset(pc, self.fetch_tag) {
+        if let Some(offset) = self.tlb.fetch_offset(pc, self.fetch_tag)
+            && self.shadow.is_none()
+        {
             return Ok(Some(offset));
         }
         let view = self.fetch_view();

@@ -1,12 +1,12 @@
-//! The F and D extensions' computational instructions, by way of [`crate::float`].
+//! The F, D and Zfh extensions' computational instructions, by way of [`crate::float`].
 
 use crate::float::{
-    self, F32, F64, Flags, Format, Rounding, box_single, classify, divide, equal, less,
-    less_or_equal, maximum, minimum, multiply, multiply_add, narrow, negate, sign_inject,
-    sign_inject_negated, sign_inject_xor, square_root, subtract, unbox_single, widen,
+    self, F16, F32, F64, Flags, Format, Rounding, box_half, box_single, classify, divide, equal,
+    less, less_or_equal, maximum, minimum, multiply, multiply_add, negate, reformat, sign_inject,
+    sign_inject_negated, sign_inject_xor, square_root, subtract, unbox_half, unbox_single,
 };
 use crate::hart::Hart;
-use crate::instruction::{FloatKind, FloatOperation, Instruction};
+use crate::instruction::{FloatKind, FloatOperation, Instruction, Precision};
 
 /// The instruction's rounding mode is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,16 @@ pub(super) struct ReservedRounding;
 trait Register: Format {
     fn from_register(register: u64) -> Self::Bits;
     fn to_register(bits: Self::Bits) -> u64;
+}
+
+impl Register for F16 {
+    fn from_register(register: u64) -> u16 {
+        unbox_half(register)
+    }
+
+    fn to_register(bits: u16) -> u64 {
+        box_half(bits)
+    }
 }
 
 impl Register for F32 {
@@ -63,10 +73,10 @@ impl Hart {
             None => Rounding::NearestEven,
         };
         let mut flags = Flags(self.csrs.fflags as u8);
-        let output = if operation.double {
-            self.compute::<F64>(operation, i, rounding, &mut flags)
-        } else {
-            self.compute::<F32>(operation, i, rounding, &mut flags)
+        let output = match operation.precision {
+            Precision::Double => self.compute::<F64>(operation, i, rounding, &mut flags),
+            Precision::Single => self.compute::<F32>(operation, i, rounding, &mut flags),
+            Precision::Half => self.compute::<F16>(operation, i, rounding, &mut flags),
         };
         let raised = u64::from(flags.0) != self.csrs.fflags;
         self.csrs.fflags = u64::from(flags.0);
@@ -124,11 +134,16 @@ impl Hart {
             FloatKind::FromInt64 => float::from_signed::<F>(integer.cast_signed(), rounding, flags),
             FloatKind::FromUnsigned64 => float::from_unsigned::<F>(integer, rounding, flags),
             FloatKind::Convert => {
-                return Output::Float(if operation.double {
-                    widen(unbox_single(self.f[i.rs1 as usize]), flags)
-                } else {
-                    box_single(narrow(self.f[i.rs1 as usize], rounding, flags))
-                });
+                let register = self.f[i.rs1 as usize];
+                match Precision::from_encoding(operation.rs3.into()) {
+                    Some(Precision::Half) => {
+                        reformat::<F16, F>(unbox_half(register), rounding, flags)
+                    }
+                    Some(Precision::Single) => {
+                        reformat::<F32, F>(unbox_single(register), rounding, flags)
+                    }
+                    _ => reformat::<F64, F>(register, rounding, flags),
+                }
             }
             FloatKind::MoveFromInteger => F::pattern(integer),
             _ => return self.compute_integer::<F>(operation, i, a, b, (rounding, flags)),
@@ -154,9 +169,15 @@ impl Hart {
             FloatKind::ToInt64 => float::to_i64::<F>(a, rounding, flags).cast_unsigned(),
             FloatKind::ToUnsigned64 => float::to_u64::<F>(a, rounding, flags),
             FloatKind::Classify => classify::<F>(a),
-            // FMV.X.W moves the low bits whatever the box, sign-extended.
-            _ if operation.double => self.f[i.rs1 as usize],
-            _ => signed(self.f[i.rs1 as usize] as u32 as i32),
+            // FMV.X moves the low bits whatever the box, sign-extended.
+            _ => {
+                let register = self.f[i.rs1 as usize];
+                match operation.precision {
+                    Precision::Double => register,
+                    Precision::Single => signed(register as i32),
+                    Precision::Half => signed((register as i16).into()),
+                }
+            }
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Integer arithmetic that takes more than one host operation.
 //!
-//! Unprivileged specification, "M" and "Zbb".
+//! Unprivileged specification, "M", "Zbb", "Zbc" and "Zbkx".
 
 /// MULH: the high half of a signed product.
 #[inline(always)]
@@ -108,6 +108,52 @@ pub const fn orc_b(a: u64) -> u64 {
     (any >> 7).wrapping_mul(0xff)
 }
 
+/// The carry-less product of two 64-bit values.
+const fn carry_less(a: u64, b: u64) -> u128 {
+    let (mut product, mut bit) = (0, 0);
+    while bit < 64 {
+        if b >> bit & 1 != 0 {
+            product ^= (a as u128) << bit;
+        }
+        bit += 1;
+    }
+    product
+}
+
+/// CLMUL: the low half of the carry-less product.
+#[inline(never)]
+pub const fn clmul(a: u64, b: u64) -> u64 {
+    carry_less(a, b) as u64
+}
+
+/// CLMULH: the high half of the carry-less product.
+#[inline(never)]
+pub const fn clmulh(a: u64, b: u64) -> u64 {
+    (carry_less(a, b) >> 64) as u64
+}
+
+/// CLMULR: bits 126 to 63 of the carry-less product.
+#[inline(never)]
+pub const fn clmulr(a: u64, b: u64) -> u64 {
+    (carry_less(a, b) >> 63) as u64
+}
+
+/// XPERM4 and XPERM8: each element of `indices`, of `bits` bits, picks an element of `table`; one
+/// beyond the table gives zero.
+#[inline(never)]
+pub const fn xperm(table: u64, indices: u64, bits: u32) -> u64 {
+    let mask = (1 << bits) - 1;
+    let (mut result, mut at) = (0, 0);
+    while at < 64 {
+        let index = indices >> at & mask;
+        if index < 64 / bits as u64 {
+            result |= (table >> (index as u32 * bits) & mask) << at;
+        }
+        at += bits;
+    }
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +185,28 @@ mod tests {
                 assert_eq!(mulhsu(a, b), mulhu(a, b).wrapping_sub(correction));
             }
         }
+    }
+
+    /// x + 1 squared is x squared + 1: no carries. Each product's parts fit together.
+    #[test]
+    fn carry_less_products_have_no_carries() {
+        assert_eq!(clmul(3, 3), 5);
+        assert_eq!((clmulh(MIN, MIN), clmul(MIN, MIN)), (1 << 62, 0));
+        let (a, b) = (0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321);
+        assert_eq!(clmulr(a, b), clmulh(a, b) << 1 | clmul(a, b) >> 63);
+    }
+
+    #[test]
+    fn crossbars_pick_elements_or_zero() {
+        let table = 0xfedc_ba98_7654_3210;
+        assert_eq!(
+            xperm(table, 0x0123_4567_89ab_cdef, 4),
+            0x0123_4567_89ab_cdef
+        );
+        assert_eq!(
+            xperm(table, 0x0001_0207_08ff_0304, 8),
+            0x1032_54fe_0000_7698
+        );
     }
 
     #[test]

@@ -76,6 +76,10 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         if hart.stops.is_some() && hart.stops_here() {
             return;
         }
+        if hart.shadow.is_some() {
+            // Block by block, so that the checker can say where the hart is.
+            hart.limit = 0;
+        }
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
             hart.finish_exception(system, exception);

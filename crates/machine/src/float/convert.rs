@@ -15,7 +15,8 @@ pub fn widen(a: u32, flags: &mut Flags) -> u64 {
     reformat::<F32, F64>(a, Rounding::NearestEven, flags)
 }
 
-fn reformat<From: Format, To: Format>(
+/// FCVT between any two formats.
+pub fn reformat<From: Format, To: Format>(
     a: From::Bits,
     rounding: Rounding,
     flags: &mut Flags,
@@ -135,6 +136,24 @@ fn to_integer<F: Format>(
 #[must_use]
 pub const fn box_single(bits: u32) -> u64 {
     bits as u64 | 0xffff_ffff_0000_0000
+}
+
+/// A half in a 64-bit register: NaN-boxed.
+#[inline]
+#[must_use]
+pub const fn box_half(bits: u16) -> u64 {
+    bits as u64 | 0xffff_ffff_ffff_0000
+}
+
+/// The half in a 64-bit register: the canonical NaN if it is not boxed properly.
+#[inline]
+#[must_use]
+pub const fn unbox_half(register: u64) -> u16 {
+    if register >> 16 == 0xffff_ffff_ffff {
+        register as u16
+    } else {
+        0x7e00
+    }
 }
 
 /// The single in a 64-bit register: the canonical NaN if it is not boxed properly.

@@ -101,6 +101,10 @@ pub enum HostOperation {
     SquareRoot,
 }
 
+/// Half precision, binary16: Zfh.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct F16;
+
 /// Single precision, binary32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct F32;
@@ -108,6 +112,23 @@ pub struct F32;
 /// Double precision, binary64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct F64;
+
+impl Format for F16 {
+    type Bits = u16;
+    const FRACTION_BITS: u32 = 10;
+    const EXPONENT_BITS: u32 = 5;
+
+    #[inline]
+    fn pattern(bits: u64) -> u16 {
+        // Truncation is the point, as below.
+        bits as u16
+    }
+
+    #[inline]
+    fn host(_: HostOperation, _: u16, _: u16) -> Option<u16> {
+        None
+    }
+}
 
 impl Format for F32 {
     type Bits = u32;

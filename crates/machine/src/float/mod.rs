@@ -1,4 +1,4 @@
-//! Floating point of RISC-V's F and D extensions in integer arithmetic.
+//! Floating point of RISC-V's F, D and Zfh extensions in integer arithmetic.
 //!
 //! Every function takes and returns bit patterns and adds the flags that it raises to the `flags`
 //! it is given (they accrue, as in `fflags`). Results are RISC-V's: NaN results are the canonical
@@ -20,7 +20,7 @@ pub use compare::{
     sign_inject_negated, sign_inject_xor,
 };
 pub use convert::{
-    box_single, from_signed, from_unsigned, narrow, to_i32, to_i64, to_u32, to_u64, unbox_single,
-    widen,
+    box_half, box_single, from_signed, from_unsigned, narrow, reformat, to_i32, to_i64, to_u32,
+    to_u64, unbox_half, unbox_single, widen,
 };
-pub use format::{F32, F64, Flags, Format, HostOperation, Rounding};
+pub use format::{F16, F32, F64, Flags, Format, HostOperation, Rounding};

@@ -5,7 +5,9 @@
 use std::sync::Mutex;
 
 use softfloat_wrapper::RoundingMode;
-use softfloat_wrapper::{ExceptionFlags, F32 as Reference32, F64 as Reference64, Float};
+use softfloat_wrapper::{
+    ExceptionFlags, F16 as Reference16, F32 as Reference32, F64 as Reference64, Float,
+};
 
 use super::*;
 
@@ -85,6 +87,10 @@ impl Random {
 /// A reference format with the same bits as one of ours.
 trait Reference: Float<Payload = <Self::Ours as Format>::Bits> + Copy {
     type Ours: Format;
+}
+
+impl Reference for Reference16 {
+    type Ours = F16;
 }
 
 impl Reference for Reference32 {
@@ -170,6 +176,11 @@ fn arithmetic<R: Reference>(seed: u64) {
 }
 
 #[test]
+fn half_arithmetic_is_the_reference_s() {
+    arithmetic::<Reference16>(0x5eed_0011);
+}
+
+#[test]
 fn single_arithmetic_is_the_reference_s() {
     arithmetic::<Reference32>(0x5eed_0001);
 }
@@ -228,6 +239,11 @@ fn conversions<R: Reference>(seed: u64) {
 }
 
 #[test]
+fn half_conversions_are_the_reference_s() {
+    conversions::<Reference16>(0x5eed_0013);
+}
+
+#[test]
 fn single_conversions_are_the_reference_s() {
     conversions::<Reference32>(0x5eed_0003);
 }
@@ -251,6 +267,19 @@ fn changes_of_format_are_the_reference_s() {
             let b = random.operand::<F32>();
             let (value, flags) = flags_of(|| Reference32::from_bits(b).to_f64(reference));
             check("widen", &b, mode, (value.to_bits(), flags), |f| widen(b, f));
+            let (value, flags) = flags_of(|| Reference64::from_bits(a).to_f16(reference));
+            check("to half", &a, mode, (value.to_bits(), flags), |f| {
+                reformat::<F64, F16>(a, mode, f)
+            });
+            let (value, flags) = flags_of(|| Reference32::from_bits(b).to_f16(reference));
+            check("to half", &b, mode, (value.to_bits(), flags), |f| {
+                reformat::<F32, F16>(b, mode, f)
+            });
+            let c = random.operand::<F16>();
+            let (value, flags) = flags_of(|| Reference16::from_bits(c).to_f64(reference));
+            check("from half", &c, mode, (value.to_bits(), flags), |f| {
+                reformat::<F16, F64>(c, mode, f)
+            });
             // Doubles about the limits of single.
             let mut near = widen(b, &mut Flags::default());
             near ^= random.next() & 0x7fff_ffff;
@@ -307,6 +336,7 @@ fn comparisons<R: Reference>(seed: u64) {
 
 #[test]
 fn comparisons_are_the_reference_s() {
+    comparisons::<Reference16>(0x5eed_0016);
     comparisons::<Reference32>(0x5eed_0006);
     comparisons::<Reference64>(0x5eed_0007);
 }
@@ -338,6 +368,7 @@ fn classes_are_the_ten_of_the_table() {
             assert_eq!(classify::<F>(F::pattern(bits)), 1 << class, "{bits:#x}");
         }
     }
+    all::<F16>();
     all::<F32>();
     all::<F64>();
 }
@@ -357,6 +388,8 @@ fn only_properly_boxed_singles_come_out_again() {
     assert_eq!(unbox_single(box_single(0x3f80_0000)), 0x3f80_0000);
     assert_eq!(unbox_single(0xffff_fffe_3f80_0000), 0x7fc0_0000);
     assert_eq!(unbox_single(0x3f80_0000), 0x7fc0_0000);
+    assert_eq!(unbox_half(box_half(0x3c00)), 0x3c00);
+    assert_eq!(unbox_half(0xffff_ffff_0000_3c00), 0x7e00);
 }
 
 #[test]

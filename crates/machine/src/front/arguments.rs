@@ -125,6 +125,10 @@ pub struct Arguments {
     /// Writes the memory between begin_signature and end_signature to a file.
     #[arg(long, value_name = "FILE")]
     pub signature: Option<PathBuf>,
+    /// Looks for fences that software leaves out: reports each first use of a page whose translation
+    /// has changed since the hart last used it, with no fence in between. Slow.
+    #[arg(long)]
+    pub check_translations: bool,
     /// Prints how much was executed and how fast.
     #[arg(long)]
     pub statistics: bool,

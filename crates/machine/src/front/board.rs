@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Arguments, FrontError};
-use crate::device::virtio::{Access, Block, DiskError, Entropy, FileDisk, Net, VirtioDevice};
+use crate::device::virtio::{Access, Block, DiskError, Entropy, FileDisk, Net, Slot, VirtioDevice};
 use crate::device::{MacAddress, Peer, PortId, Switch};
 use crate::machine::{Config, Machine};
 use crate::timing::Profile;
@@ -24,6 +24,37 @@ pub(super) fn configuration(arguments: &Arguments, profile: Option<&Profile>) ->
     config.board.bootargs.clone_from(&arguments.append);
     config.board.seed = arguments.seed.unwrap_or(0);
     config
+}
+
+/// Opens a disk's file to be written to, or to be left as it is.
+fn open(path: &Path, snapshot: bool) -> Result<Box<FileDisk>, DiskError> {
+    let access = if snapshot {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    FileDisk::open(path, access).map(Box::new)
+}
+
+/// Gives a restored machine its disks back, in the order of the slots.
+pub(super) fn attach_disks(
+    machine: &mut Machine,
+    arguments: &Arguments,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let slots: Vec<usize> = machine.missing_disks().collect();
+    if slots.len() != arguments.disks.len() {
+        let (had, given) = (slots.len(), arguments.disks.len());
+        return Err(format!("the machine had {had} disks and {given} are given by --disk").into());
+    }
+    for (slot, path) in slots.into_iter().zip(&arguments.disks) {
+        let device = machine.system().devices.slots().get(slot);
+        let snapshot = match device.and_then(Slot::device) {
+            Some(VirtioDevice::Block(block)) => block.has_overlay(),
+            _ => arguments.snapshot,
+        };
+        machine.attach_disk(slot, open(path, snapshot)?)?;
+    }
+    Ok(())
 }
 
 /// Puts the devices in their slots: disks in their order, network card, random numbers.
@@ -48,7 +79,7 @@ pub(super) fn connect(
     let seed_of = |slot: usize| seed ^ (slot as u64 + 1) << 56;
     let mut devices = Vec::new();
     for path in &arguments.disks {
-        let file = Box::new(open(path, arguments)?);
+        let file = open(path, arguments.snapshot)?;
         let slot = devices.len();
         let identity = format!("partita-{slot}");
         let (service, faults) = (disk.service, disk.faults.clone());
@@ -77,29 +108,5 @@ pub(super) fn connect(
     }
     board.set_switch(Switch::new(latency, Some(Peer::default())));
     board.set_character_time(clock.cycles_in_nanoseconds(character));
-    Ok(())
-}
-
-fn open(path: &Path, arguments: &Arguments) -> Result<FileDisk, DiskError> {
-    let access = if arguments.snapshot {
-        Access::Read
-    } else {
-        Access::Write
-    };
-    FileDisk::open(path, access)
-}
-
-/// Gives a restored machine its disks, in their order.
-pub(super) fn reattach(machine: &mut Machine, arguments: &Arguments) -> Result<(), FrontError> {
-    let missing: Vec<usize> = machine.missing_disks().collect();
-    if missing.len() != arguments.disks.len() {
-        return Err(FrontError::Disks {
-            had: missing.len(),
-            given: arguments.disks.len(),
-        });
-    }
-    for (slot, path) in missing.into_iter().zip(&arguments.disks) {
-        machine.attach_disk(slot, Box::new(open(path, arguments)?))?;
-    }
     Ok(())
 }

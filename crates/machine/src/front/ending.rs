@@ -71,16 +71,49 @@ pub(super) fn write_signature(machine: &mut Machine, path: &Path) -> Result<(), 
     write(path, &text)
 }
 
-pub(super) fn print_statistics(machine: &Machine, begun: Instant) {
-    let seconds = begun.elapsed().as_secs_f64();
-    let busy = processor_seconds().unwrap_or(seconds);
-    let retired = machine.retired();
+pub(super) fn print_statistics(machine: &Machine, begun: &Beginning) {
+    let seconds = begun.at.elapsed().as_secs_f64();
+    let now = processor_seconds();
+    let busy = now
+        .zip(begun.busy)
+        .map_or(seconds, |(now, then)| now - then);
+    let retired = machine.retired() - begun.retired;
     eprintln!(
         "machine: {retired} instructions, {} cycles, {seconds:.3} s, {busy:.3} s of the host's \
-         processor, {:.1} MIPS by the latter",
-        machine.now(),
-        retired as f64 / busy / 1e6
+         processor, {:.1} MIPS by the latter, {} MiB at most",
+        machine.now() - begun.cycles,
+        retired as f64 / busy / 1e6,
+        peak_mebibytes().unwrap_or(0)
     );
+}
+
+/// How things stood when a run began.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    at: Instant,
+    busy: Option<f64>,
+    retired: u64,
+    cycles: u64,
+}
+
+impl Beginning {
+    /// How they stand now.
+    pub(super) fn of(machine: &Machine) -> Self {
+        Self {
+            at: Instant::now(),
+            busy: processor_seconds(),
+            retired: machine.retired(),
+            cycles: machine.now(),
+        }
+    }
+}
+
+/// The most memory of the host that this process has had at a time, in MiB.
+fn peak_mebibytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes >> 10)
 }
 
 /// Time that this thread has had the host's processor, which other load does not lengthen.

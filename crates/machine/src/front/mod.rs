@@ -16,7 +16,6 @@ pub use terminal::Terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
@@ -51,17 +50,6 @@ pub enum FrontError {
     /// A disk cannot be used.
     #[error(transparent)]
     Disk(#[from] crate::device::virtio::DiskError),
-    /// Other disks than a checkpoint's machine had.
-    #[error("the machine had {had} disks, and {given} are given with --disk")]
-    Disks {
-        /// How many it had.
-        had: usize,
-        /// How many there are.
-        given: usize,
-    },
-    /// A disk that a checkpoint's machine did not have.
-    #[error(transparent)]
-    OtherDisk(#[from] crate::checkpoint::DiskMismatch),
     /// More devices than the board has slots.
     #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network or --rng", slots = crate::board::map::VIRTIO_SLOTS)]
     Slots(usize),
@@ -129,10 +117,13 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if arguments.check_translations {
+        machine.check_translations();
+    }
     if let Some(path) = &arguments.trace {
         listen(&mut machine, path)?;
     }
-    let begun = Instant::now();
+    let begun = ending::Beginning::of(&machine);
     let limit = limit(&machine, arguments);
     let ending = match arguments.gdb {
         Some(port) => {
@@ -145,17 +136,17 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         None => follow::follow(&mut machine, limit, &stop),
     };
     follow::show_host_output(&mut machine);
-    if let Some(path) = &arguments.trace {
-        machine
-            .stop_listening()
-            .map_err(|error| unwritten(path, error))?;
-    }
     // What the terminal has not shown yet comes before what is said about the end.
     machine
         .system_mut()
         .devices
         .attach_console(Box::new(Silent));
     drop(raw);
+    if let Some(path) = &arguments.trace {
+        machine
+            .stop_listening()
+            .map_err(|error| unwritten(path, error))?;
+    }
     if let Some(path) = &arguments.signature {
         ending::write_signature(&mut machine, path)?;
     }
@@ -164,7 +155,14 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         ending::write(path, &text)?;
     }
     if arguments.statistics {
-        ending::print_statistics(&machine, begun);
+        ending::print_statistics(&machine, &begun);
+    }
+    if arguments.check_translations {
+        let (found, count) = machine.stale_uses();
+        for stale in &found {
+            eprintln!("machine: stale: {stale}");
+        }
+        eprintln!("machine: {count} uses of translations without a fence");
     }
     if let Some(path) = &arguments.checkpoint
         && let ending::Ending::Stop(stop) = ending
@@ -224,10 +222,10 @@ fn restored(
             .map_err(|error| refused(error.into()))?,
         (_, None) => {}
     }
+    board::attach_disks(&mut machine, arguments).map_err(refused)?;
     if let Some(seed) = arguments.seed {
         machine.reseed(seed);
     }
-    board::reattach(&mut machine, arguments).map_err(|error| refused(error.into()))?;
     Ok(machine)
 }
 

@@ -5,7 +5,7 @@ use crate::code::CodeIndex;
 use crate::device::Cycles;
 use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
 use crate::system::System;
-use crate::translation::{View, walk};
+use crate::translation::{Use, View, walk};
 
 /// Where an access goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +41,22 @@ impl Hart {
                     let cause = access.access_fault();
                     return Err(self.raise(Exception::at(cause, address, guest)));
                 }
+                if let Some(shadow) = &mut self.shadow {
+                    let at = Use {
+                        hart: self.id.0,
+                        pc: self.pc,
+                        cycle: self.cycles,
+                        access,
+                        address,
+                    };
+                    shadow.note(&self.csrs, view, &mapping, at);
+                }
                 Ok(Place {
                     physical: mapping.physical,
                     first_shift: mapping.first_shift,
-                    whole_page: check.whole_page,
+                    // The checker wants to see every access; of fetches see `fetch_offset`.
+                    whole_page: check.whole_page
+                        && (self.shadow.is_none() || access == Access::Fetch),
                 })
             }
             Err(exception) => Err(self.raise(exception)),
@@ -97,9 +109,9 @@ impl Hart {
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
+        // Misaligned accesses to devices are not to be emulated: an access fault says so.
         if !address.is_multiple_of(T::SIZE) {
-            let guest = view.mode.virtualized;
-            return Err(self.raise(Exception::at(Cause::LoadMisaligned, address, guest)));
+            return Err(self.access_fault(view, Access::Load, address));
         }
         let now = self.time_of(count);
         let value = system.read_device(place.physical, T::SIZE as u8, now);
@@ -205,8 +217,7 @@ impl Hart {
             return outcome.ok_or_else(|| self.access_fault(view, Access::Store, address));
         }
         if !address.is_multiple_of(T::SIZE) {
-            let guest = view.mode.virtualized;
-            return Err(self.raise(Exception::at(Cause::StoreMisaligned, address, guest)));
+            return Err(self.access_fault(view, Access::Store, address));
         }
         let now = self.time_of(count);
         let written = system.write_device(place.physical, T::SIZE as u8, value.to_u64(), now);

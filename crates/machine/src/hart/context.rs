@@ -149,6 +149,9 @@ impl Hart {
             mode: hart.mode,
         });
         self.tlb.fence(fence);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.fence(fence);
+        }
         if self.tlb.epoch() & EPOCH_MASK == 0 {
             self.jumps.clear();
         }

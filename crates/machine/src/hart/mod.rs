@@ -16,7 +16,7 @@ pub use wait::{Expiry, Wait};
 
 use crate::csr::Csrs;
 use crate::device::{HartId, HartWires};
-use crate::translation::{HostTlb, JumpCache, WalkTrace};
+use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
 
 /// An instruction did not complete: [`Hart::exception`] says why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,8 @@ pub struct Hart {
     pub tlb: HostTlb,
     /// Jump targets in use.
     pub jumps: JumpCache,
+    /// The checker for missing fences, while it is on.
+    pub shadow: Option<Box<Shadow>>,
     /// Memory references of the last page-table walk.
     pub trace: WalkTrace,
     /// The code generation that `jumps` belongs to.
@@ -126,6 +128,7 @@ impl Hart {
             timer_deadline: u64::MAX,
             tlb: HostTlb::new(),
             jumps: JumpCache::new(),
+            shadow: None,
             trace: WalkTrace::default(),
             code_generation: 0,
             tags: [context::UNKNOWN; context::VIEWS],

@@ -168,6 +168,7 @@ fn float_load(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
     instruction.immediate = immediate_i(raw);
     instruction.rd = ((raw >> 7) & 31) as u8;
     match funct3(raw) {
+        1 => Some(Operation::Flh),
         2 => Some(Operation::Flw),
         3 => Some(Operation::Fld),
         _ => refuse(raw, instruction),
@@ -188,6 +189,7 @@ fn store(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
 fn float_store(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
     instruction.immediate = immediate_s(raw);
     match funct3(raw) {
+        1 => Some(Operation::Fsh),
         2 => Some(Operation::Fsw),
         3 => Some(Operation::Fsd),
         _ => refuse(raw, instruction),
@@ -208,8 +210,8 @@ fn fence(raw: u32) -> Option<Operation> {
 
 fn operate_immediate(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
     use Operation::{
-        Addi, Andi, Bclri, Bexti, Binvi, Bseti, Clz, Cpop, Ctz, OrcB, Ori, Rev8, Rori, SextB,
-        SextH, Slli, Slti, Sltiu, Srai, Srli, Xori,
+        Addi, Andi, Bclri, Bexti, Binvi, Brev8, Bseti, Clz, Cpop, Ctz, OrcB, Ori, Rev8, Rori,
+        SextB, SextH, Slli, Slti, Sltiu, Srai, Srli, Xori,
     };
     let shift = ((raw >> 20) & 63).cast_signed();
     let upper = raw >> 26;
@@ -237,6 +239,7 @@ fn operate_immediate(raw: u32, instruction: &mut Instruction) -> Option<Operatio
         (5, 0x12) => (Bexti, shift),
         (5, 0x18) => (Rori, shift),
         (5, 0x0a) if raw >> 20 == 0x287 => (OrcB, 0),
+        (5, 0x1a) if raw >> 20 == 0x687 => (Brev8, 0),
         (5, 0x1a) if raw >> 20 == 0x6b8 => (Rev8, 0),
         _ => return None,
     };
@@ -287,6 +290,11 @@ fn operate(raw: u32) -> Option<Operation> {
         (0x01, 5) => Divu,
         (0x01, 6) => Rem,
         (0x01, 7) => Remu,
+        (0x04, 4) => Pack,
+        (0x04, 7) => Packh,
+        (0x05, 1) => Clmul,
+        (0x05, 2) => Clmulr,
+        (0x05, 3) => Clmulh,
         (0x05, 4) => Min,
         (0x05, 5) => Minu,
         (0x05, 6) => Max,
@@ -297,6 +305,8 @@ fn operate(raw: u32) -> Option<Operation> {
         (0x10, 4) => Sh2add,
         (0x10, 6) => Sh3add,
         (0x14, 1) => Bset,
+        (0x14, 2) => Xperm4,
+        (0x14, 4) => Xperm8,
         (0x20, 4) => Xnor,
         (0x20, 6) => Orn,
         (0x20, 7) => Andn,
@@ -324,6 +334,7 @@ fn operate_word(raw: u32) -> Option<Operation> {
         (0x01, 7) => Remuw,
         (0x04, 0) => AddUw,
         (0x04, 4) if rs2(raw) == 0 => ZextH,
+        (0x04, 4) => Packw,
         (0x10, 2) => Sh1addUw,
         (0x10, 4) => Sh2addUw,
         (0x10, 6) => Sh3addUw,

@@ -34,7 +34,7 @@ pub enum Kind {
     FromUnsigned32,
     FromInt64,
     FromUnsigned64,
-    /// Between single and double; the format is the destination's.
+    /// Between formats; the operation's is the destination's, [`FloatOperation::rs3`] the source's.
     Convert,
     MoveToInteger,
     MoveFromInteger,
@@ -73,16 +73,41 @@ const KINDS: [Kind; 29] = [
     Kind::Classify,
 ];
 
+/// A format, numbered as the `fmt` field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Precision {
+    /// S.
+    Single = 0,
+    /// D.
+    Double = 1,
+    /// H.
+    Half = 2,
+}
+
+impl Precision {
+    /// The format of an encoding; `None` for Q, which is not there.
+    #[must_use]
+    pub const fn from_encoding(encoding: u32) -> Option<Self> {
+        match encoding {
+            0 => Some(Self::Single),
+            1 => Some(Self::Double),
+            2 => Some(Self::Half),
+            _ => None,
+        }
+    }
+}
+
 /// A floating-point instruction's operands beyond rd, rs1 and rs2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatOperation {
     /// What to compute.
     pub kind: Kind,
-    /// Double instead of single precision.
-    pub double: bool,
+    /// The format of the operands, or of the result of a conversion.
+    pub precision: Precision,
     /// The `rm` field; 7 is DYN. Meaningless where nothing is rounded.
     pub rounding: u8,
-    /// The third source of a fused multiply-add.
+    /// The third source of a fused multiply-add; of [`Kind::Convert`] the source's format.
     pub rs3: u8,
 }
 
@@ -91,9 +116,9 @@ impl FloatOperation {
     #[must_use]
     pub const fn pack(self) -> i32 {
         self.kind as i32
-            | (self.double as i32) << 8
-            | (self.rounding as i32) << 9
-            | (self.rs3 as i32) << 12
+            | (self.precision as i32) << 8
+            | (self.rounding as i32) << 10
+            | (self.rs3 as i32) << 13
     }
 
     /// The operation that [`Self::pack`] packed.
@@ -104,9 +129,10 @@ impl FloatOperation {
                 .get((packed & 0xff) as usize)
                 .copied()
                 .unwrap_or(Kind::Classify),
-            double: packed & 0x100 != 0,
-            rounding: (packed >> 9 & 7) as u8,
-            rs3: (packed >> 12 & 31) as u8,
+            precision: Precision::from_encoding((packed >> 8 & 3) as u32)
+                .unwrap_or(Precision::Double),
+            rounding: (packed >> 10 & 7) as u8,
+            rs3: (packed >> 13 & 31) as u8,
         }
     }
 
@@ -152,11 +178,8 @@ impl FloatOperation {
 pub fn decode_float(raw: u32) -> Option<FloatOperation> {
     let rounding = (raw >> 12 & 7) as u8;
     let rs2 = raw >> 20 & 31;
-    let double = match raw >> 25 & 3 {
-        0 => false,
-        1 => true,
-        _ => return None,
-    };
+    let precision = Precision::from_encoding(raw >> 25 & 3)?;
+    let mut rs3 = (raw >> 27) as u8;
     let kind = match (raw & 0x7f, raw >> 27) {
         (0x43, _) => Kind::MultiplyAdd,
         (0x47, _) => Kind::MultiplySubtract,
@@ -178,7 +201,14 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
             1 => Kind::Maximum,
             _ => return None,
         },
-        (_, 0x08) if rs2 == u32::from(!double) => Kind::Convert,
+        (_, 0x08) => {
+            let from = Precision::from_encoding(rs2)?;
+            if from == precision {
+                return None;
+            }
+            rs3 = from as u8;
+            Kind::Convert
+        }
         (_, 0x14) => match rounding {
             0 => Kind::LessOrEqual,
             1 => Kind::Less,
@@ -209,9 +239,9 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
     };
     let operation = FloatOperation {
         kind,
-        double,
+        precision,
         rounding,
-        rs3: (raw >> 27) as u8,
+        rs3,
     };
     (!operation.rounds() || !matches!(rounding, 5 | 6)).then_some(operation)
 }
@@ -226,7 +256,7 @@ mod tests {
             assert_eq!(kind as usize, index);
             let operation = FloatOperation {
                 kind,
-                double: true,
+                precision: Precision::Half,
                 rounding: 7,
                 rs3: 31,
             };

@@ -7,7 +7,7 @@ mod operation;
 
 pub use compressed::expand;
 pub use decode::decode;
-pub use float::{FloatOperation, Kind as FloatKind, decode_float};
+pub use float::{FloatOperation, Kind as FloatKind, Precision, decode_float};
 pub use operation::Operation;
 
 /// The register index that stands for a discarded result: a decoded write to `x0` goes there.

@@ -16,6 +16,7 @@ use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
 use crate::timing::{Profile, Timing};
 use crate::trace::Sink;
+use crate::translation::StaleUse;
 pub(crate) use host::HostInterface;
 
 /// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
@@ -129,6 +130,29 @@ impl Machine {
     /// seen, once.
     pub fn stop_at(&mut self, marker: Marker) {
         self.marker = Some(marker);
+    }
+
+    /// Looks for fences that software leaves out, from now on. Every access is translated anew, which
+    /// is slow, and blocks are single instructions, so other figures are not those of a plain run.
+    pub fn check_translations(&mut self) {
+        self.config.blocks.instructions = 1;
+        for hart in &mut self.harts {
+            hart.tlb.clear();
+            hart.jumps.clear();
+            hart.translation_changed();
+            hart.shadow = Some(Box::default());
+        }
+    }
+
+    /// The uses of translations that a fence should have removed, and how many there were.
+    #[must_use]
+    pub fn stale_uses(&self) -> (Vec<StaleUse>, u64) {
+        let shadows = || self.harts.iter().filter_map(|hart| hart.shadow.as_ref());
+        let found = shadows().flat_map(|shadow| shadow.found().to_vec());
+        (
+            found.collect(),
+            shadows().map(|shadow| shadow.count()).sum(),
+        )
     }
 
     /// What the computer is made of.

@@ -2,10 +2,12 @@
 
 mod context;
 mod saved;
+mod shadow;
 mod tlb;
 mod walk;
 
 pub use context::{ContextKey, Contexts, Spaces};
 pub use saved::{SavedJumps, SavedTlb};
+pub use shadow::{Shadow, StaleUse, Use};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};

@@ -2,7 +2,7 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, SystemArguments, at, write_json};
-use partita::compare::{Comparison, Grid, Variation, with_phase};
+use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::measures;
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,8 +11,7 @@ use std::path::PathBuf;
 pub(super) struct CompareArguments {
     #[command(flatten)]
     system: SystemArguments,
-    /// Varies a key, such as spin=wopd,wapd; may be given many times. `profile` varies the machine's
-    #[arg(long, value_name = "KEY=A,B,...")]
+    #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), {KEYS}"))]
     vary: Vec<String>,
     /// How many start phases each combination is run with
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -46,9 +45,9 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
-    let points: Result<Vec<_>, _> = points.into_iter().map(with_phase).collect();
     let name = format!("compare-{}", super::stem(file));
-    let entries = Laboratory::new(&arguments.laboratory, &name)?.run(points?)?;
+    let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
+    let entries = laboratory.run(laboratory.expand(points)?)?;
 
     let comparison = Comparison::new(&grid, &entries);
     show(&comparison, &arguments.measure);

@@ -2,12 +2,15 @@
 
 use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
+use machine::timing::Profile;
 use partita::cache::Cache;
+use partita::compare::{expand, with_phase};
+use partita::images;
 use partita::laboratory::{
     Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Point, Store, run_all,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -115,9 +118,25 @@ impl Laboratory {
         Ok(series.complete(&path)?)
     }
 
+    /// The points with their short keys written out, and with their phases.
+    pub(super) fn expand(&self, points: Vec<Point>) -> Result<Vec<Point>, Failure> {
+        let profiles = self.cache.folder().join("profiles");
+        let full = |point| {
+            let point = expand(point, &profiles)?;
+            Ok::<_, Failure>(with_phase(point)?)
+        };
+        points.into_iter().map(full).collect()
+    }
+
     /// The points with what makes their results.
     fn makers(&self, points: Vec<Point>) -> Result<Vec<(Point, MadeBy)>, Failure> {
         let mut known = Fingerprints::new();
+        for point in &points {
+            if super::run::uses_built_files(&point.read()?) {
+                images::ensure(&self.cache, &images::Progress::new())?;
+                break;
+            }
+        }
         let programs = [
             ("partita", self.command.as_path()),
             ("hypervisor", self.hypervisor.as_path()),
@@ -128,4 +147,20 @@ impl Laboratory {
         };
         points.into_iter().map(with_maker).collect()
     }
+}
+
+/// The `experiments` folder of the tree that this command was built in, else of the present folder.
+pub(super) fn experiments() -> PathBuf {
+    let name = Path::new("experiments");
+    let command = std::env::current_exe().unwrap_or_default();
+    let built = command.ancestors().skip(1).map(|folder| folder.join(name));
+    let mut built = built.take(4);
+    built
+        .find(|folder| folder.is_dir())
+        .unwrap_or_else(|| name.to_owned())
+}
+
+/// A profile by its name or file.
+pub(super) fn profile(name: &str) -> Result<Profile, Failure> {
+    Profile::find(name).map_err(|error| Failure::Laboratory(format!("--profile {name}: {error}")))
 }

@@ -4,7 +4,7 @@ use super::{Computer, Failure, RunArguments, write_json};
 use partita::cache::Cache;
 use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
-use partita::laboratory::{Computer as Place, Fingerprints, MadeBy, Point};
+use partita::laboratory::{self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point};
 use partita::measures::{self, Inputs};
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
@@ -22,6 +22,9 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     if uses_built_files(&system) {
         images::ensure(&cache, &Progress::new())?;
+    }
+    if arguments.native {
+        return native(arguments, &system, &cache);
     }
     let options = Options {
         console: arguments.console.clone(),
@@ -41,19 +44,13 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         let table = measures::show(&figures);
         let _ = write!(std::io::stdout(), "\n{report}\n{table}{EXPLAIN}");
         if let Some(path) = &arguments.json {
-            let mut whole = to_json(path, report)?;
-            let makers = (!arguments.without_makers).then(|| makers(arguments, &cache));
-            if let Some(object) = whole.as_object_mut() {
-                object.insert(String::from("measures"), to_json(path, &figures)?);
-                object.insert(String::from("guests"), to_json(path, &outcome.guests)?);
-                object.insert(String::from("hardware"), to_json(path, &outcome.monitor)?);
-                if let Some(makers) = makers {
-                    let (point, made_by) = makers?;
-                    object.insert(String::from("point"), to_json(path, &point)?);
-                    object.insert(String::from("made-by"), to_json(path, &made_by)?);
-                }
-            }
-            write_json(path, &whole)?;
+            let whole = to_json(path, report)?;
+            let parts = [
+                ("measures", to_json(path, &figures)?),
+                ("guests", to_json(path, &outcome.guests)?),
+                ("hardware", to_json(path, &outcome.monitor)?),
+            ];
+            write_report(arguments, &cache, path, whole, parts)?;
         }
     }
     if let (Some(monitor), Some(path)) = (&outcome.monitor, &arguments.monitor) {
@@ -69,6 +66,61 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
 
 /// Stands below the measures.
 const EXPLAIN: &str = "What a measure means: partita run SYSTEM.toml --explain NAME\n";
+
+/// Writes a report, with these parts of it and with what made it.
+fn write_report(
+    arguments: &RunArguments,
+    cache: &Cache,
+    path: &Path,
+    mut whole: serde_json::Value,
+    parts: [(&str, serde_json::Value); 3],
+) -> Result<(), Failure> {
+    if let Some(object) = whole.as_object_mut() {
+        for (name, part) in parts {
+            object.insert(String::from(name), part);
+        }
+        if !arguments.without_makers {
+            let (point, made_by) = makers(arguments, cache)?;
+            object.insert(String::from("point"), to_json(path, &point)?);
+            object.insert(String::from("made-by"), to_json(path, &made_by)?);
+        }
+    }
+    write_json(path, &whole)
+}
+
+/// The first VM's kernel on the computer itself.
+fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<(), Failure> {
+    let Kind::Machine(chosen) = computer(arguments)? else {
+        return Err(Failure::MachineOnly("--native"));
+    };
+    let limit = arguments.timeout.map(Duration::from_secs);
+    let limit = limit.or_else(|| system.time_limit.map(Duration::from));
+    let mut out = std::io::stdout().lock();
+    let outcome = laboratory::native(system, cache, &chosen, limit, &mut |line| {
+        // A reader that has gone needs no line.
+        let _ = writeln!(out, "{line}");
+    })?;
+    let figures = measures::compute(&Inputs {
+        report: None,
+        hardware: Some(&outcome.hardware),
+        guests: &outcome.guests,
+    });
+    let table = measures::show(&figures);
+    let _ = write!(out, "\n{table}{EXPLAIN}");
+    if let Some(path) = &arguments.json {
+        let parts = [
+            ("measures", to_json(path, &figures)?),
+            ("guests", to_json(path, &outcome.guests)?),
+            ("hardware", to_json(path, &outcome.hardware)?),
+        ];
+        write_report(arguments, cache, path, serde_json::json!({}), parts)?;
+    }
+    match outcome.failure {
+        None => Ok(()),
+        Some(NativeFailure::TimeLimit) => Err(Failure::TimeLimit),
+        Some(NativeFailure::Other(why)) => Err(Failure::Vm(vec![why])),
+    }
+}
 
 fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Value, Failure> {
     serde_json::to_value(value).map_err(|error| Failure::File {
@@ -89,7 +141,7 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
             },
         },
         seed: arguments.seed,
-        native: false,
+        native: arguments.native,
     };
     let hypervisor = arguments.hypervisor.path()?;
     let command = std::env::current_exe().unwrap_or_default();
@@ -100,10 +152,11 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
 
 /// Which computer, with what was chosen about it.
 fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
-    let only = [
+    let only: [(&str, bool); 4] = [
         ("--profile", arguments.profile.is_some()),
         ("--seed", arguments.seed != 0),
         ("--monitor", arguments.monitor.is_some()),
+        ("--native", arguments.native),
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
@@ -115,7 +168,8 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
     }
 }
 
-fn uses_built_files(system: &System) -> bool {
+/// Whether a file of the system is one that `partita images` builds.
+pub(super) fn uses_built_files(system: &System) -> bool {
     let mut files = system.vms.iter().flat_map(|vm| {
         let disks = vm.disks.iter().map(|disk| &disk.file);
         std::iter::once(&vm.kernel).chain(&vm.initrd).chain(disks)

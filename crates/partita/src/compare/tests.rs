@@ -149,3 +149,70 @@ fn each_exerciser_gets_a_phase_of_its_own() {
     let line = &phase(7).read().unwrap().vms[0].command_line;
     assert_eq!(line, "exercise=work seed=22");
 }
+
+#[test]
+fn short_keys_are_written_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let system = folder.path().join("system.toml");
+    std::fs::write(folder.path().join("kernel"), "").unwrap();
+    let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n\
+              command-line = \"exercise=work think-us=5\"\n";
+    let text = format!("harts = 2\nmemory = \"1 GiB\"\n[vm.a]\n{vm}[vm.b]\n{vm}");
+    std::fs::write(&system, text).unwrap();
+    let point = |change: &str, profile: Option<&str>| Point {
+        system: system.clone(),
+        changes: vec![String::from(change)],
+        computer: Computer::Machine {
+            profile: profile.map(String::from),
+        },
+        seed: 0,
+        native: false,
+    };
+    let changes = |change| {
+        let point = expand(point(change, None), folder.path());
+        point.map(|point| point.changes)
+    };
+    assert_eq!(changes("vms=1").unwrap(), ["vm.b.autostart=false"]);
+    assert_eq!(
+        changes("vcpus=2").unwrap(),
+        ["vm.a.vcpus=2", "vm.b.vcpus=2"]
+    );
+    assert_eq!(changes("guest-files=3").unwrap(), ["guest-files=3"]);
+    let line = "vm.a.command-line=\"exercise=work think-us=70\"";
+    assert_eq!(changes("guest.think-us=70").unwrap()[0], line);
+    for change in [
+        "vms=0",
+        "vms=3",
+        "vms=x",
+        "guest.think-us=long",
+        "profile.costs.trap=1",
+    ] {
+        assert!(changes(change).is_err(), "{change}");
+    }
+
+    let swept = expand(
+        point("profile.costs.trap=77", Some("rocket-h")),
+        folder.path(),
+    )
+    .unwrap();
+    let Computer::Machine {
+        profile: Some(path),
+    } = swept.computer
+    else {
+        panic!("no profile")
+    };
+    let profile = machine::timing::Profile::find(&path).unwrap();
+    let mut expected = machine::timing::Profile::named("rocket-h").unwrap();
+    expected.costs.trap = 77;
+    assert_eq!(profile, expected);
+    for change in [
+        "profile.costs.trapp=1",
+        "profile.cost.trap=1",
+        "profile.costs.trap=x",
+    ] {
+        assert!(
+            expand(point(change, Some("rocket-h")), folder.path()).is_err(),
+            "{change}"
+        );
+    }
+}

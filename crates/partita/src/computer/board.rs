@@ -21,6 +21,8 @@ pub struct Chosen {
     pub profile: Option<Profile>,
     /// What everything random follows from.
     pub seed: u64,
+    /// The command line of what is booted. The hypervisor needs none.
+    pub command_line: String,
 }
 
 impl Chosen {
@@ -30,7 +32,11 @@ impl Chosen {
     /// There is no such profile, or it has mistakes.
     pub fn named(profile: Option<&str>, seed: u64) -> Result<Self, ComputerError> {
         let profile = profile.map(Profile::find).transpose()?;
-        Ok(Self { profile, seed })
+        Ok(Self {
+            profile,
+            seed,
+            ..Self::default()
+        })
     }
 }
 
@@ -45,7 +51,7 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerErro
     machine.load(&Images {
         firmware: &read(&firmware::find()?)?,
         kernel: Some(&read(setup.hypervisor)?),
-        initrd: Some(setup.image),
+        initrd: (!setup.image.is_empty()).then_some(setup.image),
     })?;
     Ok(machine)
 }
@@ -63,6 +69,7 @@ fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
         board.guest_files = u8::try_from(files).unwrap_or(u8::MAX);
     }
     board.seed = chosen.seed;
+    board.bootargs.clone_from(&chosen.command_line);
     config
 }
 

@@ -78,6 +78,16 @@ impl Page {
         self.text += "</div>\n";
     }
 
+    /// What these colours stand for: names and colours.
+    pub fn colours(&mut self, colours: &[(String, String)]) {
+        self.text += "<div class=\"legend\">";
+        for (name, colour) in colours {
+            let (name, colour) = (escape(name), escape(colour));
+            self.text += &format!("<span><i style=\"background:{colour}\"></i>{name}</span>");
+        }
+        self.text += "</div>\n";
+    }
+
     /// A table.
     pub fn table(&mut self, table: &Table) {
         self.text += "<table>\n";

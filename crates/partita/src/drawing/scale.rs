@@ -37,6 +37,17 @@ impl Scale {
         }
     }
 
+    /// A scale from `low` to `high` and no further, drawn between `from` and `to`.
+    pub fn exact(low: f64, high: f64, from: f64, to: f64) -> Self {
+        let high = if high > low { high } else { low + 1.0 };
+        Self {
+            low,
+            high,
+            from,
+            to,
+        }
+    }
+
     /// Where a value lies.
     pub fn at(&self, value: f64) -> f64 {
         let part = (value - self.low) / (self.high - self.low);
@@ -46,13 +57,14 @@ impl Scale {
     /// Round values to mark, with their texts.
     pub fn marks(&self) -> Vec<(f64, String)> {
         let step = step(self.high - self.low);
-        let count = ((self.high - self.low) / step).round() as usize;
+        let first = (self.low / step - 1e-9).ceil() * step;
+        let count = ((self.high - first) / step + 1e-9).floor() as usize;
         let digits = usize::try_from(-step.log10().floor() as i32)
             .unwrap_or(0)
             .min(9);
         (0..=count.min(20))
             .map(|index| {
-                let value = self.low + index as f64 * step;
+                let value = first + index as f64 * step;
                 // Not "-0".
                 let value = if value.abs() < step / 1e6 { 0.0 } else { value };
                 (value, format!("{value:.digits$}"))

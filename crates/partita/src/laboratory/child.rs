@@ -47,6 +47,9 @@ impl ChildRunner<'_> {
                 }
             }
         }
+        if point.native {
+            words.push("--native".into());
+        }
         words.extend(["--hypervisor".into(), self.hypervisor.clone().into()]);
         if let Some(timeout) = self.timeout {
             let seconds = timeout.as_secs().max(1);

@@ -111,6 +111,13 @@ fn hypervisor(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
         let share = per_cent(*cycles as f64);
         put(&format!("simulation-overhead.{cause}"), share);
     }
+    let mut events: BTreeMap<&str, u64> = BTreeMap::new();
+    for (event, count) in work().flat_map(|work| &work.events) {
+        *events.entry(event).or_default() += count;
+    }
+    for (event, count) in &events {
+        put(&format!("events.{event}"), Some(*count as f64));
+    }
     let busy = (guest + scheduling + simulation) / whole;
     let exits = |cause: ExitCause| causes.get(cause.name()).map_or(0, |(count, _)| *count);
     let calls = exits(ExitCause::WrsNto) + exits(ExitCause::SbiPartita);

@@ -18,7 +18,7 @@ fn case_one() -> (Report, Guests) {
         calls: 3,
         injected: 0,
         exits: BTreeMap::from([("wrs-nto", exits(200, 14_500)), ("wfi", exits(100, 10_000))]),
-        events: BTreeMap::new(),
+        events: BTreeMap::from([("futile-dispatch", 5)]),
     };
     let vm = VmReport {
         name: String::from("one"),
@@ -80,6 +80,7 @@ fn the_papers_figures_follow_from_each_other() {
     near(&figures, "simulation-overhead", 2.45, 1e-9);
     near(&figures, "simulation-overhead.wrs-nto", 1.45, 1e-9);
     near(&figures, "idle", 51.32, 1e-9);
+    near(&figures, "events.futile-dispatch", 20.0, 1e-9);
     let parts = ["guest-utilisation", "scheduling-overhead", "idle"];
     let parts: f64 = parts.iter().filter_map(|name| figures.get(*name)).sum();
     near(&figures, "simulation-overhead", 100.0 - parts, 1e-9);

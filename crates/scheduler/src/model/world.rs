@@ -2,9 +2,9 @@
 
 use std::vec::Vec;
 
-use crate::config::{Allocation, Config, VmConfig};
+use crate::config::{Allocation, Config, SpinPolicy, VmConfig};
 use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe, VcpuState};
-use crate::id::{HartId, VcpuId, VcpuSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
 use crate::wait;
@@ -33,6 +33,8 @@ pub(super) enum Step {
     SliceEnd(HartId, bool),
     /// The guest does something that may make it leave.
     Guest(HartId, Leave),
+    /// The guest spins on a word with its interrupts closed.
+    SpinClosed(HartId),
     /// An interrupt arrives in the vCPU's interrupt file.
     Interrupt(VcpuId),
     /// The hypervisor has an interrupt or a deadline for the vCPU.
@@ -42,6 +44,8 @@ pub(super) enum Step {
     Stop(VcpuId),
     Pause(VcpuId),
     Resume(VcpuId),
+    /// The operator gives a virtual machine a hart of its own, or lets it share again.
+    Allocate(VmId, bool),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -133,9 +137,18 @@ impl World {
                         if trap_waits {
                             steps.push(Step::Guest(hart, Leave::Spin));
                             steps.push(Step::Guest(hart, Leave::SpinOnWord));
+                            if self.scheduler.config.spin == SpinPolicy::Reservation {
+                                steps.push(Step::SpinClosed(hart));
+                            }
                         }
                     }
                 }
+            }
+        }
+        for vm in (0..).map_while(VmId::new).filter(|_| self.disturbances > 0) {
+            // One with a single vCPU can have a hart to itself, and leaves the other to the rest.
+            if self.scheduler.vcpus(vm).count() == 1 {
+                steps.push(Step::Allocate(vm, !self.scheduler.is_dedicated(vm)));
             }
         }
         for vcpu in self.vcpus() {
@@ -175,7 +188,14 @@ impl World {
                     .and_then(|run| run.end);
                 self.reconsider(hart, end.unwrap_or_default(), consumed);
             }
-            Step::Guest(hart, reason) => self.guest(hart, reason),
+            Step::Guest(hart, reason) => self.guest(hart, Left::new(reason, Ticks::ZERO)),
+            Step::SpinClosed(hart) => {
+                let left = Left {
+                    open: false,
+                    ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+                };
+                self.guest(hart, left);
+            }
             Step::ChangeWord(vcpu) => self.changed.insert(vcpu),
             _ => self.disturb(step),
         }
@@ -198,9 +218,24 @@ impl World {
             }
             Step::Pause(vcpu) => self.scheduler.pause(vcpu),
             Step::Resume(vcpu) => self.scheduler.resume(vcpu, now),
+            Step::Allocate(vm, own) => {
+                let hart = self.harts().last().unwrap();
+                let to = if own {
+                    let harts = HartSet::only(hart);
+                    Allocation::Dedicated { harts }
+                } else {
+                    Allocation::Shared { share: 1 }
+                };
+                self.scheduler.set_allocation(vm, to).unwrap_or_default()
+            }
             _ => Kicks::NONE,
         };
         self.deliver(kicks);
+    }
+
+    /// Whether a vCPU waits for a word, and could take no interrupt.
+    pub(super) fn is_deaf(&self, vcpu: VcpuId) -> bool {
+        self.scheduler.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf)
     }
 
     /// A stopped vCPU has nothing to wait for.
@@ -262,14 +297,14 @@ impl World {
         }
     }
 
-    fn guest(&mut self, hart: HartId, reason: Leave) {
+    fn guest(&mut self, hart: HartId, left: Left) {
         let Mode::Guest {
             sliced, trap_waits, ..
         } = self.modes[hart.index()]
         else {
             return;
         };
-        if reason == Leave::SelfWait && !trap_waits {
+        if left.reason == Leave::SelfWait && !trap_waits {
             self.modes[hart.index()] = Mode::Guest {
                 sliced,
                 trap_waits,
@@ -277,7 +312,7 @@ impl World {
             };
             return;
         }
-        self.leave(hart, Left::new(reason, Ticks::ZERO), false);
+        self.leave(hart, left, false);
     }
 
     fn leave(&mut self, hart: HartId, left: Left, consumed: bool) {

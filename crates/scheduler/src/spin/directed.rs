@@ -7,6 +7,10 @@ use crate::ticks::Ticks;
 pub(super) struct Directed;
 
 impl Spin for Directed {
+    fn may_go_on(&self) -> bool {
+        true
+    }
+
     fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
         scene
             .preempted_partner()

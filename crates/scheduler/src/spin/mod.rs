@@ -26,6 +26,11 @@ pub(crate) trait Spin: Sync {
     /// on, and would have it looked at until that time at the latest.
     fn suspend(&self, scene: &mut Scene<'_>, word: Option<Ticks>) -> Suspend;
 
+    /// Whether a spinner may ever keep its hart: where not, nobody has to look.
+    fn may_go_on(&self) -> bool {
+        false
+    }
+
     /// `scene.vcpu`, which was not in a spin wait, is dispatched: ends the spin waits of partners
     /// that this satisfies.
     fn dispatched(&self, scene: &mut Scene<'_>) {

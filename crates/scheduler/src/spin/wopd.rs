@@ -7,6 +7,10 @@ use crate::ticks::Ticks;
 pub(super) struct OnePartner;
 
 impl Spin for OnePartner {
+    fn may_go_on(&self) -> bool {
+        true
+    }
+
     fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
         if !scene.running.is_empty() {
             return Suspend::GoOn;

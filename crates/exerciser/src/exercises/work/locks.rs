@@ -15,7 +15,8 @@ use crate::harts::Hart;
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct MeasuredLock {
-    /// Ticket: next << 16 | owner, as Linux's `arch_spinlock_t`. Queue: index of the last waiter + 1.
+    /// Ticket: next << 16 | owner, as Linux's `arch_spinlock_t`. Swap: 1 while it is held. Queue: index of the last
+    /// waiter + 1.
     word: AtomicU32,
     /// How often it was taken; read and written by its holder alone, so it must equal the ticket.
     taken: AtomicU32,
@@ -61,6 +62,7 @@ impl MeasuredLock {
         let asked = csr::time();
         match kind {
             LockKind::Ticket => self.take_ticket(spinner, totals),
+            LockKind::Swap => self.swap(spinner, totals),
             LockKind::Queue => self.queue_up(nodes, hart, spinner, totals),
         }
         let got = csr::time();
@@ -68,6 +70,7 @@ impl MeasuredLock {
         let done = csr::time();
         match kind {
             LockKind::Ticket => self.give_ticket_back(),
+            LockKind::Swap => self.word.store(0, Ordering::Release),
             LockKind::Queue => self.pass_on(nodes, hart, spinner, totals),
         }
         totals.wait[0].add(board().nanoseconds(got - asked));
@@ -84,6 +87,18 @@ impl MeasuredLock {
         let served = self.taken.load(Ordering::Relaxed);
         totals.overtaken += u64::from(served & 0xffff != ticket);
         self.taken.store(served.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Takes the lock when it is free. One wait is counted, however often another is faster.
+    fn swap(&self, spinner: &mut Spinner<'_>, totals: &mut Totals) {
+        let try_once = || {
+            self.word
+                .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        };
+        if !try_once() {
+            spinner.wait(&self.word, totals, |word| word == 0 && try_once());
+        }
     }
 
     fn give_ticket_back(&self) {

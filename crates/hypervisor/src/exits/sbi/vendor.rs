@@ -1,8 +1,9 @@
 //! Partita's own SBI extension (`abi::sbi`).
 
-use abi::sbi::{AllocationForm, Function, VERSION_VALUE};
+use abi::sbi::{Function, VERSION_VALUE};
 
 use super::{Call, SbiError, SbiResult};
+use crate::allocation::{self, NoArea};
 use crate::exits::{Exit, Next, spins};
 use crate::spin;
 
@@ -18,10 +19,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
             let told = spin::told(exit.vm, address, seen, ticket);
             return (Ok(0), spins::spin(exit, told));
         }
-        Some(Function::Allocation) => Ok(match exit.vm.dedicated_harts() {
-            Some(count) => u64::from(count) << 8 | AllocationForm::Dedicated as u64,
-            None => AllocationForm::Shared as u64,
-        }),
+        Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
         Some(Function::Report) => {
             exit.vm.report(call.arguments[0], call.arguments[1]);
             Ok(0)
@@ -30,7 +28,10 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
             exit.vm.heartbeat(call.arguments[0]);
             Ok(0)
         }
-        Some(Function::SetCommunicationArea) | None => Err(SbiError::NotSupported),
+        Some(Function::SetCommunicationArea) => allocation::set_area(exit.vm, call.arguments[0])
+            .map(|()| 0)
+            .map_err(|NoArea| SbiError::InvalidAddress),
+        None => Err(SbiError::NotSupported),
     };
     (result, Next::Resume)
 }

@@ -117,6 +117,12 @@ impl Block {
         &mut *self.disk
     }
 
+    /// Whether what the guest writes is kept in memory.
+    #[must_use]
+    pub const fn has_overlay(&self) -> bool {
+        self.overlay.is_some()
+    }
+
     /// Sectors of the disk.
     #[must_use]
     pub const fn sectors(&self) -> u64 {

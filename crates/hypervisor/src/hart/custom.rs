@@ -1,0 +1,54 @@
+//! The papers' proposed hardware, where the computer has it (docs/extensions.md).
+//!
+//! Every one of these is an illegal instruction where the device tree does not name the extension: the callers look first.
+
+use super::csr;
+
+/// The global pending test.
+pub const PENDING_TEST: &str = "xpartitaotpi";
+/// Pause-loop exiting.
+pub const PAUSE_LOOP_EXIT: &str = "xpartitaple";
+
+/// hplegap: cycles after which a PAUSE begins a new loop.
+const GAP: u16 = 0x6C0;
+/// hplewindow: cycles after which a loop exits; 0 is never.
+const WINDOW: u16 = 0x6C1;
+
+/// Xen's and KVM's values (paper 004 §3).
+const USUAL_GAP: u64 = 128;
+const USUAL_WINDOW: u64 = 4096;
+
+/// Sets how close PAUSEs must follow each other to be one loop.
+///
+/// # Safety
+/// The hart must have [`PAUSE_LOOP_EXIT`].
+pub unsafe fn open_pause_loops() {
+    // SAFETY: the caller answers for the register's being there; it concerns guests alone.
+    unsafe { csr::write::<GAP>(USUAL_GAP) };
+}
+
+/// Lets pause loops exit, or not.
+///
+/// # Safety
+/// The hart must have [`PAUSE_LOOP_EXIT`].
+pub unsafe fn set_pause_loops(exit: bool) {
+    // SAFETY: as for `open_pause_loops`.
+    unsafe { csr::write::<WINDOW>(if exit { USUAL_WINDOW } else { 0 }) };
+}
+
+/// hgeip of the hart whose mhartid is `hart`: OTPI of paper 002 for the guest files of any hart.
+///
+/// # Safety
+/// The hart that runs this must have [`PENDING_TEST`].
+#[must_use]
+pub unsafe fn guest_files_pending(hart: u64) -> u64 {
+    let pending: u64;
+    // SAFETY: the instruction changes nothing but its destination; the caller answers for its being there.
+    unsafe {
+        core::arch::asm!(
+            ".insn r 0x73, 0, 0x56, {0}, {1}, x0",
+            out(reg) pending, in(reg) hart, options(nomem, nostack)
+        );
+    }
+    pending
+}

@@ -1,0 +1,119 @@
+//! Random programs on this machine and on another implementation.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Parser, ValueEnum};
+use lockstep::departures;
+use lockstep::elf;
+use lockstep::lockstep::{BATCH, Summary, image, make, run, trace};
+use lockstep::oracle::Oracle;
+
+/// The implementation to compare with.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Other {
+    /// qemu-system-riscv64.
+    Qemu,
+    /// spike, the RISC-V ISA simulator.
+    Spike,
+}
+
+/// Runs random programs on this machine and on another implementation and compares registers,
+/// CSRs, memory and traps. PARTITA_SEED repeats a run. The exit code is 0 if all programs agree or
+/// differ by a known departure, 1 if one differs otherwise, 2 if nothing could be compared.
+#[derive(Debug, Parser)]
+#[command(name = "lockstep")]
+struct Arguments {
+    /// The implementation to compare with.
+    #[arg(long, value_enum, default_value = "qemu")]
+    with: Other,
+    /// Number of programs.
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    programs: u64,
+    /// Number of the first program.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    from: u64,
+    /// What everything random is computed from; PARTITA_SEED, or else the time.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Finds the instruction with which this program departs.
+    #[arg(long, value_name = "N")]
+    trace: Option<u64>,
+    /// Writes the programs with their harness as an ELF file, at most one batch, and runs nothing.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// How many failures to describe.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    show: usize,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let seed = arguments.seed.or_else(from_environment).unwrap_or_else(now);
+    println!("PARTITA_SEED={seed}");
+    let oracle = match arguments.with {
+        Other::Qemu => Oracle::Qemu,
+        Other::Spike => Oracle::Spike,
+    };
+    let to = arguments.from.saturating_add(arguments.programs);
+    if let Some(path) = &arguments.save {
+        let to = to.min(arguments.from.saturating_add(BATCH));
+        let file = elf::write(&image(&make(seed, arguments.from, to, oracle)));
+        return match std::fs::write(path, file) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("lockstep: cannot write {}: {error}", path.display());
+                ExitCode::from(2)
+            }
+        };
+    }
+    let result = match arguments.trace {
+        Some(number) => trace(seed, number, oracle).map(|text| {
+            print!("{text}");
+            true
+        }),
+        None => run(seed, arguments.from, to, oracle).map(|summary| {
+            print(&summary, oracle, arguments.show);
+            summary.failures.is_empty() && summary.programs > 0
+        }),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("lockstep: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn from_environment() -> Option<u64> {
+    std::env::var("PARTITA_SEED").ok()?.parse().ok()
+}
+
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
+}
+
+fn print(summary: &Summary, oracle: Oracle, show: usize) {
+    for failure in summary.failures.iter().take(show) {
+        print!("{failure}");
+    }
+    println!(
+        "{} programs with {} traps beside {}: {} differ",
+        summary.programs,
+        summary.traps,
+        oracle.name(),
+        summary.failures.len()
+    );
+    for (name, count) in &summary.departures {
+        let section = departures::ALL
+            .iter()
+            .find(|departure| departure.name == *name)
+            .map_or("", |departure| departure.section);
+        println!("  {count} by a known departure: {name} ({section})");
+    }
+}

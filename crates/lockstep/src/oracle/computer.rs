@@ -1,0 +1,44 @@
+//! This machine.
+
+use machine::{Config, Limit, Machine, Stop};
+
+use crate::{elf, layout};
+
+/// How a run on this machine went wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no machine, or the image does not fit.
+    #[error(transparent)]
+    Machine(#[from] machine::MachineError),
+    /// The programs did not end.
+    #[error("the machine stopped with {0:?} before the programs had ended; it was at {1}")]
+    Endless(Stop, String),
+}
+
+/// Instructions that a program may take, with the harness around it.
+const INSTRUCTIONS: u64 = 200_000;
+
+/// The slots after a run.
+///
+/// # Errors
+/// [`RunError`] when there is no result.
+pub fn run(image: &[u8], programs: u64) -> Result<Vec<u8>, RunError> {
+    let mut config = Config::default();
+    config.board.memory = super::qemu::memory(image.len()) << 20;
+    // Reservations are lost between quanta: the largest quantum makes that rare.
+    config.quantum = 1_000_000;
+    let mut machine = Machine::new(config)?;
+    machine.load_bare(&elf::write(image))?;
+    let stop = machine.run(Limit {
+        instructions: Some(INSTRUCTIONS.saturating_mul(programs)),
+        cycles: None,
+    });
+    let place = machine.harts().first().map(|hart| hart.describe());
+    if !matches!(stop, Stop::Exit(0) | Stop::PowerOff) {
+        return Err(RunError::Endless(stop, place.unwrap_or_default()));
+    }
+    let end = layout::SLOTS + programs * layout::SLOT;
+    machine
+        .read_memory(layout::SLOTS, end)
+        .ok_or_else(|| RunError::Endless(stop, "memory that is not there".to_owned()))
+}

@@ -1,0 +1,132 @@
+//! The C extension.
+
+use super::{DESTINATIONS, Item};
+use crate::random::Random;
+
+/// x12 to x15 as three-bit register numbers: those that may be written.
+fn short_destination(random: &mut Random) -> u16 {
+    4 + random.below(4) as u16
+}
+
+/// Any three-bit register number.
+fn short(random: &mut Random) -> u16 {
+    random.below(8) as u16
+}
+
+/// x8 to x11: bases.
+fn short_base(random: &mut Random) -> u16 {
+    random.below(4) as u16
+}
+
+fn destination(random: &mut Random) -> u16 {
+    loop {
+        let register = random.pick(&DESTINATIONS);
+        if register != 0 {
+            return register as u16;
+        }
+    }
+}
+
+/// Reserved encodings, all of which are illegal.
+const RESERVED: [u16; 8] = [
+    0x0000, 0x2001, 0x6281, 0x9c61, 0x9ce1, 0x4002, 0x6002, 0x8002,
+];
+
+/// An item of one to three compressed instructions.
+pub fn make(random: &mut Random) -> Item {
+    let mut halves = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        halves.push(one(random));
+    }
+    let names: Vec<_> = halves.iter().map(|half| format!("{half:04x}")).collect();
+    Item::new(format!("compressed {}", names.join(" ")), &halves)
+}
+
+fn one(random: &mut Random) -> u16 {
+    let six = random.bits() as u16 & 0x107c;
+    match random.below(24) {
+        0 => 0x0001 | six | destination(random) << 7,
+        1 => 0x2001 | six | destination(random) << 7,
+        2 => 0x4001 | six | destination(random) << 7,
+        // C.LUI with an immediate of zero is reserved.
+        3 => 0x6001 | six | 4 | destination(random) << 7,
+        4 => 0x8001 | six | short_destination(random) << 7,
+        5 => 0x8401 | six | short_destination(random) << 7,
+        6 => 0x8801 | six | short_destination(random) << 7,
+        7..10 => {
+            let operation = random.pick(&[0x8c01, 0x8c21, 0x8c41, 0x8c61, 0x9c01, 0x9c21]);
+            operation | short_destination(random) << 7 | short(random) << 2
+        }
+        10 => 0x0002 | six | destination(random) << 7,
+        11 => 0x8002 | destination(random) << 7 | destination(random) << 2,
+        12 => 0x9002 | destination(random) << 7 | destination(random) << 2,
+        // C.ADDI4SPN; zero is reserved.
+        13 => random.bits() as u16 & 0x1f80 | 0x20 | short_destination(random) << 2,
+        14..17 => {
+            // C.LW, C.LD, C.FLD.
+            let operation = random.pick(&[0x4000, 0x6000, 0x2000]);
+            let offset = random.bits() as u16 & 0x1c60;
+            operation | offset | short_base(random) << 7 | short_destination(random) << 2
+        }
+        17..19 => {
+            // C.SW, C.SD, C.FSD.
+            let operation = random.pick(&[0xc000, 0xe000, 0xa000]);
+            let offset = random.bits() as u16 & 0x1c60;
+            operation | offset | short_base(random) << 7 | short(random) << 2
+        }
+        19..21 => {
+            // C.LWSP, C.LDSP, C.FLDSP.
+            let operation = random.pick(&[0x4002, 0x6002, 0x2002]);
+            operation | six | destination(random) << 7
+        }
+        21..23 => {
+            // C.SWSP, C.SDSP, C.FSDSP.
+            let operation = random.pick(&[0xc002, 0xe002, 0xa002]);
+            operation | random.bits() as u16 & 0x1ffc
+        }
+        _ => random.pick(&RESERVED),
+    }
+}
+
+/// C.J, C.BEQZ or C.BNEZ without its offset.
+pub fn jump(random: &mut Random) -> u16 {
+    match random.below(3) {
+        0 => 0xa001,
+        1 => 0xc001 | short(random) << 7,
+        _ => 0xe001 | short(random) << 7,
+    }
+}
+
+/// Moves bit `from` of `value` to bit `to`.
+const fn bit(value: i32, from: u32, to: u32) -> u16 {
+    ((value >> from & 1) << to) as u16
+}
+
+/// The encoding with an offset of less than 256 bytes.
+pub fn with_offset(code: u16, offset: i32) -> u16 {
+    let low = bit(offset, 3, 4) | bit(offset, 2, 3) | bit(offset, 5, 2);
+    if code >> 13 == 5 {
+        // offset[11|4|9:8|10|6|7|3:1|5]
+        code | bit(offset, 11, 12)
+            | bit(offset, 4, 11)
+            | bit(offset, 9, 10)
+            | bit(offset, 8, 9)
+            | bit(offset, 10, 8)
+            | bit(offset, 6, 7)
+            | bit(offset, 7, 6)
+            | bit(offset, 3, 5)
+            | bit(offset, 2, 4)
+            | bit(offset, 1, 3)
+            | bit(offset, 5, 2)
+    } else {
+        // offset[8|4:3] and offset[7:6|2:1|5]
+        code | bit(offset, 8, 12)
+            | bit(offset, 4, 11)
+            | bit(offset, 3, 10)
+            | bit(offset, 7, 6)
+            | bit(offset, 6, 5)
+            | low & 0x4
+            | bit(offset, 2, 4)
+            | bit(offset, 1, 3)
+    }
+}

@@ -1,0 +1,184 @@
+//! Random programs: a state to begin with, page tables, and instructions.
+//!
+//! A program is a function of its seed and of where its slot lies. Its instructions stand in
+//! places of eight bytes, and after a trap it goes on at the next place. Jumps go ahead, or to
+//! pages full of returns, or fault; so every program ends.
+
+mod body;
+mod state;
+mod tables;
+
+pub use body::Item;
+
+use crate::layout::{self, PLACE, context};
+use crate::random::Random;
+use tables::Tables;
+
+/// The privilege mode that a program starts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// M-mode.
+    Machine,
+    /// HS-mode.
+    Supervisor,
+    /// U-mode.
+    User,
+    /// VS-mode.
+    VirtualSupervisor,
+    /// VU-mode.
+    VirtualUser,
+}
+
+impl Mode {
+    const fn is_virtual(self) -> bool {
+        matches!(self, Self::VirtualSupervisor | Self::VirtualUser)
+    }
+
+    const fn is_user(self) -> bool {
+        matches!(self, Self::User | Self::VirtualUser)
+    }
+
+    /// MPP.
+    const fn privilege(self) -> u64 {
+        match self {
+            Self::Machine => 3,
+            Self::Supervisor | Self::VirtualSupervisor => 1,
+            Self::User | Self::VirtualUser => 0,
+        }
+    }
+}
+
+/// What programs may contain, so that other implementations can be asked for what they have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features {
+    /// Interrupt files (IMSIC).
+    pub interrupts: bool,
+    /// PMP entries over data pages and page tables.
+    pub protection: bool,
+}
+
+impl Features {
+    /// The bits of mstateen0 that may be set: SE, ENVCFG, CSRIND, AIA and, with interrupt files,
+    /// IMSIC.
+    const fn state_enable(self) -> u64 {
+        let files = if self.interrupts { 4 } else { 0 };
+        (0xd8 | files) << 56
+    }
+}
+
+/// The memory of a slot.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    /// Its physical address.
+    pub base: u64,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+impl Slot {
+    fn new(base: u64) -> Self {
+        Self {
+            base,
+            bytes: vec![0; layout::SLOT as usize],
+        }
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let start = offset as usize;
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn put_word(&mut self, offset: u64, value: u64) {
+        self.put(offset, &value.to_le_bytes());
+    }
+
+    fn put_context(&mut self, offset: i32, index: usize, value: u64) {
+        let at = layout::CONTEXT + u64::from(offset.cast_unsigned()) + 8 * index as u64;
+        self.put_word(at, value);
+    }
+}
+
+/// A program.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The mode that it starts in.
+    pub mode: Mode,
+    /// Its instructions, in order.
+    pub items: Vec<Item>,
+    /// Its memory before it runs.
+    pub slot: Slot,
+    /// What was set up, for people.
+    pub setting: String,
+}
+
+impl Program {
+    /// The program of a seed, at the slot with index `index`; only its first `items` items if so
+    /// many are given.
+    #[must_use]
+    pub fn new(seed: u64, index: u64, items: Option<usize>, features: Features) -> Self {
+        let mut random = Random::new(seed);
+        let mode = random.pick(&[
+            Mode::Machine,
+            Mode::Supervisor,
+            Mode::Supervisor,
+            Mode::User,
+            Mode::VirtualSupervisor,
+            Mode::VirtualSupervisor,
+            Mode::VirtualUser,
+        ]);
+        let mut slot = Slot::new(layout::SLOTS + index * layout::SLOT);
+        fill_data(&mut slot, &mut random);
+        put_handlers(&mut slot);
+        let tables = Tables::new(&mut slot, mode, &mut random);
+        let state = state::State::new(&mut slot, mode, &tables, features, &mut random);
+        let mut items_made = body::make(mode, &state, &mut random);
+        if let Some(count) = items {
+            items_made.truncate(count);
+        }
+        let end = body::place(&mut slot, &mut items_made);
+        slot.put_context(context::END, 0, end);
+        Self {
+            mode,
+            items: items_made,
+            setting: format!("{mode:?}, {}, {}", tables.describe(), state.describe()),
+            slot,
+        }
+    }
+
+    /// The item at an address in the code.
+    #[must_use]
+    pub fn item_at(&self, address: u64) -> Option<&Item> {
+        let offset = address.checked_sub(self.slot.base + layout::CODE)?;
+        self.items
+            .iter()
+            .rev()
+            .find(|item| item.offset <= offset && offset < item.offset + item.size())
+    }
+}
+
+fn fill_data(slot: &mut Slot, random: &mut Random) {
+    for page in 0..layout::DATA_PAGES {
+        for word in 0..layout::PAGE / 8 {
+            let value = random.value();
+            slot.put_word(layout::DATA + page * layout::PAGE + 8 * word, value);
+        }
+    }
+    for at in 0..layout::PAGE / 2 {
+        let bytes = crate::assembler::C_RET.to_le_bytes();
+        slot.put(layout::LANDING + 2 * at, &bytes);
+    }
+}
+
+/// A vector of ECALLs for each supervisor, and the SRET.
+fn put_handlers(slot: &mut Slot) {
+    let call = crate::assembler::ECALL.to_le_bytes();
+    for mode in [0, layout::VIRTUAL_HANDLERS] {
+        for at in (0..layout::HANDLERS_SIZE).step_by(4) {
+            slot.put(layout::HANDLERS + mode + at, &call);
+        }
+    }
+    let back = crate::assembler::SRET.to_le_bytes();
+    slot.put(layout::HANDLERS + layout::HANDLER_RETURN, &back);
+}
+
+const _: () = assert!(PLACE == 8);

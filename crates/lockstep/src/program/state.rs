@@ -1,0 +1,303 @@
+//! The state before: registers and CSRs.
+
+use super::tables::Tables;
+use super::{Features, Mode, Slot};
+use crate::csr::{self, SET};
+use crate::layout::{self, context};
+use crate::random::Random;
+
+/// Registers that hold addresses of data and are never changed by a program.
+pub const BASES: [u32; 8] = [2, 3, 4, 8, 9, 10, 11, 16];
+/// Offsets from a base stay within this many bytes.
+pub const REACH: i32 = 512;
+
+/// What a program has to know of its state before.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// Whether WFI traps in every mode that the program can come to.
+    pub wait_traps: bool,
+    /// Whether memory protection covers data.
+    protected: bool,
+    delegated: u64,
+    environment: u64,
+}
+
+const SIE: u64 = 1 << 1;
+const SPIE: u64 = 1 << 5;
+const MPIE: u64 = 1 << 7;
+const SPP: u64 = 1 << 8;
+const MPRV: u64 = 1 << 17;
+const SUM: u64 = 1 << 18;
+const MXR: u64 = 1 << 19;
+const TVM: u64 = 1 << 20;
+const TW: u64 = 1 << 21;
+const TSR: u64 = 1 << 22;
+const MPV: u64 = 1 << 39;
+
+/// Exceptions that may be delegated: not the ECALLs that the handlers use.
+/// Nor misaligned fetches, which cannot happen with the C extension.
+const MEDELEG: u64 = 0x00f0_b1fe;
+const HEDELEG: u64 = 0x0000_b1fe;
+const SUPERVISOR_INTERRUPTS: u64 = 0x222;
+const VIRTUAL_INTERRUPTS: u64 = 0x444;
+
+impl State {
+    /// Puts a state into the slot.
+    pub fn new(
+        slot: &mut Slot,
+        mode: Mode,
+        tables: &Tables,
+        features: Features,
+        random: &mut Random,
+    ) -> Self {
+        put_registers(slot, mode, tables, random);
+        let trapped_wait = random.chance(20) && mode != Mode::Machine;
+        let status = status(mode, trapped_wait, random);
+        let delegated = some(random, MEDELEG);
+        let environment = environment(random);
+        let protected = features.protection && random.chance(25);
+        let protection = protection(slot, protected, random);
+        let base = slot.base;
+        let interrupts = random.chance(35);
+        let pending = |random: &mut Random, mask: u64| {
+            if interrupts { random.bits() & mask } else { 0 }
+        };
+        let enabled = if interrupts {
+            random.bits() & (SUPERVISOR_INTERRUPTS | VIRTUAL_INTERRUPTS | 1 << 12)
+        } else {
+            0
+        };
+        for (index, &number) in SET.iter().enumerate() {
+            let value = match number {
+                csr::FCSR => random.below(0x100),
+                csr::MEDELEG => delegated,
+                csr::MIDELEG => some(random, SUPERVISOR_INTERRUPTS),
+                csr::MIE => enabled,
+                csr::MCOUNTEREN | csr::SCOUNTEREN | csr::HCOUNTEREN => some(random, 7),
+                csr::MENVCFG => environment,
+                csr::HENVCFG => environment & some(random, u64::MAX),
+                csr::SENVCFG => random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]),
+                csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => features.state_enable(),
+                csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & features.state_enable(),
+                csr::STVEC => base + layout::HANDLERS + u64::from(random.chance(30)),
+                csr::VSTVEC => {
+                    base + layout::HANDLERS
+                        + layout::VIRTUAL_HANDLERS
+                        + u64::from(random.chance(30))
+                }
+                csr::SSCRATCH | csr::VSSCRATCH | csr::STVAL | csr::VSTVAL | csr::HTVAL => {
+                    random.value()
+                }
+                csr::MTVAL | csr::MTVAL2 => random.value(),
+                csr::SEPC | csr::VSEPC => base + layout::LANDING,
+                csr::SCAUSE | csr::VSCAUSE | csr::MCAUSE => random.below(16),
+                csr::SATP => tables.satp,
+                csr::VSATP => tables.vsatp,
+                csr::HGATP => tables.hgatp,
+                csr::HEDELEG => some(random, HEDELEG),
+                csr::HIDELEG => some(random, VIRTUAL_INTERRUPTS),
+                csr::HVIP => pending(random, VIRTUAL_INTERRUPTS),
+                csr::MIP => pending(random, SUPERVISOR_INTERRUPTS),
+                csr::VSSTATUS => supervisor_status(random),
+                csr::STIMECMP | csr::VSTIMECMP if interrupts && random.chance(30) => 0,
+                csr::STIMECMP | csr::VSTIMECMP => u64::MAX,
+                csr::MEPC => base + layout::CODE,
+                csr::PMPADDR0 => protection.address,
+                csr::PMPADDR1 => protection.next,
+                csr::PMPADDR7 => u64::MAX >> 10,
+                csr::PMPCFG0 => protection.configuration,
+                csr::HSTATUS => {
+                    let mut bits = random.bits() & (1 << 7 | 1 << 8 | 1 << 9);
+                    if random.chance(30) {
+                        bits |= random.bits() & (1 << 20 | 1 << 22);
+                    }
+                    if trapped_wait && mode.is_virtual() {
+                        bits |= 1 << 21;
+                    }
+                    bits
+                }
+                csr::MSTATUS => status,
+                _ => 0,
+            };
+            slot.put_context(context::CSRS, index, value);
+        }
+        slot.put_context(context::NEXT, 0, base + layout::LOG);
+        slot.put_context(context::SLOT, 0, base);
+        Self {
+            wait_traps: trapped_wait,
+            protected,
+            delegated,
+            environment,
+        }
+    }
+
+    /// What was set up, for people.
+    pub fn describe(&self) -> String {
+        format!(
+            "medeleg {:#x}, menvcfg {:#x}{}",
+            self.delegated,
+            self.environment,
+            if self.protected { ", PMP on data" } else { "" }
+        )
+    }
+}
+
+/// None, all or some of the bits of a mask.
+fn some(random: &mut Random, mask: u64) -> u64 {
+    match random.below(4) {
+        0 => 0,
+        1 => mask,
+        _ => random.bits() & mask,
+    }
+}
+
+fn supervisor_status(random: &mut Random) -> u64 {
+    let float = if random.chance(85) {
+        1 + random.below(3)
+    } else {
+        0
+    };
+    random.bits() & (SIE | SPIE | SPP | SUM | MXR) | float << 13
+}
+
+fn status(mode: Mode, trapped_wait: bool, random: &mut Random) -> u64 {
+    let mut status = supervisor_status(random) | random.bits() & MPIE;
+    if random.chance(25) {
+        status |= random.bits() & (TVM | TSR);
+    }
+    if mode == Mode::Machine {
+        status |= if random.chance(40) { MPRV } else { 0 };
+    }
+    if trapped_wait && (!mode.is_virtual() || random.chance(50)) {
+        status |= TW;
+    }
+    status |= mode.privilege() << 11;
+    if mode.is_virtual() {
+        status |= MPV;
+    }
+    status
+}
+
+/// menvcfg: STCE, PBMTE, ADUE and what concerns cache blocks.
+fn environment(random: &mut Random) -> u64 {
+    let mut value = random.bits() & (7 << 61 | 1 << 7 | 1 << 6);
+    value |= random.pick(&[0, 1, 3]) << 4;
+    value
+}
+
+struct Protection {
+    address: u64,
+    next: u64,
+    configuration: u64,
+}
+
+/// Everything allowed by entry 7; perhaps entries 0 and 1 over data or over the data's tables.
+fn protection(slot: &Slot, protected: bool, random: &mut Random) -> Protection {
+    let all = 0x1f << 56;
+    if !protected {
+        return Protection {
+            address: 0,
+            next: 0,
+            configuration: all,
+        };
+    }
+    let page = random.pick(&[
+        layout::DATA,
+        layout::DATA + layout::PAGE,
+        layout::FIRST_TABLES + 5 * layout::PAGE,
+        layout::FIRST_TABLES + (layout::FIRST_TABLE_PAGES + 5) * layout::PAGE,
+        layout::GUEST_TABLES + 4 * layout::PAGE,
+    ]);
+    let start = slot.base + page;
+    let permission = random.pick(&[0, 1, 3, 4, 5, 7]);
+    let (address, next, configuration) = match random.below(3) {
+        // A range of any size, from entry 0's address to entry 1's.
+        0 => {
+            let from = start + 4 * random.below(512);
+            let to = from + 4 * random.below(512);
+            (from >> 2, to >> 2, (permission | 1 << 3) << 8)
+        }
+        // Four bytes.
+        1 => (
+            (start + 4 * random.below(1024)) >> 2,
+            0,
+            permission | 2 << 3,
+        ),
+        // A power of two.
+        _ => {
+            let size = 8_u64 << random.below(10);
+            let from = (start + random.below(4096)) & !(size - 1);
+            (from >> 2 | (size / 8 - 1), 0, permission | 3 << 3)
+        }
+    };
+    Protection {
+        address,
+        next,
+        configuration: all | configuration,
+    }
+}
+
+fn put_registers(slot: &mut Slot, mode: Mode, tables: &Tables, random: &mut Random) {
+    for register in 1..32 {
+        let value = random.value();
+        slot.put_context(context::X, register, value);
+    }
+    for (index, register) in BASES.into_iter().enumerate() {
+        // Half of the bases lead to the other stage's data, for HLV and for changes of mode.
+        let other = index % 4 == 3;
+        let views = if mode.is_virtual() != other {
+            &tables.virtual_views
+        } else {
+            &tables.views
+        };
+        let page = random.pick(views) & !0xfff;
+        let inside = match random.below(8) {
+            // Accesses that cross into the next page.
+            0 => 0x1000 - 1 - random.below(16),
+            1 => 0x200 + random.below(0xc00),
+            _ => 0x200 + 8 * random.below(0x180),
+        };
+        slot.put_context(context::X, register as usize, page.wrapping_add(inside));
+    }
+    // The link register leads back to the code.
+    slot.put_context(context::X, 1, slot.base + layout::CODE);
+    for register in 0..32 {
+        let value = float(random);
+        slot.put_context(context::F, register, value);
+    }
+}
+
+/// A floating-point register: doubles, boxed singles, and what is neither.
+fn float(random: &mut Random) -> u64 {
+    let bits = random.bits();
+    match random.below(6) {
+        0 => random.pick(&[
+            0,
+            1 << 63,
+            0x3ff0_0000_0000_0000,
+            0x7ff0_0000_0000_0000,
+            0xfff0_0000_0000_0000,
+            0x7ff0_0000_0000_0001,
+            0x7ff8_0000_0000_0000,
+            1,
+            0x000f_ffff_ffff_ffff,
+            0x43e0_0000_0000_0000,
+        ]),
+        1 => {
+            0xffff_ffff_0000_0000
+                | random.pick(&[
+                    0,
+                    0x8000_0000,
+                    0x3f80_0000,
+                    0x7f80_0000,
+                    0x7f80_0001,
+                    0x7fc0_0000,
+                    1,
+                    0x4f00_0000,
+                ])
+        }
+        2 | 3 => 0xffff_ffff_0000_0000 | bits & 0xffff_ffff,
+        4 => bits & !(0x7f0 << 52) | 0x3f0 << 52,
+        _ => bits,
+    }
+}

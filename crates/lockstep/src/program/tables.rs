@@ -1,0 +1,330 @@
+//! Page tables: good ones for the code, all kinds for the data.
+//!
+//! Code, handlers and the tables themselves are mapped to where they lie. Data pages are mapped at
+//! random addresses by leaves of every level; half of the leaves have a flaw.
+
+use super::{Mode, Slot};
+use crate::layout::{self, PAGE};
+use crate::random::Random;
+
+const V: u64 = 1;
+const R: u64 = 2;
+const W: u64 = 4;
+const X: u64 = 8;
+const U: u64 = 16;
+const G: u64 = 32;
+const A: u64 = 64;
+const D: u64 = 128;
+
+/// How many views of data each stage has.
+const VIEWS: usize = 6;
+
+/// The stages, their modes and the addresses that lead to data.
+#[derive(Debug, Clone, Default)]
+pub struct Tables {
+    /// satp.
+    pub satp: u64,
+    /// vsatp.
+    pub vsatp: u64,
+    /// hgatp.
+    pub hgatp: u64,
+    /// Addresses of data for HS- and U-mode.
+    pub views: Vec<u64>,
+    /// Addresses of data for VS- and VU-mode.
+    pub virtual_views: Vec<u64>,
+    /// What was done to leaves.
+    flaws: Vec<String>,
+}
+
+/// An entry that points to what lies at a physical address.
+const fn entry(physical: u64, flags: u64) -> u64 {
+    physical >> 12 << 10 | flags
+}
+
+/// One stage's tables.
+struct Stage {
+    name: &'static str,
+    /// 3 or 4.
+    levels: u32,
+    /// Offset in the slot of the root.
+    root: u64,
+    /// Bits of an index into the root.
+    root_bits: u32,
+    /// Offset of the table below a root of four levels.
+    below: u64,
+    /// Offsets of the tables of levels 1 and 0: for code, and for data.
+    code: [u64; 2],
+    data: [u64; 2],
+}
+
+impl Stage {
+    fn first(name: &'static str, levels: u32, tables: u64) -> Self {
+        let page = |number: u64| tables + number * PAGE;
+        Self {
+            name,
+            levels,
+            root: if levels == 4 { page(0) } else { page(1) },
+            root_bits: 9,
+            below: page(1),
+            code: [page(2), page(3)],
+            data: [page(4), page(5)],
+        }
+    }
+
+    const fn guest(levels: u32) -> Self {
+        let tables = layout::GUEST_TABLES;
+        Self {
+            name: "G-stage",
+            levels,
+            root: layout::GUEST_ROOT,
+            root_bits: 11,
+            below: tables,
+            code: [tables + PAGE, tables + 2 * PAGE],
+            data: [tables + 3 * PAGE, tables + 4 * PAGE],
+        }
+    }
+
+    /// The offset of the table of level 2.
+    const fn level2(&self) -> u64 {
+        if self.levels == 4 {
+            self.below
+        } else {
+            self.root
+        }
+    }
+
+    /// Maps a page of the slot to itself.
+    fn map_same(&self, slot: &mut Slot, offset: u64, flags: u64) {
+        let base = slot.base;
+        let physical = base + offset;
+        let index = |level: u32| physical >> (12 + 9 * level) & 0x1ff;
+        if self.levels == 4 {
+            slot.put_word(self.root, entry(base + self.below, V));
+        }
+        slot.put_word(self.level2() + 8 * index(2), entry(base + self.code[0], V));
+        slot.put_word(self.code[0] + 8 * index(1), entry(base + self.code[1], V));
+        slot.put_word(
+            self.code[1] + 8 * index(0),
+            entry(physical, flags | V | A | D),
+        );
+    }
+
+    /// Sign-extends, for a first stage.
+    const fn canonical(&self, address: u64) -> u64 {
+        if self.root_bits != 9 {
+            return address;
+        }
+        let unused = 64 - (12 + 9 * self.levels);
+        ((address << unused).cast_signed() >> unused).cast_unsigned()
+    }
+}
+
+impl Tables {
+    /// Puts tables into the slot.
+    pub fn new(slot: &mut Slot, mode: Mode, random: &mut Random) -> Self {
+        let mut tables = Self::default();
+        let asid = random.below(0x1_0000);
+        let vmid = random.below(0x4000);
+        let base = slot.base;
+        let pages: Vec<u64> = (0..layout::DATA_PAGES)
+            .map(|page| base + layout::DATA + page * PAGE)
+            .collect();
+
+        let user = if mode.is_virtual() || mode == Mode::Machine {
+            random.chance(50)
+        } else {
+            mode.is_user()
+        };
+        let levels = random.pick(&[0, 3, 3, 4]);
+        if levels == 0 {
+            tables.views = pages.clone();
+        } else {
+            let stage = Stage::first("satp", levels, layout::FIRST_TABLES);
+            map_code(&stage, slot, user);
+            tables.views = tables.map_data(&stage, slot, &pages, random);
+            tables.satp = atp(levels, asid, base + stage.root);
+        }
+
+        // The G-stage, then VS-mode's tables in the guest's memory.
+        let guest_levels = random.pick(&[0, 3, 3, 4]);
+        let virtual_tables = layout::FIRST_TABLES + layout::FIRST_TABLE_PAGES * PAGE;
+        let guest_pages = if guest_levels == 0 {
+            pages
+        } else {
+            let stage = Stage::guest(guest_levels);
+            map_code(&stage, slot, true);
+            for page in 0..layout::FIRST_TABLE_PAGES {
+                let mut flags = R | W | U;
+                // Only the tables of the data may be hard to reach.
+                if page >= 4 && random.chance(20) {
+                    flags = tables.spoil(&stage, R | W | U | V | A | D, 0, random);
+                    stage.map_same(slot, virtual_tables + page * PAGE, R | W | U);
+                    let at = slot.base + virtual_tables + page * PAGE;
+                    let place = stage.code[1] + 8 * (at >> 12 & 0x1ff);
+                    slot.put_word(place, entry(at, 0) | flags);
+                    continue;
+                }
+                flags |= if random.chance(20) { X } else { 0 };
+                stage.map_same(slot, virtual_tables + page * PAGE, flags);
+            }
+            tables.hgatp = atp(guest_levels, 0, base + stage.root) | vmid << 44;
+            tables.map_data(&stage, slot, &pages, random)
+        };
+        let user = if mode.is_virtual() {
+            mode.is_user()
+        } else {
+            random.chance(50)
+        };
+        let levels = random.pick(&[0, 3, 3, 4]);
+        if levels == 0 {
+            tables.virtual_views = guest_pages;
+        } else {
+            let stage = Stage::first("vsatp", levels, virtual_tables);
+            map_code(&stage, slot, user);
+            tables.virtual_views = tables.map_data(&stage, slot, &guest_pages, random);
+            tables.vsatp = atp(levels, asid, base + stage.root);
+        }
+        tables
+    }
+
+    /// Maps views of pages and gives their addresses.
+    fn map_data(
+        &mut self,
+        stage: &Stage,
+        slot: &mut Slot,
+        pages: &[u64],
+        random: &mut Random,
+    ) -> Vec<u64> {
+        let base = slot.base;
+        let data_base = base;
+        // Where the tables of the data hang: not where the code's do.
+        let root = 8 + random.below((1 << stage.root_bits) - 8);
+        let middle = 8 + random.below(500);
+        let (high, level2) = if stage.levels == 4 {
+            let second = 8 + random.below(500);
+            slot.put_word(stage.root + 8 * root, entry(base + stage.below, V));
+            (root << 39 | second << 30, second)
+        } else {
+            (root << 30, root)
+        };
+        slot.put_word(stage.level2() + 8 * level2, entry(base + stage.data[0], V));
+        slot.put_word(stage.data[0] + 8 * middle, entry(base + stage.data[1], V));
+        let last = 4 + random.below(490);
+        let mut views = Vec::new();
+        for view in 0..VIEWS as u64 {
+            let page = random.pick(pages);
+            let level = match random.below(10) {
+                0 | 1 => 1,
+                2 => 2,
+                3 if stage.levels == 4 => 3,
+                _ => 0,
+            };
+            let mut flags = R | W | V | A | D;
+            flags |= if random.chance(40) { X } else { 0 };
+            flags |= if random.chance(30) { G } else { 0 };
+            let guest = stage.root_bits == 11;
+            flags |= if guest || random.chance(50) { U } else { 0 };
+            if random.chance(50) {
+                flags = self.spoil(stage, flags, level, random);
+            }
+            // Bits above the page number may be set by the flaw; it may also spoil the number.
+            let size = 1_u64 << (12 + 9 * level);
+            let physical = page & !(size - 1);
+            let inside = page & (size - 1);
+            // Views of the last level lie side by side, so that accesses cross from one to another.
+            let (place, address) = match level {
+                0 => (
+                    stage.data[1] + 8 * (last + view),
+                    high | middle << 21 | (last + view) << 12,
+                ),
+                1 => {
+                    let index = (middle + 1 + view) & 0x1ff;
+                    (stage.data[0] + 8 * index, high | index << 21 | inside)
+                }
+                2 if stage.levels == 4 => {
+                    let index = (level2 + 1 + view) & 0x1ff;
+                    let above = root << 39;
+                    if index < 8 {
+                        continue;
+                    }
+                    (stage.below + 8 * index, above | index << 30 | inside)
+                }
+                _ => {
+                    let index = root + 1 + view;
+                    let shift = if stage.levels == 4 { 39 } else { 30 };
+                    if index >> stage.root_bits != 0 {
+                        continue;
+                    }
+                    (stage.root + 8 * index, index << shift | inside)
+                }
+            };
+            if level == 3 && stage.levels == 4 && data_base >> 39 != 0 {
+                continue;
+            }
+            slot.put_word(place, entry(physical, 0) | flags);
+            views.push(stage.canonical(address));
+        }
+        if random.chance(30) {
+            // An address that is not one.
+            let wild = views.first().copied().unwrap_or(0) ^ 1 << (20 + random.below(44));
+            views.push(wild);
+        }
+        if views.is_empty() {
+            views.push(stage.canonical(high | middle << 21));
+        }
+        views
+    }
+
+    /// Gives a leaf's flags a flaw, and notes it.
+    fn spoil(&mut self, stage: &Stage, flags: u64, level: u32, random: &mut Random) -> u64 {
+        let (name, spoiled) = match random.below(16) {
+            0 => ("V clear", flags & !V),
+            1 => ("R and W clear", flags & !(R | W)),
+            2 => ("W clear", flags & !W),
+            3 => ("W without R", flags & !R | W),
+            4 => ("execute only", flags & !(R | W) | X),
+            5 => ("U turned", flags ^ U),
+            6 => ("A and D clear", flags & !(A | D)),
+            7 => ("D clear", flags & !D),
+            8 => ("A clear", flags & !A),
+            9 => ("reserved bit", flags | 1 << (54 + random.below(7))),
+            10 => ("N", flags | 1 << 63),
+            11 => ("PBMT", flags | (1 + random.below(3)) << 61),
+            12 if level > 0 => ("misaligned", flags | 1 << 10),
+            12 => ("pointer at the last level", flags & !(R | W | X)),
+            13 => ("D clear, W clear", flags & !(D | W)),
+            14 => ("read only, A clear", flags & !(A | W | D)),
+            _ => ("X turned", flags ^ X),
+        };
+        self.flaws
+            .push(format!("{} level {level}: {name}", stage.name));
+        spoiled
+    }
+
+    /// What was set up, for people.
+    pub fn describe(&self) -> String {
+        format!(
+            "satp mode {}, vsatp mode {}, hgatp mode {} ({})",
+            self.satp >> 60,
+            self.vsatp >> 60,
+            self.hgatp >> 60,
+            self.flaws.join("; ")
+        )
+    }
+}
+
+/// A satp, vsatp or hgatp.
+const fn atp(levels: u32, asid: u64, root: u64) -> u64 {
+    let mode = if levels == 4 { 9 } else { 8 };
+    mode << 60 | asid << 44 | root >> 12
+}
+
+/// Code for the program's mode, handlers for supervisors, and the page of returns.
+fn map_code(stage: &Stage, slot: &mut Slot, user: bool) {
+    let guest = stage.root_bits == 11;
+    let own = if user || guest { U } else { 0 };
+    let handlers = if guest { U } else { 0 };
+    stage.map_same(slot, layout::CODE, R | X | own);
+    stage.map_same(slot, layout::HANDLERS, R | X | handlers);
+    stage.map_same(slot, layout::LANDING, R | X | own);
+}

@@ -1,0 +1,262 @@
+//! How fast the machine is, beside QEMU counting instructions, in one run: `cargo bench --bench speed`.
+//!
+//! Times are the host's processor time of each process, so that other load on the host counts for
+//! little, with start and end. The instructions of QEMU's runs are those of the machine's fast gear:
+//! both run the same software.
+
+#[path = "../tests/program/mod.rs"]
+mod program;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use program::{
+    Register, add, addi, andi, auipc, beq, bne, elf, jal, jalr, ld, lui, mul, power_off, sd, slli,
+    srli, xor,
+};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The profile of the measured gear.
+const PROFILE: &str = "k3-class";
+/// Rounds of the program, 21 or 22 instructions each: a little more than a billion in all.
+const ROUNDS: u32 = 11_500 << 12;
+/// Instructions measured while every hart is busy.
+const BUSY: u64 = 2_000_000_000;
+/// What the guests' first process prints before it begins to work.
+const MARKER: &str = "text=partita-guest start";
+/// Clock ticks a second in /proc (proc(5): sysconf(_SC_CLK_TCK), 100 on Linux).
+const TICKS: f64 = 100.0;
+
+/// Random numbers, a table in memory, multiplications, calls, and branches that cannot be foreseen.
+fn program() -> Vec<u32> {
+    let (ra, rounds, seed, sum, odd, table): (Register, Register, _, _, _, _) =
+        (1, 9, 10, 11, 12, 8);
+    let (a, b, c) = (5, 6, 7);
+    let start = [auipc(table, 1), lui(rounds, ROUNDS >> 12), addi(seed, 0, 1)];
+    let round = [
+        slli(a, seed, 13),
+        xor(seed, seed, a),
+        srli(a, seed, 7),
+        xor(seed, seed, a),
+        slli(a, seed, 17),
+        xor(seed, seed, a),
+        andi(b, seed, 0x7f8),
+        add(b, b, table),
+        ld(c, b, 0),
+        add(c, c, seed),
+        sd(c, b),
+        mul(c, c, seed),
+        add(sum, sum, c),
+        jal(ra, 28), // the subroutine
+        andi(a, seed, 1),
+        beq(a, 0, 8),
+        addi(odd, odd, 1),
+        addi(rounds, rounds, -1),
+        bne(rounds, 0, -72),
+    ];
+    let subroutine = [srli(a, sum, 3), xor(sum, sum, a), jalr(0, ra)];
+    let mut words = [&start[..], &round, &[jal(0, 16)], &subroutine].concat();
+    words.extend(power_off(a, b));
+    words
+}
+
+/// Processor time in seconds that children have used which have ended.
+fn children_seconds() -> Outcome<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat")?;
+    // The second field, the name in parentheses, may hold spaces: cutime and cstime are 16 and 17.
+    let rest = text.rsplit(')').next().ok_or("/proc/self/stat")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let ticks =
+        |index: usize| -> Outcome<f64> { Ok(fields.get(index).ok_or("/proc/self/stat")?.parse()?) };
+    Ok((ticks(13)? + ticks(14)?) / TICKS)
+}
+
+/// Runs a command to its end; gives its processor time and what it said.
+fn timed(command: &mut Command) -> Outcome<(f64, String)> {
+    let before = children_seconds()?;
+    let output = command.stdin(Stdio::null()).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let seconds = children_seconds()? - before;
+    match output.status.code() {
+        // A limit of instructions ends a run with 124.
+        Some(0 | 124) => Ok((seconds, errors)),
+        _ => Err(format!("{command:?}: {}: {errors}", output.status).into()),
+    }
+}
+
+/// One line of the table.
+fn show(what: &str, on: &str, instructions: u64, seconds: f64, beyond_memory: Option<u64>) {
+    let rate = instructions as f64 / seconds / 1e6;
+    let memory = beyond_memory.map_or_else(|| "-".to_owned(), |mib| mib.to_string());
+    println!("| {what} | {on} | {instructions} | {seconds:.2} | {rate:.0} | {memory} |");
+}
+
+/// Instructions and MiB of the host's memory at most, from the machine's statistics.
+fn statistics(text: &str) -> Outcome<(u64, u64)> {
+    let line = text.lines().find(|line| line.starts_with("machine: "));
+    let line = line.ok_or_else(|| format!("no statistics: {text}"))?;
+    let before = |unit: &str| -> Outcome<u64> {
+        let (front, _) = line.split_once(unit).ok_or(unit)?;
+        Ok(front.rsplit(' ').next().ok_or(unit)?.parse()?)
+    };
+    Ok((before(" instructions")?, before(" MiB")?))
+}
+
+struct Bench {
+    folder: PathBuf,
+}
+
+impl Bench {
+    fn machine(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_machine"));
+        command.args(arguments).arg("--statistics");
+        command
+    }
+
+    /// Runs the machine in one gear and shows the line; gives the instructions.
+    fn measure(&self, what: &str, arguments: &[&str], gear: &str, memory: u64) -> Outcome<u64> {
+        let gears = ["--profile", PROFILE, "--gear", gear];
+        let (seconds, text) = timed(self.machine(arguments).args(gears))?;
+        let (instructions, peak) = statistics(&text)?;
+        let beyond = peak.saturating_sub(memory);
+        show(what, gear, instructions, seconds, Some(beyond));
+        Ok(instructions)
+    }
+
+    fn emulator(&self, what: &str, instructions: u64, arguments: &[&str]) -> Outcome<()> {
+        let mut command = Command::new("qemu-system-riscv64");
+        command
+            .args([
+                "-M",
+                "virt,aia=aplic-imsic,aia-guests=7",
+                "-nographic",
+                "-no-reboot",
+            ])
+            .args(["-icount", "shift=0"])
+            .args(arguments);
+        match timed(&mut command) {
+            Ok((seconds, _)) => show(what, "QEMU -icount", instructions, seconds, None),
+            Err(error) => println!("QEMU cannot be measured: {error}"),
+        }
+        Ok(())
+    }
+
+    fn program(&self) -> Outcome<()> {
+        let file = self.folder.join("program");
+        std::fs::write(&file, elf(&program()))?;
+        let file = path(&file)?;
+        let arguments = ["--bare", file, "--memory", "16"];
+        let what = "program, 1 hart";
+        let instructions = self.measure(what, &arguments, "fast", 16)?;
+        self.measure(what, &arguments, "measured", 16)?;
+        self.emulator(what, instructions, &["-m", "128", "-bios", file])
+    }
+
+    fn boot(&self, images: &Path, harts: &str) -> Outcome<()> {
+        let (kernel, initrd) = (images.join("kernel"), images.join("initrd"));
+        let append = "console=ttyS0 quiet partita.workload=boot";
+        let arguments = [
+            "--kernel",
+            path(&kernel)?,
+            "--initrd",
+            path(&initrd)?,
+            "--append",
+            append,
+            "--harts",
+            harts,
+            "--memory",
+            "1024",
+        ];
+        let what = format!("boot, {harts} harts");
+        let instructions = self.measure(&what, &arguments, "fast", 1024)?;
+        self.measure(&what, &arguments, "measured", 1024)?;
+        let arguments = [
+            "-m",
+            "1024",
+            "-smp",
+            harts,
+            "-kernel",
+            path(&kernel)?,
+            "-initrd",
+            path(&initrd)?,
+            "-append",
+            append,
+        ];
+        self.emulator(&what, instructions, &arguments)
+    }
+
+    /// Four harts that all have something to do, from one checkpoint in both gears.
+    fn busy(&self, images: &Path) -> Outcome<()> {
+        let (kernel, initrd) = (images.join("kernel"), images.join("initrd"));
+        let checkpoint = self.folder.join("checkpoint");
+        let append = "console=ttyS0 quiet partita.workload=hackbench";
+        timed(&mut self.machine(&[
+            "--kernel",
+            path(&kernel)?,
+            "--initrd",
+            path(&initrd)?,
+            "--append",
+            append,
+            "--harts",
+            "4",
+            "--memory",
+            "1024",
+            "--profile",
+            PROFILE,
+            "--gear",
+            "fast",
+            "--checkpoint-at",
+            MARKER,
+            "--checkpoint",
+            path(&checkpoint)?,
+        ]))?;
+        let instructions = BUSY.to_string();
+        let arguments = [
+            "--restore",
+            path(&checkpoint)?,
+            "--max-instructions",
+            &instructions,
+        ];
+        for gear in ["fast", "measured"] {
+            self.measure("hackbench, 4 harts", &arguments, gear, 1024)?;
+        }
+        Ok(())
+    }
+}
+
+fn path(path: &Path) -> Outcome<&str> {
+    Ok(path.to_str().ok_or("a path that is not text")?)
+}
+
+/// Where `partita images` leaves the Debian guest.
+fn images() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = variable("PARTITA_CACHE")
+        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("partita")))
+        .or_else(|| Some(variable("HOME")?.join(".cache/partita")))?;
+    let images = cache.join("debian");
+    images.join("kernel").is_file().then_some(images)
+}
+
+fn main() -> Outcome<()> {
+    let folder = std::env::temp_dir().join(format!("machine-speed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let bench = Bench { folder };
+    println!("| work | computer | instructions | host s | MIPS | MiB beyond guest memory |");
+    println!("|---|---|---|---|---|---|");
+    let measured = bench.program().and_then(|()| match images() {
+        Some(images) => {
+            bench.boot(&images, "1")?;
+            bench.boot(&images, "4")?;
+            bench.busy(&images)
+        }
+        None => {
+            println!("No Debian guest is in the cache: run `partita images` first.");
+            Ok(())
+        }
+    });
+    std::fs::remove_dir_all(&bench.folder)?;
+    measured
+}

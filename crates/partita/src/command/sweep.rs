@@ -1,0 +1,102 @@
+//! `partita sweep`.
+
+use super::laboratory::{Laboratory, LaboratoryArguments};
+use super::{Failure, SystemArguments, at, write_json};
+use partita::compare::{Grid, KEYS, Variation};
+use partita::measures;
+use partita::sweep::Sweep;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct SweepArguments {
+    #[command(flatten)]
+    system: SystemArguments,
+    #[arg(long, value_name = "KEY=1,2,...", help = format!("The quantity and its values: {KEYS}"))]
+    over: String,
+    /// Varies a key, such as spin=wopd,wapd, at each value; may be given many times
+    #[arg(long, value_name = "KEY=A,B,...")]
+    vary: Vec<String>,
+    /// How many start phases each is run with
+    #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: u32,
+    /// The measures to show
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        default_value = "etr,scheduling-overhead"
+    )]
+    measure: Vec<String>,
+    /// Writes the sweep and all runs as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws the sweep: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
+    let over = Variation::parse(&arguments.over)?;
+    let values: Result<Vec<f64>, _> = over.values.iter().map(|value| value.parse()).collect();
+    let values = values.map_err(|_| {
+        Failure::Laboratory(format!(
+            "--over {}: its values must be numbers",
+            arguments.over
+        ))
+    })?;
+    for name in &arguments.measure {
+        measures::explain(name).map_err(Failure::Measure)?;
+    }
+    let vary: Result<Vec<Variation>, _> = arguments
+        .vary
+        .iter()
+        .map(|text| Variation::parse(text))
+        .collect();
+    let vary = vary?;
+    let computer = arguments.laboratory.computer()?;
+    let inner = Grid::new(&vary, arguments.seeds, &computer)?;
+    let all: Vec<Variation> = std::iter::once(over.clone()).chain(vary).collect();
+    let grid = Grid::new(&all, arguments.seeds, &computer)?;
+    let file = &arguments.system.file;
+    let points = grid.points(file, &arguments.system.changes, &computer);
+    let name = format!("sweep-{}", super::stem(file));
+    let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
+    let entries = laboratory.run(laboratory.expand(points)?)?;
+    let sweep = Sweep::new(&over.key, &values, &inner, &entries);
+
+    let mut out = std::io::stdout().lock();
+    for measure in &arguments.measure {
+        // A reader that has gone needs no table.
+        let _ = writeln!(
+            out,
+            "{measure}\n{}{}",
+            sweep.table(measure),
+            sweep.conclusion(measure)
+        );
+    }
+    if let Some(path) = &arguments.json {
+        let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
+        write_json(path, &whole)?;
+    }
+    if let Some(path) = &arguments.report {
+        let title = format!("{} over {}", file.display(), over.key);
+        let wanted: Vec<&str> = arguments.measure.iter().map(String::as_str).collect();
+        std::fs::write(path, sweep.page(&title, &wanted)).map_err(at(path))?;
+    }
+    let mut failures = Vec::new();
+    for (value, comparison) in &sweep.steps {
+        for row in &comparison.rows {
+            let place = format!("{}={value} {}", over.key, row.combination.label());
+            let say = |(seed, why): &(u64, String)| format!("{place}, seed {seed}: {why}");
+            failures.extend(row.failures.iter().map(say));
+        }
+    }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Vm(failures))
+    }
+}

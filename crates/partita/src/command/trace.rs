@@ -1,0 +1,250 @@
+//! `partita trace` and `partita top`: a system on the machine, watched.
+
+use super::laboratory::profile;
+use super::{Failure, HypervisorArgument, SystemArguments, at};
+use partita::cache::Cache;
+use partita::computer::headless::{Limits, Run};
+use partita::computer::{Chosen, Setup};
+use partita::drawing::{self, Page, lanes};
+use partita::image::{self, slots::Assignment};
+use partita::images::{self, Progress};
+use partita::system::System;
+use partita::top::Top;
+use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Watched {
+    #[command(flatten)]
+    system: SystemArguments,
+    /// What instructions and devices cost: the name of a profile that ships, or a TOML file
+    #[arg(long, value_name = "NAME|FILE")]
+    profile: Option<String>,
+    /// What everything random follows from
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Gives the run up after this time; without it, after the system's time-limit
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: Option<u64>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TraceArguments {
+    #[command(flatten)]
+    watched: Watched,
+    /// Writes the timeline for Perfetto (ui.perfetto.dev)
+    #[arg(
+        short,
+        long,
+        value_name = "FILE.pftrace",
+        required_unless_present = "report"
+    )]
+    output: Option<PathBuf>,
+    /// Draws the essential: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Begins at this machine time
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    from: u64,
+    /// Records so much of it
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    length: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct TopArguments {
+    #[command(flatten)]
+    watched: Watched,
+    /// How much machine time lies between two tables
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    every: u64,
+}
+
+/// Most slices and marks of a timeline.
+const MOST_EVENTS: usize = 2_000_000;
+
+/// A system that stands on the machine, ready to run.
+struct Bench {
+    run: Run,
+    vms: Vec<(String, u32)>,
+    limit: Option<Duration>,
+    hertz: u64,
+}
+
+fn boot(arguments: &Watched) -> Result<Bench, Failure> {
+    let system = arguments.system.read()?;
+    let cache = Cache::from_environment()?;
+    if super::run::uses_built_files(&system) {
+        images::ensure(&cache, &Progress::new())?;
+    }
+    let profile = arguments.profile.as_deref().map(profile).transpose()?;
+    let chosen = Chosen {
+        profile,
+        seed: arguments.seed,
+        ..Chosen::default()
+    };
+    let slots = Assignment::of(&system);
+    let image =
+        image::compose(&system, &slots, &cache, None).map_err(partita::run::RunError::from)?;
+    let hypervisor = arguments.hypervisor.path()?;
+    let setup = Setup {
+        system: &system,
+        slots: &slots,
+        image: &image,
+        hypervisor: &hypervisor,
+        cache: &cache,
+    };
+    let run = Run::boot(&setup, &chosen)?;
+    let hertz = run.machine.clock().cycles_per_second();
+    Ok(Bench {
+        run,
+        vms: vcpus(&system),
+        limit: arguments
+            .timeout
+            .map(Duration::from_secs)
+            .or_else(|| system.time_limit.map(Duration::from)),
+        hertz,
+    })
+}
+
+fn vcpus(system: &System) -> Vec<(String, u32)> {
+    let vms = system.vms.iter();
+    vms.map(|vm| (vm.name.to_string(), vm.vcpus.value))
+        .collect()
+}
+
+/// Traces a system.
+pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
+    let mut bench = boot(&arguments.watched)?;
+    let window = Window {
+        start: arguments.from * 1_000_000,
+        end: (arguments.from + arguments.length) * 1_000_000,
+        most: MOST_EVENTS,
+    };
+    let clock = bench.run.machine.clock();
+    let recorder = Recorder::new(window, clock, &bench.vms);
+    bench.run.machine.listen(Box::new(recorder.clone()));
+    let cycles = |milliseconds: u64| {
+        let cycles = u128::from(milliseconds) * u128::from(bench.hertz) / 1000;
+        u64::try_from(cycles).unwrap_or(u64::MAX)
+    };
+    let limits = Limits {
+        cycles: Some(cycles(arguments.from + arguments.length)),
+        time: bench.limit,
+        ..Limits::default()
+    };
+    bench.run.follow(&limits, &mut |line| {
+        // A reader that has gone needs no line.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    });
+    let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
+    bench.run.machine.stop_listening().map_err(ended)?;
+    let timeline = recorder.timeline();
+    let Some((from, to)) = timeline.span() else {
+        return Err(Failure::Laboratory(format!(
+            "nothing happened between {} ms and {} ms of machine time; choose another stretch with --from and --length",
+            arguments.from,
+            arguments.from + arguments.length
+        )));
+    };
+    if timeline.lost > 0 {
+        eprintln!(
+            "partita: {} events are left out; choose a shorter stretch with --length",
+            timeline.lost
+        );
+    }
+    if let Some(path) = &arguments.output {
+        std::fs::write(path, perfetto::encode(&timeline)).map_err(at(path))?;
+    }
+    if let Some(path) = &arguments.report {
+        let title = format!("Timeline of {}", arguments.watched.system.file.display());
+        std::fs::write(path, page(&title, &timeline, from, to)).map_err(at(path))?;
+    }
+    let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
+    let _ = writeln!(
+        std::io::stdout(),
+        "{} lanes with {slices} slices, {:.3} ms to {:.3} ms of machine time",
+        timeline.lanes.len(),
+        from as f64 / 1e6,
+        to as f64 / 1e6
+    );
+    Ok(())
+}
+
+fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
+    let mut page = Page::new(title);
+    page.heading("Which vCPU had which hart, and when it spun");
+    page.colours(&lanes::legend(timeline));
+    page.figure(&lanes::lanes(timeline, from, to), "vCPUs over time");
+    // A closer look at the middle: a twentieth of the whole.
+    let (middle, half) = (u64::midpoint(from, to), (to - from) / 40);
+    page.heading("A twentieth of it from the middle");
+    page.figure(
+        &lanes::lanes(timeline, middle - half, middle + half + 1),
+        "vCPUs over a shorter time",
+    );
+    let shares = drawing::service(timeline);
+    if !shares.is_empty() {
+        page.heading("Service: who had how much of the harts");
+        let names: Vec<&str> = shares[0].1.iter().map(|(name, _)| name.as_str()).collect();
+        let rows: Vec<(String, Vec<f64>)> = shares
+            .iter()
+            .map(|(row, parts)| (row.clone(), parts.iter().map(|(_, part)| *part).collect()))
+            .collect();
+        page.figure(&drawing::shares(&names, &rows), "Shares of service");
+    }
+    for (kind, heading) in [
+        (Kind::SpinWait, "How long spin waits without a hart lasted"),
+        (Kind::Spins, "How long spins on a hart lasted"),
+        (Kind::Runs, "How long vCPUs kept their harts"),
+    ] {
+        let lengths = timeline.lengths(kind);
+        if lengths.is_empty() {
+            continue;
+        }
+        page.heading(heading);
+        page.figure(&drawing::distribution(&lengths), heading);
+        page.table(&drawing::quantiles(&lengths));
+    }
+    page.finish()
+}
+
+/// Shows who has the harts while a system runs.
+pub(super) fn top(arguments: &TopArguments) -> Result<(), Failure> {
+    let mut bench = boot(&arguments.watched)?;
+    let top = Top::default();
+    bench.run.machine.listen(Box::new(top.clone()));
+    let step = (u128::from(arguments.every) * u128::from(bench.hertz) / 1000).max(1);
+    let step = u64::try_from(step).unwrap_or(u64::MAX);
+    let live = std::io::stdout().is_terminal();
+    let begun = std::time::Instant::now();
+    loop {
+        let limits = Limits {
+            cycles: Some(bench.run.machine.now().saturating_add(step)),
+            ..Limits::default()
+        };
+        let mut last = String::new();
+        let stop = bench
+            .run
+            .follow(&limits, &mut |line| last = String::from(line));
+        let now = bench.run.machine.now();
+        let table = top.table(now, &bench.vms, bench.hertz);
+        let clear = if live { "\x1b[H\x1b[J" } else { "" };
+        let seconds = now as f64 / bench.hertz as f64;
+        let shown = write!(
+            std::io::stdout(),
+            "{clear}{seconds:.3} s of machine time\n\n{table}\n{last}\n"
+        );
+        // A reader that has gone wants no more.
+        if shown.is_err() || stop != machine::Stop::Limit {
+            return Ok(());
+        }
+        if bench.limit.is_some_and(|limit| begun.elapsed() >= limit) {
+            return Err(Failure::TimeLimit);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A guest on the computer itself: what "per cent of native" is measured against.
+
+use crate::cache::Cache;
+use crate::computer::headless::{Limits, Run};
+use crate::computer::{Chosen, ComputerError, Setup};
+use crate::image::{locate, slots::Assignment};
+use crate::measures::Guests;
+use crate::system::System;
+use machine::Stop;
+use machine::monitor::Report;
+use std::time::Duration;
+
+/// What the guest's last line begins with if its work is done as it should be.
+const PASS: &str = "exerciser: PASS";
+/// The same if it is not.
+const FAIL: &str = "exerciser: FAIL";
+
+/// What a native run came to.
+#[derive(Debug)]
+pub struct Native {
+    /// What the hardware monitor counted.
+    pub hardware: Report,
+    /// What the workload said of itself.
+    pub guests: Guests,
+    /// What went wrong, if anything did.
+    pub failure: Option<NativeFailure>,
+}
+
+/// What went wrong with a native run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NativeFailure {
+    /// It took longer than it may.
+    TimeLimit,
+    /// Anything else, for people.
+    Other(String),
+}
+
+/// Boots the first VM's kernel on the machine itself: with all harts and all memory of the system, the VM's command
+/// line, and its devices in the slots that they would have. Every line of its console goes to `show`.
+///
+/// # Errors
+/// It cannot be started.
+pub fn native(
+    system: &System,
+    cache: &Cache,
+    chosen: &Chosen,
+    limit: Option<Duration>,
+    show: &mut dyn FnMut(&str),
+) -> Result<Native, ComputerError> {
+    let mut alone = system.clone();
+    alone.vms.truncate(1);
+    let slots = Assignment::of(&alone);
+    let mut chosen = chosen.clone();
+    let (mut name, mut kernel, mut initrd) = (String::new(), None, Vec::new());
+    if let Some(vm) = alone.vms.first() {
+        name = vm.name.to_string();
+        chosen.command_line.clone_from(&vm.command_line);
+        kernel = Some(locate(&vm.kernel.value, cache));
+        if let Some(file) = &vm.initrd {
+            let path = locate(&file.value, cache);
+            initrd = std::fs::read(&path).map_err(|error| ComputerError::File { path, error })?;
+        }
+    }
+    let setup = Setup {
+        system: &alone,
+        slots: &slots,
+        image: &initrd,
+        // What is booted in the place of the hypervisor. A system has a VM, so there is a kernel.
+        hypervisor: &kernel.unwrap_or_default(),
+        cache,
+    };
+    let mut run = Run::boot(&setup, &chosen)?;
+    let mut guests = Guests::default();
+    let mut verdict = None;
+    let limits = Limits {
+        time: limit,
+        ..Limits::default()
+    };
+    let stop = run.follow(&limits, &mut |line| {
+        guests.line(&name, line);
+        let failed = line.starts_with(FAIL);
+        if failed || line.starts_with(PASS) {
+            verdict = failed.then(|| String::from(line));
+        }
+        show(line);
+    });
+    let failure = match (stop, verdict) {
+        (Stop::PowerOff, None) => None,
+        (Stop::Limit, _) => Some(NativeFailure::TimeLimit),
+        (_, Some(line)) => Some(NativeFailure::Other(line)),
+        (stop, None) => Some(NativeFailure::Other(format!(
+            "the guest did not power off: the machine stopped by {stop:?}"
+        ))),
+    };
+    Ok(Native {
+        hardware: run.machine.report(),
+        guests,
+        failure,
+    })
+}

@@ -1,0 +1,13 @@
+//! The papers' tables, repeated: what they published, what we measure, and what follows from both.
+
+mod judge;
+mod plan;
+mod published;
+mod show;
+#[cfg(test)]
+mod tests;
+
+pub use judge::{CaseResult, Direction, EffectResult, Judgement, Size, judge};
+pub use plan::{Plan, PlanError, Wanted, with_parameters};
+pub use published::{Case, Claim, Figure, Negative, Order, Published, PublishedError};
+pub use show::{document, show};

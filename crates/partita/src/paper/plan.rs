@@ -1,0 +1,241 @@
+//! From a paper's cases to points.
+
+use super::{Case, Published};
+use crate::compare::with_phase;
+use crate::laboratory::{Computer, Entry, Point, PointError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Frequency of the computers on which the workloads' times hold, in hertz (`mainframe-1994`).
+const MEASURED_AT: u64 = 45_000_000;
+/// Parameters that are times, and are shortened on faster computers so that the work in them stays the same.
+const TIMES: [&str; 2] = ["duration-ms", "think-us"];
+
+/// What is wanted of a paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// The table; without it, all.
+    pub table: Option<u32>,
+    /// Short runs.
+    pub quick: bool,
+    /// Start phases of each method.
+    pub seeds: u32,
+    /// The computer.
+    pub computer: Computer,
+    /// The machine's frequency in hertz, if its profile says one.
+    pub hertz: Option<u64>,
+}
+
+/// Why a paper cannot be repeated.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// There is no such table.
+    #[error("the paper has no table {wanted} of results; there are {}", .there.iter().map(u32::to_string).collect::<Vec<_>>().join(", "))]
+    NoTable {
+        /// What was asked for.
+        wanted: u32,
+        /// What there is.
+        there: Vec<u32>,
+    },
+    /// A system file has mistakes or is not there.
+    #[error(transparent)]
+    Point(#[from] PointError),
+}
+
+/// The runs of one case or one negative, by method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The methods in their order, each with its points; the native run is the last, if there is one.
+    pub methods: Vec<(String, Vec<Point>)>,
+}
+
+/// All runs of a paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The cases that are run, and their runs.
+    pub cases: Vec<(Case, Group)>,
+    /// The negatives' runs, in the paper's order.
+    pub negatives: Vec<Group>,
+}
+
+impl Plan {
+    /// Plans a paper's runs. `folder` is where its systems lie.
+    ///
+    /// # Errors
+    /// [`PlanError`].
+    pub fn new(paper: &Published, folder: &Path, wanted: &Wanted) -> Result<Self, PlanError> {
+        let tables = paper.tables();
+        if let Some(table) = wanted.table.filter(|table| !tables.contains(table)) {
+            return Err(PlanError::NoTable {
+                wanted: table,
+                there: tables.into_iter().filter(|table| *table != 0).collect(),
+            });
+        }
+        let cases = paper
+            .cases
+            .iter()
+            .filter(|case| wanted.table.is_none_or(|table| case.table == table));
+        let cases: Result<Vec<_>, PlanError> = cases
+            .map(|case| {
+                let group = Runs {
+                    paper,
+                    wanted,
+                    system: folder.join(&case.system),
+                    methods: &case.methods,
+                    parameters: [&case.parameters, &case.quick],
+                    native: case.native.as_ref(),
+                };
+                Ok((case.clone(), group.plan()?))
+            })
+            .collect();
+        let negatives: Result<Vec<_>, PlanError> = paper
+            .negatives
+            .iter()
+            .map(|negative| {
+                let group = Runs {
+                    paper,
+                    wanted,
+                    system: folder.join(&negative.system),
+                    methods: &negative.methods,
+                    parameters: [&negative.parameters, &negative.quick],
+                    native: None,
+                };
+                group.plan()
+            })
+            .collect();
+        Ok(Self {
+            cases: cases?,
+            negatives: negatives?,
+        })
+    }
+
+    /// Every point, in order.
+    pub fn points(&self) -> Vec<Point> {
+        let groups = self.cases.iter().map(|(_, group)| group);
+        let groups = groups.chain(&self.negatives);
+        let methods = groups.flat_map(|group| &group.methods);
+        methods.flat_map(|(_, points)| points.clone()).collect()
+    }
+
+    /// Divides entries, in the order of [`Self::points`], among the groups again.
+    pub fn divide<'a>(&self, entries: &'a [Entry]) -> Vec<Vec<(String, &'a [Entry])>> {
+        let mut rest = entries;
+        let groups = self.cases.iter().map(|(_, group)| group);
+        groups
+            .chain(&self.negatives)
+            .map(|group| {
+                let methods = group.methods.iter();
+                methods
+                    .map(|(method, points)| {
+                        let (own, others) = rest.split_at(points.len().min(rest.len()));
+                        rest = others;
+                        (method.clone(), own)
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// What the runs of one group follow from.
+struct Runs<'a> {
+    paper: &'a Published,
+    wanted: &'a Wanted,
+    system: PathBuf,
+    methods: &'a [String],
+    parameters: [&'a BTreeMap<String, u64>; 2],
+    native: Option<&'a BTreeMap<String, u64>>,
+}
+
+impl Runs<'_> {
+    fn plan(&self) -> Result<Group, PlanError> {
+        let mut parameters = self.parameters[0].clone();
+        if self.wanted.quick {
+            parameters.extend(self.parameters[1].clone());
+        }
+        let mut methods = Vec::new();
+        for method in self.methods {
+            let change = format!("{}={method}", self.paper.vary);
+            methods.push((method.clone(), self.points(&[change], &parameters, false)?));
+        }
+        // Only the machine boots a guest by itself in the same way.
+        let machine = matches!(self.wanted.computer, Computer::Machine { .. });
+        if let Some(native) = self.native.filter(|_| machine) {
+            parameters.extend(native.clone());
+            let name = String::from(super::published::NATIVE);
+            methods.push((name, self.points(&[], &parameters, true)?));
+        }
+        Ok(Group { methods })
+    }
+
+    fn points(
+        &self,
+        changes: &[String],
+        parameters: &BTreeMap<String, u64>,
+        native: bool,
+    ) -> Result<Vec<Point>, PlanError> {
+        let point = |seed| Point {
+            system: self.system.clone(),
+            changes: changes.to_vec(),
+            computer: self.wanted.computer.clone(),
+            seed,
+            native,
+        };
+        (0..u64::from(self.wanted.seeds))
+            .map(|seed| {
+                let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
+                Ok(with_phase(point)?)
+            })
+            .collect()
+    }
+}
+
+/// The point with words of its guests' command lines set, and with times shortened by how much faster a computer of
+/// `hertz` is than those that the workloads were written for.
+///
+/// # Errors
+/// The system has mistakes.
+pub fn with_parameters(
+    mut point: Point,
+    parameters: &BTreeMap<String, u64>,
+    hertz: Option<u64>,
+) -> Result<Point, PointError> {
+    let system = point.read()?;
+    for vm in &system.vms {
+        let mut words: Vec<(String, Option<String>)> = vm
+            .command_line
+            .split_whitespace()
+            .map(|word| match word.split_once('=') {
+                Some((name, value)) => (String::from(name), Some(String::from(value))),
+                None => (String::from(word), None),
+            })
+            .collect();
+        for (name, value) in parameters {
+            let value = Some(value.to_string());
+            match words.iter_mut().find(|(word, _)| word == name) {
+                Some((_, old)) => *old = value,
+                None => words.push((name.clone(), value)),
+            }
+        }
+        for (name, value) in &mut words {
+            let time = TIMES.contains(&name.as_str());
+            let number = value.as_ref().and_then(|value| value.parse::<u64>().ok());
+            if let (true, Some(number), Some(hertz)) = (time, number, hertz) {
+                let scaled =
+                    u128::from(number) * u128::from(MEASURED_AT) / u128::from(hertz.max(1));
+                let least = u128::from(number != 0);
+                *value = Some(scaled.max(least).to_string());
+            }
+        }
+        let words = words.into_iter().map(|(name, value)| match value {
+            Some(value) => format!("{name}={value}"),
+            None => name,
+        });
+        let line = words.collect::<Vec<_>>().join(" ");
+        if line != vm.command_line {
+            let change = format!("vm.{}.command-line=\"{line}\"", vm.name);
+            point.changes.push(change);
+        }
+    }
+    Ok(point)
+}

@@ -1,0 +1,201 @@
+//! What a paper published, and how its cases are run here: `experiments/paper-NNN/published.toml`.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A paper's figures and the systems that repeat them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Published {
+    /// What it is about.
+    pub title: String,
+    /// Authors, year, where it appeared.
+    pub source: String,
+    /// The key that its methods are values of.
+    pub vary: String,
+    /// The cases of its tables.
+    #[serde(rename = "case")]
+    pub cases: Vec<Case>,
+    /// Where there can be no effect.
+    #[serde(rename = "negative", default)]
+    pub negatives: Vec<Negative>,
+    /// Effects that come in an order.
+    #[serde(rename = "order", default)]
+    pub orders: Vec<Order>,
+}
+
+/// A case of a table.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    /// The table's number; 0 for what the text alone says.
+    pub table: u32,
+    /// The case's name in it.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// The system file, beside this one.
+    pub system: PathBuf,
+    /// The methods, the first of which the others are compared with.
+    pub methods: Vec<String>,
+    /// Words of the guests' command lines that are set.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// The same for short runs.
+    #[serde(default)]
+    pub quick: BTreeMap<String, u64>,
+    /// The same for the native run, whose one system gets the work of all; without it there is no native run.
+    pub native: Option<BTreeMap<String, u64>>,
+    /// The published figures.
+    #[serde(rename = "figure", default)]
+    pub figures: Vec<Figure>,
+    /// What the text says without figures.
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
+}
+
+/// One line of a table: a measure for each method.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Figure {
+    /// The measure.
+    pub measure: String,
+    /// Its value by method.
+    pub values: BTreeMap<String, f64>,
+    /// A remark: what is odd about it.
+    pub note: Option<String>,
+}
+
+/// A relation that the text states.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
+    /// In words.
+    pub text: String,
+    /// The measure.
+    pub measure: String,
+    /// The method that has more of it.
+    pub more: String,
+    /// The method that has less.
+    pub less: String,
+}
+
+/// A comparison in which nothing can come out.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Negative {
+    /// What it is, and why there can be no effect.
+    pub title: String,
+    /// The system file.
+    pub system: PathBuf,
+    /// The methods.
+    pub methods: Vec<String>,
+    /// Words of the guests' command lines that are set.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, u64>,
+    /// The same for short runs.
+    #[serde(default)]
+    pub quick: BTreeMap<String, u64>,
+    /// The measure.
+    pub measure: String,
+    /// The largest effect in per cent that counts as none.
+    pub tolerance: f64,
+}
+
+/// Cases whose effects come in an order.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Order {
+    /// In words.
+    pub text: String,
+    /// The measure.
+    pub measure: String,
+    /// The method whose effect it is.
+    pub method: String,
+    /// The cases, from the largest effect to the smallest.
+    pub cases: Vec<String>,
+}
+
+/// Why a paper's figures cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishedError {
+    /// The file cannot be read.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter.
+        error: std::io::Error,
+    },
+    /// It is not as it should be.
+    #[error("{path}: {message}", path = path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter, and where.
+        message: String,
+    },
+}
+
+impl Published {
+    /// Reads a paper's file.
+    ///
+    /// # Errors
+    /// It cannot be read, or contradicts itself: the message names what.
+    pub fn read(path: &Path) -> Result<Self, PublishedError> {
+        let text = std::fs::read_to_string(path).map_err(|error| PublishedError::File {
+            path: path.to_owned(),
+            error,
+        })?;
+        let content = |message| PublishedError::Content {
+            path: path.to_owned(),
+            message,
+        };
+        let published: Self = toml::from_str(&text).map_err(|error| content(error.to_string()))?;
+        published.check().map_err(content)?;
+        Ok(published)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for case in &self.cases {
+            let name = format!("case {} of table {}", case.name, case.table);
+            if case.methods.is_empty() {
+                return Err(format!("{name} has no methods"));
+            }
+            for figure in &case.figures {
+                if crate::measures::find(&figure.measure).is_none() {
+                    return Err(format!("{name}: there is no measure {}", figure.measure));
+                }
+                let known = |method: &String| method == NATIVE || case.methods.contains(method);
+                if let Some(method) = figure.values.keys().find(|method| !known(method)) {
+                    return Err(format!("{name}: {method} is none of its methods"));
+                }
+            }
+            for claim in &case.claims {
+                for method in [&claim.more, &claim.less] {
+                    if !case.methods.contains(method) {
+                        return Err(format!("{name}: {method} is none of its methods"));
+                    }
+                }
+            }
+        }
+        for name in self.orders.iter().flat_map(|order| &order.cases) {
+            if !self.cases.iter().any(|case| &case.name == name) {
+                return Err(format!("there is no case {name} to put in order"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of the tables, in their order.
+    pub fn tables(&self) -> Vec<u32> {
+        let mut tables: Vec<u32> = self.cases.iter().map(|case| case.table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        tables
+    }
+}
+
+/// What stands for the native run among the methods.
+pub const NATIVE: &str = "native";

@@ -1,0 +1,131 @@
+//! A timeline: lanes with slices and marks.
+
+/// What a slice is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A vCPU has a hart.
+    Runs,
+    /// A guest has been left, and its exit is handled.
+    Exit,
+    /// A hart has nothing to run.
+    Idle,
+    /// A vCPU spins on a word and has a hart.
+    Spins,
+    /// A vCPU spins on a word and has given its hart away.
+    SpinWait,
+    /// A vCPU waits for an interrupt without a hart.
+    Waits,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Runs,
+        Self::Exit,
+        Self::Idle,
+        Self::Spins,
+        Self::SpinWait,
+        Self::Waits,
+    ];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Exit => "exit",
+            Self::Idle => "idle",
+            Self::Spins => "spins",
+            Self::SpinWait => "spin wait",
+            Self::Waits => "waits",
+        }
+    }
+}
+
+/// A stretch of time. Times are in nanoseconds of machine time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// When it begins.
+    pub start: u64,
+    /// When it ends.
+    pub end: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// What it is called.
+    pub name: String,
+    /// More about it, by name.
+    pub details: Vec<(&'static str, String)>,
+}
+
+/// A moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// When, in nanoseconds of machine time.
+    pub at: u64,
+    /// What it is called.
+    pub name: String,
+    /// More about it, by name.
+    pub details: Vec<(&'static str, String)>,
+}
+
+/// Whose a lane is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// A vCPU: its VM and its number.
+    Vcpu(String, u32),
+    /// A hart.
+    Hart(u32),
+    /// The devices.
+    Devices,
+}
+
+impl Owner {
+    /// In words.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Vcpu(vm, number) => format!("{vm} vCPU {number}"),
+            Self::Hart(number) => format!("hart {number}"),
+            Self::Devices => String::from("devices"),
+        }
+    }
+}
+
+/// One lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// Whose.
+    pub owner: Owner,
+    /// Its slices by their start; those of a lane nest or follow each other.
+    pub slices: Vec<Slice>,
+    /// Its marks by their time.
+    pub marks: Vec<Mark>,
+}
+
+/// All lanes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Timeline {
+    /// The lanes: vCPUs, then harts, then devices.
+    pub lanes: Vec<Lane>,
+    /// Events that came after there was no room for more.
+    pub lost: u64,
+}
+
+impl Timeline {
+    /// First start and last end, in nanoseconds.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let slices = || self.lanes.iter().flat_map(|lane| &lane.slices);
+        let start = slices().map(|slice| slice.start).min()?;
+        let end = slices().map(|slice| slice.end).max()?;
+        Some((start, end))
+    }
+
+    /// The lengths of all slices of a kind, sorted, in nanoseconds.
+    pub fn lengths(&self, kind: Kind) -> Vec<u64> {
+        let slices = self.lanes.iter().flat_map(|lane| &lane.slices);
+        let of_kind = slices.filter(|slice| slice.kind == kind);
+        let mut lengths: Vec<u64> = of_kind
+            .map(|slice| slice.end.saturating_sub(slice.start))
+            .collect();
+        lengths.sort_unstable();
+        lengths
+    }
+}
