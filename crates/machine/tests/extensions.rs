@@ -1,5 +1,5 @@
-//! The custom extensions of docs/extensions.md, switched on and off, as bare-metal programs of
-//! `conformance/` find them.
+//! The custom extensions of docs/extensions.md, switched on and off, and the performance counters,
+//! as bare-metal programs of `conformance/` find them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -75,4 +75,11 @@ fn without_them_their_encodings_are_illegal() {
     let (stop, report) = run(&build().join("plain"), 1, &profile(false));
     assert_eq!(stop, Stop::PowerOff, "{report}");
     assert!(report.contains("plain: 2 tests, 0 failed"), "{report}");
+}
+
+#[test]
+fn counters_count_what_the_events_say() {
+    let (stop, report) = run(&build().join("counters"), 1, &profile(false));
+    assert_eq!(stop, Stop::PowerOff, "{report}");
+    assert!(report.contains("counters: 14 tests, 0 failed"), "{report}");
 }

@@ -87,8 +87,8 @@ pub enum BoardError {
     /// Too many virtio slots.
     #[error("{0} virtio slots: a board has at most {max}", max = map::VIRTIO_SLOTS)]
     VirtioSlots(usize),
-    /// RAM is empty, not whole pages, or more than there are addresses for.
-    #[error("{0} bytes of memory: must be whole 4 KiB pages, at least 4 MiB, and end below 2^56")]
+    /// RAM is empty, not whole pages, or more than the board has room for.
+    #[error("{0} bytes of memory: must be whole 4 KiB pages, at least 4 MiB and at most 256 GiB")]
     Memory(u64),
     /// An image does not fit in RAM where it belongs.
     #[error("the {image} ({size} bytes at {address:#x}) does not fit in memory")]
@@ -167,6 +167,7 @@ impl BoardConfig {
         }
         let end = map::RAM.checked_add(self.memory);
         if self.memory < 4 << 20
+            || self.memory > 256 << 30
             || !self.memory.is_multiple_of(4096)
             || end.is_none_or(|end| end >> 56 != 0)
         {

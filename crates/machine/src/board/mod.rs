@@ -4,6 +4,7 @@ mod config;
 mod elf;
 mod load;
 pub mod map;
+mod pmu;
 #[cfg(test)]
 mod tests;
 mod tree;

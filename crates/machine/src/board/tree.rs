@@ -4,6 +4,7 @@ use vm_fdt::{Error, FdtWriter, FdtWriterNode};
 
 use super::config::{BoardConfig, BoardError};
 use super::map::{self, Window};
+use super::pmu;
 use crate::device::Random;
 
 /// Interrupt numbers of the harts' local interrupts (privileged ISA, mcause).
@@ -65,6 +66,7 @@ impl Tree<'_> {
         self.aliases()?;
         self.memory()?;
         self.harts()?;
+        self.counters()?;
         self.power("poweroff", "syscon-poweroff", POWER_OFF)?;
         self.power("reboot", "syscon-reboot", RESET)?;
         let soc = self.fdt.begin_node("soc")?;
@@ -133,6 +135,20 @@ impl Tree<'_> {
         self.fdt.end_node(cluster)?;
         self.fdt.end_node(map)?;
         self.fdt.end_node(cpus)
+    }
+
+    /// Which counters count what: OpenSBI's binding for `riscv,pmu`.
+    fn counters(&mut self) -> Result<(), Error> {
+        let node = self.fdt.begin_node("pmu")?;
+        self.fdt.property_string("compatible", "riscv,pmu")?;
+        for (name, cells) in [
+            ("riscv,event-to-mhpmevent", pmu::selections()),
+            ("riscv,event-to-mhpmcounters", pmu::counters()),
+            ("riscv,raw-event-to-mhpmcounters", pmu::raw_events()),
+        ] {
+            self.fdt.property_array_u32(name, &cells)?;
+        }
+        self.fdt.end_node(node)
     }
 
     fn hart(&mut self, hart: u32) -> Result<(), Error> {

@@ -21,7 +21,7 @@ impl Machine {
         for hart in &mut self.harts {
             let phase = random.below(longest);
             hart.cycles = hart.cycles.max(self.now).saturating_add(phase);
-            hart.counts.waited += phase;
+            hart.note_wait(phase);
         }
         self.system.devices.reseed(random.next());
         self.config.board.seed = seed;

@@ -61,14 +61,32 @@ pub mod interrupt {
     pub const VSEI: u64 = 1 << 10;
     pub const MEI: u64 = 1 << 11;
     pub const SGEI: u64 = 1 << 12;
+    /// Counter overflow: Sscofpmf.
+    pub const LCOFI: u64 = 1 << 13;
     pub const SUPERVISOR: u64 = SSI | STI | SEI;
+    /// What mideleg can delegate.
+    pub const DELEGABLE: u64 = SUPERVISOR | LCOFI;
     pub const MACHINE: u64 = MSI | MTI | MEI;
     pub const VIRTUAL: u64 = VSSI | VSTI | VSEI;
     pub const HYPERVISOR: u64 = VIRTUAL | SGEI;
     /// Major interrupts 24 to 31, which the Advanced Interrupt Architecture designates for custom use ("Interrupt
     /// identities"): here they exist for guests alone, injected by hvien and hvip.
     pub const CUSTOM: u64 = 0xff << 24;
-    pub const ALL: u64 = SUPERVISOR | MACHINE | HYPERVISOR;
+    pub const ALL: u64 = SUPERVISOR | MACHINE | HYPERVISOR | LCOFI;
+}
+
+/// mhpmevent: Sscofpmf.
+pub mod event {
+    #![allow(missing_docs)]
+    pub const OF: u64 = 1 << 63;
+    pub const MINH: u64 = 1 << 62;
+    pub const SINH: u64 = 1 << 61;
+    pub const UINH: u64 = 1 << 60;
+    pub const VSINH: u64 = 1 << 59;
+    pub const VUINH: u64 = 1 << 58;
+    pub const CONTROL: u64 = OF | MINH | SINH | UINH | VSINH | VUINH;
+    /// The number of the event.
+    pub const NUMBER: u64 = 0xff;
 }
 
 /// menvcfg, henvcfg and senvcfg.

@@ -22,8 +22,8 @@ pub struct Interrupt {
 }
 
 /// Major interrupts from the highest default priority to the lowest.
-const ORDER: [u64; 18] = [
-    11, 3, 7, 9, 1, 5, 12, 10, 2, 6, 24, 25, 26, 27, 28, 29, 30, 31,
+const ORDER: [u64; 19] = [
+    11, 3, 7, 9, 1, 5, 12, 10, 2, 6, 13, 24, 25, 26, 27, 28, 29, 30, 31,
 ];
 
 /// The first of the pending interrupts in the default order.

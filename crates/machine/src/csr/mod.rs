@@ -1,6 +1,7 @@
 //! The control and status registers of a hart.
 
 mod access;
+mod counters;
 pub mod field;
 mod indirect;
 mod interrupts;
@@ -105,6 +106,8 @@ pub struct Csrs {
     /// What has to be added to the hart's own counts to get mcycle, minstret, mhpmcounter3 and so
     /// on; the value itself while the counter is inhibited.
     pub counter_bases: [u64; HPM_COUNTERS + 3],
+    /// What the counters showed when they were last looked at for overflows.
+    pub counters_seen: [u64; HPM_COUNTERS + 3],
 }
 
 impl Csrs {
@@ -168,7 +171,14 @@ impl Csrs {
             mstateen: [0; 4],
             hstateen: [0; 4],
             counter_bases: [0; HPM_COUNTERS + 3],
+            counters_seen: [0; HPM_COUNTERS + 3],
         }
+    }
+
+    /// hgatp.VMID.
+    #[must_use]
+    pub const fn vmid(&self) -> u16 {
+        (self.hgatp >> 44 & 0x3fff) as u16
     }
 
     /// hstatus.VGEIN.

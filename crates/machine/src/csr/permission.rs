@@ -33,6 +33,7 @@ const fn exists(number: u16) -> bool {
             | csr::SIREG
             | csr::STOPEI
             | csr::SATP
+            | csr::SCOUNTOVF
             | csr::STOPI
             | csr::HSTATUS
             | csr::HEDELEG..=csr::HENVCFG

@@ -30,6 +30,7 @@ impl Hart {
             csr::FCSR => csrs.frm << 5 | csrs.fflags,
             csr::CYCLE..=csr::HPMCOUNTER31 => self.read_user_counter(number, system),
             csr::MCYCLE..=csr::MHPMCOUNTER31 => self.counter(number - csr::MCYCLE),
+            csr::SCOUNTOVF => self.visible_overflows(),
             csr::MHPMEVENT3..=csr::MHPMEVENT31 => {
                 let index = usize::from(number - csr::MHPMEVENT3);
                 csrs.mhpmevent.get(index).copied().unwrap_or(0)
@@ -130,35 +131,6 @@ impl Hart {
             // those of the hypervisor extension, no bits in sstateen: all read-only zero.
             _ => 0,
         })
-    }
-
-    /// A counter as mcycle, minstret and mhpmcounter show it.
-    #[must_use]
-    pub fn counter(&self, counter: u16) -> u64 {
-        let base = self
-            .csrs
-            .counter_bases
-            .get(usize::from(counter))
-            .copied()
-            .unwrap_or(0);
-        if self.csrs.mcountinhibit >> counter & 1 != 0 {
-            base
-        } else {
-            base.wrapping_add(self.raw_count(counter))
-        }
-    }
-
-    /// What the hart itself has counted.
-    pub(super) fn raw_count(&self, counter: u16) -> u64 {
-        match counter {
-            0 => self.cycles,
-            2 => self.retired,
-            3.. => {
-                let event = self.csrs.mhpmevent.get(usize::from(counter) - 3);
-                self.counts.event(event.copied().unwrap_or(0))
-            }
-            _ => 0,
-        }
     }
 
     fn read_user_counter(&self, number: u16, system: &System) -> u64 {

@@ -186,62 +186,18 @@ impl Hart {
     fn write_environment(&mut self, number: u16, value: u64) {
         let csrs = &mut self.csrs;
         if number == csr::MENVCFG {
-            csrs.menvcfg = environment(csrs.menvcfg, value, envcfg::MACHINE);
+            let mask = if self.extension.svadu {
+                envcfg::MACHINE
+            } else {
+                envcfg::MACHINE & !envcfg::ADUE
+            };
+            csrs.menvcfg = environment(csrs.menvcfg, value, mask);
         } else {
             let gated = envcfg::GATED & csrs.menvcfg;
             csrs.henvcfg = environment(csrs.henvcfg, value, envcfg::SUPERVISOR | gated);
         }
         csrs.henvcfg &= envcfg::SUPERVISOR | csrs.menvcfg & envcfg::GATED;
         self.fence(Fence::Everything);
-    }
-
-    fn write_counter(&mut self, counter: u16, value: u64) {
-        let inhibited = self.csrs.mcountinhibit >> counter & 1 != 0;
-        // The write takes the place of the instruction's own increment.
-        let own = u64::from(counter == 2);
-        let counted = if inhibited {
-            0
-        } else {
-            self.raw_count(counter).wrapping_add(own)
-        };
-        if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
-            *base = value.wrapping_sub(counted);
-        }
-    }
-
-    fn write_inhibit(&mut self, value: u64) {
-        // Bit 1 belongs to time, which is not a counter of the hart.
-        let value = value & 0xffff_fffd;
-        for counter in 0..32_u16 {
-            let shown = self.counter(counter);
-            let inhibited = value >> counter & 1 != 0;
-            let counted = if inhibited {
-                0
-            } else {
-                self.raw_count(counter)
-            };
-            if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
-                *base = shown.wrapping_sub(counted);
-            }
-        }
-        self.csrs.mcountinhibit = value;
-    }
-
-    fn write_event(&mut self, index: usize, value: u64) {
-        let counter = index as u16 + 3;
-        let shown = self.counter(counter);
-        if let Some(event) = self.csrs.mhpmevent.get_mut(index) {
-            *event = value;
-        }
-        let inhibited = self.csrs.mcountinhibit >> counter & 1 != 0;
-        let counted = if inhibited {
-            0
-        } else {
-            self.raw_count(counter)
-        };
-        if let Some(base) = self.csrs.counter_bases.get_mut(usize::from(counter)) {
-            *base = shown.wrapping_sub(counted);
-        }
     }
 
     fn write_file(&mut self, number: u16, value: u64, system: &mut System) -> Result<(), Cause> {
@@ -272,7 +228,7 @@ impl Hart {
         };
         match number {
             csr::MIE => csrs.mie = value & interrupt::ALL,
-            csr::SIE => replace(&mut csrs.mie, csrs.mideleg & interrupt::SUPERVISOR, value),
+            csr::SIE => replace(&mut csrs.mie, csrs.mideleg & interrupt::DELEGABLE, value),
             csr::HIE => replace(&mut csrs.mie, interrupt::HYPERVISOR, value),
             csr::VSIE => {
                 replace(&mut csrs.mie, csrs.hideleg & interrupt::VIRTUAL, value << 1);
@@ -284,11 +240,15 @@ impl Hart {
                 let timer = if stimecmp_drives { 0 } else { interrupt::STI };
                 let mut mask = interrupt::SSI | interrupt::SEI | timer;
                 if number == csr::MIP {
-                    mask |= interrupt::VSSI;
+                    mask |= interrupt::VSSI | interrupt::LCOFI;
                 }
                 replace(&mut csrs.mip, mask, value);
             }
-            csr::SIP => replace(&mut csrs.mip, csrs.mideleg & interrupt::SSI, value),
+            csr::SIP => replace(
+                &mut csrs.mip,
+                csrs.mideleg & (interrupt::SSI | interrupt::LCOFI),
+                value,
+            ),
             csr::HIP => replace(&mut csrs.mip, interrupt::VSSI, value),
             csr::HVIP => {
                 replace(&mut csrs.mip, interrupt::VIRTUAL, value);
@@ -300,7 +260,7 @@ impl Hart {
             }
             csr::HVIEN => csrs.hvien = value & interrupt::CUSTOM,
             csr::MIDELEG => {
-                csrs.mideleg = value & interrupt::SUPERVISOR | interrupt::HYPERVISOR;
+                csrs.mideleg = value & interrupt::DELEGABLE | interrupt::HYPERVISOR;
             }
             csr::HIDELEG => csrs.hideleg = value & interrupt::VIRTUAL,
             csr::HGEIE => csrs.hgeie = value & system.guest_file_mask(),

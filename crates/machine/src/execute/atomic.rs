@@ -41,9 +41,13 @@ impl Hart {
         } else {
             self.place_atomic(system, access, address, T::SIZE)?
         };
-        if system.timing.is_some() {
+        if let Some(timing) = &system.timing {
+            self.cycles += timing.costs.atomic;
             let offset = physical.wrapping_sub(system.memory.ram.base());
-            self.charge(system, access, address, offset);
+            match access {
+                Access::Store => self.measure_store(system, address, offset),
+                _ => self.measure_load(system, address, offset),
+            }
         }
         Ok(physical)
     }
@@ -165,6 +169,9 @@ impl Hart {
             let view = self.data_view();
             let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
             let place = place.inspect_err(|_| self.exception.value = address)?;
+            if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
+                self.charge(system, view, Access::Store, block, offset);
+            }
             let mut outcome = StoreOutcome::default();
             for at in (0..CACHE_BLOCK).step_by(8) {
                 match system

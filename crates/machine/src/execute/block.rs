@@ -5,7 +5,7 @@ use super::{Exit, Gear};
 use crate::code::CodeIndex;
 use crate::csr::Next;
 use crate::hart::{Cause, Exception, Hart};
-use crate::instruction::{Instruction, Operation};
+use crate::instruction::{FloatOperation, Instruction, Operation};
 use crate::memory::{PAGE_BYTES, Scalar};
 use crate::system::System;
 use crate::timing::Costs;
@@ -172,9 +172,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             // Instructions that look at the hart's own counts, or may change everything: the
             // hart is brought up to date before them.
             macro_rules! out_of_line {
-                ($method:ident, $cost:ident) => {{
+                ($method:ident, $cost:expr) => {{
                     if G::MEASURED {
-                        hart.cycles += costs.$cost;
+                        hart.cycles += $cost;
                     }
                     let done = u64::from(field!(count)) - 1;
                     hart.retired += done;
@@ -217,8 +217,16 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     }
                     break 'block (block, 0, 0, std::ptr::null());
                 }
-                Operation::Nop | Operation::Fence => {}
+                Operation::Nop => {}
+                Operation::Fence => {
+                    if G::MEASURED {
+                        hart.cycles += costs.fence;
+                    }
+                }
                 Operation::Pause => {
+                    if G::MEASURED {
+                        hart.cycles += costs.pause;
+                    }
                     if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
                         trap!();
                     }
@@ -435,7 +443,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 }
                 Operation::Float => {
                     if G::MEASURED {
-                        hart.cycles += costs.float;
+                        let divides = FloatOperation::unpack(field!(immediate)).divides();
+                        hart.cycles += if divides {
+                            costs.float_divide
+                        } else {
+                            costs.float
+                        };
                     }
                     if hart.float_off || hart.float(whole!()).is_err() {
                         hart.illegal_at(system, block.wrapping_add(u64::from(field!(offset))));
@@ -456,12 +469,20 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     // Decoded instructions always agree with memory.
                     if G::MEASURED {
                         hart.cycles += costs.fence_i;
+                        if let Some(timing) = &mut system.timing {
+                            timing.fence_instructions(hart.id);
+                        }
                     }
                     let next = block.wrapping_add(u64::from(field!(offset)) + 4);
                     break 'block (next, field!(count), field!(link), here);
                 }
-                Operation::Csr => out_of_line!(execute_csr, csr),
-                Operation::System => out_of_line!(execute_system, system),
+                Operation::Csr => out_of_line!(execute_csr, costs.csr),
+                Operation::System => {
+                    out_of_line!(
+                        execute_system,
+                        costs.of_system(field!(immediate).cast_unsigned())
+                    )
+                }
                 Operation::Illegal => {
                     let raw = u64::from(field!(immediate).cast_unsigned());
                     hart.raise(Exception::new(Cause::IllegalInstruction, raw));

@@ -67,9 +67,12 @@ impl Hart {
             let guest = view.mode.virtualized;
             return Err(self.raise(Exception::at(Cause::FetchAccess, pc, guest)));
         };
-        self.counts.fetches_translated += 1;
+        self.counts.host_translations += 1;
         if !place.whole_page {
             return Ok(None);
+        }
+        if let Some(timing) = &mut system.timing {
+            timing.fetches_moved(self.id, pc >> PAGE_SHIFT);
         }
         self.tlb
             .insert_fetch(pc, self.fetch_tag, offset, place.first_shift);

@@ -63,16 +63,23 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         if hart.cycles >= hart.timer_deadline {
             hart.refresh_timers(system);
         }
+        if hart.cycles >= hart.overflow_check {
+            hart.check_overflow();
+        }
         if let Some(interrupt) = hart.interrupt_to_take(system) {
+            let from = hart.mode();
             hart.take_interrupt(interrupt);
-            charge_trap::<G>(hart, system);
+            hart.charge_trap(system, from);
         }
         let event = system.devices.next_event();
         if event <= Cycles(hart.cycles) {
             system.devices.tick(Cycles(hart.cycles), &mut system.memory);
             continue;
         }
-        hart.limit = deadline.min(hart.timer_deadline).min(event.0);
+        hart.limit = deadline
+            .min(hart.timer_deadline)
+            .min(hart.overflow_check)
+            .min(event.0);
         if hart.stops.is_some() && hart.stops_here() {
             return;
         }
@@ -82,22 +89,12 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         }
         if execute::<G>(hart, system) == Exit::Trap {
             let exception = hart.exception;
+            let from = hart.mode();
             hart.finish_exception(system, exception);
-            charge_trap::<G>(hart, system);
+            hart.charge_trap(system, from);
         }
         if system.devices.power().is_some() || system.memory.host_written() {
             return;
         }
-    }
-}
-
-/// The cost of entering a trap handler.
-fn charge_trap<G: Gear>(hart: &mut Hart, system: &System) {
-    // Never free: a handler that cannot be fetched must not stop the machine's time.
-    hart.cycles += 1;
-    if G::MEASURED
-        && let Some(timing) = &system.timing
-    {
-        hart.cycles += timing.costs.trap;
     }
 }

@@ -6,7 +6,9 @@ use crate::device::HartId;
 use crate::extension::{PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH};
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
+use crate::monitor::Event;
 use crate::system::System;
+use crate::timing::TranslationFence;
 use crate::trace::Happening;
 use crate::translation::Fence;
 
@@ -83,7 +85,9 @@ impl Hart {
             }
             _ => {}
         }
+        let from = self.mode();
         self.return_from_supervisor();
+        self.charge_mode_change(system, from);
         Ok(self.after_return(system))
     }
 
@@ -91,7 +95,9 @@ impl Hart {
         if self.mode().privilege != Privilege::Machine {
             return Err(self.illegal(raw));
         }
+        let from = self.mode();
         self.return_from_machine();
+        self.charge_mode_change(system, from);
         Ok(self.after_return(system))
     }
 
@@ -182,9 +188,18 @@ impl Hart {
                     return Err(self.virtual_instruction(raw));
                 }
                 let vmid = self.csrs.hgatp >> 44 & 0x3fff;
-                if mode.virtualized {
+                let (own, tag) = (self.csrs.vmid(), asid.map(|asid| asid as u16));
+                let timing = if mode.virtualized {
                     self.extension.note_fence(self.id.index());
-                }
+                    TranslationFence::Guest {
+                        address,
+                        asid: tag,
+                        vmid: own,
+                    }
+                } else {
+                    TranslationFence::Host { address, asid: tag }
+                };
+                self.fence_timing(system, timing);
                 self.fence(if mode.virtualized {
                     Fence::Virtual {
                         address,
@@ -200,6 +215,12 @@ impl Hart {
                     return Err(self.refused(raw));
                 }
                 let vmid = self.csrs.hgatp >> 44 & 0x3fff;
+                let timing = TranslationFence::HypervisorVirtual {
+                    address,
+                    asid: asid.map(|asid| asid as u16),
+                    vmid: vmid as u16,
+                };
+                self.fence_timing(system, timing);
                 self.fence(Fence::Virtual {
                     address,
                     asid,
@@ -213,13 +234,19 @@ impl Hart {
                 if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
                     return Err(self.illegal(raw));
                 }
+                // rs1 holds the guest physical address shifted right by two bits.
+                let timing = TranslationFence::HypervisorGuest {
+                    address: address.map(|address| address << 2),
+                    vmid: identifier.map(|value| (value & 0x3fff) as u16),
+                };
+                self.fence_timing(system, timing);
                 self.fence(Fence::Guest {
                     vmid: identifier.map(|value| value & 0x3fff),
                 });
             }
             _ => return Err(self.illegal(raw)),
         }
-        self.forget_timing(system, address);
+        self.counts.of(mode).add(Event::TranslationFences, 1);
         self.pc = self.pc.wrapping_add(4);
         Ok(Next::Refetch)
     }

@@ -78,6 +78,8 @@ impl Extensions {
 pub struct ExtensionState {
     /// Which of them are there.
     pub present: Extensions,
+    /// Whether the hart can set A and D bits itself: Svadu.
+    pub svadu: bool,
     /// Pause-loop exiting.
     pub pause: PauseLoop,
     /// hpurge: a bit for each hart on which the vCPU that runs here must not use old entries.
@@ -89,9 +91,10 @@ pub struct ExtensionState {
 impl ExtensionState {
     /// The state after reset of a hart in a machine of `harts` harts.
     #[must_use]
-    pub fn new(present: Extensions, harts: u32) -> Self {
+    pub fn new(isa: &Isa, harts: u32) -> Self {
         Self {
-            present,
+            present: Extensions::of(isa),
+            svadu: isa.extensions.iter().any(|name| name == "svadu"),
             purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
             ..Self::default()
         }
@@ -149,29 +152,32 @@ mod tests {
         pause_loop_exit: true,
     };
 
+    fn isa(extensions: Extensions) -> Isa {
+        Isa {
+            base: "rv64i".to_owned(),
+            extensions: extensions.names().map(str::to_owned).collect(),
+            mmu: "riscv,sv48".to_owned(),
+            cache_block: 64,
+        }
+    }
+
     #[test]
     fn a_fence_leaves_the_own_bit_clear_and_sets_those_of_all_other_harts() {
-        let mut state = ExtensionState::new(ALL, 4);
+        let mut state = ExtensionState::new(&isa(ALL), 4);
         state.note_fence(2);
         assert_eq!(state.read(number::HPURGE), 0b1011);
         state.note_fence(0);
         assert_eq!(state.read(number::HPURGE), 0b1110);
         state.write(number::HPURGE, u64::MAX);
         assert_eq!(state.read(number::HPURGE), 0b1111);
-        let mut none = ExtensionState::new(Extensions::default(), 4);
+        let mut none = ExtensionState::new(&isa(Extensions::default()), 4);
         none.note_fence(2);
         assert_eq!(none.purge, 0);
     }
 
     #[test]
     fn every_extension_has_a_name_that_leads_back_to_it() {
-        let isa = Isa {
-            base: "rv64i".to_owned(),
-            extensions: ALL.names().map(str::to_owned).collect(),
-            mmu: "riscv,sv48".to_owned(),
-            cache_block: 64,
-        };
-        assert_eq!(Extensions::of(&isa), ALL);
+        assert_eq!(Extensions::of(&isa(ALL)), ALL);
         assert_eq!(Extensions::default().names().count(), 0);
     }
 }

@@ -100,6 +100,7 @@ pub(super) fn show_host_output(machine: &mut Machine) {
 /// handler that traps itself raises more than it retires.
 fn exceptions(machine: &Machine) -> u64 {
     let harts = machine.harts().iter();
-    let all = harts.flat_map(|hart| hart.counts.exceptions.iter().flatten());
+    let causes = harts.flat_map(|hart| hart.counts.traps.iter());
+    let all = causes.flat_map(|cause| cause.exceptions.iter());
     all.sum()
 }

@@ -4,6 +4,7 @@ use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
 use crate::code::CodeIndex;
 use crate::device::Cycles;
 use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
+use crate::monitor::Event;
 use crate::system::System;
 use crate::translation::{Use, View, walk};
 
@@ -102,10 +103,8 @@ impl Hart {
                 self.tlb
                     .insert_load(address, self.data_tag, offset, place.first_shift);
             }
-            self.counts.loads_translated += 1;
-            if keep {
-                self.charge(system, Access::Load, address, offset);
-            }
+            self.counts.host_translations += 1;
+            self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
@@ -124,7 +123,11 @@ impl Hart {
 
     /// Devices may have driven wires: look at them at the end of the block.
     fn after_device(&mut self, system: &System) {
-        self.counts.device_accesses += 1;
+        let mode = self.mode();
+        self.counts.of(mode).add(Event::DeviceAccesses, 1);
+        if let Some(timing) = &system.timing {
+            self.cycles += timing.costs.device;
+        }
         if system.devices.wires(self.id) != self.wires || system.devices.any_wires_changed() {
             self.stop_soon();
         }
@@ -153,6 +156,8 @@ impl Hart {
         )?;
         let rest = T::SIZE - second.wrapping_sub(address);
         let high = self.place(system, view, Access::Load, second, rest)?;
+        self.charge_place(system, view, Access::Load, address, low);
+        self.charge_place(system, view, Access::Load, second, high);
         for index in (0..T::SIZE).rev() {
             let at = address.wrapping_add(index);
             let physical = if index < T::SIZE - rest {
@@ -165,6 +170,20 @@ impl Hart {
             value = value << 8 | u64::from(byte);
         }
         Ok(T::from_u64(value))
+    }
+
+    /// Charges a part of an access that crosses a page, if it is in RAM.
+    fn charge_place(
+        &mut self,
+        system: &mut System,
+        view: View,
+        access: Access,
+        address: u64,
+        place: Place,
+    ) {
+        if let Some(offset) = system.memory.ram.offset(place.physical, 1) {
+            self.charge(system, view, access, address, offset);
+        }
     }
 
     /// A store to RAM or a device, of any alignment.
@@ -206,10 +225,8 @@ impl Hart {
                 self.tlb
                     .insert_store(address, self.data_tag, offset, place.first_shift);
             }
-            self.counts.stores_translated += 1;
-            if keep {
-                self.charge(system, Access::Store, address, offset);
-            }
+            self.counts.host_translations += 1;
+            self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
             if system.memory.host_written() {
                 self.stop_soon();
@@ -247,6 +264,8 @@ impl Hart {
         if ram.offset(high.physical, T::SIZE - first_part).is_none() {
             return Err(self.access_fault(view, Access::Store, second));
         }
+        self.charge_place(system, view, Access::Store, address, low);
+        self.charge_place(system, view, Access::Store, second, high);
         let mut outcome = StoreOutcome::default();
         for (index, byte) in (0..T::SIZE).zip(value.to_u64().to_le_bytes()) {
             let physical = if index < first_part {

@@ -91,23 +91,6 @@ impl Hart {
         }
     }
 
-    /// The number of the address space of a view, and whether it is translated, for the timing
-    /// models.
-    fn space(&mut self, view: View) -> (u64, bool) {
-        let place = index(view);
-        if let Some(&known) = self.spaces.get(place)
-            && known.0 != 0
-        {
-            return known;
-        }
-        let key = ContextKey::new(view, &self.csrs);
-        let space = (self.tlb.space(key) << 3, key.is_translated());
-        if let Some(slot) = self.spaces.get_mut(place) {
-            *slot = space;
-        }
-        space
-    }
-
     /// Brings everything that is derived from the mode and the status registers up to date.
     pub fn refresh_context(&mut self) {
         self.float_off = self.csrs.float_is_off(self.mode.virtualized);
@@ -118,24 +101,27 @@ impl Hart {
             self.fetch_tag = self.tag(self.fetch_view());
         }
         self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
-        self.fetch_space = self.space(self.fetch_view());
-        self.data_space = self.space(self.data_view());
+        self.fetch_space = ContextKey::new(self.fetch_view(), &self.csrs).space_number();
+        self.data_space = ContextKey::new(self.data_view(), &self.csrs).space_number();
     }
 
     /// After a change of satp, vsatp or hgatp.
     pub fn translation_changed(&mut self) {
         self.tags = [UNKNOWN; VIEWS];
-        self.spaces = [(0, false); VIEWS];
         self.refresh_context();
     }
 
     /// Changes the privilege mode.
     pub fn set_mode(&mut self, mode: Mode) {
         if mode != self.mode {
-            self.counts
-                .leave_mode(self.mode, self.csrs.hgatp, self.cycles, self.retired);
+            self.counts.settle(self.mode, self.cycles, self.retired);
             if self.mode.virtualized != mode.virtualized {
                 self.extension.pause.change_mode(mode.virtualized);
+                if mode.virtualized {
+                    self.counts.enter();
+                } else {
+                    self.counts.leave(self.csrs.vmid());
+                }
             }
             self.mode = mode;
         }

@@ -53,10 +53,10 @@ pub struct Hart {
     pub(crate) data_tag: u64,
     /// Tag of fetches in the host TLB.
     pub(crate) fetch_tag: u64,
-    /// Address space of data accesses for the timing models, and whether it is translated.
-    pub(crate) data_space: (u64, bool),
+    /// Address space of data accesses for the timing models' filters.
+    pub(crate) data_space: u32,
     /// The same of fetches.
-    pub(crate) fetch_space: (u64, bool),
+    pub(crate) fetch_space: u32,
     /// Tag of fetches in the jump cache.
     pub(crate) jump_tag: u32,
     /// Whether floating-point instructions are illegal now.
@@ -75,6 +75,8 @@ pub struct Hart {
     pub wires: HartWires,
     /// When a timer comparison of the hart next becomes true.
     pub timer_deadline: u64,
+    /// When a counter can next overflow.
+    pub(crate) overflow_check: u64,
     /// Translations in use.
     pub tlb: HostTlb,
     /// Jump targets in use.
@@ -87,8 +89,6 @@ pub struct Hart {
     pub(crate) code_generation: u64,
     /// Context tags by view, [`context::UNKNOWN`] where not looked up since the last change.
     tags: [u64; context::VIEWS],
-    /// Address spaces by view, zero where not looked up since the last change.
-    spaces: [(u64, bool); context::VIEWS],
     /// How many restrictions on stores this hart has seen.
     pub(crate) restrictions_seen: usize,
     /// Custom extensions and their registers.
@@ -115,8 +115,8 @@ impl Hart {
             mode: Mode::MACHINE,
             data_tag: 0,
             fetch_tag: 0,
-            data_space: (0, false),
-            fetch_space: (0, false),
+            data_space: 0,
+            fetch_space: 0,
             jump_tag: 0,
             float_off: true,
             id,
@@ -126,13 +126,13 @@ impl Hart {
             wait: Wait::Nothing,
             wires: HartWires::default(),
             timer_deadline: u64::MAX,
+            overflow_check: u64::MAX,
             tlb: HostTlb::new(),
             jumps: JumpCache::new(),
             shadow: None,
             trace: WalkTrace::default(),
             code_generation: 0,
             tags: [context::UNKNOWN; context::VIEWS],
-            spaces: [(0, false); context::VIEWS],
             restrictions_seen: 0,
             extension: crate::extension::ExtensionState::default(),
             counts: crate::monitor::HartCounts::default(),
@@ -160,6 +160,14 @@ impl Hart {
     pub const fn raise(&mut self, exception: Exception) -> Trapped {
         self.exception = exception;
         Trapped
+    }
+
+    /// Counts cycles that the hart has spent waiting.
+    pub(crate) fn note_wait(&mut self, cycles: u64) {
+        let mode = self.mode;
+        self.counts
+            .of(mode)
+            .add(crate::monitor::Event::Waited, cycles);
     }
 
     /// Makes the execution loop stop at the end of the block.

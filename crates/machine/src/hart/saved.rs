@@ -94,6 +94,7 @@ impl Hart {
         self.extension = saved.extension;
         self.counts = saved.counts;
         self.translation_changed();
+        self.refresh_overflow();
         Some(())
     }
 }

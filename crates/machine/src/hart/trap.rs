@@ -5,6 +5,7 @@
 use super::{Exception, Hart, Mode, Privilege};
 use crate::csr::Interrupt;
 use crate::csr::field::{hstatus, status};
+use crate::monitor::TrapCode;
 use crate::trace::Happening;
 
 /// xcause's bit for an interrupt.
@@ -39,7 +40,9 @@ impl Hart {
             instruction: exception.instruction,
             guest_address: exception.guest_address,
         };
-        self.counts.exception(self.mode, cause);
+        let vmid = self.csrs.vmid();
+        self.counts
+            .trap(self.mode, to, vmid, TrapCode::Exception(cause));
         self.note(|hart| Happening::Exception {
             exception,
             from: hart.mode,
@@ -59,7 +62,8 @@ impl Hart {
             instruction: 0,
             guest_address: false,
         };
-        self.counts.interrupt(self.mode, interrupt.code);
+        let (vmid, code) = (self.csrs.vmid(), TrapCode::Interrupt(interrupt.code));
+        self.counts.trap(self.mode, interrupt.to, vmid, code);
         self.note(|hart| Happening::Interrupt {
             code: interrupt.code,
             from: hart.mode,

@@ -136,6 +136,12 @@ impl FloatOperation {
         }
     }
 
+    /// Whether it is a division or a square root.
+    #[must_use]
+    pub const fn divides(self) -> bool {
+        matches!(self.kind, Kind::Divide | Kind::SquareRoot)
+    }
+
     /// Whether rd is an integer register.
     #[must_use]
     pub const fn writes_integer(self) -> bool {

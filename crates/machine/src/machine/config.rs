@@ -34,6 +34,10 @@ pub enum MachineError {
     Quantum(u64),
 }
 
+/// A and D bits set by hardware, once menvcfg.ADUE asks for it, and only ever by software.
+const SVADU: &str = "svadu";
+const SVADE: &str = "svade";
+
 /// The instruction set that the harts have, as the device tree tells it.
 #[must_use]
 pub fn isa() -> Isa {
@@ -64,8 +68,9 @@ pub fn isa() -> Isa {
         "smaia",
         "smstateen",
         "ssaia",
+        "sscofpmf",
         "sstc",
-        "svadu",
+        SVADU,
         "svinval",
         "svpbmt",
     ];
@@ -123,6 +128,10 @@ impl Config {
         };
         self.board.isa = isa();
         let extensions = &mut self.board.isa.extensions;
+        if !profile.svadu {
+            let name = extensions.iter_mut().find(|name| *name == SVADU);
+            name.into_iter().for_each(|name| SVADE.clone_into(name));
+        }
         extensions.extend(profile.extensions.names().map(str::to_owned));
     }
 

@@ -10,7 +10,7 @@ pub use schedule::{Limit, Stop};
 use crate::board::{self, Boot, Images};
 use crate::checkpoint::{DiskIdentity, Marker};
 use crate::device::{Devices, DevicesConfig, Memory};
-use crate::extension::{ExtensionState, Extensions};
+use crate::extension::ExtensionState;
 use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
@@ -57,7 +57,7 @@ impl Machine {
             limits: config.limits,
             timing: None,
         };
-        let extension = ExtensionState::new(Extensions::of(&board.isa), board.harts);
+        let extension = ExtensionState::new(&board.isa, board.harts);
         let harts = (0..board.harts as usize).map(|index| {
             let mut hart = Hart::new(System::hart_id(index));
             hart.extension = extension.clone();

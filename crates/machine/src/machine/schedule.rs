@@ -178,7 +178,7 @@ impl Machine {
         for hart in &mut self.harts {
             let before = hart.cycles;
             hart.cycles = hart.cycles.max(self.now);
-            hart.counts.waited += hart.cycles - before;
+            hart.note_wait(hart.cycles - before);
         }
         true
     }
@@ -227,7 +227,7 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
         let next = deadline.min(hart.timer_deadline);
         if next >= end {
             hart.cycles = hart.cycles.max(end);
-            hart.counts.waited += hart.cycles - begun;
+            hart.note_wait(hart.cycles - begun);
             return;
         }
         hart.cycles = hart.cycles.max(next);
@@ -241,17 +241,17 @@ fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
             woken = true;
         }
     }
-    hart.counts.waited += hart.cycles - begun;
+    hart.note_wait(hart.cycles - begun);
     hart.wait = Wait::Nothing;
     system.memory.unwatch(hart.id);
     hart.note(|_| Happening::Wake { end: end_of_wait });
     if let Some(expiry) = expired {
-        expire(hart, expiry);
+        expire(hart, system, expiry);
     }
 }
 
 /// The end of the time that a WRS may wait.
-fn expire(hart: &mut Hart, expiry: Expiry) {
+fn expire(hart: &mut Hart, system: &System, expiry: Expiry) {
     let cause = match expiry {
         Expiry::Complete => return,
         Expiry::Illegal => Cause::IllegalInstruction,
@@ -260,5 +260,7 @@ fn expire(hart: &mut Hart, expiry: Expiry) {
     // The instruction does not retire after all.
     hart.pc = hart.pc.wrapping_sub(4);
     hart.retired = hart.retired.wrapping_sub(1);
+    let from = hart.mode();
     hart.take_exception(Exception::new(cause, WRS_NTO));
+    hart.charge_trap(system, from);
 }

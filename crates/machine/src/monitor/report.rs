@@ -1,45 +1,75 @@
-//! The monitor's figures as one document.
+//! The monitor's figures as one document, with their definitions.
+
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::HartCounts;
-use crate::device::virtio::Slot;
-use crate::hart::Hart;
+use super::{Causes, Event, EventCounts, HartCounts, HartSnapshot, Snapshot, VirtualCounts};
+use crate::device::virtio::Statistics;
+use crate::hart::{Mode, Privilege};
 use crate::machine::Machine;
-use crate::timing::TimingCounts;
+
+/// Counts by the names of their events; what was never counted is left out.
+pub type Counts = BTreeMap<&'static str, u64>;
+/// Traps by their causes; what did not occur is left out.
+pub type Traps = BTreeMap<String, u64>;
+
+/// What was counted while a virtual machine had the hart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VirtualReport {
+    /// In VS-mode.
+    pub supervisor: Counts,
+    /// In VU-mode.
+    pub user: Counts,
+    /// Traps to HS- or M-mode by cause.
+    pub exits: Traps,
+}
 
 /// What one hart has done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HartReport {
     /// mhartid.
     pub hart: u32,
-    /// Cycles since reset.
+    /// Cycles.
     pub cycles: u64,
-    /// Instructions retired since reset.
+    /// Instructions retired.
     pub instructions: u64,
-    /// Everything else that is counted in either gear.
-    pub counts: HartCounts,
-    /// What the timing models counted, in the measured gear.
-    pub timing: Option<TimingCounts>,
+    /// Mean instruction time in picoseconds, without the time spent waiting in WFI and WRS; absent
+    /// if no instruction was retired.
+    pub mean_instruction_picoseconds: Option<u64>,
+    /// All modes together.
+    pub total: Counts,
+    /// Mode by mode.
+    pub modes: BTreeMap<&'static str, Counts>,
+    /// By VMID.
+    pub virtual_machines: BTreeMap<u16, VirtualReport>,
+    /// Traps from V = 1 to HS-mode by cause.
+    pub exits: Traps,
+    /// Traps from V = 1 to M-mode by cause.
+    pub exits_to_machine: Traps,
+    /// All traps by the mode that they came from and by cause.
+    pub traps: BTreeMap<&'static str, Traps>,
+    /// How often the simulator had to translate an address: its own figure, not the computer's.
+    pub host_translations: u64,
 }
 
-/// What the device in a virtio slot has done.
+/// What one virtio device has done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeviceReport {
-    /// The slot.
+    /// Number of its slot.
     pub slot: usize,
-    /// What kind of device it is.
-    pub kind: String,
+    /// What it is.
+    pub kind: &'static str,
     /// Requests taken.
     pub requests: u64,
-    /// Requests that failed, on purpose or not.
+    /// Requests that failed.
     pub errors: u64,
-    /// Bytes of data moved.
+    /// Bytes moved.
     pub bytes: u64,
-    /// Service time in cycles, summed over requests.
-    pub busy: u64,
-    /// Cycles that requests waited before their service began, summed.
-    pub waited: u64,
+    /// Cycles of service, summed over requests.
+    pub busy_cycles: u64,
+    /// Cycles that requests waited for service, summed.
+    pub waited_cycles: u64,
 }
 
 /// What the machine has done.
@@ -49,67 +79,196 @@ pub struct Report {
     pub cycles: u64,
     /// Cycles a second.
     pub hertz: u64,
-    /// A hash of all of memory.
+    /// Whether caches and TLBs were modelled: their counts mean nothing in the fast gear.
+    pub measured: bool,
+    /// A hash of all of memory at the end.
     pub memory_hash: String,
     /// Hart by hart.
     pub harts: Vec<HartReport>,
     /// Device by device.
     pub devices: Vec<DeviceReport>,
+    /// What the names of counts mean.
+    pub definitions: BTreeMap<&'static str, &'static str>,
+}
+
+impl Report {
+    /// How often an event occurred, on all harts and in all modes.
+    #[must_use]
+    pub fn total(&self, event: Event) -> u64 {
+        let harts = self.harts.iter();
+        harts.filter_map(|hart| hart.total.get(event.name())).sum()
+    }
+}
+
+fn counts(events: &EventCounts) -> Counts {
+    let each = Event::ALL.into_iter();
+    each.map(|event| (event.name(), events.get(event)))
+        .filter(|(_, count)| *count != 0)
+        .collect()
+}
+
+/// The name of an exception: privileged specification, "Trap Cause Codes".
+fn exception_name(code: usize) -> String {
+    let name = match code {
+        0 => "instruction address misaligned",
+        1 => "instruction access fault",
+        2 => "illegal instruction",
+        3 => "breakpoint",
+        4 => "load address misaligned",
+        5 => "load access fault",
+        6 => "store address misaligned",
+        7 => "store access fault",
+        8 => "call from U or VU",
+        9 => "call from HS",
+        10 => "call from VS",
+        11 => "call from M",
+        12 => "instruction page fault",
+        13 => "load page fault",
+        15 => "store page fault",
+        20 => "instruction guest-page fault",
+        21 => "load guest-page fault",
+        22 => "virtual instruction",
+        23 => "store guest-page fault",
+        _ => return format!("exception {code}"),
+    };
+    name.to_owned()
+}
+
+/// The name of an interrupt.
+fn interrupt_name(number: usize) -> String {
+    let name = match number {
+        1 => "supervisor software interrupt",
+        2 => "virtual supervisor software interrupt",
+        3 => "machine software interrupt",
+        5 => "supervisor timer interrupt",
+        6 => "virtual supervisor timer interrupt",
+        7 => "machine timer interrupt",
+        9 => "supervisor external interrupt",
+        10 => "virtual supervisor external interrupt",
+        11 => "machine external interrupt",
+        12 => "supervisor guest external interrupt",
+        13 => "counter overflow interrupt",
+        _ => return format!("interrupt {number}"),
+    };
+    name.to_owned()
+}
+
+fn traps(causes: &Causes) -> Traps {
+    let exceptions = causes.exceptions.iter().enumerate();
+    let interrupts = causes.interrupts.iter().enumerate();
+    exceptions
+        .map(|(code, &count)| (exception_name(code), count))
+        .chain(interrupts.map(|(number, &count)| (interrupt_name(number), count)))
+        .filter(|(_, count)| *count != 0)
+        .collect()
+}
+
+/// The modes in the order of [`Mode::index`].
+fn modes() -> [Mode; Mode::COUNT] {
+    let mut modes = [Mode::MACHINE; Mode::COUNT];
+    for privilege in [Privilege::User, Privilege::Supervisor, Privilege::Machine] {
+        for virtualized in [false, true] {
+            let mode = Mode::new(privilege, virtualized);
+            modes[mode.index()] = mode;
+        }
+    }
+    modes
+}
+
+fn virtual_report(machine: &VirtualCounts) -> VirtualReport {
+    VirtualReport {
+        supervisor: counts(&machine.supervisor),
+        user: counts(&machine.user),
+        exits: traps(&machine.exits),
+    }
+}
+
+fn mean_picoseconds(hart: &HartSnapshot, total: &EventCounts, hertz: u64) -> Option<u64> {
+    let busy = hart.cycles.saturating_sub(total.get(Event::Waited));
+    let picoseconds = u128::from(busy) * 1_000_000_000_000 / u128::from(hertz.max(1));
+    let mean = picoseconds.checked_div(hart.instructions.into())?;
+    u64::try_from(mean).ok()
+}
+
+fn hart_report(number: u32, hart: &HartSnapshot, hertz: u64) -> HartReport {
+    let HartCounts {
+        modes: by_mode,
+        virtual_machines,
+        traps: by_origin,
+        exits,
+        exits_to_machine,
+        host_translations,
+        ..
+    } = &hart.counts;
+    let total = hart.counts.total();
+    let named = modes().map(Mode::name).into_iter();
+    HartReport {
+        hart: number,
+        cycles: hart.cycles,
+        instructions: hart.instructions,
+        mean_instruction_picoseconds: mean_picoseconds(hart, &total, hertz),
+        total: counts(&total),
+        modes: named.clone().zip(by_mode.iter().map(counts)).collect(),
+        virtual_machines: virtual_machines
+            .iter()
+            .map(|(&vmid, machine)| (vmid, virtual_report(machine)))
+            .collect(),
+        exits: traps(exits),
+        exits_to_machine: traps(exits_to_machine),
+        traps: named.zip(by_origin.iter().map(traps)).collect(),
+        host_translations: *host_translations,
+    }
+}
+
+fn device_report(slot: usize, kind: &'static str, statistics: Statistics) -> DeviceReport {
+    DeviceReport {
+        slot,
+        kind,
+        requests: statistics.requests,
+        errors: statistics.errors,
+        bytes: statistics.bytes,
+        busy_cycles: statistics.busy.0,
+        waited_cycles: statistics.waited.0,
+    }
 }
 
 impl Machine {
-    /// The monitor's figures.
-    #[must_use]
+    /// The monitor's figures since reset.
     pub fn report(&self) -> Report {
-        let timing = self.system().timing.as_deref();
-        let of_hart = |hart: &Hart| HartReport {
-            hart: hart.id.0,
-            cycles: hart.cycles,
-            instructions: hart.retired,
-            counts: hart.counts_now(),
-            timing: timing.map(|timing| timing.counts(hart.id)),
-        };
-        Report {
-            cycles: self.now(),
-            hertz: self.config().board.clock.cycles_per_second(),
-            memory_hash: format!("{:016x}", self.memory_hash()),
-            harts: self.harts().iter().map(of_hart).collect(),
-            devices: self.device_reports(),
-        }
+        self.report_since(&Snapshot::default())
     }
 
-    /// What the devices have done.
-    fn device_reports(&self) -> Vec<DeviceReport> {
-        let slots = self.system().devices.slots().iter().enumerate();
-        let of_slot = |(number, slot): (usize, &Slot)| {
-            let device = slot.device()?;
-            let did = device.model().statistics();
-            Some(DeviceReport {
-                slot: number,
-                kind: device.to_string(),
-                requests: did.requests,
-                errors: did.errors,
-                bytes: did.bytes,
-                busy: did.busy.0,
-                waited: did.waited.0,
-            })
-        };
-        slots.filter_map(of_slot).collect()
+    /// The monitor's figures since an earlier moment.
+    #[must_use]
+    pub fn report_since(&self, earlier: &Snapshot) -> Report {
+        let counted = self.snapshot().since(earlier);
+        let hertz = self.config().board.clock.cycles_per_second();
+        let harts = (0_u32..).zip(&counted.harts);
+        let devices = counted.devices.iter().enumerate();
+        Report {
+            cycles: counted.cycles,
+            hertz,
+            measured: self.system().timing.is_some(),
+            memory_hash: format!("{:016x}", self.memory_hash()),
+            harts: harts
+                .map(|(number, hart)| hart_report(number, hart, hertz))
+                .collect(),
+            devices: devices
+                .filter_map(|(slot, device)| {
+                    let (kind, statistics) = (*device)?;
+                    Some(device_report(slot, kind, statistics))
+                })
+                .collect(),
+            definitions: Event::ALL
+                .into_iter()
+                .map(|event| (event.name(), event.definition()))
+                .collect(),
+        }
     }
 
     /// A hash of all of RAM (XXH3, 64 bits), which depends on nothing else.
     #[must_use]
     pub fn memory_hash(&self) -> u64 {
         xxhash_rust::xxh3::xxh3_64(self.system().memory.ram.bytes())
-    }
-}
-
-impl Hart {
-    /// The counts with the present mode's share up to now.
-    #[must_use]
-    pub fn counts_now(&self) -> HartCounts {
-        let mut counts = self.counts.clone();
-        counts.leave_mode(self.mode(), self.csrs.hgatp, self.cycles, self.retired);
-        counts
     }
 }

@@ -1,4 +1,4 @@
-//! A set-associative store of numbers with round-robin replacement.
+//! A set-associative store of line numbers with round-robin replacement.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,8 @@ const EMPTY: u64 = u64::MAX;
 /// The mark of an entry that no other hart's cache holds.
 const EXCLUSIVE: u64 = 1 << 63;
 
-/// Which lines, or pages, are present.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Which lines are present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
     geometry: Geometry,
     entries: Vec<u64>,
@@ -74,15 +74,21 @@ impl Cache {
             .map(|entry| entry & EXCLUSIVE != 0)
     }
 
-    /// Adds a line that is not present; gives the line that had to go.
+    /// Adds a line that is not present, in an empty place of its set if there is one, else in that
+    /// of the line whose turn it is; gives that line.
     pub fn insert(&mut self, line: u64) -> Option<u64> {
         let set = self.set(line);
+        let start = set * self.geometry.ways;
+        let ways = self.entries.get_mut(start..start + self.geometry.ways)?;
+        if let Some(empty) = ways.iter_mut().find(|entry| **entry == EMPTY) {
+            *empty = line;
+            return None;
+        }
         let turn = self.next.get_mut(set)?;
-        let way = usize::from(*turn);
+        let way = usize::from(*turn) % self.geometry.ways;
         *turn = ((way + 1) % self.geometry.ways) as u8;
-        let entry = self.entries.get_mut(set * self.geometry.ways + way)?;
-        let old = std::mem::replace(entry, line);
-        (old != EMPTY).then_some(old & !EXCLUSIVE)
+        let old = std::mem::replace(ways.get_mut(way)?, line);
+        Some(old & !EXCLUSIVE)
     }
 
     /// Marks a present line exclusive or shared.
@@ -100,15 +106,6 @@ impl Cache {
             && let Some(entry) = self.entries.get_mut(position)
         {
             *entry = EMPTY;
-        }
-    }
-
-    /// Removes the lines that `matches` picks.
-    pub fn remove_if(&mut self, matches: impl Fn(u64) -> bool) {
-        for entry in &mut self.entries {
-            if *entry != EMPTY && matches(*entry & !EXCLUSIVE) {
-                *entry = EMPTY;
-            }
         }
     }
 

@@ -24,8 +24,19 @@ pub struct Field {
     pub unit: &'static str,
     /// What it says.
     pub about: &'static str,
-    /// Whether every profile has it.
-    pub required: bool,
+    /// Which profiles have it.
+    pub need: Need,
+}
+
+/// Which profiles have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Every one.
+    Always,
+    /// Those that have its table.
+    WithTable,
+    /// None has to.
+    Never,
 }
 
 impl Field {
@@ -80,6 +91,18 @@ const MACHINE: &[Row] = &[
         "longest wait of WRS.NTO where it may trap",
     ),
     ("wrs_sto_limit", CYCLES, "cycles", "longest wait of WRS.STO"),
+    (
+        "svadu",
+        Kind::Flag,
+        "",
+        "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
+    ),
+    (
+        "fence_i_clears",
+        Kind::Flag,
+        "",
+        "whether FENCE.I empties the instruction cache",
+    ),
 ];
 const CACHE: &[Row] = &[
     (
@@ -89,6 +112,7 @@ const CACHE: &[Row] = &[
         "capacity, in lines of 64 bytes",
     ),
     ("ways", Kind::Number(1, 255), "lines", "lines of a set"),
+    ("line", Kind::Number(64, 64), "bytes", "size of a line"),
 ];
 const TLB: &[Row] = &[
     (
@@ -98,7 +122,32 @@ const TLB: &[Row] = &[
         "capacity, in pages of 4 KiB",
     ),
     ("ways", Kind::Number(1, 255), "entries", "entries of a set"),
+    (
+        "large",
+        Kind::Number(0, 255),
+        "entries",
+        "more, fully associative, for 2 MiB and 1 GiB pages",
+    ),
+    (
+        "any_size",
+        Kind::Flag,
+        "",
+        "whether entries take pages of every size",
+    ),
 ];
+const HONOURS: &[Row] = &[
+    ("address", Kind::Flag, "", "whether it looks at its address"),
+    ("asid", Kind::Flag, "", "whether it looks at its ASID"),
+    ("vmid", Kind::Flag, "", "whether it looks at the VMID"),
+    (
+        "host",
+        Kind::Flag,
+        "",
+        "whether it spares the host's entries, or empties everything",
+    ),
+];
+/// Keys that can be left out wherever they are.
+const OPTIONAL: [&str; 3] = ["line", "large", "any_size"];
 const COSTS: &[Row] = &[
     (
         "l2_hit",
@@ -106,12 +155,30 @@ const COSTS: &[Row] = &[
         "cycles",
         "a first-level miss that the second level answers",
     ),
-    ("memory", CYCLES, "cycles", "a miss of both levels"),
+    ("memory", CYCLES, "cycles", "a miss of all caches"),
+    (
+        "transfer",
+        CYCLES,
+        "cycles",
+        "more if another hart could have changed the line; the right to store to a shared line",
+    ),
     (
         "l2_tlb_hit",
         CYCLES,
         "cycles",
         "a first-level TLB miss that the second answers",
+    ),
+    (
+        "walk_step",
+        CYCLES,
+        "cycles",
+        "a page-table entry that a walk reads, besides its cache access",
+    ),
+    (
+        "device",
+        CYCLES,
+        "cycles",
+        "a load or store that a device answers",
     ),
     (
         "multiply",
@@ -121,15 +188,39 @@ const COSTS: &[Row] = &[
     ),
     ("divide", CYCLES, "cycles", "a division or remainder"),
     ("float", CYCLES, "cycles", "a floating-point computation"),
-    ("trap", CYCLES, "cycles", "entry into a trap handler"),
-    ("csr", CYCLES, "cycles", "a CSR instruction"),
     (
-        "system",
+        "float_divide",
         CYCLES,
         "cycles",
-        "SRET, MRET, fences of translations, WFI",
+        "a floating-point division or square root",
     ),
+    ("atomic", CYCLES, "cycles", "LR, SC and the AMOs"),
+    ("guest_access", CYCLES, "cycles", "HLV, HLVX and HSV"),
+    ("csr", CYCLES, "cycles", "a CSR instruction"),
+    ("trap", CYCLES, "cycles", "entry into a trap handler"),
+    ("trap_return", CYCLES, "cycles", "SRET and MRET"),
+    (
+        "mode_change",
+        CYCLES,
+        "cycles",
+        "more for a trap or return that changes V",
+    ),
+    ("fence", CYCLES, "cycles", "FENCE"),
     ("fence_i", CYCLES, "cycles", "FENCE.I"),
+    (
+        "fence_translation",
+        CYCLES,
+        "cycles",
+        "SFENCE, HFENCE and Svinval's instructions",
+    ),
+    ("wait", CYCLES, "cycles", "WFI and WRS, besides the wait"),
+    ("pause", CYCLES, "cycles", "PAUSE"),
+    (
+        "pending_test",
+        CYCLES,
+        "cycles",
+        "the global pending test of docs/extensions.md",
+    ),
 ];
 const SERVICE: &[Row] = &[
     (
@@ -196,43 +287,53 @@ const EXTENSIONS: &[Row] = &[
     ("pause_loop_exit", Kind::Flag, "", "pause-loop exiting"),
 ];
 
-/// Tables with their keys, and whether every profile has them.
-const TABLES: &[(&str, &[Row], bool)] = &[
-    ("", MACHINE, true),
-    ("l1i", CACHE, true),
-    ("l1d", CACHE, true),
-    ("l2", CACHE, true),
-    ("itlb", TLB, true),
-    ("dtlb", TLB, true),
-    ("l2tlb", TLB, false),
-    ("costs", COSTS, true),
-    ("disk.service", SERVICE, false),
-    ("disk.faults.errors", CHANCE, false),
-    ("disk.faults.short", CHANCE, false),
-    ("disk.faults.lost_interrupts", CHANCE, false),
-    ("disk.faults.late_interrupts", CHANCE, false),
-    ("disk.faults", LATE, false),
-    ("network", LATENCY, false),
-    ("network.service", SERVICE, false),
-    ("network.faults.errors", CHANCE, false),
-    ("network.faults.short", CHANCE, false),
-    ("network.faults.lost_interrupts", CHANCE, false),
-    ("network.faults.late_interrupts", CHANCE, false),
-    ("network.faults", LATE, false),
-    ("uart", UART, false),
-    ("extensions", EXTENSIONS, false),
+/// Tables with their keys, and which profiles have them.
+const TABLES: &[(&str, &[Row], Need)] = &[
+    ("", MACHINE, Need::Always),
+    ("l1i", CACHE, Need::Always),
+    ("l1d", CACHE, Need::Always),
+    ("l2", CACHE, Need::WithTable),
+    ("itlb", TLB, Need::Always),
+    ("dtlb", TLB, Need::Always),
+    ("l2tlb", TLB, Need::WithTable),
+    ("guest_tlb", TLB, Need::WithTable),
+    ("walk_cache", TLB, Need::WithTable),
+    ("guest_walk_cache", TLB, Need::WithTable),
+    ("fences.sfence", HONOURS, Need::Never),
+    ("fences.hfence_vvma", HONOURS, Need::Never),
+    ("fences.hfence_gvma", HONOURS, Need::Never),
+    ("costs", COSTS, Need::Always),
+    ("disk.service", SERVICE, Need::Never),
+    ("disk.faults.errors", CHANCE, Need::Never),
+    ("disk.faults.short", CHANCE, Need::Never),
+    ("disk.faults.lost_interrupts", CHANCE, Need::Never),
+    ("disk.faults.late_interrupts", CHANCE, Need::Never),
+    ("disk.faults", LATE, Need::Never),
+    ("network", LATENCY, Need::Never),
+    ("network.service", SERVICE, Need::Never),
+    ("network.faults.errors", CHANCE, Need::Never),
+    ("network.faults.short", CHANCE, Need::Never),
+    ("network.faults.lost_interrupts", CHANCE, Need::Never),
+    ("network.faults.late_interrupts", CHANCE, Need::Never),
+    ("network.faults", LATE, Need::Never),
+    ("uart", UART, Need::Never),
+    ("extensions", EXTENSIONS, Need::Never),
 ];
 
 /// Every key of a profile.
 pub fn fields() -> impl Iterator<Item = Field> {
-    TABLES.iter().flat_map(|&(table, rows, required)| {
+    TABLES.iter().flat_map(|&(table, rows, need)| {
         rows.iter().map(move |&(name, kind, unit, about)| Field {
             table,
             name,
             kind,
             unit,
             about,
-            required,
+            need: if OPTIONAL.contains(&name) {
+                Need::Never
+            } else {
+                need
+            },
         })
     })
 }

@@ -3,125 +3,65 @@
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::{Cache, LINE_SHIFT, Profile};
+use super::profile::Honours;
+use super::tlb::{Entry, Tlb};
+use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFence};
 use crate::memory::PAGE_SHIFT;
 
-/// What an access is, to the models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Fetch,
-    Load,
-    Store,
+/// What walks keep besides translations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WalkCaches {
+    /// Entries of S- and VS-stage tables that lead to tables, by their physical addresses.
+    pub first_stage: Option<Cache>,
+    /// The same of the G-stage.
+    pub guest_stage: Option<Cache>,
+    /// G-stage translations of guest physical pages.
+    pub guest_pages: Option<Tlb>,
 }
 
-/// An access to charge for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Charge {
-    kind: Kind,
-    address: u64,
-    /// Physical address.
-    pub physical: u64,
-    /// The context of the translation, a number.
-    pub tag: u64,
-    /// Whether a translation takes part at all.
-    pub translated: bool,
-}
-
-impl Charge {
-    const fn new(kind: Kind, address: u64, physical: u64, tag: u64) -> Self {
+impl WalkCaches {
+    fn new(profile: &Profile) -> Self {
+        let cache = |size: Option<super::TlbProfile>| size.map(|size| Cache::new(size.geometry()));
         Self {
-            kind,
-            address,
-            physical,
-            tag,
-            translated: true,
+            first_stage: cache(profile.walk_cache),
+            guest_stage: cache(profile.guest_walk_cache),
+            guest_pages: profile.guest_tlb.map(Tlb::new),
         }
     }
 
-    /// A fetch.
-    #[must_use]
-    pub const fn fetch(address: u64, physical: u64, tag: u64) -> Self {
-        Self::new(Kind::Fetch, address, physical, tag)
+    fn belongs_to(&self, profile: &Profile) -> bool {
+        let same = |cache: &Option<Cache>, size: Option<super::TlbProfile>| match (cache, size) {
+            (Some(cache), Some(size)) => cache.is_of(size.geometry()),
+            (None, None) => true,
+            _ => false,
+        };
+        let pages = match (&self.guest_pages, profile.guest_tlb) {
+            (Some(tlb), Some(size)) => tlb.is_of(size),
+            (None, None) => true,
+            _ => false,
+        };
+        pages
+            && same(&self.first_stage, profile.walk_cache)
+            && same(&self.guest_stage, profile.guest_walk_cache)
     }
-
-    /// A load.
-    #[must_use]
-    pub const fn load(address: u64, physical: u64, tag: u64) -> Self {
-        Self::new(Kind::Load, address, physical, tag)
-    }
-
-    /// A store.
-    #[must_use]
-    pub const fn store(address: u64, physical: u64, tag: u64) -> Self {
-        Self::new(Kind::Store, address, physical, tag)
-    }
-
-    /// Whether it is a fetch.
-    #[must_use]
-    pub const fn is_fetch(self) -> bool {
-        matches!(self.kind, Kind::Fetch)
-    }
-
-    /// Whether it is a store.
-    #[must_use]
-    pub const fn is_store(self) -> bool {
-        matches!(self.kind, Kind::Store)
-    }
-
-    const fn page(self) -> u64 {
-        self.address >> PAGE_SHIFT
-    }
-
-    /// The TLBs' key: page numbers have 52 bits, contexts nine.
-    const fn key(self) -> u64 {
-        key(self.page(), self.tag)
-    }
-}
-
-/// Bits of a page number that a key holds; the upper ones repeat the sign.
-const PAGE_BITS: u32 = 44;
-
-const fn key(page: u64, tag: u64) -> u64 {
-    // The set is chosen by the low bits, so the page comes lowest.
-    page & ((1 << PAGE_BITS) - 1) | (tag >> 3) << PAGE_BITS
-}
-
-/// What a hart's models have counted since reset.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TimingCounts {
-    /// Accesses to the data cache that the filter did not answer.
-    pub data_accesses: u64,
-    /// Misses of the first-level data cache.
-    pub data_misses: u64,
-    /// Accesses to the instruction cache that the filter did not answer.
-    pub fetch_accesses: u64,
-    /// Misses of the first-level instruction cache.
-    pub fetch_misses: u64,
-    /// Misses of the second level that this hart caused.
-    pub l2_misses: u64,
-    /// Misses of the first-level TLBs.
-    pub tlb_misses: u64,
-    /// Page-table walks.
-    pub walks: u64,
-    /// Memory references of walks, both stages.
-    pub walk_references: u64,
-    /// Cycles lost to all of this.
-    pub stalled: u64,
 }
 
 /// The models of one hart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HartTiming {
+    // What a filter remembers can be found out again: it is not part of the state.
+    #[serde(skip)]
     pub(super) loads: Filter,
+    #[serde(skip)]
     pub(super) stores: Filter,
+    #[serde(skip)]
     pub(super) fetches: Filter,
     pub(super) data: Cache,
     pub(super) instructions: Cache,
-    data_tlb: Cache,
-    instruction_tlb: Cache,
-    second_tlb: Option<Cache>,
-    /// What has been counted.
-    pub counts: TimingCounts,
+    data_tlb: Tlb,
+    instruction_tlb: Tlb,
+    second_tlb: Option<Tlb>,
+    pub(super) walks: WalkCaches,
 }
 
 impl HartTiming {
@@ -129,88 +69,79 @@ impl HartTiming {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         Self {
-            loads: Filter::new(),
-            stores: Filter::new(),
-            fetches: Filter::new(),
+            loads: Filter::default(),
+            stores: Filter::default(),
+            fetches: Filter::default(),
             data: Cache::new(profile.l1d.geometry()),
             instructions: Cache::new(profile.l1i.geometry()),
-            data_tlb: Cache::new(profile.dtlb.geometry()),
-            instruction_tlb: Cache::new(profile.itlb.geometry()),
-            second_tlb: profile.l2tlb.map(|tlb| Cache::new(tlb.geometry())),
-            counts: TimingCounts::default(),
+            data_tlb: Tlb::new(profile.dtlb),
+            instruction_tlb: Tlb::new(profile.itlb),
+            second_tlb: profile.l2tlb.map(Tlb::new),
+            walks: WalkCaches::new(profile),
         }
     }
 
     /// Whether the models can be those of a profile.
     pub(super) fn belongs_to(&self, profile: &Profile) -> bool {
         let second = match (&self.second_tlb, profile.l2tlb) {
-            (Some(cache), Some(tlb)) => cache.is_of(tlb.geometry()),
+            (Some(tlb), Some(size)) => tlb.is_of(size),
             (None, None) => true,
             _ => false,
         };
-        let filters = [&self.loads, &self.stores, &self.fetches];
         second
             && self.data.is_of(profile.l1d.geometry())
             && self.instructions.is_of(profile.l1i.geometry())
-            && self.data_tlb.is_of(profile.dtlb.geometry())
-            && self.instruction_tlb.is_of(profile.itlb.geometry())
-            && filters.iter().all(|filter| filter.is_whole())
+            && self.data_tlb.is_of(profile.dtlb)
+            && self.instruction_tlb.is_of(profile.itlb)
+            && self.walks.belongs_to(profile)
     }
 
-    /// Whether the first-level TLB has the page.
-    pub(super) fn find_page(&mut self, charge: Charge) -> bool {
-        if !charge.translated {
-            return true;
-        }
+    /// Whether the first-level TLB serves an access, or none has to.
+    pub(super) fn has_page(&self, charge: Charge) -> bool {
         let tlb = if charge.is_fetch() {
             &self.instruction_tlb
         } else {
             &self.data_tlb
         };
-        let found = tlb.find(charge.key()).is_some();
-        self.counts.tlb_misses += u64::from(!found);
-        found
+        !charge.translated || tlb.find(charge.page(), charge.space).is_some()
     }
 
-    /// Whether the second-level TLB has the page.
-    pub(super) fn find_second_page(&self, charge: Charge) -> bool {
-        self.second_tlb
-            .as_ref()
-            .is_some_and(|tlb| tlb.find(charge.key()).is_some())
+    /// The second-level TLB's entry for an access.
+    pub(super) fn second_entry(&self, charge: Charge) -> Option<Entry> {
+        self.second_tlb.as_ref()?.find(charge.page(), charge.space)
     }
 
-    /// Puts the page into the TLBs.
-    pub(super) fn fill_page(&mut self, charge: Charge) {
-        let key = charge.key();
-        let first = if charge.is_fetch() {
-            &mut self.instruction_tlb
+    /// Puts an entry into the first-level TLB.
+    pub(super) fn fill_first(&mut self, charge: Charge, entry: Entry) {
+        let (tlb, filters) = if charge.is_fetch() {
+            (&mut self.instruction_tlb, [Some(&mut self.fetches), None])
         } else {
-            &mut self.data_tlb
+            let filters = [Some(&mut self.loads), Some(&mut self.stores)];
+            (&mut self.data_tlb, filters)
         };
-        if let Some(evicted) = first.insert(key) {
-            let page = virtual_page(evicted);
-            if charge.is_fetch() {
-                self.fetches.forget_page(page);
-            } else {
-                self.loads.forget_page(page);
-                self.stores.forget_page(page);
+        if let Some(evicted) = tlb.insert(charge.page(), entry) {
+            for filter in filters.into_iter().flatten() {
+                filter.forget_pages(evicted.page, evicted.pages());
             }
         }
-        if let Some(second) = &mut self.second_tlb
-            && second.find(key).is_none()
-        {
-            second.insert(key);
+    }
+
+    /// Puts an entry into the second-level TLB.
+    pub(super) fn fill_second(&mut self, charge: Charge, entry: Entry) {
+        if let Some(second) = &mut self.second_tlb {
+            second.insert(charge.page(), entry);
         }
     }
 
     /// Lets the filter answer for the access from now on.
     pub(super) fn vouch(&mut self, charge: Charge) {
-        let (line, physical) = (charge.address >> LINE_SHIFT, charge.physical >> LINE_SHIFT);
-        match charge.kind {
-            Kind::Fetch => self.fetches.insert(line, charge.tag, physical),
-            Kind::Load => self.loads.insert(line, charge.tag, physical),
-            Kind::Store => self.stores.insert(line, charge.tag, physical),
-        }
+        let filter = match charge.access {
+            crate::hart::Access::Fetch => &mut self.fetches,
+            crate::hart::Access::Load => &mut self.loads,
+            crate::hart::Access::Store => &mut self.stores,
+        };
+        let line = charge.address >> LINE_SHIFT;
+        filter.insert(line, charge.space.number(), charge.line());
     }
 
     /// A line has left the data cache.
@@ -230,36 +161,152 @@ impl HartTiming {
         }
     }
 
-    /// Translations of a page, or all if `None`, are gone.
-    pub(super) fn forget_pages(&mut self, page: Option<u64>) {
-        let Some(page) = page else {
-            for tlb in [&mut self.data_tlb, &mut self.instruction_tlb] {
-                tlb.clear();
-            }
-            if let Some(tlb) = &mut self.second_tlb {
-                tlb.clear();
-            }
-            for filter in [&mut self.loads, &mut self.stores, &mut self.fetches] {
-                filter.clear();
-            }
-            return;
-        };
-        let bits = page & ((1 << PAGE_BITS) - 1);
-        let matches = |key: u64| key & ((1 << PAGE_BITS) - 1) == bits;
-        self.data_tlb.remove_if(matches);
-        self.instruction_tlb.remove_if(matches);
-        if let Some(tlb) = &mut self.second_tlb {
-            tlb.remove_if(matches);
-        }
+    /// The first-level instruction cache is emptied.
+    pub(super) fn forget_instructions(&mut self) {
+        self.instructions.clear();
+        self.fetches.clear();
+    }
+
+    /// Makes the filters ask the models again for everything.
+    pub(super) fn clear_filters(&mut self) {
         for filter in [&mut self.loads, &mut self.stores, &mut self.fetches] {
-            filter.forget_page(page);
+            filter.clear();
+        }
+    }
+
+    /// Carries out a fence as coarsely as the profile says.
+    pub(super) fn fence(&mut self, fence: TranslationFence, rules: &FenceRules) {
+        let (selection, walks) = match fence {
+            TranslationFence::Host { address, asid } => {
+                let selection = Selection::new(rules.sfence, address, asid, None);
+                (selection.of_host(), (true, false))
+            }
+            TranslationFence::Guest {
+                address,
+                asid,
+                vmid,
+            } => {
+                let selection = Selection::new(rules.sfence, address, asid, Some(vmid));
+                (selection, (true, false))
+            }
+            TranslationFence::HypervisorVirtual {
+                address,
+                asid,
+                vmid,
+            } => {
+                let selection = Selection::new(rules.hfence_vvma, address, asid, Some(vmid));
+                (selection, (true, false))
+            }
+            TranslationFence::HypervisorGuest { address, vmid } => {
+                self.forget_guest_pages(rules.hfence_gvma, address, vmid);
+                // Translations of both stages are not found by the guest physical address.
+                let selection = Selection::new(rules.hfence_gvma, None, None, vmid);
+                (selection, (false, true))
+            }
+        };
+        if (walks.0 || selection.everything)
+            && let Some(cache) = &mut self.walks.first_stage
+        {
+            cache.clear();
+        }
+        if (walks.1 || selection.everything)
+            && let Some(cache) = &mut self.walks.guest_stage
+        {
+            cache.clear();
+        }
+        self.forget(selection);
+    }
+
+    fn forget(&mut self, selection: Selection) {
+        let mut data = Vec::new();
+        let mut code = Vec::new();
+        let picks = |entry: &Entry| selection.picks(entry);
+        self.data_tlb.remove_if(picks, |entry| data.push(entry));
+        self.instruction_tlb
+            .remove_if(picks, |entry| code.push(entry));
+        if let Some(second) = &mut self.second_tlb {
+            second.remove_if(picks, |_| {});
+        }
+        for filter in [&mut self.loads, &mut self.stores] {
+            forget_entries(filter, &data);
+        }
+        forget_entries(&mut self.fetches, &code);
+    }
+
+    fn forget_guest_pages(&mut self, honours: Honours, address: Option<u64>, vmid: Option<u16>) {
+        let page = address.filter(|_| honours.address).map(|a| a >> PAGE_SHIFT);
+        let vmid = vmid.filter(|_| honours.vmid);
+        if let Some(tlb) = &mut self.walks.guest_pages {
+            tlb.remove_if(
+                |entry| {
+                    vmid.is_none_or(|vmid| entry.space.vmid == vmid)
+                        && page.is_none_or(|page| entry.covers(page))
+                },
+                |_| {},
+            );
         }
     }
 }
 
-/// The virtual page of a TLB key, its upper bits repeated from the sign.
-const fn virtual_page(key: u64) -> u64 {
-    let shift = 64 - PAGE_BITS;
-    let page = ((key << shift) as i64 >> shift) as u64;
-    page & (u64::MAX >> PAGE_SHIFT)
+/// Makes a filter forget what rests on entries of a TLB that are gone.
+fn forget_entries(filter: &mut Filter, entries: &[Entry]) {
+    /// From so many entries on it is cheaper to forget everything.
+    const MANY: usize = 4;
+    if entries.len() > MANY {
+        filter.clear();
+        return;
+    }
+    for entry in entries {
+        filter.forget_pages(entry.page, entry.pages());
+    }
+}
+
+/// Which entries a fence removes.
+#[derive(Debug, Clone, Copy)]
+struct Selection {
+    everything: bool,
+    virtualized: bool,
+    page: Option<u64>,
+    asid: Option<u16>,
+    vmid: Option<u16>,
+}
+
+impl Selection {
+    /// Entries of virtual machines.
+    fn new(honours: Honours, address: Option<u64>, asid: Option<u16>, vmid: Option<u16>) -> Self {
+        Self {
+            everything: !honours.host,
+            virtualized: true,
+            page: address
+                .filter(|_| honours.address)
+                .map(|address| address >> PAGE_SHIFT),
+            asid: asid.filter(|_| honours.asid),
+            vmid: vmid.filter(|_| honours.vmid),
+        }
+    }
+
+    /// Entries of the host instead.
+    const fn of_host(self) -> Self {
+        Self {
+            everything: false,
+            virtualized: false,
+            ..self
+        }
+    }
+
+    fn picks(&self, entry: &Entry) -> bool {
+        let Space {
+            virtualized,
+            paged,
+            asid,
+            vmid,
+        } = entry.space;
+        self.everything
+            || virtualized == self.virtualized
+                && self.vmid.is_none_or(|own| own == vmid)
+                && self.page.is_none_or(|page| entry.covers(page))
+                && self
+                    .asid
+                    .is_none_or(|own| paged && !entry.global && own == asid)
+    }
 }

@@ -6,8 +6,8 @@ use core::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::field::{Field, Kind, fields};
-use super::profile::{CacheProfile, Profile, TlbProfile};
+use super::field::{Field, Kind, Need, fields};
+use super::profile::Profile;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -216,7 +216,11 @@ impl Reader<'_> {
             let key = field.key();
             let has = |key: &str| self.seen.iter().any(|(seen, _)| seen == key);
             let table = self.seen.iter().find(|(seen, _)| seen == field.table);
-            let wanted = field.required || (field.table == "l2tlb" && table.is_some());
+            let wanted = match field.need {
+                Need::Always => true,
+                Need::WithTable => table.is_some(),
+                Need::Never => false,
+            };
             let told = self.wrong.iter().any(|wrong| wrong == field.table);
             if has(&key) || !wanted || told {
                 continue;
@@ -238,29 +242,9 @@ impl Reader<'_> {
 
     /// What values say together.
     fn compare(&mut self, profile: &Profile) {
-        let cache = |cache: CacheProfile| (cache.size >> super::LINE_SHIFT, cache.ways);
-        let tlb = |tlb: TlbProfile| (u64::from(tlb.entries), tlb.ways);
-        let structures = [
-            ("l1i", Some(cache(profile.l1i))),
-            ("l1d", Some(cache(profile.l1d))),
-            ("l2", Some(cache(profile.l2))),
-            ("itlb", Some(tlb(profile.itlb))),
-            ("dtlb", Some(tlb(profile.dtlb))),
-            ("l2tlb", profile.l2tlb.map(tlb)),
-        ];
-        for (key, structure) in structures {
-            let Some((entries, ways)) = structure else {
-                continue;
-            };
-            if !super::profile::is_possible(entries, ways) {
-                let span = self.place(key);
-                let sets = entries as f64 / f64::from(ways);
-                let message = format!(
-                    "{entries} entries in sets of {ways} make {sets} sets, and a number of sets is a power of two"
-                );
-                let remedy = "change the size, or the ways";
-                self.report(span, key, false, message, remedy);
-            }
+        for (key, message, remedy) in profile.impossible() {
+            let span = self.place(&key);
+            self.report(span, &key, false, message, remedy);
         }
         let services = [
             ("disk", profile.disk.service),
@@ -359,7 +343,7 @@ mod tests {
                 "l1i",
             ),
             (
-                "itlb = { entries = 32, ways = 32 }",
+                "itlb = { entries = 32, ways = 32, large = 4 }",
                 "itlb = { entries = 33, ways = 32 }",
                 "itlb",
             ),

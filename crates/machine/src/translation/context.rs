@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::View;
 use crate::csr::Csrs;
 use crate::hart::Privilege;
+use crate::timing::Space;
 
 /// Everything that a translation depends on besides the address and the page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,21 +44,35 @@ impl ContextKey {
         }
     }
 
-    /// Whether the first stage's page tables play a part.
+    /// Whether page tables play a part.
     #[must_use]
     pub const fn is_translated(&self) -> bool {
         self.first >> 60 != 0 || self.second >> 60 != 0
     }
 
-    /// The same address space whatever the privilege: what TLB entries are tagged with.
+    /// The address space, as TLB entries are tagged with it.
     #[must_use]
-    pub const fn space(self) -> Self {
-        Self {
-            user: false,
-            sum: false,
-            mxr: false,
-            guest_mxr: false,
-            ..self
+    pub const fn space(&self) -> Space {
+        Space {
+            virtualized: self.virtualized,
+            paged: self.first >> 60 != 0,
+            asid: if self.first >> 60 != 0 {
+                self.asid() as u16
+            } else {
+                0
+            },
+            vmid: self.vmid() as u16,
+        }
+    }
+
+    /// The address space as a number that no other has, one without any translation included.
+    #[must_use]
+    pub const fn space_number(&self) -> u32 {
+        if self.virtualized && !self.is_translated() {
+            // No space of V = 0 without translation has an ASID.
+            1
+        } else {
+            self.space().number()
         }
     }
 
@@ -77,31 +92,6 @@ impl ContextKey {
     #[must_use]
     pub const fn vmid(&self) -> u64 {
         self.second >> 44 & 0x3fff
-    }
-}
-
-/// Numbers for address spaces that are never used again, for the timing models.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spaces {
-    live: Vec<(ContextKey, u64)>,
-    next: u64,
-}
-
-impl Spaces {
-    /// The number of the address space of a context.
-    pub fn number(&mut self, key: ContextKey) -> u64 {
-        let key = key.space();
-        if let Some(&(_, number)) = self.live.iter().rev().find(|(live, _)| *live == key) {
-            return number;
-        }
-        self.next += 1;
-        self.live.push((key, self.next));
-        self.next
-    }
-
-    /// Forgets the spaces that `matches` picks.
-    pub fn retire(&mut self, mut matches: impl FnMut(&ContextKey) -> bool) {
-        self.live.retain(|(key, _)| !matches(key));
     }
 }
 

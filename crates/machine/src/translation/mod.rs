@@ -6,7 +6,7 @@ mod shadow;
 mod tlb;
 mod walk;
 
-pub use context::{ContextKey, Contexts, Spaces};
+pub use context::{ContextKey, Contexts};
 pub use saved::{SavedJumps, SavedTlb};
 pub use shadow::{Shadow, StaleUse, Use};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};

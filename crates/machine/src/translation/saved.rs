@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tlb::{HostTlb, JumpCache};
-use super::{Contexts, Entry, JumpEntry, Spaces};
+use super::{Contexts, Entry, JumpEntry};
 use crate::code::CodeCache;
 use crate::memory::{PAGE_BYTES, Ram};
 
@@ -21,7 +21,6 @@ struct SavedEntry {
 pub struct SavedTlb {
     entries: Vec<SavedEntry>,
     contexts: Contexts,
-    spaces: Spaces,
     large: Option<(u64, u64)>,
     epoch: u32,
 }
@@ -52,7 +51,6 @@ impl HostTlb {
         SavedTlb {
             entries,
             contexts: self.contexts.clone(),
-            spaces: self.spaces.clone(),
             large: self.large,
             epoch: self.epoch,
         }
@@ -79,7 +77,6 @@ impl HostTlb {
             };
         }
         self.contexts = saved.contexts.clone();
-        self.spaces = saved.spaces.clone();
         self.large = saved.large;
         self.epoch = saved.epoch;
         Some(())

@@ -4,7 +4,7 @@
 //! it, exactly as a TLB entry may. What they hold is part of a checkpoint, because software that
 //! omits a fence can tell.
 
-use super::{ContextKey, Contexts, Spaces};
+use super::{ContextKey, Contexts};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 
 /// A translation of one page.
@@ -119,7 +119,6 @@ pub struct HostTlb {
     pub(super) store: Box<[Entry; DATA_ENTRIES]>,
     pub(super) fetch: Box<[Entry; FETCH_ENTRIES]>,
     pub(super) contexts: Contexts,
-    pub(super) spaces: Spaces,
     /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
     pub(super) large: Option<(u64, u64)>,
     pub(super) epoch: u32,
@@ -134,7 +133,6 @@ impl HostTlb {
             store: Box::new([Entry::EMPTY; DATA_ENTRIES]),
             fetch: Box::new([Entry::EMPTY; FETCH_ENTRIES]),
             contexts: Contexts::default(),
-            spaces: Spaces::default(),
             large: None,
             epoch: 0,
         }
@@ -223,11 +221,6 @@ impl HostTlb {
             .map_or(0, |number| u64::from(number) << 3)
     }
 
-    /// The number of a context's address space in the timing models.
-    pub fn space(&mut self, key: ContextKey) -> u64 {
-        self.spaces.number(key)
-    }
-
     /// The tag of jump-cache entries for a context's tag.
     #[must_use]
     pub const fn jump_tag(&self, tag: u64) -> u32 {
@@ -295,7 +288,6 @@ impl HostTlb {
 
     fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {
         self.contexts.retire(&matches);
-        self.spaces.retire(&matches);
     }
 
     /// Forgets what is known of one page in every context.

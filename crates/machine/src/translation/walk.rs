@@ -13,6 +13,7 @@ const READ: u64 = 2;
 const WRITE: u64 = 4;
 const EXECUTE: u64 = 8;
 const USER: u64 = 16;
+const GLOBAL: u64 = 32;
 const ACCESSED: u64 = 64;
 const DIRTY: u64 = 128;
 const PPN: u64 = ((1 << 44) - 1) << 10;
@@ -61,9 +62,11 @@ pub struct Reference {
     pub guest_stage: bool,
     /// Level of the entry: 0 is the last.
     pub level: u8,
-    /// Which guest-physical page a G-stage reference helps to translate; the virtual page for
-    /// the first stage.
-    pub page: u64,
+    /// Whether the entry maps a page, rather than leading to a table.
+    pub leaf: bool,
+    /// The guest physical address that a G-stage reference helps to translate; the virtual
+    /// address for the first stage.
+    pub address: u64,
 }
 
 /// The memory references of a walk, for those who charge for them.
@@ -71,6 +74,8 @@ pub struct Reference {
 pub struct WalkTrace {
     references: [Reference; 40],
     length: usize,
+    /// Whether the first stage's leaf was a global mapping.
+    pub global: bool,
 }
 
 impl Default for WalkTrace {
@@ -78,6 +83,7 @@ impl Default for WalkTrace {
         Self {
             references: [Reference::default(); 40],
             length: 0,
+            global: false,
         }
     }
 }
@@ -90,6 +96,14 @@ impl WalkTrace {
         }
     }
 
+    /// Notes that the entry of the last reference maps a page.
+    fn mark_leaf(&mut self) {
+        let last = self.length.checked_sub(1);
+        if let Some(reference) = last.and_then(|last| self.references.get_mut(last)) {
+            reference.leaf = true;
+        }
+    }
+
     /// The references in the order in which they were made.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
@@ -99,6 +113,7 @@ impl WalkTrace {
     /// Forgets them.
     pub fn clear(&mut self) {
         self.length = 0;
+        self.global = false;
     }
 }
 
@@ -280,8 +295,13 @@ impl Walk<'_> {
                 .ok_or_else(|| self.access_fault())?;
             match step(entry, level, configuration & envcfg::PBMTE != 0) {
                 None => return Err(self.page_fault()),
-                Some(Step::Next(next)) => table = next,
+                Some(Step::Next(next)) => {
+                    self.trace.global |= entry & GLOBAL != 0;
+                    table = next;
+                }
                 Some(Step::Leaf) => {
+                    self.trace.mark_leaf();
+                    self.trace.global |= entry & GLOBAL != 0;
                     return self.first_stage_leaf(entry, level, place, configuration);
                 }
             }
@@ -366,13 +386,12 @@ impl Walk<'_> {
         }
         self.check_entry(physical, access)?;
         if access == Access::Load {
-            let page = self.virtual_address >> (12 + 9 * level);
-            let level = level as u8;
             self.trace.push(Reference {
                 physical,
                 guest_stage: false,
-                level,
-                page,
+                level: level as u8,
+                leaf: false,
+                address: self.virtual_address,
             });
         }
         Ok(physical)
@@ -418,7 +437,8 @@ impl Walk<'_> {
                 physical: place,
                 guest_stage: true,
                 level: level as u8,
-                page: address >> (12 + 9 * level),
+                leaf: false,
+                address,
             });
             let entry = self
                 .memory
@@ -429,6 +449,7 @@ impl Walk<'_> {
                 None => return Err(self.guest_page_fault(address, pseudo)),
                 Some(Step::Next(next)) => table = next,
                 Some(Step::Leaf) => {
+                    self.trace.mark_leaf();
                     // Every G-stage access is made as if from U-mode.
                     if entry & USER == 0 || !need.is_met_by(entry) {
                         return Err(self.guest_page_fault(address, pseudo));

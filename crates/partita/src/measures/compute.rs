@@ -4,6 +4,7 @@ use super::Guests;
 use crate::laboratory::Figures;
 use crate::report::{Report, Work};
 use abi::monitor::ExitCause;
+use machine::monitor::Event;
 use std::collections::BTreeMap;
 
 /// What a run reported.
@@ -132,7 +133,7 @@ fn hypervisor(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
 /// The part of the harts' time that a computer without a hypervisor was busy.
 fn native_busy(report: &machine::monitor::Report) -> Option<f64> {
     let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
-    let waited: u64 = report.harts.iter().map(|hart| hart.counts.waited).sum();
+    let waited = report.total(Event::Waited);
     ratio(
         Some(cycles.saturating_sub(waited) as f64),
         Some(cycles as f64),
@@ -145,7 +146,7 @@ fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option
     let instructions = instructions as f64;
     put("instructions", Some(instructions / 1e6));
     let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
-    let waited: u64 = report.harts.iter().map(|hart| hart.counts.waited).sum();
+    let waited = report.total(Event::Waited);
     let nanoseconds = 1e9 / report.hertz as f64;
     put(
         "mean-instruction-time",
@@ -154,25 +155,27 @@ fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option
             Some(instructions),
         ),
     );
-    let timing = || report.harts.iter().filter_map(|hart| hart.timing.as_ref());
-    if timing().next().is_none() {
+    if !report.measured {
         return;
     }
-    let a_thousand = |count: u64| ratio(Some(count as f64 * 1000.0), Some(instructions));
-    put(
+    let mut a_thousand = |name: &str, events: &[Event]| {
+        let count: u64 = events.iter().map(|&event| report.total(event)).sum();
+        put(name, ratio(Some(count as f64 * 1000.0), Some(instructions)));
+    };
+    a_thousand(
         "tlb-misses",
-        a_thousand(timing().map(|timing| timing.tlb_misses).sum()),
+        &[
+            Event::FetchTlbMisses,
+            Event::LoadTlbMisses,
+            Event::StoreTlbMisses,
+        ],
     );
-    put(
+    a_thousand(
         "walk-references",
-        a_thousand(timing().map(|timing| timing.walk_references).sum()),
+        &[Event::WalkReferences, Event::GuestWalkReferences],
     );
-    put(
+    a_thousand(
         "cache-misses",
-        a_thousand(
-            timing()
-                .map(|timing| timing.data_misses + timing.fetch_misses)
-                .sum(),
-        ),
+        &[Event::FetchMisses, Event::LoadMisses, Event::StoreMisses],
     );
 }

@@ -50,6 +50,17 @@ impl VirtioDevice {
         }
     }
 
+    /// What it is, in a word.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Block(_) => "block",
+            Self::Net(_) => "network",
+            Self::Console(_) => "console",
+            Self::Entropy(_) => "entropy",
+        }
+    }
+
     /// As [`VirtioDevice::model`], to change it.
     pub fn model_mut(&mut self) -> &mut dyn Model {
         match self {
@@ -63,11 +74,6 @@ impl VirtioDevice {
 
 impl fmt::Display for VirtioDevice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Block(_) => "block",
-            Self::Net(_) => "network",
-            Self::Console(_) => "console",
-            Self::Entropy(_) => "entropy",
-        })
+        formatter.write_str(self.name())
     }
 }

@@ -106,6 +106,20 @@ pub struct Statistics {
     pub waited: Cycles,
 }
 
+impl Statistics {
+    /// What has been done since an earlier look.
+    #[must_use]
+    pub const fn since(&self, earlier: &Self) -> Self {
+        Self {
+            requests: self.requests.wrapping_sub(earlier.requests),
+            errors: self.errors.wrapping_sub(earlier.errors),
+            bytes: self.bytes.wrapping_sub(earlier.bytes),
+            busy: Cycles(self.busy.0.wrapping_sub(earlier.busy.0)),
+            waited: Cycles(self.waited.0.wrapping_sub(earlier.waited.0)),
+        }
+    }
+}
+
 /// The servers of a device and the requests in them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Station<T> {

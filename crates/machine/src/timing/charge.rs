@@ -1,0 +1,101 @@
+//! Accesses, as the models are told of them.
+
+use super::{LINE_SHIFT, Space};
+use crate::hart::Access;
+use crate::memory::PAGE_SHIFT;
+use crate::monitor::Event;
+use crate::translation::Reference;
+
+/// An access to charge for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    /// What kind it is of.
+    pub access: Access,
+    /// The address that the program gave.
+    pub address: u64,
+    /// Physical address.
+    pub physical: u64,
+    /// The address space.
+    pub space: Space,
+    /// Whether page tables take part at all.
+    pub translated: bool,
+}
+
+impl Charge {
+    /// Whether it is a fetch.
+    #[must_use]
+    pub const fn is_fetch(self) -> bool {
+        matches!(self.access, Access::Fetch)
+    }
+
+    /// Whether it is a store.
+    #[must_use]
+    pub const fn is_store(self) -> bool {
+        matches!(self.access, Access::Store)
+    }
+
+    pub(super) const fn page(self) -> u64 {
+        self.address >> PAGE_SHIFT
+    }
+
+    pub(super) const fn line(self) -> u64 {
+        self.physical >> LINE_SHIFT
+    }
+
+    /// What a miss of the first-level TLB counts as.
+    pub(super) const fn tlb_miss(self) -> Event {
+        match self.access {
+            Access::Fetch => Event::FetchTlbMisses,
+            Access::Load => Event::LoadTlbMisses,
+            Access::Store => Event::StoreTlbMisses,
+        }
+    }
+}
+
+/// What a page-table walk found and read.
+#[derive(Debug, Clone, Copy)]
+pub struct Walked<'a> {
+    /// log2 of the bytes that both stages map together.
+    pub shift: u32,
+    /// Whether the first stage's mapping is global.
+    pub global: bool,
+    /// The entries that were read, in their order.
+    pub references: &'a [Reference],
+}
+
+/// A fence of translations, to the models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TranslationFence {
+    /// SFENCE.VMA with V = 0.
+    Host {
+        /// Only this virtual address.
+        address: Option<u64>,
+        /// Only this address space.
+        asid: Option<u16>,
+    },
+    /// SFENCE.VMA with V = 1.
+    Guest {
+        /// Only this virtual address.
+        address: Option<u64>,
+        /// Only this address space.
+        asid: Option<u16>,
+        /// Of this virtual machine.
+        vmid: u16,
+    },
+    /// HFENCE.VVMA.
+    HypervisorVirtual {
+        /// Only this virtual address.
+        address: Option<u64>,
+        /// Only this address space.
+        asid: Option<u16>,
+        /// Of this virtual machine.
+        vmid: u16,
+    },
+    /// HFENCE.GVMA.
+    HypervisorGuest {
+        /// Only this guest physical address.
+        address: Option<u64>,
+        /// Only this virtual machine.
+        vmid: Option<u16>,
+    },
+}

@@ -1,0 +1,328 @@
+//! TLBs: which translations a hart keeps, by address space and virtual machine.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Geometry, TlbProfile};
+use crate::memory::PAGE_SHIFT;
+
+/// log2 of the bytes of the pages that entries are for: 4 KiB, 2 MiB, 1 GiB.
+const SIZES: [u8; 3] = [12, 21, 30];
+
+/// The largest size of an entry that a mapping of 2^`shift` bytes allows.
+#[must_use]
+pub fn entry_size(shift: u32) -> u8 {
+    let sizes = SIZES.into_iter().rev();
+    sizes
+        .into_iter()
+        .find(|&size| u32::from(size) <= shift)
+        .unwrap_or(12)
+}
+
+/// The address space of an access, as TLB entries are tagged with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// V: a space of a virtual machine.
+    pub virtualized: bool,
+    /// Whether the first stage translates; without it `asid` means nothing.
+    pub paged: bool,
+    /// The address-space identifier of satp or vsatp.
+    pub asid: u16,
+    /// The virtual-machine identifier, zero unless `virtualized`.
+    pub vmid: u16,
+}
+
+impl Space {
+    /// All of it as one number: the same for the same space only.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        (self.virtualized as u32) << 31
+            | (self.paged as u32) << 30
+            | (self.vmid as u32 & 0x3fff) << 16
+            | self.asid as u32
+    }
+}
+
+/// An entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Number of the first 4 KiB page.
+    pub page: u64,
+    /// log2 of the bytes; zero for a place without an entry.
+    shift: u8,
+    /// Whether it holds in every address space of its virtual machine, or of the host.
+    pub global: bool,
+    /// The address space that it was made in.
+    pub space: Space,
+}
+
+impl Entry {
+    const EMPTY: Self = Self {
+        page: 0,
+        shift: 0,
+        global: false,
+        space: Space {
+            virtualized: false,
+            paged: false,
+            asid: 0,
+            vmid: 0,
+        },
+    };
+
+    /// An entry for the page of a mapping of 2^`shift` bytes that `page` is in.
+    #[must_use]
+    pub fn new(page: u64, shift: u32, global: bool, space: Space) -> Self {
+        let shift = entry_size(shift);
+        Self {
+            page: page >> (shift - 12) << (shift - 12),
+            shift,
+            global,
+            space,
+        }
+    }
+
+    /// How many 4 KiB pages it covers.
+    #[must_use]
+    pub const fn pages(&self) -> u64 {
+        1 << (self.shift - PAGE_SHIFT as u8)
+    }
+
+    /// Whether it covers a page.
+    #[must_use]
+    pub const fn covers(&self, page: u64) -> bool {
+        page.wrapping_sub(self.page) < self.pages()
+    }
+
+    const fn serves(&self, page: u64, space: Space) -> bool {
+        self.shift != 0
+            && self.covers(page)
+            && self.space.virtualized == space.virtualized
+            && self.space.paged == space.paged
+            && self.space.vmid == space.vmid
+            && (self.global || self.space.asid == space.asid)
+    }
+
+    /// The same translation as an entry of 4 KiB.
+    const fn piece(self, page: u64) -> Self {
+        Self {
+            page,
+            shift: PAGE_SHIFT as u8,
+            ..self
+        }
+    }
+}
+
+/// Entries, set-associative, each set with its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Array {
+    sets: usize,
+    ways: usize,
+    entries: Vec<Entry>,
+    next: Vec<u8>,
+}
+
+impl Array {
+    fn new(Geometry { sets, ways }: Geometry) -> Self {
+        Self {
+            sets,
+            ways,
+            entries: vec![Entry::EMPTY; sets * ways],
+            next: vec![0; sets],
+        }
+    }
+
+    fn is_of(&self, Geometry { sets, ways }: Geometry) -> bool {
+        self.sets == sets
+            && self.ways == ways
+            && Some(self.entries.len()) == sets.checked_mul(ways)
+            && self.next.len() == sets
+            && self
+                .entries
+                .iter()
+                .all(|e| e.shift == 0 || SIZES.contains(&e.shift))
+    }
+
+    const fn set(&self, page: u64) -> usize {
+        page as usize & (self.sets - 1)
+    }
+
+    fn find(&self, page: u64, space: Space) -> Option<Entry> {
+        let start = self.set(page) * self.ways;
+        let ways = self.entries.get(start..start + self.ways)?;
+        ways.iter().find(|entry| entry.serves(page, space)).copied()
+    }
+
+    /// Adds an entry in an empty place or in that of the entry whose turn it is, and gives that.
+    fn insert(&mut self, page: u64, entry: Entry) -> Option<Entry> {
+        let set = self.set(page);
+        let start = set * self.ways;
+        let ways = self.entries.get_mut(start..start + self.ways)?;
+        if let Some(empty) = ways.iter_mut().find(|entry| entry.shift == 0) {
+            *empty = entry;
+            return None;
+        }
+        let turn = self.next.get_mut(set)?;
+        let way = usize::from(*turn) % self.ways;
+        *turn = ((way + 1) % self.ways) as u8;
+        Some(std::mem::replace(ways.get_mut(way)?, entry))
+    }
+}
+
+/// A TLB.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tlb {
+    pages: Array,
+    /// Entries for large pages, where they have places of their own.
+    large: Option<Array>,
+    /// Whether `pages` takes entries of every size.
+    any_size: bool,
+}
+
+impl Tlb {
+    /// An empty TLB.
+    #[must_use]
+    pub fn new(profile: TlbProfile) -> Self {
+        Self {
+            pages: Array::new(profile.geometry()),
+            large: profile.large_geometry().map(Array::new),
+            any_size: profile.any_size,
+        }
+    }
+
+    /// Whether it is what a profile describes, and whole.
+    #[must_use]
+    pub fn is_of(&self, profile: TlbProfile) -> bool {
+        self.any_size == profile.any_size
+            && self.pages.is_of(profile.geometry())
+            && match (&self.large, profile.large_geometry()) {
+                (Some(large), Some(geometry)) => large.is_of(geometry),
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// The entry that serves a page.
+    #[must_use]
+    pub fn find(&self, page: u64, space: Space) -> Option<Entry> {
+        let large = || self.large.as_ref()?.find(page, space);
+        self.pages.find(page, space).or_else(large)
+    }
+
+    /// Adds an entry for a page that none serves; gives the entry that had to go. An entry for a
+    /// large page that has no place becomes one for the 4 KiB page alone.
+    pub fn insert(&mut self, page: u64, entry: Entry) -> Option<Entry> {
+        if entry.pages() == 1 || self.any_size {
+            return self.pages.insert(page, entry);
+        }
+        match &mut self.large {
+            // Fully associative: one set.
+            Some(large) => large.insert(0, entry),
+            None => self.pages.insert(page, entry.piece(page)),
+        }
+    }
+
+    /// Removes the entries that `matches` picks and shows each to `removed`.
+    pub fn remove_if(&mut self, matches: impl Fn(&Entry) -> bool, mut removed: impl FnMut(Entry)) {
+        let large = self.large.iter_mut().flat_map(|large| &mut large.entries);
+        for entry in self.pages.entries.iter_mut().chain(large) {
+            if entry.shift != 0 && matches(entry) {
+                removed(std::mem::replace(entry, Entry::EMPTY));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: Space = Space {
+        virtualized: false,
+        paged: true,
+        asid: 1,
+        vmid: 0,
+    };
+
+    fn guest(asid: u16, vmid: u16) -> Space {
+        Space {
+            virtualized: true,
+            paged: true,
+            asid,
+            vmid,
+        }
+    }
+
+    fn tlb(large: u16, any_size: bool) -> Tlb {
+        Tlb::new(TlbProfile {
+            entries: 4,
+            ways: 4,
+            large,
+            any_size,
+        })
+    }
+
+    #[test]
+    fn an_entry_serves_its_own_space_only_unless_it_is_global() {
+        let mut tlb = tlb(0, false);
+        tlb.insert(7, Entry::new(7, 12, false, guest(3, 5)));
+        assert!(tlb.find(7, guest(3, 5)).is_some());
+        for space in [
+            guest(4, 5),
+            guest(3, 6),
+            HOST,
+            Space {
+                paged: false,
+                ..guest(3, 5)
+            },
+        ] {
+            assert!(tlb.find(7, space).is_none(), "{space:?}");
+        }
+        tlb.insert(8, Entry::new(8, 12, true, guest(3, 5)));
+        assert!(tlb.find(8, guest(4, 5)).is_some());
+        assert!(tlb.find(8, guest(3, 6)).is_none());
+    }
+
+    #[test]
+    fn a_large_page_takes_one_entry_or_many() {
+        for (mut tlb, reaches) in [
+            (tlb(1, false), true),
+            (tlb(0, true), true),
+            (tlb(0, false), false),
+        ] {
+            tlb.insert(0x203, Entry::new(0x203, 21, false, HOST));
+            assert!(tlb.find(0x203, HOST).is_some());
+            assert_eq!(tlb.find(0x3ff, HOST).is_some(), reaches);
+            assert!(tlb.find(0x400, HOST).is_none());
+        }
+    }
+
+    #[test]
+    fn the_oldest_entry_goes_and_an_empty_place_is_taken_first() {
+        let mut tlb = tlb(0, false);
+        for page in 0..4 {
+            assert_eq!(tlb.insert(page, Entry::new(page, 12, false, HOST)), None);
+        }
+        let evicted = tlb.insert(4, Entry::new(4, 12, false, HOST));
+        assert_eq!(evicted.map(|entry| entry.page), Some(0));
+        let mut removed = Vec::new();
+        tlb.remove_if(|entry| entry.covers(2), |entry| removed.push(entry.page));
+        assert_eq!(removed, [2]);
+        assert_eq!(tlb.insert(5, Entry::new(5, 12, false, HOST)), None);
+    }
+
+    #[test]
+    fn spaces_have_different_numbers() {
+        let spaces = [
+            HOST,
+            guest(1, 0),
+            guest(1, 1),
+            guest(2, 1),
+            Space::default(),
+        ];
+        for (index, one) in spaces.iter().enumerate() {
+            for other in &spaces[..index] {
+                assert_ne!(one.number(), other.number());
+            }
+        }
+        assert_eq!(Space::default().number(), 0);
+    }
+}
