@@ -27,9 +27,10 @@ run: build
 test: setup
 	scripts/test
 
-# What the hypervisor costs, in instructions; takes some minutes.
+# What the hypervisor costs, in instructions, and how fast the machine is; takes some minutes.
 bench: setup build
 	$(PARTITA) bench --document docs/benchmarks.md
+	$(CARGO) bench -p machine --bench speed
 
 # Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]
 conformance: setup

@@ -1,6 +1,9 @@
 //! The devices of the board: UART, test finisher, ACLINT, APLIC, IMSIC.
 
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::csr;
 
 const FINISHER: usize = 0x10_0000;
 const UART: usize = 0x1000_0000;
@@ -13,8 +16,24 @@ pub const APLIC_SUPERVISOR: usize = 0xd00_0000;
 pub const IMSIC_MACHINE: usize = 0x2400_0000;
 /// The pages of the supervisor-level and guest interrupt files.
 pub const IMSIC_SUPERVISOR: usize = 0x2800_0000;
-/// Bits of the guest index: the suite is for machines with 4 to 7 guest files a hart.
-pub const GUEST_INDEX_BITS: usize = 3;
+/// Guest interrupt files of a hart: the bits that hgeie can hold. To be asked in M-mode.
+pub fn guest_files() -> u32 {
+    /// What was found, plus one; zero before.
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    if FOUND.load(Ordering::Relaxed) == 0 {
+        let before = csr::swap::<{ csr::HGEIE }>(u64::MAX).unwrap_or(0);
+        let files = csr::swap::<{ csr::HGEIE }>(before)
+            .unwrap_or(0)
+            .count_ones();
+        FOUND.store(files + 1, Ordering::Relaxed);
+    }
+    FOUND.load(Ordering::Relaxed) - 1
+}
+
+/// Bits of the guest index in the address of a file: enough for these files and file 0.
+pub fn guest_index_bits() -> u32 {
+    (guest_files() + 1).next_power_of_two().trailing_zeros()
+}
 
 /// Reads a word of a device.
 pub fn read(address: usize) -> u32 {
@@ -84,6 +103,6 @@ pub const fn machine_file(hart: usize) -> usize {
 }
 
 /// The page of a hart's supervisor-level (0) or guest interrupt file.
-pub const fn supervisor_file(hart: usize, guest: usize) -> usize {
-    IMSIC_SUPERVISOR + (hart << (12 + GUEST_INDEX_BITS)) + (guest << 12)
+pub fn supervisor_file(hart: usize, guest: usize) -> usize {
+    IMSIC_SUPERVISOR + (hart << (12 + guest_index_bits())) + (guest << 12)
 }

@@ -112,7 +112,7 @@ fn set_addresses() {
     write(M, MMSIADDRCFG, (IMSIC_MACHINE >> 12) as u32);
     write(M, MMSIADDRCFGH, 1 << 12);
     write(M, SMSIADDRCFG, (IMSIC_SUPERVISOR >> 12) as u32);
-    write(M, SMSIADDRCFGH, (device::GUEST_INDEX_BITS as u32) << 20);
+    write(M, SMSIADDRCFGH, device::guest_index_bits() << 20);
 }
 
 /// The transmitter-empty interrupt of the UART, high or low.

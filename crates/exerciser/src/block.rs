@@ -210,28 +210,35 @@ impl Disk {
             return;
         }
         let mut queue = self.queue.lock();
-        self.acknowledge();
-        while load16(self.used + 2) != queue.used {
-            core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
-            let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
-            queue.used = queue.used.wrapping_add(1);
-            let number = load32(entry) as usize / 3;
-            if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
-                crate::start::fail(format_args!("a read failed"));
-            }
-            if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
-                done(owner);
+        // What ends while others are being collected raises the line again. It must not stay high unseen: a line that is high
+        // already announces nothing.
+        while self.acknowledge() {
+            while load16(self.used + 2) != queue.used {
+                core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
+                let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
+                queue.used = queue.used.wrapping_add(1);
+                let number = load32(entry) as usize / 3;
+                if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
+                    crate::start::fail(format_args!("a read failed"));
+                }
+                if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
+                    done(owner);
+                }
             }
         }
     }
 
     /// Tells the device and the APLIC that the interrupt was seen: while its line is high, a level source
-    /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2).
-    fn acknowledge(&self) {
+    /// sends another message only after `setipnum_le` (AIA §4.7, §4.9.2). False where there was none.
+    fn acknowledge(&self) -> bool {
         let status = device_load32(self.slot.address + INTERRUPT_STATUS);
+        if status == 0 {
+            return false;
+        }
         device_store32(self.slot.address + INTERRUPT_ACKNOWLEDGE, status);
         if board().aplic != 0 {
             device_store32(board().aplic + 0x2000, self.slot.source);
         }
+        true
     }
 }

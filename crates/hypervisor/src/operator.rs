@@ -135,6 +135,8 @@ pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
 pub fn wait_policy(method: WaitMethod) -> WaitPolicy {
     match method {
         WaitMethod::HostInterrupt => WaitPolicy::HostInterrupt,
+        WaitMethod::HostInterruptAll => WaitPolicy::HostInterruptAll,
+        WaitMethod::SelfWaitAll => WaitPolicy::SelfWaitAll,
         WaitMethod::SelfWait | WaitMethod::ActiveWait => WaitPolicy::SelfWait,
     }
 }

@@ -171,7 +171,7 @@ fn run_vcpu(
         hart.accounts.count(vm.id, Event::MemoryFile);
     }
     if let Some(word) = word {
-        end_spin(hart, vm, &mut registers, word);
+        end_spin(hart, vm, &mut registers, word, file);
     }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
     set_pause_loops(hart, trap_waits);
@@ -204,7 +204,7 @@ fn run_vcpu(
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word) {
+fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word, file: u8) {
     if word.has_come() {
         registers.spinning.has_come();
         return;
@@ -212,8 +212,11 @@ fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word) {
     // An interrupt that it can take is a reason to run.
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
     let deaf = closed && !registers.context.in_user_mode();
-    let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
-    if deaf || pending == 0 {
+    let enabled = csr::read::<{ number::VSIE }>();
+    let pending = csr::read::<{ number::VSIP }>() & enabled;
+    // hstatus.VGEIN does not name the vCPU's file yet.
+    let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
+    if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
         hart.accounts.count(vm.id, Event::FutileDispatch);
     }
 }

@@ -61,6 +61,25 @@ impl<'a> Run<'a> {
     }
 }
 
+impl Run<'_> {
+    /// Where a trap went at last, its cause and where it came from: the supervisors' handlers hand
+    /// theirs on to M-mode.
+    #[must_use]
+    pub fn trap(&self, trap: usize) -> (&'static str, u64, u64) {
+        let read = |number| self.recorded(trap, number);
+        let at = read(csr::MEPC);
+        let handlers = self.base + layout::HANDLERS;
+        let inside = |start: u64| (start..start + layout::HANDLERS_SIZE).contains(&at);
+        if inside(handlers) {
+            ("HS", read(csr::SCAUSE), read(csr::SEPC))
+        } else if inside(handlers + layout::VIRTUAL_HANDLERS) {
+            ("VS", read(csr::VSCAUSE), read(csr::VSEPC))
+        } else {
+            ("M", read(csr::MCAUSE), at)
+        }
+    }
+}
+
 /// What differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -200,18 +219,7 @@ pub fn differences(ours: Run<'_>, theirs: Run<'_>) -> Vec<Difference> {
 #[must_use]
 pub fn describe(program: &Program, run: Run<'_>) -> Vec<String> {
     let line = |trap: usize| {
-        let read = |number| run.recorded(trap, number);
-        let (mut cause, mut at) = (read(csr::MCAUSE), read(csr::MEPC));
-        let mut to = "M";
-        let handlers = run.base + layout::HANDLERS;
-        if (handlers..handlers + layout::HANDLERS_SIZE).contains(&at) {
-            (to, cause, at) = ("HS", read(csr::SCAUSE), read(csr::SEPC));
-        } else if (handlers + layout::VIRTUAL_HANDLERS
-            ..handlers + layout::VIRTUAL_HANDLERS + layout::HANDLERS_SIZE)
-            .contains(&at)
-        {
-            (to, cause, at) = ("VS", read(csr::VSCAUSE), read(csr::VSEPC));
-        }
+        let (to, cause, at) = run.trap(trap);
         let item = program.item_at(at).map_or("", |item| item.text.as_str());
         format!("trap {trap} to {to}: cause {cause:#x} at {at:#x} {item}")
     };

@@ -4,6 +4,7 @@
 
 use crate::compare::{Difference, Place, Run};
 use crate::csr;
+use crate::layout;
 use crate::oracle::Oracle;
 
 /// A known departure.
@@ -30,16 +31,78 @@ fn only_bits(difference: &Difference, number: u16, bits: u64) -> bool {
     found == number && (difference.ours ^ difference.theirs) & !bits == 0
 }
 
-/// Whether a trap's causes, wherever it went, are this here and that there.
-fn causes(difference: &Difference, ours: u64, theirs: u64) -> bool {
-    let is_cause = matches!(
-        difference.place,
-        Place::Trap {
-            number: csr::MCAUSE | csr::SCAUSE | csr::VSCAUSE,
-            ..
+/// Whether a difference belongs to a trap whose causes, wherever it went, are these.
+fn causes(
+    difference: &Difference,
+    ours: Run<'_>,
+    theirs: Run<'_>,
+    are: impl Fn(u64, u64) -> bool,
+) -> bool {
+    let Place::Trap { trap, .. } = difference.place else {
+        return false;
+    };
+    let (_, left, _) = ours.trap(trap);
+    let (_, right, _) = theirs.trap(trap);
+    left != right && are(left, right)
+}
+
+/// The causes of the supervisors' timer interrupts: 5, and 6 as HS-mode sees VS-mode's.
+const fn is_timer(cause: u64) -> bool {
+    cause == 1 << 63 | 5 || cause == 1 << 63 | 6
+}
+
+/// Whether a trap value of an illegal or virtual instruction differs.
+fn is_instruction(difference: &Difference, ours: Run<'_>) -> bool {
+    let (trap, cause) = match difference.place {
+        Place::Trap { trap, number } => match number {
+            csr::MTVAL => (trap, csr::MCAUSE),
+            csr::STVAL => (trap, csr::SCAUSE),
+            csr::VSTVAL => (trap, csr::VSCAUSE),
+            _ => return false,
+        },
+        _ => return false,
+    };
+    matches!(ours.recorded(trap, cause), 2 | 22)
+}
+
+/// Whether an address differs in nothing but the place in its cache block.
+fn is_in_block(difference: &Difference) -> bool {
+    let low = match number(difference) {
+        Some(csr::MTVAL | csr::STVAL | csr::VSTVAL) => 63,
+        Some(csr::MTVAL2 | csr::HTVAL) => 15,
+        _ => return false,
+    };
+    difference.ours & !low == difference.theirs
+}
+
+/// Whether a status register differs in no other bits than these.
+fn status_bits(difference: &Difference, bits: u64) -> bool {
+    [csr::MSTATUS, csr::SSTATUS, csr::VSSTATUS]
+        .into_iter()
+        .any(|number| only_bits(difference, number, bits))
+}
+
+/// FS and SD of mstatus, sstatus and vsstatus.
+const FLOAT: u64 = 3 << 13 | 1 << 63;
+
+/// The cause that goes with a trap value, and whether it is a guest-page fault.
+fn is_guest_page_fault(difference: &Difference, run: Run<'_>) -> bool {
+    let (trap, cause) = match difference.place {
+        Place::Trap { trap, number } if matches!(number, csr::MTVAL2 | csr::MTINST) => {
+            (trap, csr::MCAUSE)
         }
-    );
-    is_cause && difference.ours == ours && difference.theirs == theirs
+        Place::Trap { trap, .. } => (trap, csr::SCAUSE),
+        _ => return false,
+    };
+    matches!(run.recorded(trap, cause), 20 | 21 | 23)
+}
+
+/// The number of the CSR that differs.
+const fn number(difference: &Difference) -> Option<u16> {
+    match difference.place {
+        Place::Trap { number, .. } | Place::Csr(number) => Some(number),
+        _ => None,
+    }
 }
 
 /// All that are known.
@@ -49,7 +112,10 @@ pub const ALL: &[Departure] = &[
         name: "a misaligned atomic access raises an access fault",
         section: "a choice: unprivileged specification, \"A\": address-misaligned or access fault",
         misleads: true,
-        explains: |difference, _, _| causes(difference, 4, 5) || causes(difference, 6, 7),
+        explains: |difference, ours, theirs| {
+            let atomic = |left, right| matches!((left, right), (4, 5 | 13 | 21) | (6, 7 | 15 | 23));
+            causes(difference, ours, theirs, atomic)
+        },
     },
     Departure {
         oracle: Oracle::Qemu,
@@ -58,6 +124,174 @@ pub const ALL: &[Departure] = &[
             VSEIP are writable, the others read-only zero",
         misleads: false,
         explains: |difference, _, _| only_bits(difference, csr::HVIP, !0x444),
+    },
+    Departure {
+        oracle: Oracle::Spike,
+        name: "FS becomes Dirty by flags that are set already",
+        section: "a choice: privileged specification, extension context status: FS may be Dirty \
+            where nothing has changed",
+        misleads: false,
+        explains: |difference, _, _| {
+            status_bits(difference, FLOAT) && difference.theirs & FLOAT == FLOAT
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "FS does not become Dirty by flags of instructions that write an integer register",
+        section: "privileged specification, extension context status: FS is Dirty once fcsr has \
+            changed",
+        misleads: false,
+        explains: |difference, _, _| {
+            status_bits(difference, FLOAT) && difference.ours & FLOAT == FLOAT
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "GVA is left from an earlier trap, and not set by faults of HLV and HSV",
+        section: "privileged specification, hypervisor extension, mstatus and hstatus: GVA is \
+            written by every trap, and set if a guest virtual address is written to the trap value",
+        misleads: false,
+        explains: |difference, _, _| {
+            only_bits(difference, csr::MSTATUS, 1 << 38 | FLOAT)
+                || only_bits(difference, csr::HSTATUS, 1 << 6)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "htinst ignores writes",
+        section: "privileged specification, hypervisor extension, htinst: WARL, holds what a trap \
+            may write",
+        misleads: false,
+        explains: |difference, ours, _| {
+            number(difference) == Some(csr::HTINST) && !is_guest_page_fault(difference, ours)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "mtval2 and htval are written by traps other than guest-page faults",
+        section: "privileged specification, hypervisor extension, htval and mtval2: zero but for \
+            guest-page faults",
+        misleads: false,
+        explains: |difference, ours, _| {
+            matches!(number(difference), Some(csr::MTVAL2 | csr::HTVAL))
+                && !is_guest_page_fault(difference, ours)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "vsepc holds bit 0",
+        section: "privileged specification, sepc: the low bit is always zero",
+        misleads: false,
+        explains: |difference, _, _| only_bits(difference, csr::VSEPC, 1),
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "CSRs of supervisors raise an illegal instruction in VU-mode",
+        section: "privileged specification, hypervisor extension, virtual-instruction exception",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            causes(difference, ours, theirs, |left, right| {
+                (left, right) == (22, 2)
+            })
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "HLVX faults as a fetch",
+        section: "privileged specification, hypervisor extension, HLVX: faults are those of loads",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            let fetch = |left, right| matches!((left, right), (13 | 21, 12) | (5, 1) | (21, 20));
+            causes(difference, ours, theirs, fetch)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "a misaligned AMO raises a load's exception",
+        section: "unprivileged specification, \"A\": AMOs raise store exceptions",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            causes(difference, ours, theirs, |left, right| {
+                (left, right) == (6, 4)
+            })
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "A is set by an access that is misaligned",
+        section: "a choice: privileged specification, \"Virtual Address Translation Process\": A \
+            may be set speculatively",
+        misleads: false,
+        explains: |difference, _, _| {
+            matches!(difference.place, Place::Memory(offset) if offset >= layout::FIRST_TABLES)
+                && difference.ours | 1 << 6 == difference.theirs
+        },
+    },
+    Departure {
+        oracle: Oracle::Spike,
+        name: "a timer that is due interrupts late",
+        section: "a choice: Sstc: changes of the comparison need not show at once",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            causes(difference, ours, theirs, |left, _| is_timer(left))
+        },
+    },
+    Departure {
+        oracle: Oracle::Spike,
+        name: "a cache-block instruction's fault names the block's start, or the address given",
+        section: "a choice: unprivileged specification, \"CMO\": any address of the block",
+        misleads: false,
+        explains: |difference, _, _| {
+            let turned = Difference {
+                ours: difference.theirs,
+                theirs: difference.ours,
+                ..*difference
+            };
+            is_in_block(difference) || is_in_block(&turned)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "CBO.CLEAN and CBO.FLUSH name the block's start in a fault",
+        section: "a choice: unprivileged specification, \"CMO\": any address of the block",
+        misleads: false,
+        explains: |difference, _, _| is_in_block(difference),
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "the trap value of an illegal MRET is another instruction's",
+        section: "privileged specification, mtval: zero or the instruction's bits",
+        misleads: false,
+        explains: |difference, ours, _| is_instruction(difference, ours),
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "the timers overwrite STIP of mip and VSTIP of hvip",
+        section: "Sstc: STIP is the comparison or, with STCE clear, what was written; VSTIP is the \
+            comparison or hvip.VSTIP",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            let bits = |number, bits| only_bits(difference, number, bits);
+            bits(csr::MIP, 0x60)
+                || bits(csr::SIP, 0x20)
+                || bits(csr::HIP, 0x40)
+                || bits(csr::VSIP, 0x20)
+                || difference.ours ^ difference.theirs == 0x40
+                    && number(difference) == Some(csr::HVIP)
+                || causes(difference, ours, theirs, |left, right| {
+                    is_timer(left) || is_timer(right)
+                })
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "a write of sie in VS-mode reaches bits of hie unshifted",
+        section: "privileged specification, hypervisor extension, vsie: an alias of hie, one place \
+            lower",
+        misleads: true,
+        explains: |difference, _, _| {
+            only_bits(difference, csr::MIE, 0x444) || only_bits(difference, csr::VSIE, 0x222)
+        },
     },
     Departure {
         oracle: Oracle::Qemu,
@@ -88,10 +322,13 @@ pub fn explain(
 ) -> Explained {
     let mut explained = Explained::default();
     for difference in differences {
-        let departure = ALL.iter().find(|departure| {
+        let explains = |departure: &&Departure| {
             departure.oracle == oracle && (departure.explains)(difference, ours, theirs)
-        });
-        match departure {
+        };
+        // What misleads explains all that comes after it.
+        let misleading = ALL.iter().filter(|departure| departure.misleads);
+        let harmless = ALL.iter().filter(|departure| !departure.misleads);
+        match misleading.chain(harmless).find(explains) {
             Some(departure) => {
                 if !explained.departures.contains(&departure.name) {
                     explained.departures.push(departure.name);

@@ -120,6 +120,10 @@ struct RunArguments {
     /// On the machine, what everything random follows from
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// On the machine, looks for fences that the hypervisor or a guest leaves out: a use of a page whose translation
+    /// has changed since the hart last used it, with no fence in between, fails the run. Slow
+    #[arg(long)]
+    check_translations: bool,
     /// On the machine, writes what its hardware monitor counted, as JSON
     #[arg(long, value_name = "FILE")]
     monitor: Option<PathBuf>,

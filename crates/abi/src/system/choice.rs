@@ -74,10 +74,14 @@ choice! {
 choice! {
     /// What happens when a vCPU waits for an interrupt (WFI).
     WaitMethod {
-        /// Host interrupts (hgeie, SGEIP) wake harts, which then dispatch it.
+        /// Host interrupts (hgeie, SGEIP) wake one hart for each that has one, which then dispatches it.
         HostInterrupt = "host-interrupt",
+        /// The same, but every idle hart is woken, as was the custom (paper 002 §3.5).
+        HostInterruptAll = "host-interrupt-all",
         /// It joins the self-wait queue, and dispatching harts test for its interrupts.
         SelfWait = "self-wait",
+        /// The same, but all vCPUs of the VM that wait get a reason to run (paper 002 §3.5).
+        SelfWaitAll = "self-wait-all",
         /// The same, and an idle hart waits in one instruction for work, interrupts and timers.
         ActiveWait = "active-wait",
     }

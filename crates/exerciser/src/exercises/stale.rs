@@ -24,7 +24,16 @@ use crate::interrupts::SHOOT_DOWN;
 
 pub const EXERCISE: Exercise = Exercise {
     name: "stale",
-    parameters: &["harts", "rounds", "seed", "method", "pages", "sleep-one-in"],
+    parameters: &[
+        "harts",
+        "rounds",
+        "seed",
+        "method",
+        "pages",
+        "sleep-one-in",
+        "sweep-one-in",
+        "remap",
+    ],
     run,
 };
 
@@ -117,6 +126,8 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let pages = arguments.number("pages", 16, 1, MOST_PAGES as u64)? as usize;
     let sleep_one_in = arguments.number("sleep-one-in", 200, 0, 1 << 32)?;
+    let sweep_one_in = arguments.number("sweep-one-in", 50, 0, 1 << 32)?;
+    let shares = arguments.choice("remap", true, &[("all", true), ("private", false)])?;
     let choices = [
         ("ipi", Method::Interrupt),
         ("sbi", Method::Sbi),
@@ -149,6 +160,8 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
                 rounds,
                 seed,
                 sleep_one_in,
+                sweep_one_in,
+                shares,
             },
         );
     });
@@ -168,6 +181,9 @@ struct Parameters {
     rounds: u64,
     seed: u64,
     sleep_one_in: u64,
+    sweep_one_in: u64,
+    /// Whether shared pages are remapped too: others may use one between its change and their fence.
+    shares: bool,
 }
 
 fn make_arena(pages: usize) -> Option<Arena> {
@@ -266,8 +282,16 @@ fn walk(
                 }
                 arena.remaps[0].fetch_add(1, Ordering::Relaxed);
             }
-            4 => remap_shared(arena, hart, &spaces[0], harts, method, &mut random, page),
+            4 if parameters.shares => {
+                remap_shared(arena, hart, &spaces[0], harts, method, &mut random, page)
+            }
             _ => {}
+        }
+        if parameters.sweep_one_in != 0 && random.one_in(parameters.sweep_one_in) {
+            for (page, &number) in shown[current].iter().enumerate().take(arena.pages) {
+                let address = WINDOW + page as u64 * FRAME;
+                arena.verify(hart, &mut random, address, number, || true);
+            }
         }
         let private = shown[current][page];
         arena.verify(hart, &mut random, WINDOW + address, private, || true);

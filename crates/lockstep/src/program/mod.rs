@@ -58,11 +58,11 @@ pub struct Features {
 }
 
 impl Features {
-    /// The bits of mstateen0 that may be set: SE, ENVCFG, CSRIND, AIA and, with interrupt files,
+    /// The bits of mstateen0 that may be set: SE, ENVCFG, CSRIND and, with interrupt files, AIA and
     /// IMSIC.
     const fn state_enable(self) -> u64 {
-        let files = if self.interrupts { 4 } else { 0 };
-        (0xd8 | files) << 56
+        let files = if self.interrupts { 0xc } else { 0 };
+        (0xd0 | files) << 56
     }
 }
 

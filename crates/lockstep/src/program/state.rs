@@ -75,7 +75,10 @@ impl State {
                 csr::MIE => enabled,
                 csr::MCOUNTEREN | csr::SCOUNTEREN | csr::HCOUNTEREN => some(random, 7),
                 csr::MENVCFG => environment,
-                csr::HENVCFG => environment & some(random, u64::MAX),
+                csr::HENVCFG => {
+                    let gated = environment & some(random, 7 << 61 | 3 << 6);
+                    gated | random.pick(&[0, 1, 3]) << 4
+                }
                 csr::SENVCFG => random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]),
                 csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => features.state_enable(),
                 csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & features.state_enable(),

@@ -168,7 +168,7 @@ impl Hart {
         if zero {
             let view = self.data_view();
             let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
-            let place = place.inspect_err(|_| self.exception.value = address)?;
+            let place = place.inspect_err(|_| self.name_inside_block(address))?;
             if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
                 self.charge(system, view, Access::Store, block, offset);
             }
@@ -195,8 +195,17 @@ impl Hart {
             .is_err()
         {
             self.place(system, view, Access::Store, block, CACHE_BLOCK)
-                .inspect_err(|_| self.exception.value = address)?;
+                .inspect_err(|_| self.name_inside_block(address))?;
         }
         Ok(StoreOutcome::default())
+    }
+
+    /// Makes an exception that was found for a cache block's start name the address in the block that
+    /// the instruction gave.
+    const fn name_inside_block(&mut self, address: u64) {
+        self.exception.value = address;
+        if self.exception.guest_physical != 0 {
+            self.exception.guest_physical |= address & (CACHE_BLOCK - 1);
+        }
     }
 }

@@ -25,13 +25,15 @@ const EMPTY: Place = Place {
     physical: 0,
 };
 
-/// Lines known to be in a TLB and a cache.
+/// Lines known to be in a TLB and a cache. Their places are found by the physical line where it is
+/// known beforehand (`PHYSICAL`), so that a line which leaves a cache is found at once; else by the
+/// virtual line.
 #[derive(Debug, Clone)]
-pub struct Filter {
+pub struct Filter<const PHYSICAL: bool> {
     places: Box<[Place; PLACES]>,
 }
 
-impl Default for Filter {
+impl<const PHYSICAL: bool> Default for Filter<PHYSICAL> {
     fn default() -> Self {
         Self {
             places: Box::new([EMPTY; PLACES]),
@@ -39,37 +41,37 @@ impl Default for Filter {
     }
 }
 
-impl Filter {
-    const fn index(line: u64) -> usize {
-        line as usize & (PLACES - 1)
+impl<const PHYSICAL: bool> Filter<PHYSICAL> {
+    const fn index(line: u64, physical: u64) -> usize {
+        (if PHYSICAL { physical } else { line }) as usize & (PLACES - 1)
     }
 
     /// Whether an access to the virtual line, which is at the physical one, certainly hits.
     #[inline(always)]
     pub fn vouches(&self, line: u64, space: u32, physical: u64) -> bool {
-        let place = &self.places[Self::index(line)];
+        let place = &self.places[Self::index(line, physical)];
         place.line == line && place.space == space && place.physical == physical as u32
-    }
-
-    /// Whether an access to the virtual line certainly hits where it led the last time.
-    #[inline(always)]
-    pub fn vouches_as_before(&self, line: u64, space: u32) -> bool {
-        let place = &self.places[Self::index(line)];
-        place.line == line && place.space == space
     }
 
     /// Notes a line that is in the models.
     pub fn insert(&mut self, line: u64, space: u32, physical: u64) {
-        self.places[Self::index(line)] = Place {
+        self.places[Self::index(line, physical)] = Place {
             line,
             space,
             physical: physical as u32,
         };
     }
 
-    /// A physical line has left the cache. Its places agree with it in the bits of the offset in
-    /// a page.
+    /// A physical line has left the cache. By virtual lines its places agree with it in the bits of
+    /// the offset in a page.
     pub fn forget_line(&mut self, physical: u64) {
+        if PHYSICAL {
+            let place = &mut self.places[Self::index(0, physical)];
+            if place.physical == physical as u32 {
+                *place = EMPTY;
+            }
+            return;
+        }
         let first = (physical & (PAGE_LINES - 1)) as usize;
         let step = PAGE_LINES as usize;
         for place in self.places.iter_mut().skip(first).step_by(step) {
@@ -82,9 +84,9 @@ impl Filter {
     /// `pages` virtual pages from `page` on have left a TLB.
     pub fn forget_pages(&mut self, page: u64, pages: u64) {
         let first = page.wrapping_mul(PAGE_LINES);
-        if pages == 1 {
+        if pages == 1 && !PHYSICAL {
             for line in first..first + PAGE_LINES {
-                let place = &mut self.places[Self::index(line)];
+                let place = &mut self.places[Self::index(line, 0)];
                 if place.line == line {
                     *place = EMPTY;
                 }
@@ -101,5 +103,14 @@ impl Filter {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.places.fill(EMPTY);
+    }
+}
+
+impl Filter<false> {
+    /// Whether an access to the virtual line certainly hits where it led the last time.
+    #[inline(always)]
+    pub fn vouches_as_before(&self, line: u64, space: u32) -> bool {
+        let place = &self.places[Self::index(line, 0)];
+        place.line == line && place.space == space
     }
 }

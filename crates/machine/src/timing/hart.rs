@@ -6,6 +6,7 @@ use super::filter::Filter;
 use super::profile::Honours;
 use super::tlb::{Entry, Tlb};
 use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFence};
+use crate::hart::Access;
 use crate::memory::PAGE_SHIFT;
 
 /// What walks keep besides translations.
@@ -51,11 +52,11 @@ impl WalkCaches {
 pub struct HartTiming {
     // What a filter remembers can be found out again: it is not part of the state.
     #[serde(skip)]
-    pub(super) loads: Filter,
+    pub(super) loads: Filter<true>,
     #[serde(skip)]
-    pub(super) stores: Filter,
+    pub(super) stores: Filter<true>,
     #[serde(skip)]
-    pub(super) fetches: Filter,
+    pub(super) fetches: Filter<false>,
     pub(super) data: Cache,
     pub(super) instructions: Cache,
     data_tlb: Tlb,
@@ -97,13 +98,13 @@ impl HartTiming {
     }
 
     /// Whether the first-level TLB serves an access, or none has to.
-    pub(super) fn has_page(&self, charge: Charge) -> bool {
+    pub(super) fn has_page(&mut self, charge: Charge) -> bool {
         let tlb = if charge.is_fetch() {
-            &self.instruction_tlb
+            &mut self.instruction_tlb
         } else {
-            &self.data_tlb
+            &mut self.data_tlb
         };
-        !charge.translated || tlb.find(charge.page(), charge.space).is_some()
+        !charge.translated || tlb.serves(charge.page(), charge.space)
     }
 
     /// The second-level TLB's entry for an access.
@@ -113,16 +114,13 @@ impl HartTiming {
 
     /// Puts an entry into the first-level TLB.
     pub(super) fn fill_first(&mut self, charge: Charge, entry: Entry) {
-        let (tlb, filters) = if charge.is_fetch() {
-            (&mut self.instruction_tlb, [Some(&mut self.fetches), None])
-        } else {
-            let filters = [Some(&mut self.loads), Some(&mut self.stores)];
-            (&mut self.data_tlb, filters)
-        };
-        if let Some(evicted) = tlb.insert(charge.page(), entry) {
-            for filter in filters.into_iter().flatten() {
-                filter.forget_pages(evicted.page, evicted.pages());
+        if charge.is_fetch() {
+            if let Some(evicted) = self.instruction_tlb.insert(charge.page(), entry) {
+                self.fetches.forget_pages(evicted.page, evicted.pages());
             }
+        } else if let Some(evicted) = self.data_tlb.insert(charge.page(), entry) {
+            self.loads.forget_pages(evicted.page, evicted.pages());
+            self.stores.forget_pages(evicted.page, evicted.pages());
         }
     }
 
@@ -135,13 +133,13 @@ impl HartTiming {
 
     /// Lets the filter answer for the access from now on.
     pub(super) fn vouch(&mut self, charge: Charge) {
-        let filter = match charge.access {
-            crate::hart::Access::Fetch => &mut self.fetches,
-            crate::hart::Access::Load => &mut self.loads,
-            crate::hart::Access::Store => &mut self.stores,
-        };
-        let line = charge.address >> LINE_SHIFT;
-        filter.insert(line, charge.space.number(), charge.line());
+        let (line, physical) = (charge.address >> LINE_SHIFT, charge.line());
+        let space = charge.space_number();
+        match charge.access {
+            Access::Fetch => self.fetches.insert(line, space, physical),
+            Access::Load => self.loads.insert(line, space, physical),
+            Access::Store => self.stores.insert(line, space, physical),
+        }
     }
 
     /// A line has left the data cache.
@@ -169,9 +167,9 @@ impl HartTiming {
 
     /// Makes the filters ask the models again for everything.
     pub(super) fn clear_filters(&mut self) {
-        for filter in [&mut self.loads, &mut self.stores, &mut self.fetches] {
-            filter.clear();
-        }
+        self.loads.clear();
+        self.stores.clear();
+        self.fetches.clear();
     }
 
     /// Carries out a fence as coarsely as the profile says.
@@ -249,7 +247,7 @@ impl HartTiming {
 }
 
 /// Makes a filter forget what rests on entries of a TLB that are gone.
-fn forget_entries(filter: &mut Filter, entries: &[Entry]) {
+fn forget_entries<const PHYSICAL: bool>(filter: &mut Filter<PHYSICAL>, entries: &[Entry]) {
     /// From so many entries on it is cheaper to forget everything.
     const MANY: usize = 4;
     if entries.len() > MANY {

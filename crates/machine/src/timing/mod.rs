@@ -21,7 +21,7 @@ mod exact;
 mod tests;
 
 pub use cache::{Cache, Geometry};
-pub use charge::{Charge, TranslationFence, Walked};
+pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
 pub use field::{Field, Kind, Need, fields};
 pub use hart::HartTiming;
 pub use mistake::{Mistake, Mistakes};

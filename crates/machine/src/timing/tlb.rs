@@ -175,6 +175,9 @@ pub struct Tlb {
     large: Option<Array>,
     /// Whether `pages` takes entries of every size.
     any_size: bool,
+    /// A copy of the entry that served last, to look there first; forgotten when any entry goes.
+    #[serde(skip)]
+    last: Option<Entry>,
 }
 
 impl Tlb {
@@ -185,6 +188,7 @@ impl Tlb {
             pages: Array::new(profile.geometry()),
             large: profile.large_geometry().map(Array::new),
             any_size: profile.any_size,
+            last: None,
         }
     }
 
@@ -207,9 +211,19 @@ impl Tlb {
         self.pages.find(page, space).or_else(large)
     }
 
+    /// Whether an entry serves a page.
+    pub fn serves(&mut self, page: u64, space: Space) -> bool {
+        if self.last.is_some_and(|entry| entry.serves(page, space)) {
+            return true;
+        }
+        self.last = self.find(page, space);
+        self.last.is_some()
+    }
+
     /// Adds an entry for a page that none serves; gives the entry that had to go. An entry for a
     /// large page that has no place becomes one for the 4 KiB page alone.
     pub fn insert(&mut self, page: u64, entry: Entry) -> Option<Entry> {
+        self.last = None;
         if entry.pages() == 1 || self.any_size {
             return self.pages.insert(page, entry);
         }
@@ -222,6 +236,7 @@ impl Tlb {
 
     /// Removes the entries that `matches` picks and shows each to `removed`.
     pub fn remove_if(&mut self, matches: impl Fn(&Entry) -> bool, mut removed: impl FnMut(Entry)) {
+        self.last = None;
         let large = self.large.iter_mut().flat_map(|large| &mut large.entries);
         for entry in self.pages.entries.iter_mut().chain(large) {
             if entry.shift != 0 && matches(entry) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::View;
 use crate::csr::Csrs;
 use crate::hart::Privilege;
-use crate::timing::Space;
+use crate::timing::{Space, UNTRANSLATED_GUEST};
 
 /// Everything that a translation depends on besides the address and the page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,8 +69,7 @@ impl ContextKey {
     #[must_use]
     pub const fn space_number(&self) -> u32 {
         if self.virtualized && !self.is_translated() {
-            // No space of V = 0 without translation has an ASID.
-            1
+            UNTRANSLATED_GUEST
         } else {
             self.space().number()
         }

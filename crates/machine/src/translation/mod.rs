@@ -8,6 +8,6 @@ mod walk;
 
 pub use context::{ContextKey, Contexts};
 pub use saved::{SavedJumps, SavedTlb};
-pub use shadow::{Shadow, StaleUse, Use};
+pub use shadow::{Shadow, Stage, StaleUse, Use};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};

@@ -1,7 +1,8 @@
 //! A checker for missing fences: what an unlimited TLB would still hold, beside what memory says.
 //!
 //! Each hart's [`Shadow`] keeps every translation that the hart has used since a fence covered it,
-//! tagged as hardware may tag it: with V, VMID, ASID and page, and not with the tables' root. Every
+//! the two stages each by itself, as hardware may: the first stage's tagged with V, VMID, ASID and
+//! page, the G-stage's with VMID and guest-physical page, and neither with the tables' root. Every
 //! use of a translation is compared with it. Where the page tables now lead elsewhere, a hart with
 //! such a TLB could have used the old frame: software has left out a fence that the privileged
 //! specification asks for ("Supervisor Memory-Management Fence Instruction", "Hypervisor
@@ -22,23 +23,35 @@ const KEPT: usize = 64;
 /// Translations that a hart keeps: more than any TLB. Beyond that all are forgotten.
 const MOST: usize = 1 << 20;
 
-/// What hardware may tag a translation with.
+/// A stage of translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Of satp.
+    Supervisor,
+    /// VS-stage, of vsatp.
+    Virtual,
+    /// G-stage, of hgatp.
+    Guest,
+}
+
+/// What hardware may tag a stage's translation with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Tag {
-    /// The virtual page, or the guest-physical one where there is no first stage.
+    /// The virtual page, or the guest-physical one in the G-stage.
     page: u64,
-    virtualized: bool,
+    stage: Stage,
+    /// Zero in the S-stage.
     vmid: u64,
-    /// `None` without a first stage: such translations belong to no address space.
+    /// `None` in the G-stage.
     asid: Option<u64>,
 }
 
 /// What is held under a tag.
 #[derive(Debug, Clone, Copy)]
 struct Held {
-    physical: u64,
-    /// log2 of the bytes that the first stage maps together.
-    first_shift: u32,
+    frame: u64,
+    /// log2 of the bytes that an address in a fence stands for.
+    shift: u32,
     cycle: u64,
 }
 
@@ -54,15 +67,15 @@ pub struct StaleUse {
     pub cycle: u64,
     /// What it was about to do.
     pub access: Access,
-    /// V of the access.
-    pub virtualized: bool,
-    /// hgatp.VMID, if V.
+    /// The stage whose translation has changed.
+    pub stage: Stage,
+    /// hgatp.VMID; zero in the S-stage.
     pub vmid: u64,
-    /// The first stage's ASID, if there is a first stage.
+    /// The first stage's ASID; `None` in the G-stage.
     pub asid: Option<u64>,
-    /// The address.
+    /// The address, virtual also where the G-stage has changed.
     pub address: u64,
-    /// The frame that a TLB may still hold for it.
+    /// The frame that a TLB may still hold for it, guest-physical in the VS-stage.
     pub held: u64,
     /// Since when, in cycles of the hart.
     pub since: u64,
@@ -74,10 +87,10 @@ impl std::fmt::Display for StaleUse {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             formatter,
-            "hart {} at pc {:#x}, cycle {}: {:?} of {:#x}",
-            self.hart, self.pc, self.cycle, self.access, self.address
+            "hart {} at pc {:#x}, cycle {}: {:?} of {:#x}, {:?} stage",
+            self.hart, self.pc, self.cycle, self.access, self.address, self.stage
         )?;
-        if self.virtualized {
+        if self.stage != Stage::Supervisor {
             write!(formatter, ", VMID {}", self.vmid)?;
         }
         if let Some(asid) = self.asid {
@@ -122,20 +135,41 @@ impl Shadow {
             return;
         }
         let first = if virtualized { csrs.vsatp } else { csrs.satp };
-        let second = if virtualized { csrs.hgatp } else { 0 };
-        if first >> 60 == 0 && second >> 60 == 0 {
-            return;
-        }
-        let tag = Tag {
-            page: at.address >> PAGE_SHIFT,
-            virtualized,
-            vmid: second >> 44 & 0x3fff,
-            asid: (first >> 60 != 0).then_some(first >> 44 & 0xffff),
+        let vmid = if virtualized {
+            csrs.hgatp >> 44 & 0x3fff
+        } else {
+            0
         };
-        let now = mapping.physical >> PAGE_SHIFT << PAGE_SHIFT;
-        if let Some(held) = self.held.get(&tag)
-            && held.physical != now
-        {
+        if first >> 60 != 0 {
+            let tag = Tag {
+                page: at.address >> PAGE_SHIFT,
+                stage: if virtualized {
+                    Stage::Virtual
+                } else {
+                    Stage::Supervisor
+                },
+                vmid,
+                asid: Some(first >> 44 & 0xffff),
+            };
+            self.compare(tag, mapping.guest_physical, mapping.first_shift, at);
+        }
+        if virtualized && csrs.hgatp >> 60 != 0 {
+            let tag = Tag {
+                page: mapping.guest_physical >> PAGE_SHIFT,
+                stage: Stage::Guest,
+                vmid,
+                asid: None,
+            };
+            self.compare(tag, mapping.physical, PAGE_SHIFT, at);
+        }
+    }
+
+    fn compare(&mut self, tag: Tag, leads_to: u64, shift: u32, at: Use) {
+        let now = leads_to >> PAGE_SHIFT << PAGE_SHIFT;
+        if let Some(held) = self.held.get(&tag) {
+            if held.frame == now {
+                return;
+            }
             self.count += 1;
             if self.found.len() < KEPT {
                 self.found.push(StaleUse {
@@ -143,54 +177,51 @@ impl Shadow {
                     pc: at.pc,
                     cycle: at.cycle,
                     access: at.access,
-                    virtualized,
+                    stage: tag.stage,
                     vmid: tag.vmid,
                     asid: tag.asid,
                     address: at.address,
-                    held: held.physical,
+                    held: held.frame,
                     since: held.cycle,
                     now,
                 });
             }
-        } else if self.held.contains_key(&tag) {
-            return;
         }
         if self.held.len() >= MOST {
             self.held.clear();
         }
         let held = Held {
-            physical: now,
-            first_shift: mapping.first_shift,
+            frame: now,
+            shift,
             cycle: at.cycle,
         };
         self.held.insert(tag, held);
     }
 
-    /// Forgets what a fence covers. Settings of the whole hart are no fences.
+    /// Forgets what a fence covers. Settings of the whole hart are no fences, and a fence for one
+    /// stage says nothing of the other.
     pub fn fence(&mut self, fence: Fence) {
         let covers = |tag: &Tag, held: &Held, address: Option<u64>, asid: Option<u64>| {
-            let page = |address: u64| address >> held.first_shift;
+            let page = |address: u64| address >> held.shift;
             // Global mappings are told from others by nobody here: a fence for an ASID is taken to
-            // cover them, so that no report is due to that.
+            // cover none but that ASID's.
             address.is_none_or(|address| page(address) == page(tag.page << PAGE_SHIFT))
                 && asid.is_none_or(|asid| tag.asid == Some(asid))
         };
         self.held.retain(|tag, held| match fence {
             Fence::Everything => true,
-            Fence::Guest { vmid } => !tag.virtualized || vmid.is_some_and(|vmid| vmid != tag.vmid),
+            Fence::Guest { vmid } => {
+                tag.stage != Stage::Guest || vmid.is_some_and(|vmid| vmid != tag.vmid)
+            }
             Fence::Supervisor { address, asid } => {
-                tag.virtualized || !covers(tag, held, address, asid)
+                tag.stage != Stage::Supervisor || !covers(tag, held, address, asid)
             }
             Fence::Virtual {
                 address,
                 asid,
                 vmid,
             } => {
-                !tag.virtualized
-                    || tag.vmid != vmid
-                    // VS-stage fences say nothing of translations that have no VS-stage.
-                    || tag.asid.is_none()
-                    || !covers(tag, held, address, asid)
+                tag.stage != Stage::Virtual || tag.vmid != vmid || !covers(tag, held, address, asid)
             }
         });
     }
@@ -214,6 +245,7 @@ mod tests {
     use crate::hart::Mode;
 
     const PAGE: u64 = 0x4000_0000;
+    const GUEST_FRAME: u64 = 0x9000_0000;
 
     fn view(virtualized: bool) -> View {
         View {
@@ -228,24 +260,29 @@ mod tests {
     fn csrs(asid: u64, vmid: u64) -> Csrs {
         let mut csrs = Csrs::new();
         csrs.vsatp = 8 << 60 | asid << 44;
-        csrs.hgatp = 8 << 60 | vmid << 44;
+        // The G-stage is left out where the first stage is looked at.
+        csrs.hgatp = vmid << 44;
         csrs
     }
 
     fn note(shadow: &mut Shadow, csrs: &Csrs, address: u64, physical: u64, shift: u32) {
         let mapping = Mapping {
-            physical,
+            physical: GUEST_FRAME,
+            guest_physical: physical,
             shift,
             first_shift: shift,
         };
-        let at = Use {
+        shadow.note(csrs, view(true), &mapping, at(address));
+    }
+
+    fn at(address: u64) -> Use {
+        Use {
             hart: 0,
             pc: 0,
             cycle: 0,
             access: Access::Load,
             address,
-        };
-        shadow.note(csrs, view(true), &mapping, at);
+        }
     }
 
     /// A page that changes is reported once, unless a fence of each form that covers it comes first.
@@ -286,10 +323,8 @@ mod tests {
                 }),
                 false,
             ),
-            (Some(Fence::Guest { vmid: None }), false),
-            (Some(Fence::Guest { vmid: Some(vmid) }), false),
-            // Of another machine, another space, another page, another V.
-            (Some(Fence::Guest { vmid: Some(8) }), true),
+            // Of another stage, another machine, another space, another page, another V.
+            (Some(Fence::Guest { vmid: None }), true),
             (
                 Some(Fence::Virtual {
                     address: None,
@@ -332,6 +367,48 @@ mod tests {
             }
             note(&mut shadow, &csrs, PAGE, 0x8100_0000, 12);
             note(&mut shadow, &csrs, PAGE, 0x8100_0000, 12);
+            assert_eq!(shadow.count(), u64::from(stale), "{fence:?}");
+        }
+    }
+
+    /// A guest page that moves is the G-stage's affair: no fence of the VS-stage excuses it.
+    #[test]
+    fn the_guest_stage_has_fences_of_its_own() {
+        let address = Some(PAGE);
+        for (fence, stale) in [
+            (Fence::Guest { vmid: None }, false),
+            (Fence::Guest { vmid: Some(7) }, false),
+            (Fence::Guest { vmid: Some(8) }, true),
+            (
+                Fence::Virtual {
+                    address,
+                    asid: None,
+                    vmid: 7,
+                },
+                true,
+            ),
+            (
+                Fence::Virtual {
+                    address: None,
+                    asid: None,
+                    vmid: 7,
+                },
+                true,
+            ),
+        ] {
+            let mut shadow = Shadow::default();
+            let mut csrs = csrs(3, 7);
+            csrs.hgatp |= 8 << 60;
+            for physical in [0x8000_0000, 0x8100_0000] {
+                let mapping = Mapping {
+                    physical,
+                    guest_physical: GUEST_FRAME,
+                    shift: 12,
+                    first_shift: 12,
+                };
+                shadow.note(&csrs, view(true), &mapping, at(PAGE));
+                shadow.fence(fence);
+            }
             assert_eq!(shadow.count(), u64::from(stale), "{fence:?}");
         }
     }

@@ -46,6 +46,8 @@ pub struct View {
 pub struct Mapping {
     /// The physical address.
     pub physical: u64,
+    /// What the first stage gives: the guest physical address, or again the physical one.
+    pub guest_physical: u64,
     /// log2 of the bytes that are mapped together, the smaller of the two stages.
     pub shift: u32,
     /// log2 of the bytes that the first stage maps together, 12 if it is Bare: what a fence with
@@ -253,6 +255,7 @@ impl Walk<'_> {
         }
         Ok(Mapping {
             physical: address,
+            guest_physical: address,
             shift: 56,
             first_shift: 12,
         })
@@ -340,6 +343,7 @@ impl Walk<'_> {
         if !self.view.mode.virtualized {
             return Ok(Mapping {
                 physical: address,
+                guest_physical: address,
                 shift,
                 first_shift: shift,
             });
@@ -417,6 +421,7 @@ impl Walk<'_> {
         let Some(levels) = levels(atp) else {
             return Ok(Mapping {
                 physical: address,
+                guest_physical: address,
                 shift: 56,
                 first_shift: 12,
             });
@@ -471,6 +476,7 @@ impl Walk<'_> {
                     }
                     return Ok(Mapping {
                         physical: leaf_address(entry, level, address),
+                        guest_physical: address,
                         shift: 12 + 9 * level,
                         first_shift: 12,
                     });

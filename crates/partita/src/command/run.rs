@@ -152,19 +152,21 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
 
 /// Which computer, with what was chosen about it.
 fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
-    let only: [(&str, bool); 4] = [
+    let only: [(&str, bool); 5] = [
         ("--profile", arguments.profile.is_some()),
         ("--seed", arguments.seed != 0),
         ("--monitor", arguments.monitor.is_some()),
+        ("--check-translations", arguments.check_translations),
         ("--native", arguments.native),
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),
         (Computer::Qemu, None) => Ok(Kind::Qemu),
-        (Computer::Machine, _) => Ok(Kind::Machine(Box::new(Chosen::named(
-            arguments.profile.as_deref(),
-            arguments.seed,
-        )?))),
+        (Computer::Machine, _) => {
+            let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
+            chosen.check_translations = arguments.check_translations;
+            Ok(Kind::Machine(Box::new(chosen)))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::laboratory::profile;
 use super::{Failure, HypervisorArgument, SystemArguments, at};
+use machine::device::Cycles;
 use partita::cache::Cache;
 use partita::computer::headless::{Limits, Run};
 use partita::computer::{Chosen, Setup};
@@ -47,10 +48,10 @@ pub(super) struct TraceArguments {
     /// Draws the essential: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Begins at this machine time
+    /// Begins so much machine time after a vCPU first had a hart
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     from: u64,
-    /// Records so much of it
+    /// Records so much machine time
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
 }
@@ -128,25 +129,32 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     let clock = bench.run.machine.clock();
     let recorder = Recorder::new(window, clock, &bench.vms);
     bench.run.machine.listen(Box::new(recorder.clone()));
-    let cycles = |milliseconds: u64| {
-        let cycles = u128::from(milliseconds) * u128::from(bench.hertz) / 1000;
-        u64::try_from(cycles).unwrap_or(u64::MAX)
-    };
-    let limits = Limits {
-        cycles: Some(cycles(arguments.from + arguments.length)),
-        time: bench.limit,
-        ..Limits::default()
-    };
-    bench.run.follow(&limits, &mut |line| {
-        // A reader that has gone needs no line.
-        let _ = writeln!(std::io::stdout(), "{line}");
-    });
+    let step = bench.hertz / 100;
+    let begun = std::time::Instant::now();
+    loop {
+        let limits = Limits {
+            cycles: Some(bench.run.machine.now().saturating_add(step)),
+            ..Limits::default()
+        };
+        let stop = bench.run.follow(&limits, &mut |line| {
+            // A reader that has gone needs no line.
+            let _ = writeln!(std::io::stdout(), "{line}");
+        });
+        let now = clock.nanoseconds(Cycles(bench.run.machine.now()));
+        let over = recorder
+            .begun()
+            .is_some_and(|begun| now >= begun + window.end);
+        let late = bench.limit.is_some_and(|limit| begun.elapsed() >= limit);
+        if over || late || stop != machine::Stop::Limit {
+            break;
+        }
+    }
     let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
     bench.run.machine.stop_listening().map_err(ended)?;
     let timeline = recorder.timeline();
     let Some((from, to)) = timeline.span() else {
         return Err(Failure::Laboratory(format!(
-            "nothing happened between {} ms and {} ms of machine time; choose another stretch with --from and --length",
+            "nothing happened from {} ms to {} ms after the first vCPU had a hart; choose another stretch with --from and --length",
             arguments.from,
             arguments.from + arguments.length
         )));

@@ -23,6 +23,8 @@ pub struct Chosen {
     pub seed: u64,
     /// The command line of what is booted. The hypervisor needs none.
     pub command_line: String,
+    /// Whether the machine looks for fences that software leaves out, which is slow.
+    pub check_translations: bool,
 }
 
 impl Chosen {
@@ -53,6 +55,9 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerErro
         kernel: Some(&read(setup.hypervisor)?),
         initrd: (!setup.image.is_empty()).then_some(setup.image),
     })?;
+    if chosen.check_translations {
+        machine.check_translations();
+    }
     Ok(machine)
 }
 

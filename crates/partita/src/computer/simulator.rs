@@ -65,13 +65,28 @@ fn follow(
         .system_mut()
         .devices
         .attach_console(Box::new(machine::device::Silent));
-    let failure = ending.and_then(|ending| failure(ending, &machine));
+    let failure = ending
+        .and_then(|ending| failure(ending, &machine))
+        .or_else(|| missing_fences(&machine));
     // Nobody may be listening any more.
     let _ = output.send(Vec::new());
     End {
         failure,
         monitor: Some(machine.report()),
     }
+}
+
+/// The fences that software has left out, if the machine looked for them and there are any.
+fn missing_fences(machine: &Machine) -> Option<String> {
+    let (found, count) = machine.stale_uses();
+    if count == 0 {
+        return None;
+    }
+    let lines: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Some(format!(
+        "{count} uses of translations that may be stale, the first of each hart:\n{}",
+        lines.join("\n")
+    ))
 }
 
 /// What is wrong with an ending, for people.

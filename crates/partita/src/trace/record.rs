@@ -7,7 +7,7 @@ use machine::trace::{Event, Happening, Place, Sink, WaitEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The stretch of machine time that is recorded, in nanoseconds since reset, and how much of it.
+/// The stretch of machine time that is recorded, in nanoseconds since a vCPU first had a hart, and how much of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// From here.
@@ -53,6 +53,8 @@ pub struct Recorder {
 #[derive(Debug)]
 struct Record {
     window: Window,
+    /// When a vCPU first had a hart.
+    begun: Option<u64>,
     clock: Clock,
     /// The vCPUs in the order of their VMIDs, from 1.
     vcpus: Vec<Owner>,
@@ -76,6 +78,7 @@ impl Recorder {
         Self {
             shared: Arc::new(Mutex::new(Record {
                 window,
+                begun: None,
                 clock,
                 vcpus: vcpus.collect(),
                 harts: BTreeMap::new(),
@@ -87,6 +90,12 @@ impl Recorder {
                 last: 0,
             })),
         }
+    }
+
+    /// When a vCPU first had a hart, in nanoseconds since reset, if one had.
+    pub fn begun(&self) -> Option<u64> {
+        let record = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        record.begun
     }
 
     /// What was heard, with everything that is open ended.
@@ -206,6 +215,7 @@ impl Record {
 
     /// The hart enters a guest.
     fn enter(&mut self, hart: HartId, now: u64, vmid: u16) {
+        self.begun.get_or_insert(now);
         self.end_idle(hart, now);
         let on_hart = self.harts.entry(hart.0).or_default();
         if on_hart.vcpu.is_some_and(|(other, _)| other != vmid) {
@@ -392,7 +402,10 @@ impl Record {
         name: String,
         details: Vec<(&'static str, String)>,
     ) {
-        let (start, end) = (start.max(self.window.start), end.min(self.window.end));
+        let Some((from, to)) = self.shown() else {
+            return;
+        };
+        let (start, end) = (start.max(from), end.min(to));
         if start >= end || !self.has_room() {
             return;
         }
@@ -406,10 +419,20 @@ impl Record {
     }
 
     fn mark(&mut self, owner: Owner, at: u64, name: String, details: Vec<(&'static str, String)>) {
-        if !(self.window.start..=self.window.end).contains(&at) || !self.has_room() {
+        let inside = self
+            .shown()
+            .is_some_and(|(from, to)| (from..=to).contains(&at));
+        if !inside || !self.has_room() {
             return;
         }
         self.lane(owner).marks.push(Mark { at, name, details });
+    }
+
+    /// The window in nanoseconds since reset.
+    fn shown(&self) -> Option<(u64, u64)> {
+        let begun = self.begun?;
+        let from = begun.saturating_add(self.window.start);
+        Some((from, begun.saturating_add(self.window.end)))
     }
 
     fn has_room(&mut self) -> bool {

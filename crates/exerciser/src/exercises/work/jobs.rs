@@ -1,6 +1,6 @@
 //! Terminals and their jobs, and the harts that carry them out.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 use exerciser::random::Random;
 use exerciser::workload::{MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
@@ -225,7 +225,11 @@ impl Floor {
             0 => u64::MAX,
             duration => self.start + board().ticks(duration * 1000),
         };
-        if !self.over.load(Ordering::Acquire) {
+        // What became ready before our bit was set woke nobody for us.
+        fence(Ordering::SeqCst);
+        let is_ready = |terminal: &Terminal| terminal.state.load(Ordering::Acquire) == READY;
+        let anything = terminals(&self.workload).any(is_ready);
+        if !anything && !self.over.load(Ordering::Acquire) {
             harts::sleep_until(earliest.min(end));
         }
         self.idle.fetch_and(!(1 << hart.index()), Ordering::AcqRel);
@@ -233,6 +237,8 @@ impl Floor {
 
     /// Wakes one hart that sleeps, if there is one.
     fn wake_one(&self) {
+        // What is ready is so before the sleepers' bits are read.
+        fence(Ordering::SeqCst);
         let idle = self.idle.load(Ordering::Acquire);
         if idle != 0
             && let Some(hart) = harts::all(self.harts).get(idle.trailing_zeros() as usize)

@@ -255,8 +255,8 @@ fn wild_jump(random: &mut Random) -> Item {
     let offset = random.pick(&[0, 2, 4, -2]);
     match random.below(3) {
         0 => {
-            let words = [lui(TEMPORARY, 0x7_0000), jalr(1, TEMPORARY, offset)];
-            Item::words(format!("jalr x1, {offset}(0x70000000)"), &words)
+            let words = [lui(TEMPORARY, 0x50), jalr(1, TEMPORARY, offset)];
+            Item::words(format!("jalr x1, {offset}(0x50000)"), &words)
         }
         1 => {
             // Twice an address of data is never one.
