@@ -231,7 +231,7 @@ fn disks_take_time_and_fail_as_the_profile_says() {
     );
     assert!(figure("requests") > 1, "{disk}");
     // A cycle of the ideal machine is a nanosecond.
-    assert_eq!(figure("busy"), figure("requests") * 100_000);
+    assert_eq!(figure("busy_cycles"), figure("requests") * 100_000);
 }
 
 /// A `partita run` whose console is fed from here.

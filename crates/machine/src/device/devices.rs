@@ -188,6 +188,11 @@ impl Devices {
         self.next_event = Cycles(0);
     }
 
+    /// Makes characters take this long to leave the UART; zero for no time.
+    pub const fn set_character_time(&mut self, character: Cycles) {
+        self.uart.set_character_time(character);
+    }
+
     /// Puts a device in a virtio slot. With `access_platform` its driver is to use the platform's
     /// DMA addresses, as with QEMU's `iommu_platform=on`.
     ///

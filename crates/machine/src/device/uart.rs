@@ -1,8 +1,9 @@
 //! The 16550A UART.
 //!
 //! Register behaviour as in National Semiconductor's PC16550D data sheet (section numbers below).
-//! Characters leave at once; what arrives waits in a 16-byte FIFO. There are no line errors. An
-//! access of any width is to the one byte-wide register at its address, as on QEMU's board.
+//! Characters leave at once, or take the time that the machine is told; what arrives waits in a
+//! 16-byte FIFO. There are no line errors. An access of any width is to the one byte-wide register
+//! at its address, as on QEMU's board.
 
 use std::collections::VecDeque;
 
@@ -28,6 +29,7 @@ const IDENTITY_FIFOS: u8 = 0xc0;
 /// FIFO control register (8.4).
 const FIFO_ENABLE: u8 = 1;
 const FIFO_CLEAR_RECEIVE: u8 = 2;
+const FIFO_CLEAR_TRANSMIT: u8 = 4;
 
 /// Line control register (8.1): divisor latch access.
 const DIVISOR_ACCESS: u8 = 0x80;
@@ -39,7 +41,8 @@ const MODEM_CONTROL_MASK: u8 = 0x1f;
 /// Line status register (8.3).
 const DATA_READY: u8 = 0x01;
 const OVERRUN: u8 = 0x02;
-const TRANSMITTER_EMPTY: u8 = 0x60;
+const HOLDING_EMPTY: u8 = 0x20;
+const TRANSMITTER_EMPTY: u8 = 0x40;
 
 /// Modem status register (8.8): CTS, DSR and DCD asserted, as on a line that is connected.
 const CONNECTED: u8 = 0xb0;
@@ -59,6 +62,13 @@ pub struct Uart {
     /// The transmitter-empty interrupt is waiting to be identified.
     transmit_pending: bool,
     next_input: Option<Cycles>,
+    /// How long a character takes.
+    character: Cycles,
+    /// What has not left yet: the first in the shift register, the others in the FIFO or the holding
+    /// register.
+    sending: VecDeque<u8>,
+    /// When the first of them has left.
+    sent: Cycles,
     #[serde(skip)]
     console: HostConsole,
 }
@@ -79,6 +89,11 @@ impl Uart {
     pub fn attach(&mut self, console: Box<dyn Console>) {
         self.console = HostConsole(console);
         self.next_input = Some(Cycles(0));
+    }
+
+    /// From now on a character takes this long to leave; zero for no time.
+    pub const fn set_character_time(&mut self, character: Cycles) {
+        self.character = character;
     }
 
     const fn has_fifo(&self) -> bool {
@@ -132,13 +147,37 @@ impl Uart {
         context.set_line(self.source, self.interrupt() != IDENTITY_NONE);
     }
 
-    fn transmit(&mut self, byte: u8) {
+    /// Nothing is behind the shift register (8.3, bit 5).
+    fn holding_is_empty(&self) -> bool {
+        self.sending.len() <= 1
+    }
+
+    fn transmit(&mut self, byte: u8, now: Cycles) {
         if self.modem_control & LOOPBACK != 0 {
             self.receive(byte);
-        } else {
+        } else if self.character == Cycles(0) {
             self.console.0.put(byte);
+        } else if self.sending.len() <= self.capacity() {
+            if self.sending.is_empty() {
+                self.sent = now.after(self.character);
+            }
+            self.sending.push_back(byte);
         }
-        self.transmit_pending = true;
+        // What finds no room is lost.
+        self.transmit_pending = self.holding_is_empty();
+    }
+
+    /// Lets leave what has had its time by `now`.
+    fn send(&mut self, now: Cycles) {
+        while self.sent <= now
+            && let Some(byte) = self.sending.pop_front()
+        {
+            self.console.0.put(byte);
+            self.sent = self.sent.after(self.character);
+            if self.sending.len() == 1 {
+                self.transmit_pending = true;
+            }
+        }
     }
 
     fn modem_status(&self) -> u8 {
@@ -182,7 +221,17 @@ impl Uart {
                 } else {
                     0
                 };
-                TRANSMITTER_EMPTY | ready | overrun
+                let holding = if self.holding_is_empty() {
+                    HOLDING_EMPTY
+                } else {
+                    0
+                };
+                let transmitter = if self.sending.is_empty() {
+                    TRANSMITTER_EMPTY
+                } else {
+                    0
+                };
+                holding | transmitter | ready | overrun
             }
             6 => self.modem_status(),
             7 => self.scratch,
@@ -190,14 +239,14 @@ impl Uart {
         }
     }
 
-    fn write_register(&mut self, register: u64, value: u8) {
+    fn write_register(&mut self, register: u64, value: u8, now: Cycles) {
         match register {
             0 if self.divisor_access() => {
                 self.divisor = self.divisor & 0xff00 | u16::from(value);
             }
             0 => {
                 self.transmit_pending = false;
-                self.transmit(value);
+                self.transmit(value, now);
             }
             1 if self.divisor_access() => {
                 self.divisor = self.divisor & 0x00ff | u16::from(value) << 8;
@@ -206,14 +255,17 @@ impl Uart {
                 let enabled = value & !self.interrupt_enable;
                 self.interrupt_enable = value & ENABLE_MASK;
                 if enabled & ENABLE_TRANSMIT != 0 {
-                    // The transmitter is empty whenever anyone looks.
-                    self.transmit_pending = true;
+                    self.transmit_pending = self.holding_is_empty();
                 }
             }
             2 => {
                 if (value ^ self.fifo_control) & FIFO_ENABLE != 0 || value & FIFO_CLEAR_RECEIVE != 0
                 {
                     self.received.clear();
+                }
+                if value & FIFO_CLEAR_TRANSMIT != 0 {
+                    // The shift register keeps what it has.
+                    self.sending.truncate(1);
                 }
                 self.fifo_control = if value & FIFO_ENABLE != 0 {
                     value & 0xc9
@@ -246,6 +298,7 @@ impl Device for Uart {
         _size: u8,
         context: &mut Context<'_>,
     ) -> Result<u64, AccessFault> {
+        self.send(context.now);
         let value = self.read_register(offset);
         if offset == 0 {
             // There may be room now for what has arrived already.
@@ -262,12 +315,17 @@ impl Device for Uart {
         value: u64,
         context: &mut Context<'_>,
     ) -> Result<(), AccessFault> {
-        self.write_register(offset, value as u8);
+        self.send(context.now);
+        self.write_register(offset, value as u8, context.now);
         self.drive(context);
         Ok(())
     }
 
     fn tick(&mut self, context: &mut Context<'_>) {
+        if !self.sending.is_empty() {
+            self.send(context.now);
+            self.drive(context);
+        }
         if self.next_input.is_some_and(|at| context.now >= at) {
             self.take_input(context.now);
             self.next_input = self.console.0.next_input(context.now, &context.clock);
@@ -276,7 +334,8 @@ impl Device for Uart {
     }
 
     fn next_event(&self) -> Option<Cycles> {
-        self.next_input
+        let sent = (!self.sending.is_empty()).then_some(self.sent);
+        [self.next_input, sent].into_iter().flatten().min()
     }
 }
 
@@ -352,10 +411,47 @@ mod tests {
     fn characters_go_out_and_the_transmitter_is_always_empty() {
         let mut bench = Bench::new(b"");
         for &byte in b"hi" {
-            assert_eq!(bench.read(5) & TRANSMITTER_EMPTY, TRANSMITTER_EMPTY);
+            let empty = HOLDING_EMPTY | TRANSMITTER_EMPTY;
+            assert_eq!(bench.read(5) & empty, empty);
             bench.write(0, byte);
         }
         assert_eq!(*bench.heard.lock().expect("one thread"), *b"hi");
+    }
+
+    /// 8.3, 8.4, 8.6: the FIFO fills while a character is on the line, and its emptiness interrupts.
+    #[test]
+    fn characters_take_the_time_that_they_are_given() {
+        let mut bench = Bench::new(b"");
+        bench.uart.set_character_time(Cycles(100));
+        bench.write(2, FIFO_ENABLE);
+        bench.write(1, ENABLE_TRANSMIT);
+        assert_eq!(bench.read(2), IDENTITY_TRANSMIT | IDENTITY_FIFOS);
+        // One on the line, sixteen in the FIFO, and one more that is lost.
+        for byte in 0..18 {
+            bench.write(0, byte);
+        }
+        assert_eq!(bench.read(5) & (HOLDING_EMPTY | TRANSMITTER_EMPTY), 0);
+        assert!(!bench.line());
+        // All of this was at 200.
+        assert_eq!(
+            bench.uart.next_event(),
+            Some(Cycles(0)),
+            "input is looked for"
+        );
+        bench.at(299, |uart, context| uart.tick(context));
+        assert!(bench.heard.lock().expect("one thread").is_empty());
+        bench.at(300, |uart, context| uart.tick(context));
+        assert_eq!(*bench.heard.lock().expect("one thread"), [0]);
+        bench.at(200 + 16 * 100, |uart, context| uart.tick(context));
+        assert!(bench.line(), "the FIFO is empty");
+        let status = bench.at(200 + 16 * 100, |uart, context| uart.read(5, 1, context));
+        let status = status.expect("a byte") as u8;
+        assert_eq!(status & (HOLDING_EMPTY | TRANSMITTER_EMPTY), HOLDING_EMPTY);
+        let status = bench.at(200 + 17 * 100, |uart, context| uart.read(5, 1, context));
+        let status = status.expect("a byte") as u8;
+        assert_eq!(status & TRANSMITTER_EMPTY, TRANSMITTER_EMPTY);
+        let all: Vec<u8> = (0..17).collect();
+        assert_eq!(*bench.heard.lock().expect("one thread"), all);
     }
 
     /// 8.6: the transmitter-empty interrupt is gone once it was identified, and comes back with

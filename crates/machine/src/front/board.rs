@@ -98,16 +98,15 @@ pub(super) fn connect(
         let entropy = Entropy::new(Default::default(), Default::default(), seed);
         devices.push(VirtioDevice::Entropy(Box::new(entropy)));
     }
-    let latency = machine
-        .config()
-        .board
-        .clock
-        .cycles_in_nanoseconds(network.latency_nanoseconds);
+    let clock = machine.config().board.clock;
+    let latency = clock.cycles_in_nanoseconds(network.latency_nanoseconds);
+    let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
     let board = &mut machine.system_mut().devices;
     for (slot, device) in devices.into_iter().enumerate() {
         // There is a slot: they were counted.
         let _ = board.insert(slot, device, false);
     }
     board.set_switch(Switch::new(latency, Some(Peer::default())));
+    board.set_character_time(clock.cycles_in_nanoseconds(character));
     Ok(())
 }

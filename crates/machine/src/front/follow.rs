@@ -61,6 +61,7 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
     let last_instruction = limit
         .instructions
         .map(|more| machine.retired().saturating_add(more));
+    let exceptions_before = exceptions(machine);
     loop {
         let end = machine.now().saturating_add(slice);
         let piece = Limit {
@@ -68,15 +69,15 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
             cycles: Some(limit.cycles.map_or(end, |cycles| cycles.min(end))),
         };
         let stopped = machine.run(piece);
-        let output = machine.take_host_output();
-        let mut terminal = std::io::stdout().lock();
-        // Nothing can be done about a closed standard output.
-        let _ = terminal.write_all(&output).and_then(|()| terminal.flush());
+        show_host_output(machine);
         if stopped != Stop::Limit {
             return Ending::Stop(stopped);
         }
         let over = limit.cycles.is_some_and(|cycles| machine.now() >= cycles)
             || last_instruction.is_some_and(|last| machine.retired() >= last)
+            || limit
+                .instructions
+                .is_some_and(|most| exceptions(machine) - exceptions_before > most)
             || stop.deadline.is_some_and(|at| Instant::now() >= at);
         if stop.flag.load(Ordering::Relaxed) {
             return Ending::BrokenOff;
@@ -85,4 +86,21 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
             return Ending::Stop(Stop::Limit);
         }
     }
+}
+
+/// Shows what a bare program has written to its host.
+pub(super) fn show_host_output(machine: &mut Machine) {
+    let output = machine.take_host_output();
+    let mut terminal = std::io::stdout().lock();
+    // Nothing can be done about a closed standard output.
+    let _ = terminal.write_all(&output).and_then(|()| terminal.flush());
+}
+
+/// Exceptions that all harts together have raised. Whoever handles one retires instructions; only a trap
+/// handler that traps itself raises more than it retires.
+fn exceptions(machine: &Machine) -> u64 {
+    let harts = machine.harts().iter();
+    let causes = harts.flat_map(|hart| hart.counts.traps.iter());
+    let all = causes.flat_map(|cause| cause.exceptions.iter());
+    all.sum()
 }

@@ -14,7 +14,6 @@ pub use pace::{INTERVAL, Pace};
 pub use raw::RawTerminal;
 pub use terminal::Terminal;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -136,6 +135,7 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
         }
         None => follow::follow(&mut machine, limit, &stop),
     };
+    follow::show_host_output(&mut machine);
     // What the terminal has not shown yet comes before what is said about the end.
     machine
         .system_mut()
@@ -147,9 +147,6 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
             .stop_listening()
             .map_err(|error| unwritten(path, error))?;
     }
-    let output = machine.take_host_output();
-    // Nothing can be done about a closed standard output.
-    let _ = std::io::stdout().write_all(&output);
     if let Some(path) = &arguments.signature {
         ending::write_signature(&mut machine, path)?;
     }

@@ -270,6 +270,12 @@ const LATE: &[Row] = &[(
     "how late a late interrupt is",
 )];
 const LATENCY: &[Row] = &[("latency_nanoseconds", TIME, "ns", "way through the switch")];
+const UART: &[Row] = &[(
+    "nanoseconds_per_character",
+    TIME,
+    "ns",
+    "time of a character on its line",
+)];
 const EXTENSIONS: &[Row] = &[
     ("pending_test", Kind::Flag, "", "global pending test (OTPI)"),
     (
@@ -310,6 +316,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("network.faults.lost_interrupts", CHANCE, Need::Never),
     ("network.faults.late_interrupts", CHANCE, Need::Never),
     ("network.faults", LATE, Need::Never),
+    ("uart", UART, Need::Never),
     ("extensions", EXTENSIONS, Need::Never),
 ];
 

@@ -27,7 +27,7 @@ pub use hart::HartTiming;
 pub use mistake::{Mistake, Mistakes};
 pub use profile::{
     CacheProfile, Costs, DiskProfile, FenceRules, Honours, NAMES, NetworkProfile, Profile,
-    ProfileError, TlbProfile,
+    ProfileError, TlbProfile, UartProfile,
 };
 pub use tlb::{Entry, Space, Tlb};
 

@@ -127,7 +127,10 @@ fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<
                 .insert(usize::from(slot.0), device, false);
         }
     }
-    machine.system_mut().devices.set_switch(switch);
+    let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
+    let devices = &mut machine.system_mut().devices;
+    devices.set_switch(switch);
+    devices.set_character_time(clock.cycles_in_nanoseconds(character));
     Ok(())
 }
 

@@ -5,7 +5,9 @@ pub const BASE: u64 = 0x8000_0000;
 
 /// A program of these instructions at [`BASE`], with symbols at these addresses.
 pub fn elf(code: &[u32], symbols: &[(&str, u64)]) -> Vec<u8> {
-    let code: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut code: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+    // Tables stand at multiples of eight.
+    code.resize(code.len().next_multiple_of(8), 0);
     let (mut names, mut table) = (vec![0], vec![0; 24]);
     for (name, address) in symbols {
         table.extend((names.len() as u32).to_le_bytes());
@@ -16,6 +18,7 @@ pub fn elf(code: &[u32], symbols: &[(&str, u64)]) -> Vec<u8> {
         names.extend(name.bytes());
         names.push(0);
     }
+    names.resize(names.len().next_multiple_of(8), 0);
     let code_at = 64 + 56;
     let table_at = code_at + code.len() as u64;
     let names_at = table_at + table.len() as u64;

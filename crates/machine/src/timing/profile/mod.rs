@@ -5,7 +5,9 @@ mod costs;
 mod structures;
 
 pub use costs::Costs;
-pub use structures::{CacheProfile, DiskProfile, FenceRules, Honours, NetworkProfile, TlbProfile};
+pub use structures::{
+    CacheProfile, DiskProfile, FenceRules, Honours, NetworkProfile, TlbProfile, UartProfile,
+};
 
 use super::mistake::{self, Mistakes};
 
@@ -70,6 +72,9 @@ pub struct Profile {
     /// The network.
     #[serde(default)]
     pub network: NetworkProfile,
+    /// The UART.
+    #[serde(default)]
+    pub uart: UartProfile,
     /// Custom extensions: none unless they are named.
     #[serde(default)]
     pub extensions: Extensions,
@@ -203,6 +208,7 @@ impl Default for Profile {
             },
             disk: DiskProfile::default(),
             network: NetworkProfile::default(),
+            uart: UartProfile::default(),
             extensions: Extensions::default(),
         }
     }

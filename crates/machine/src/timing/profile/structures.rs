@@ -131,6 +131,14 @@ pub struct DiskProfile {
     pub faults: Faults,
 }
 
+/// The UART.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UartProfile {
+    /// How long a character takes to leave.
+    pub nanoseconds_per_character: u64,
+}
+
 /// Network cards and the switch between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
