@@ -46,6 +46,9 @@ enum Command {
         /// Builds them even if they are there
         #[arg(long)]
         again: bool,
+        /// Builds the compiler's disk too, which otherwise is built when a system names it
+        #[arg(long)]
+        all: bool,
     },
     /// Runs a system and shows what the performance monitor saw
     Run(RunArguments),
@@ -235,7 +238,7 @@ pub fn execute(arguments: Arguments) -> Result<(), Failure> {
     match arguments.command {
         Command::Bench(arguments) => bench::execute(&arguments),
         Command::Check { system } => check::execute(&system),
-        Command::Images { again } => images::execute(again),
+        Command::Images { again, all } => images::execute(again, all),
         Command::Run(arguments) => run::execute(&arguments),
     }
 }

@@ -12,9 +12,7 @@ use std::time::Duration;
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
-    if uses_built_files(&system) {
-        images::ensure(&cache, &Progress::new())?;
-    }
+    images::ensure(&cache, &built_files(&system), &Progress::new())?;
     let options = Options {
         console: arguments.console.clone(),
         time_limit: arguments.timeout.map(Duration::from_secs),
@@ -58,10 +56,15 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
     }
 }
 
-fn uses_built_files(system: &System) -> bool {
-    let mut files = system.vms.iter().flat_map(|vm| {
+/// The files that the system names as built.
+fn built_files(system: &System) -> Vec<&str> {
+    let files = system.vms.iter().flat_map(|vm| {
         let disks = vm.disks.iter().map(|disk| &disk.file);
         std::iter::once(&vm.kernel).chain(&vm.initrd).chain(disks)
     });
-    files.any(|file| matches!(file.value, FileName::Built(_)))
+    let names = files.filter_map(|file| match &file.value {
+        FileName::Built(name) => Some(name.as_str()),
+        FileName::Path(_) => None,
+    });
+    names.collect()
 }
