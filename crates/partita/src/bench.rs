@@ -124,7 +124,11 @@ pub fn measure(
     progress: &Progress,
 ) -> Result<Report, BenchError> {
     qemu::check()?;
-    images::ensure(cache, progress)?;
+    images::ensure(
+        cache,
+        &["debian/kernel", "debian/initrd", "debian/disk"],
+        progress,
+    )?;
     let hypervisor = read(&options.hypervisor)?;
     let footprint = Footprint::read(&hypervisor).map_err(|error| BenchError::Hypervisor {
         path: options.hypervisor.clone(),

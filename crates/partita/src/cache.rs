@@ -3,7 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 3] = ["debian/kernel", "debian/initrd", "debian/disk"];
+pub const BUILT_FILES: [&str; 4] = [
+    "debian/kernel",
+    "debian/initrd",
+    "debian/disk",
+    "compiler/disk",
+];
 
 /// The cache's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

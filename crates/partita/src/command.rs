@@ -64,6 +64,9 @@ enum Command {
         /// Builds them even if they are there
         #[arg(long)]
         again: bool,
+        /// Builds the compiler's disk too, which otherwise is built when a system names it
+        #[arg(long)]
+        all: bool,
     },
     /// Repeats a paper's tables and judges what came out
     Paper(paper::PaperArguments),
@@ -330,7 +333,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
-        Command::Images { again } => images::execute(again),
+        Command::Images { again, all } => images::execute(again, all),
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),

@@ -6,6 +6,7 @@
 //! folder takes its name only when it is whole.
 
 pub mod apt;
+pub mod compiler;
 pub mod disk;
 pub mod initrd;
 pub mod libraries;
@@ -16,7 +17,7 @@ pub use progress::Progress;
 
 use crate::cache::{BUILT_FILES, Cache};
 use std::fs::{self, File};
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The guests' first process.
@@ -111,20 +112,50 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> ImagesError + '_
     }
 }
 
-/// What the images are built from, apart from the packages: whoever changes it wants new images.
-fn stamp() -> String {
-    let mut hasher = std::hash::DefaultHasher::new();
-    (INIT, PACKAGES, PROGRAMS, SMALL_PROGRAMS, MODULES).hash(&mut hasher);
+/// A folder of the cache that is built as a whole.
+trait Folder {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// What it is built from, apart from the packages: whoever changes it wants a new folder.
+    fn hash(&self, hasher: &mut DefaultHasher);
+
+    /// Builds everything in `built`, which is there and empty; `work` takes what is needed on the way, `packages` keeps
+    /// what was fetched.
+    fn build(
+        &self,
+        packages: &Path,
+        work: &Path,
+        built: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError>;
+}
+
+/// The folder `debian`: what every guest boots.
+#[derive(Debug)]
+struct Guests;
+
+/// The folders, of which the first is what a newcomer needs.
+const FOLDERS: [&dyn Folder; 2] = [&Guests, &compiler::Compiler];
+
+fn folder_of(file: &str) -> Option<&'static dyn Folder> {
+    let (folder, _) = file.split_once('/')?;
+    FOLDERS.into_iter().find(|known| known.name() == folder)
+}
+
+fn stamp(folder: &dyn Folder) -> String {
+    let mut hasher = DefaultHasher::new();
+    folder.hash(&mut hasher);
     format!("{:016x}\n", hasher.finish())
 }
 
-/// Whether the images are there and were built from what this program would build them from.
-pub fn are_built(cache: &Cache) -> bool {
-    let built = BUILT_FILES
+fn is_built(cache: &Cache, folder: &dyn Folder) -> bool {
+    let mut files = BUILT_FILES
         .iter()
-        .all(|name| cache.folder().join(name).is_file());
-    let stamp_file = cache.folder().join("debian").join(STAMP);
-    built && fs::read_to_string(stamp_file).is_ok_and(|text| text == stamp())
+        .filter(|name| name.split('/').next() == Some(folder.name()));
+    let stamp_file = cache.folder().join(folder.name()).join(STAMP);
+    files.all(|name| cache.folder().join(name).is_file())
+        && fs::read_to_string(stamp_file).is_ok_and(|text| text == stamp(folder))
 }
 
 /// Makes the next [`ensure`] build the images again. Packages that were fetched are kept.
@@ -132,40 +163,66 @@ pub fn are_built(cache: &Cache) -> bool {
 /// # Errors
 /// The cache cannot be changed.
 pub fn forget(cache: &Cache) -> Result<(), ImagesError> {
-    let stamp = cache.folder().join("debian").join(STAMP);
-    match fs::remove_file(&stamp) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(at(&stamp)(error)),
-        _ => Ok(()),
+    for folder in FOLDERS {
+        let stamp = cache.folder().join(folder.name()).join(STAMP);
+        match fs::remove_file(&stamp) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(at(&stamp)(error));
+            }
+            _ => {}
+        }
     }
+    Ok(())
 }
 
-/// Builds the images unless they are there; returns whether it had to. Only one process at a time does; the
-/// others wait for it.
+/// Builds those of these files of [`BUILT_FILES`] that are not there, with all that belongs to them; returns whether it
+/// had to. Only one process at a time does; the others wait for it.
 ///
 /// # Errors
 /// What went wrong and, where that helps, what to do about it.
-pub fn ensure(cache: &Cache, progress: &Progress) -> Result<bool, ImagesError> {
-    if are_built(cache) {
+pub fn ensure(cache: &Cache, files: &[&str], progress: &Progress) -> Result<bool, ImagesError> {
+    let mut built = false;
+    for folder in FOLDERS {
+        let wanted = files
+            .iter()
+            .filter_map(|file| folder_of(file))
+            .any(|other| other.name() == folder.name());
+        if wanted {
+            built |= ensure_folder(cache, folder, progress)?;
+        }
+    }
+    Ok(built)
+}
+
+fn ensure_folder(
+    cache: &Cache,
+    folder: &dyn Folder,
+    progress: &Progress,
+) -> Result<bool, ImagesError> {
+    if is_built(cache, folder) {
         return Ok(false);
     }
-    let folder = cache.folder();
-    fs::create_dir_all(folder).map_err(at(folder))?;
-    let lock_path = folder.join("lock");
+    let root = cache.folder();
+    fs::create_dir_all(root).map_err(at(root))?;
+    let lock_path = root.join("lock");
     let lock = File::create(&lock_path).map_err(at(&lock_path))?;
     if lock.try_lock().is_err() {
         progress.step("waiting for another partita that builds images");
         lock.lock().map_err(at(&lock_path))?;
     }
-    if are_built(cache) {
+    if is_built(cache, folder) {
         return Ok(false);
     }
     let work = tempfile::Builder::new()
         .prefix("building-")
-        .tempdir_in(folder)
-        .map_err(at(folder))?;
-    let built = work.path().join("debian");
-    build(folder, work.path(), &built, progress)?;
-    replace(&folder.join("debian"), &built, &work.path().join("old"))?;
+        .tempdir_in(root)
+        .map_err(at(root))?;
+    let built = work.path().join("built");
+    fs::create_dir(&built).map_err(at(&built))?;
+    folder.build(&root.join("packages"), work.path(), &built, progress)?;
+    let target = built.join(STAMP);
+    fs::write(&target, stamp(folder)).map_err(at(&target))?;
+    replace(&root.join(folder.name()), &built, &work.path().join("old"))?;
     Ok(true)
 }
 
@@ -177,47 +234,58 @@ fn replace(old: &Path, new: &Path, aside: &Path) -> Result<(), ImagesError> {
     fs::rename(new, old).map_err(at(new))
 }
 
-/// Builds everything in `built`; `work` takes what is needed on the way, `cache` keeps what was fetched.
-fn build(cache: &Path, work: &Path, built: &Path, progress: &Progress) -> Result<(), ImagesError> {
-    let apt = apt::Apt::new(&cache.join("packages"))?;
-    progress.step("reading the list of Debian's packages");
-    apt.update()?;
-    let kernel = apt.kernel_package(KERNEL)?;
-    progress.step(&format!("fetching {kernel}"));
-    let kernel_file = apt.download(&kernel)?;
-    progress.step(&format!(
-        "fetching {} and what they need",
-        PACKAGES.join(", ")
-    ));
-    let packages = apt.download_with_dependencies(&PACKAGES)?;
-
-    let kernel_root = work.join("kernel");
-    let program_root = work.join("programs");
-    progress.step("unpacking");
-    apt::unpack(&kernel_file, &kernel_root)?;
-    for package in &packages {
-        apt::unpack(package, &program_root)?;
+impl Folder for Guests {
+    fn name(&self) -> &'static str {
+        "debian"
     }
 
-    fs::create_dir(built).map_err(at(built))?;
-    progress.step("picking the kernel and its modules");
-    let kernel_image = modules::kernel_image(&kernel_root)?;
-    let target = built.join("kernel");
-    fs::copy(&kernel_image, &target).map_err(at(&target))?;
-    let modules = modules::collect(&kernel_root, &MODULES)?;
+    fn hash(&self, hasher: &mut DefaultHasher) {
+        (INIT, PACKAGES, PROGRAMS, SMALL_PROGRAMS, MODULES).hash(hasher);
+    }
 
-    progress.step("making the initial RAM disk");
-    let small = libraries::closure(&program_root, &SMALL_PROGRAMS)?;
-    let archive = initrd::compose(&program_root, INIT, &modules, &small)?;
-    let target = built.join("initrd");
-    fs::write(&target, archive).map_err(at(&target))?;
+    fn build(
+        &self,
+        packages: &Path,
+        work: &Path,
+        built: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError> {
+        let apt = apt::Apt::new(packages)?;
+        progress.step("reading the list of Debian's packages");
+        apt.update()?;
+        let kernel = apt.kernel_package(KERNEL)?;
+        progress.step(&format!("fetching {kernel}"));
+        let kernel_file = apt.download(&kernel)?;
+        progress.step(&format!(
+            "fetching {} and what they need",
+            PACKAGES.join(", ")
+        ));
+        let fetched = apt.download_with_dependencies(&PACKAGES)?;
 
-    progress.step("making the disk image");
-    let programs = libraries::closure(&program_root, &PROGRAMS)?;
-    disk::make(&built.join("disk"), &work.join("disk"), &programs)?;
+        let kernel_root = work.join("kernel");
+        let program_root = work.join("programs");
+        progress.step("unpacking");
+        apt::unpack(&kernel_file, &kernel_root)?;
+        for package in &fetched {
+            apt::unpack(package, &program_root)?;
+        }
 
-    let target = built.join(STAMP);
-    fs::write(&target, stamp()).map_err(at(&target))
+        progress.step("picking the kernel and its modules");
+        let kernel_image = modules::kernel_image(&kernel_root)?;
+        let target = built.join("kernel");
+        fs::copy(&kernel_image, &target).map_err(at(&target))?;
+        let modules = modules::collect(&kernel_root, &MODULES)?;
+
+        progress.step("making the initial RAM disk");
+        let small = libraries::closure(&program_root, &SMALL_PROGRAMS)?;
+        let archive = initrd::compose(&program_root, INIT, &modules, &small)?;
+        let target = built.join("initrd");
+        fs::write(&target, archive).map_err(at(&target))?;
+
+        progress.step("making the disk image");
+        let programs = libraries::closure(&program_root, &PROGRAMS)?;
+        disk::make(&built.join("disk"), &work.join("disk"), &programs)
+    }
 }
 
 /// Runs a program to its end, and shows what it said if it fails.

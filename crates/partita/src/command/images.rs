@@ -5,14 +5,18 @@ use partita::cache::{BUILT_FILES, Cache};
 use partita::images::{self, Progress};
 use std::io::Write;
 
-pub(super) fn execute(again: bool) -> Result<(), Failure> {
+pub(super) fn execute(again: bool, all: bool) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     if again {
         images::forget(&cache)?;
     }
-    let built = images::ensure(&cache, &Progress::new())?;
+    let names: Vec<&str> = BUILT_FILES
+        .into_iter()
+        .filter(|name| all || name.starts_with("debian/"))
+        .collect();
+    let built = images::ensure(&cache, &names, &Progress::new())?;
     let mut out = std::io::stdout().lock();
-    for name in BUILT_FILES {
+    for name in names {
         let path = cache.folder().join(name);
         let size = std::fs::metadata(&path).map_err(at(&path))?.len() >> 20;
         // A reader that has gone needs no answer.

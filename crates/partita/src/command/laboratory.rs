@@ -132,10 +132,9 @@ impl Laboratory {
     fn makers(&self, points: Vec<Point>) -> Result<Vec<(Point, MadeBy)>, Failure> {
         let mut known = Fingerprints::new();
         for point in &points {
-            if super::run::uses_built_files(&point.read()?) {
-                images::ensure(&self.cache, &images::Progress::new())?;
-                break;
-            }
+            let system = point.read()?;
+            let files = super::run::built_files(&system);
+            images::ensure(&self.cache, &files, &images::Progress::new())?;
         }
         let programs = [
             ("partita", self.command.as_path()),

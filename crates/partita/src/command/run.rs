@@ -20,9 +20,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     }
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
-    if uses_built_files(&system) {
-        images::ensure(&cache, &Progress::new())?;
-    }
+    images::ensure(&cache, &built_files(&system), &Progress::new())?;
     if arguments.native {
         return native(arguments, &system, &cache);
     }
@@ -170,11 +168,15 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
     }
 }
 
-/// Whether a file of the system is one that `partita images` builds.
-pub(super) fn uses_built_files(system: &System) -> bool {
-    let mut files = system.vms.iter().flat_map(|vm| {
+/// The files that the system names as built.
+pub(super) fn built_files(system: &System) -> Vec<&str> {
+    let files = system.vms.iter().flat_map(|vm| {
         let disks = vm.disks.iter().map(|disk| &disk.file);
         std::iter::once(&vm.kernel).chain(&vm.initrd).chain(disks)
     });
-    files.any(|file| matches!(file.value, FileName::Built(_)))
+    let names = files.filter_map(|file| match &file.value {
+        FileName::Built(name) => Some(name.as_str()),
+        FileName::Path(_) => None,
+    });
+    names.collect()
 }

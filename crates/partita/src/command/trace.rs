@@ -79,9 +79,7 @@ struct Bench {
 fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
-    if super::run::uses_built_files(&system) {
-        images::ensure(&cache, &Progress::new())?;
-    }
+    images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
     let profile = arguments.profile.as_deref().map(profile).transpose()?;
     let chosen = Chosen {
         profile,

@@ -1,0 +1,62 @@
+//! A disk with Debian's C compiler, for guests whose work is to compile, link and run programs.
+
+use super::{Folder, ImagesError, Progress, apt, at, disk};
+use std::fs;
+use std::hash::{DefaultHasher, Hash};
+use std::path::Path;
+
+/// The packages: the compiler with what it needs to link.
+const PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
+/// What is of no use to a compiler.
+const LEFT_OUT: [&str; 4] = [
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+];
+/// Size of the image. It is mostly a hole.
+const SIZE: &str = "512M";
+
+/// The folder `compiler`.
+#[derive(Debug)]
+pub(super) struct Compiler;
+
+impl Folder for Compiler {
+    fn name(&self) -> &'static str {
+        "compiler"
+    }
+
+    fn hash(&self, hasher: &mut DefaultHasher) {
+        (PACKAGES, LEFT_OUT, SIZE).hash(hasher);
+    }
+
+    fn build(
+        &self,
+        packages: &Path,
+        work: &Path,
+        built: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError> {
+        let apt = apt::Apt::new(packages)?;
+        progress.step("reading the list of Debian's packages");
+        apt.update()?;
+        progress.step(&format!(
+            "fetching {} and what they need",
+            PACKAGES.join(", ")
+        ));
+        let fetched = apt.download_with_dependencies(&PACKAGES)?;
+        progress.step("unpacking the compiler");
+        let root = work.join("root");
+        for package in &fetched {
+            apt::unpack(package, &root)?;
+        }
+        for folder in LEFT_OUT {
+            let path = root.join(folder);
+            if path.exists() {
+                fs::remove_dir_all(&path).map_err(at(&path))?;
+            }
+        }
+        progress.step("making the compiler's disk image");
+        disk::from_folder(&built.join("disk"), &root, "compiler", SIZE)
+    }
+}
