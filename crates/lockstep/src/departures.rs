@@ -288,13 +288,65 @@ pub const ALL: &[Departure] = &[
         section: "privileged specification, hypervisor extension, vsip and vsie: aliases of hip and \
             hie, one place lower",
         misleads: true,
-        explains: |difference, _, _| {
+        explains: |difference, ours, theirs| {
             let bits = |number, bits| only_bits(difference, number, bits);
             bits(csr::MIE, 0x444)
                 || bits(csr::VSIE, 0x222)
                 || bits(csr::MIP, 0x444)
                 || bits(csr::HIP, 0x444)
                 || bits(csr::VSIP, 0x222)
+                || matches!(difference.place, Place::Integer(_))
+                    && (difference.ours ^ difference.theirs) & !0x666 == 0
+                || causes(difference, ours, theirs, |left, right| {
+                    left != right && (left | right) >> 63 != 0
+                })
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "a G-stage fault of an implicit access shows as a page fault",
+        section: "privileged specification, hypervisor extension, two-stage address translation: \
+            guest-page fault",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            let shown = |left, right| matches!((left, right), (20, 12) | (21, 13) | (23, 15));
+            causes(difference, ours, theirs, shown)
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "no fault for a reserved PBMT, for an A or D write to a read-only guest page, and where \
+            HLV and HSV find A or D clear with henvcfg.ADUE clear",
+        section: "privileged specification, \"Svpbmt\", hypervisor extension, \"Svadu\"",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            let Place::Trap { trap, .. } = difference.place else {
+                return false;
+            };
+            let ((_, cause, here), (_, _, there)) = (ours.trap(trap), theirs.trap(trap));
+            matches!(cause, 12 | 13 | 15 | 20 | 21 | 23) && here != there
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "an AMO to nothing raises a fetch access fault",
+        section: "unprivileged specification, \"A\": AMOs raise store exceptions",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            causes(difference, ours, theirs, |left, right| {
+                (left, right) == (7, 1)
+            })
+        },
+    },
+    Departure {
+        oracle: Oracle::Qemu,
+        name: "WFI in VS-mode with mstatus.TW and hstatus.VTW raises a virtual instruction",
+        section: "privileged specification, hypervisor extension, hstatus: VTW counts while TW is 0",
+        misleads: true,
+        explains: |difference, ours, theirs| {
+            causes(difference, ours, theirs, |left, right| {
+                (left, right) == (2, 22)
+            })
         },
     },
     Departure {

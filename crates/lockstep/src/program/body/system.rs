@@ -8,7 +8,7 @@ use crate::program::state::BASES;
 use crate::random::Random;
 
 /// CSRs that are only read, or whose writes must trap.
-const READ: [u16; 38] = [
+const READ: [u16; 37] = [
     csr::SSTATUS,
     csr::SIE,
     csr::STVEC,
@@ -41,7 +41,6 @@ const READ: [u16; 38] = [
     csr::HTVAL,
     csr::HIP,
     csr::HVIP,
-    csr::HTINST,
     csr::HGATP,
     csr::MSTATUS,
     csr::MEDELEG,
@@ -64,7 +63,7 @@ const FREE: [u16; 10] = [
     csr::FCSR,
 ];
 /// CSRs that take five bits.
-const SMALL: [u16; 9] = [
+const SMALL: [u16; 8] = [
     csr::SCAUSE,
     csr::VSCAUSE,
     csr::SCOUNTEREN,
@@ -72,7 +71,6 @@ const SMALL: [u16; 9] = [
     csr::MCOUNTEREN,
     csr::FRM,
     csr::FFLAGS,
-    csr::HTINST,
     csr::FCSR,
 ];
 /// Enables and pending bits, below bit 11.
