@@ -121,8 +121,8 @@ fn changes_of_the_command_line_win() {
 fn mistakes_name_place_key_value_and_remedy() {
     mistake(
         GOOD,
-        &["guest-files=8"],
-        &["--set guest-files=8", "guest-files = 8", "0 to 7"],
+        &["guest-files=64"],
+        &["--set guest-files=64", "guest-files = 64", "0 to 63"],
     );
     mistake(
         GOOD,
