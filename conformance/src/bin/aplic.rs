@@ -338,7 +338,11 @@ fn address_registers() -> Outcome {
     same("mmsiaddrcfg", read(M, MMSIADDRCFG), 0x24000)?;
     same("mmsiaddrcfgh", read(M, MMSIADDRCFGH), 1 << 12)?;
     same("smsiaddrcfg", read(M, SMSIADDRCFG), 0x28000)?;
-    same("smsiaddrcfgh", read(M, SMSIADDRCFGH), 3 << 20)?;
+    same(
+        "smsiaddrcfgh",
+        read(M, SMSIADDRCFGH),
+        u64::from(device::guest_index_bits()) << 20,
+    )?;
     for offset in [MMSIADDRCFG, MMSIADDRCFGH, SMSIADDRCFG, SMSIADDRCFGH] {
         write(S, offset, u32::MAX);
         same("at supervisor level", read(S, offset), 0)?;
