@@ -48,6 +48,9 @@ fn run(harts: u32, line: &str, more: &[&str]) -> String {
             "-nographic",
             "-no-reboot",
         ])
+        // One thread for all harts: with one each, QEMU 10.0 can lose a message to an interrupt file that its hart
+        // looks at meanwhile, and firmware that waits for an answer to a remote fence then waits for ever.
+        .args(["-accel", "tcg,thread=single"])
         .args(["-smp", &harts.to_string(), "-append", line, "-kernel"])
         .arg(image())
         .args(more)
