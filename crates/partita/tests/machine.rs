@@ -272,7 +272,7 @@ fn a_machine_that_cannot_be_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("program"), &program).unwrap();
     // More than there are addresses for, and more than any host has room for.
-    for (size, word) in [("134217728 GiB", "below 2^56"), ("1048576 GiB", "no room")] {
+    for (size, word) in [("134217728 GiB", "at most 256 GiB"), ("1048576 GiB", "no room")] {
         let large = ["machine", "--bare", "program", "--memory", size];
         refused(&partita(folder.path(), &large), &[word]);
     }

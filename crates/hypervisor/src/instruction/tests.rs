@@ -25,7 +25,6 @@ fn instructions_without_operands() {
         (0x0010_0073, Instruction::Other), // ebreak
         (0x3020_0073, Instruction::Other), // mret
         (0x0000_100f, Instruction::Other), // fence.i
-        (0x0100_000f, Instruction::Other), // pause
         (0x0000_0000, Instruction::Other),
         (0xffff_ffff, Instruction::Other),
     ] {
