@@ -19,8 +19,21 @@ struct Ended {
 }
 
 fn partita(folder: &Path, arguments: &[&str]) -> Ended {
-    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
-        .args(arguments)
+    let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
+    command.args(arguments);
+    ended(command, folder)
+}
+
+/// The same in a process that has 2 GiB of addresses.
+fn partita_with_little_room(folder: &Path, arguments: &[&str]) -> Ended {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -v 2097152; exec \"$0\" \"$@\""]);
+    command.arg(env!("CARGO_BIN_EXE_partita")).args(arguments);
+    ended(command, folder)
+}
+
+fn ended(mut command: Command, folder: &Path) -> Ended {
+    let output = command
         .current_dir(folder)
         .stdin(Stdio::null())
         .output()
@@ -271,11 +284,11 @@ fn a_machine_that_cannot_be_is_refused() {
     );
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("program"), &program).unwrap();
-    // More than there are addresses for, and more than any host has room for.
-    for (size, word) in [("134217728 GiB", "at most 256 GiB"), ("1048576 GiB", "no room")] {
-        let large = ["machine", "--bare", "program", "--memory", size];
-        refused(&partita(folder.path(), &large), &[word]);
-    }
+    let with = |size| ["machine", "--bare", "program", "--memory", size];
+    let too_large = partita(folder.path(), &with("1048576 GiB"));
+    refused(&too_large, &["at most 256 GiB"]);
+    let no_room = partita_with_little_room(folder.path(), &with("4 GiB"));
+    refused(&no_room, &["no room"]);
     let bad = ["machine", "--bare", "program", "--memory", "much"];
     assert_eq!(partita(folder.path(), &bad).code, Some(2));
 }
