@@ -9,9 +9,13 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Version of the file's form: raised when a line's meaning changes.
 const FORM: u32 = 1;
+/// How often, and at which distance, a file that is in use is tried again.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -104,10 +108,14 @@ impl Store {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(path.to_owned())),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        // A command that was killed while it started a run may have left the lock to that run for a moment.
+        for attempt in 0.. {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(StoreError::InUse(path.to_owned())),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
