@@ -316,16 +316,22 @@ fn disks_that_cannot_be_used_are_refused() {
     assert_eq!(run("good", &[]).code, Some(0));
 
     // Another process has it; an interrupt ends that one in order, and the disk is free again.
-    let mut other = Command::new(env!("CARGO_BIN_EXE_partita"))
-        .args(["machine", "--bare", "endless", "--disk", "good"])
-        .current_dir(folder.path())
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let start = || {
+        Command::new(env!("CARGO_BIN_EXE_partita"))
+            .args(["machine", "--bare", "endless", "--disk", "good"])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    let mut other = start();
     let mut taken = run("good", &[]);
     while taken.code == Some(0) {
-        // It has not come that far yet.
+        // It has not come that far yet, or came while this one had the disk and was refused itself.
+        if other.try_wait().unwrap().is_some() {
+            other = start();
+        }
         taken = run("good", &[]);
     }
     refused(&taken, &["good", "in use"]);
