@@ -51,8 +51,8 @@ pub struct Watched {
     console: Box<dyn Console>,
 }
 
-impl Console for Watched {
-    fn put(&mut self, byte: u8) {
+impl Watched {
+    fn look(&mut self, byte: u8) {
         if self.recent.len() >= self.marker.text.len().max(1) {
             self.recent.remove(0);
         }
@@ -60,7 +60,18 @@ impl Console for Watched {
         if self.recent.ends_with(&self.marker.text) {
             self.marker.seen.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+impl Console for Watched {
+    fn put(&mut self, byte: u8) {
+        self.look(byte);
         self.console.put(byte);
+    }
+
+    fn put_at(&mut self, byte: u8, now: Cycles) {
+        self.look(byte);
+        self.console.put_at(byte, now);
     }
 
     fn get(&mut self, now: Cycles) -> Option<u8> {

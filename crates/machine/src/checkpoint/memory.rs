@@ -4,12 +4,13 @@
 //! these. A run of no pages ends the list.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 use super::CheckpointError;
 use super::container::Writer;
-use crate::memory::PAGE_BYTES;
+use crate::memory::{PAGE_BYTES, Ram};
 
 const PAGE: usize = PAGE_BYTES as usize;
 /// Most pages of a run: what is compressed at a time.
@@ -17,43 +18,37 @@ const RUN: usize = 64;
 /// First page, pages, bytes.
 const HEADER: usize = 12;
 
-fn is_zero(page: &[u8]) -> bool {
-    let (words, rest) = page.as_chunks::<16>();
-    words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && rest.iter().all(|&byte| byte == 0)
-}
-
 /// Writes the pages of `ram`.
-pub(super) fn write<W: Write>(ram: &[u8], writer: &mut Writer<W>) -> io::Result<()> {
+pub(super) fn write<W: Write>(ram: &Ram, writer: &mut Writer<W>) -> io::Result<()> {
     let mut packed = vec![0; get_maximum_output_size(RUN * PAGE)];
-    let mut put = |writer: &mut Writer<W>, first: usize, pages: &[u8]| -> io::Result<()> {
-        let length = compress_into(pages, &mut packed).map_err(io::Error::other)?;
-        for field in [first, pages.len() / PAGE, length] {
+    let mut put = |writer: &mut Writer<W>, run: &Range<usize>| -> io::Result<()> {
+        let pages = ram.bytes().get(run.start * PAGE..run.end * PAGE);
+        let length =
+            compress_into(pages.unwrap_or_default(), &mut packed).map_err(io::Error::other)?;
+        for field in [run.start, run.len(), length] {
             let field = u32::try_from(field).map_err(io::Error::other)?;
             writer.put(&field.to_le_bytes())?;
         }
         writer.put(packed.get(..length).unwrap_or_default())
     };
-    let mut start = None;
-    for (number, page) in ram.chunks(PAGE).enumerate() {
-        let zero = is_zero(page);
-        if let Some(first) = start
-            && (zero || number - first == RUN)
-        {
-            put(writer, first, &ram[first * PAGE..number * PAGE])?;
-            start = None;
+    let mut run = 0..0;
+    for (number, _) in ram.pages() {
+        if number != run.end || run.len() == RUN {
+            if !run.is_empty() {
+                put(writer, &run)?;
+            }
+            run.start = number;
         }
-        if !zero && start.is_none() {
-            start = Some(number);
-        }
+        run.end = number + 1;
     }
-    if let Some(first) = start {
-        put(writer, first, &ram[first * PAGE..])?;
+    if !run.is_empty() {
+        put(writer, &run)?;
     }
     writer.put(&[0; HEADER])
 }
 
 /// Fills `ram`, all of it zero, from what was written.
-pub(super) fn read(ram: &mut [u8], mut bytes: &[u8]) -> Result<(), CheckpointError> {
+pub(super) fn read(ram: &mut Ram, mut bytes: &[u8]) -> Result<(), CheckpointError> {
     let impossible = CheckpointError::Impossible;
     let field = |bytes: &mut &[u8]| {
         let (field, rest) = bytes.split_first_chunk()?;
@@ -72,8 +67,7 @@ pub(super) fn read(ram: &mut [u8], mut bytes: &[u8]) -> Result<(), CheckpointErr
         let place = first
             .checked_mul(PAGE)
             .zip(pages.checked_mul(PAGE))
-            .and_then(|(start, size)| Some(start..start.checked_add(size)?))
-            .and_then(|range| ram.get_mut(range))
+            .and_then(|(start, size)| ram.bytes_mut(start as u64, size as u64))
             .ok_or(impossible("a page lies outside memory"))?;
         let (packed, rest) = bytes
             .split_at_checked(length)

@@ -81,7 +81,7 @@ impl Machine {
         let state = State::of(self)?;
         let mut writer = Writer::new(file)?;
         writer.state(&state)?;
-        memory::write(self.system().memory.ram.bytes(), &mut writer)?;
+        memory::write(&self.system().memory.ram, &mut writer)?;
         writer.finish()?;
         Ok(())
     }
@@ -95,10 +95,7 @@ impl Machine {
         let mut reader = Reader::new(file)?;
         let state: State = reader.state()?;
         let mut machine = state.machine()?;
-        memory::read(
-            machine.system_mut().memory.ram.bytes_mut(),
-            reader.remaining(),
-        )?;
+        memory::read(&mut machine.system_mut().memory.ram, reader.remaining())?;
         state.finish(&mut machine)?;
         Ok(machine)
     }

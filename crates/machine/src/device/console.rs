@@ -1,6 +1,7 @@
 //! The host's side of a serial line.
 
 use super::{Clock, Cycles};
+use crate::checkpoint::Marker;
 
 /// What stands at the other end of a UART or a console port.
 ///
@@ -9,6 +10,11 @@ use super::{Clock, Cycles};
 pub trait Console: core::fmt::Debug + Send {
     /// Takes a byte from the guest.
     fn put(&mut self, byte: u8);
+
+    /// Takes a byte from the guest that arrives at this machine time, for consoles that keep times.
+    fn put_at(&mut self, byte: u8, _now: Cycles) {
+        self.put(byte);
+    }
 
     /// Gives the next byte that has arrived by `now`, if any.
     fn get(&mut self, _now: Cycles) -> Option<u8> {
@@ -36,6 +42,14 @@ pub(super) struct HostConsole(pub Box<dyn Console>);
 impl Default for HostConsole {
     fn default() -> Self {
         Self(Box::new(Silent))
+    }
+}
+
+impl HostConsole {
+    /// Watches for a text from now on.
+    pub fn watch(&mut self, marker: &Marker) {
+        let console = std::mem::take(self).0;
+        self.0 = Box::new(marker.watch(console));
     }
 }
 

@@ -2,32 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::aplic::{Aplic, DomainLevel};
+use super::aplic::Aplic;
 use super::imsic::{Imsic, Level};
+use super::target::Target;
 use super::virtio::{Slot, VirtioDevice};
 use super::{
     AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
     HartWires, Memory, PortId, Power, Rtc, Switch, Uart, Wires,
 };
 use crate::board::{BoardConfig, map};
+use crate::checkpoint::Marker;
 use crate::trace::{Event, Happening, Place};
-
-/// One of a hart's interrupt files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum InterruptFile {
-    /// The machine-level file: miselect, mireg, mtopei.
-    Machine,
-    /// The supervisor-level file: siselect, sireg, stopei.
-    Supervisor,
-    /// Guest interrupt file 1..=63: vsiselect, vsireg, vstopei with that hstatus.VGEIN.
-    Guest(u8),
-}
-
-/// The file or the register asked for does not exist. Which exception that is depends on the
-/// privilege mode and is the hart's to decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no such interrupt file or register")]
-pub struct NoSuchRegister;
 
 /// How many of what the machine has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,12 +53,12 @@ impl DevicesConfig {
 /// All devices of one machine.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Devices {
-    config: DevicesConfig,
+    pub(super) config: DevicesConfig,
     rom: Vec<u8>,
-    effects: Effects,
+    pub(super) effects: Effects,
     aclint: Aclint,
-    imsic: Imsic,
-    aplic: Aplic,
+    pub(super) imsic: Imsic,
+    pub(super) aplic: Aplic,
     uart: Uart,
     rtc: Rtc,
     finisher: Finisher,
@@ -83,65 +68,6 @@ pub struct Devices {
     /// What has happened and nobody has been told yet, if somebody listens.
     #[serde(skip)]
     events: Option<Vec<Event>>,
-}
-
-/// What answers at an address, with the offset in its window.
-enum Target {
-    Rom(u64),
-    Finisher(u64),
-    Rtc(u64),
-    MachineSoftware(u64),
-    Timer(u64),
-    SupervisorSoftware(u64),
-    Aplic(DomainLevel, u64),
-    Uart(u64),
-    Imsic(Level, u64),
-    Virtio(usize, u64),
-}
-
-impl Target {
-    fn of(address: u64, size: u8, config: &DevicesConfig) -> Option<Self> {
-        let at = |window: map::Window| window.offset(address, u64::from(size));
-        let aplic = map::aplic_size(config.harts);
-        let imsic = |window: map::Window, pages: u64| {
-            at(window).filter(|&offset| offset < pages * map::IMSIC_PAGE)
-        };
-        let harts = u64::from(config.harts).next_power_of_two();
-        let bits = map::guest_index_bits(config.guest_files);
-        // In the order of how often software comes by.
-        imsic(map::IMSIC_SUPERVISOR, harts << bits)
-            .map(|offset| Self::Imsic(Level::Supervisor, offset))
-            .or_else(|| {
-                imsic(map::IMSIC_MACHINE, harts).map(|offset| Self::Imsic(Level::Machine, offset))
-            })
-            .or_else(|| virtio(address, size))
-            .or_else(|| at(map::UART).map(Self::Uart))
-            .or_else(|| at(map::MTIMER).map(Self::Timer))
-            .or_else(|| at(map::MSWI).map(Self::MachineSoftware))
-            .or_else(|| at(map::SSWI).map(Self::SupervisorSoftware))
-            .or_else(|| {
-                at(map::APLIC_SUPERVISOR)
-                    .filter(|&offset| offset < aplic)
-                    .map(|offset| Self::Aplic(DomainLevel::Supervisor, offset))
-            })
-            .or_else(|| {
-                at(map::APLIC_MACHINE)
-                    .filter(|&offset| offset < aplic)
-                    .map(|offset| Self::Aplic(DomainLevel::Machine, offset))
-            })
-            .or_else(|| at(map::ROM).map(Self::Rom))
-            .or_else(|| at(map::FINISHER).map(Self::Finisher))
-            .or_else(|| at(map::CLOCK).map(Self::Rtc))
-    }
-}
-
-/// The virtio slot at an address.
-fn virtio(address: u64, size: u8) -> Option<Target> {
-    let offset = address.checked_sub(map::VIRTIO.base)?;
-    let slot = usize::try_from(offset / map::VIRTIO_STRIDE).ok()?;
-    let offset = offset % map::VIRTIO_STRIDE;
-    (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO.size)
-        .then_some(Target::Virtio(slot, offset))
 }
 
 impl Devices {
@@ -186,6 +112,16 @@ impl Devices {
     pub fn attach_console(&mut self, console: Box<dyn Console>) {
         self.uart.attach(console);
         self.next_event = Cycles(0);
+    }
+
+    /// Watches the UART and every port of virtio consoles for a text from now on.
+    pub(crate) fn watch_consoles(&mut self, marker: &Marker) {
+        self.uart.watch(marker);
+        for slot in &mut self.slots {
+            if let Some(VirtioDevice::Console(ports)) = slot.device_mut() {
+                ports.watch(marker);
+            }
+        }
     }
 
     /// Makes characters take this long to leave the UART; zero for no time.
@@ -501,62 +437,6 @@ impl Devices {
     #[must_use]
     pub fn cycles_at_time(&self, time: u64) -> Cycles {
         self.aclint.cycles_at_time(&self.config.clock, time)
-    }
-
-    /// Reads a file's register: `select` is the value of *iselect, 0x70..=0xff.
-    ///
-    /// # Errors
-    /// [`NoSuchRegister`] if the hart has no such file or the file no such register (the odd
-    /// numbered eip and eie registers do not exist on RV64).
-    pub fn imsic_read(
-        &mut self,
-        hart: HartId,
-        file: InterruptFile,
-        select: u64,
-    ) -> Result<u64, NoSuchRegister> {
-        self.imsic.read_register(hart, file, select)
-    }
-
-    /// Writes a file's register: `select` is the value of *iselect, 0x70..=0xff.
-    ///
-    /// # Errors
-    /// As [`Devices::imsic_read`].
-    pub fn imsic_write(
-        &mut self,
-        hart: HartId,
-        file: InterruptFile,
-        select: u64,
-        value: u64,
-    ) -> Result<(), NoSuchRegister> {
-        self.imsic
-            .write_register(hart, file, select, value, &mut self.effects.wires)?;
-        if self.config.direct_delivery {
-            // eidelivery may have handed the hart over to the APLIC.
-            self.aplic.deliver(&self.imsic, &mut self.effects);
-        }
-        Ok(())
-    }
-
-    /// The value of *topei: identity in bits 26:16 and again in bits 10:0, or zero.
-    ///
-    /// # Errors
-    /// [`NoSuchRegister`] if the hart has no such file.
-    pub fn imsic_top(&self, hart: HartId, file: InterruptFile) -> Result<u64, NoSuchRegister> {
-        self.imsic.top(hart, file)
-    }
-
-    /// A write to *topei: claims the interrupt that [`Devices::imsic_top`] reports.
-    ///
-    /// # Errors
-    /// [`NoSuchRegister`] if the hart has no such file.
-    pub fn imsic_claim(&mut self, hart: HartId, file: InterruptFile) -> Result<(), NoSuchRegister> {
-        self.imsic.claim(hart, file, &mut self.effects.wires)
-    }
-
-    /// The number of guest interrupt files a hart: GEILEN.
-    #[must_use]
-    pub const fn guest_files(&self) -> u8 {
-        self.imsic.guest_files()
     }
 
     /// What the test finisher asked for, if it did.

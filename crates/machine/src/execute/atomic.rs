@@ -100,6 +100,7 @@ impl Hart {
         if system.memory.host_written() {
             self.stop_soon();
         }
+        self.note_words(system);
         Ok(outcome.unwrap_or_default())
     }
 
@@ -186,6 +187,7 @@ impl Hart {
                     }
                 }
             }
+            self.note_words(system);
             return Ok(outcome);
         }
         // Management needs no more than that a load or a store be permitted; faults are a store's.

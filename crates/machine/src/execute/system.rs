@@ -151,6 +151,11 @@ impl Hart {
             physical: reservation.physical,
             deadline,
         });
+        // From the first wait for a word on, whoever listens hears what becomes of it.
+        let (physical, size) = (reservation.physical, reservation.size);
+        if self.events.is_some() && system.memory.observe(physical, size) {
+            self.note_word(system, physical, size, false);
+        }
         system.memory.watch(
             self.id,
             reservation.physical & !(crate::memory::LINE_BYTES - 1),

@@ -73,6 +73,10 @@ pub struct Arguments {
     /// A source of random numbers, which follow from the seed.
     #[arg(long)]
     pub rng: bool,
+    /// A port of a virtio console, which writes to this file and hears nothing. May be given many times;
+    /// the first is the console port, hvc0 to Linux.
+    #[arg(long = "port", value_name = "FILE")]
+    pub ports: Vec<PathBuf>,
     /// Guest interrupt files a hart.
     #[arg(long, value_name = "N")]
     pub guest_files: Option<u8>,
@@ -112,7 +116,7 @@ pub struct Arguments {
     pub checkpoint: Option<PathBuf>,
     /// Goes on from a checkpoint instead of booting. What the machine is made of comes from there;
     /// a --seed gives it new start phases.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports"])]
     pub restore: Option<PathBuf>,
     /// Writes what happens on the harts and in the devices as a timeline for Perfetto's viewer
     /// (Trace Event Format, JSON); some hundred bytes an event.

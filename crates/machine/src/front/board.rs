@@ -1,10 +1,13 @@
 //! The board that the command line describes.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use super::{Arguments, FrontError};
-use crate::device::virtio::{Access, Block, DiskError, Entropy, FileDisk, Net, Slot, VirtioDevice};
-use crate::device::{MacAddress, Peer, PortId, Switch};
+use crate::device::virtio::{
+    Access, Block, DiskError, Entropy, FileDisk, Net, Ports, Slot, VirtioDevice,
+};
+use crate::device::{Console, MacAddress, Peer, PortId, Switch};
 use crate::machine::{Config, Machine};
 use crate::timing::Profile;
 
@@ -57,15 +60,40 @@ pub(super) fn attach_disks(
     Ok(())
 }
 
-/// Puts the devices in their slots: disks in their order, network card, random numbers.
+/// A console port that writes to a file.
+fn port((path, number): (&PathBuf, u32)) -> Result<(String, Box<dyn Console>), FrontError> {
+    let file = std::fs::File::create(path).map_err(|error| FrontError::Write {
+        path: path.clone(),
+        error,
+    })?;
+    let console = ToFile(std::io::LineWriter::new(file));
+    Ok((format!("partita.{number}"), Box::new(console)))
+}
+
+/// A console that keeps what it hears in a file.
+#[derive(Debug)]
+struct ToFile(std::io::LineWriter<std::fs::File>);
+
+impl Console for ToFile {
+    fn put(&mut self, byte: u8) {
+        // The machine goes on as it would: what it does must not depend on a full disk of the host.
+        let _ = self.0.write_all(&[byte]);
+    }
+}
+
+/// Puts the devices in their slots: disks in their order, network card, random numbers, console ports.
 pub(super) fn connect(
     machine: &mut Machine,
     arguments: &Arguments,
     profile: Option<&Profile>,
 ) -> Result<(), FrontError> {
     let seed = arguments.seed.unwrap_or(0);
-    let wanted =
-        arguments.disks.len() + usize::from(arguments.network) + usize::from(arguments.rng);
+    let others = [
+        arguments.network,
+        arguments.rng,
+        !arguments.ports.is_empty(),
+    ];
+    let wanted = arguments.disks.len() + others.into_iter().filter(|&wanted| wanted).count();
     if wanted > machine.config().board.virtio_slots {
         return Err(FrontError::Slots(wanted));
     }
@@ -97,6 +125,11 @@ pub(super) fn connect(
         let seed = seed_of(devices.len());
         let entropy = Entropy::new(Default::default(), Default::default(), seed);
         devices.push(VirtioDevice::Entropy(Box::new(entropy)));
+    }
+    if !arguments.ports.is_empty() {
+        let ports = arguments.ports.iter().zip(0..).map(port);
+        let ports = ports.collect::<Result<_, _>>()?;
+        devices.push(VirtioDevice::Console(Box::new(Ports::new(ports))));
     }
     let clock = machine.config().board.clock;
     let latency = clock.cycles_in_nanoseconds(network.latency_nanoseconds);

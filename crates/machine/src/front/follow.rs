@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::ending::Ending;
-use super::{Arguments, FrontError, RawTerminal};
+use super::{Arguments, FrontError, RawTerminal, raw};
 use crate::machine::{Limit, Machine, Stop};
 
 /// Slices of machine time a second, between which a run can be broken off.
@@ -22,15 +23,20 @@ pub(super) struct Stopper {
 }
 
 impl Stopper {
-    /// Listens to signals from now on. A second signal ends the process at once.
+    /// Listens to signals from now on. A second signal ends the process at once, with the terminal as
+    /// it was before.
     pub(super) fn new(timeout: Option<u64>) -> Result<Self, FrontError> {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            let own = || flag.clone();
-            signal_hook::flag::register_conditional_default(signal, own())
-                .and_then(|_| signal_hook::flag::register(signal, own()))
-                .map_err(|error| FrontError::Host("signals", error))?;
-        }
+        let raised = flag.clone();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+            .map_err(|error| FrontError::Host("signals", error))?;
+        std::thread::spawn(move || {
+            for signal in signals.forever() {
+                if raised.swap(true, Ordering::Relaxed) {
+                    raw::end_by(signal);
+                }
+            }
+        });
         let deadline = timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         Ok(Self { flag, deadline })
     }
@@ -61,7 +67,7 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
     let last_instruction = limit
         .instructions
         .map(|more| machine.retired().saturating_add(more));
-    let exceptions_before = exceptions(machine);
+    let exceptions_before = machine.exceptions();
     loop {
         let end = machine.now().saturating_add(slice);
         let piece = Limit {
@@ -75,9 +81,10 @@ pub(super) fn follow(machine: &mut Machine, limit: Limit, stop: &Stopper) -> End
         }
         let over = limit.cycles.is_some_and(|cycles| machine.now() >= cycles)
             || last_instruction.is_some_and(|last| machine.retired() >= last)
+            // Only a trap handler that traps itself raises more exceptions than it retires instructions.
             || limit
                 .instructions
-                .is_some_and(|most| exceptions(machine) - exceptions_before > most)
+                .is_some_and(|most| machine.exceptions() - exceptions_before > most)
             || stop.deadline.is_some_and(|at| Instant::now() >= at);
         if stop.flag.load(Ordering::Relaxed) {
             return Ending::BrokenOff;
@@ -94,13 +101,4 @@ pub(super) fn show_host_output(machine: &mut Machine) {
     let mut terminal = std::io::stdout().lock();
     // Nothing can be done about a closed standard output.
     let _ = terminal.write_all(&output).and_then(|()| terminal.flush());
-}
-
-/// Exceptions that all harts together have raised. Whoever handles one retires instructions; only a trap
-/// handler that traps itself raises more than it retires.
-fn exceptions(machine: &Machine) -> u64 {
-    let harts = machine.harts().iter();
-    let causes = harts.flat_map(|hart| hart.counts.traps.iter());
-    let all = causes.flat_map(|cause| cause.exceptions.iter());
-    all.sum()
 }

@@ -11,7 +11,7 @@ mod terminal;
 
 pub use arguments::{Arguments, GearChoice};
 pub use pace::{INTERVAL, Pace};
-pub use raw::RawTerminal;
+pub use raw::{RawTerminal, end_by};
 pub use terminal::Terminal;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use crate::board::Images;
 use crate::checkpoint::{Marker, Point};
-use crate::device::{Console, Silent};
+use crate::device::Silent;
 use crate::gdb::{self, GdbError};
 use crate::machine::{Limit, Machine, MachineError, Stop};
 use crate::timing::{Profile, ProfileError};
@@ -51,7 +51,7 @@ pub enum FrontError {
     #[error(transparent)]
     Disk(#[from] crate::device::virtio::DiskError),
     /// More devices than the board has slots.
-    #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network or --rng", slots = crate::board::map::VIRTIO_SLOTS)]
+    #[error("{0} devices: the board has {slots} slots; leave out a --disk, --network, --rng or --port", slots = crate::board::map::VIRTIO_SLOTS)]
     Slots(usize),
     /// The host's system refuses something.
     #[error("{0}: {1}")]
@@ -244,19 +244,20 @@ fn unwritten(path: &Path, error: std::io::Error) -> FrontError {
     }
 }
 
-/// Puts the terminal at the end of the serial line.
+/// Puts the terminal at the end of the serial line, and makes the run stop where a text is shown.
 fn attach_console(machine: &mut Machine, arguments: &Arguments, stop: &follow::Stopper) {
-    let mut console: Box<dyn Console> = Box::new(if follow::is_person(arguments) {
+    let console = if follow::is_person(arguments) {
         Terminal::for_person(stop.flag())
     } else {
         Terminal::new()
-    });
+    };
+    machine
+        .system_mut()
+        .devices
+        .attach_console(Box::new(console));
     if let Some(Point::Text(text)) = &arguments.checkpoint_at {
-        let marker = Marker::new(text);
-        console = Box::new(marker.watch(console));
-        machine.stop_at(marker);
+        machine.stop_at(Marker::new(text));
     }
-    machine.system_mut().devices.attach_console(console);
 }
 
 /// Where the run ends at the latest.

@@ -6,6 +6,7 @@ use crate::device::Cycles;
 use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
 use crate::monitor::Event;
 use crate::system::System;
+use crate::trace::Happening;
 use crate::translation::{Use, View, walk};
 
 /// Where an access goes.
@@ -228,9 +229,12 @@ impl Hart {
         }
         let place = self.place(system, view, Access::Store, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
-            if place.whole_page && keep && system.memory.stores_are_free(offset) {
-                self.tlb
-                    .insert_store(address, self.data_tag, offset, place.first_shift);
+            if place.whole_page
+                && keep
+                && let Some(open) = system.memory.open(offset)
+            {
+                let (tag, shift) = (self.data_tag, place.first_shift);
+                self.tlb.insert_store(address, tag, offset, shift, open);
             }
             self.counts.host_translations += 1;
             self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
@@ -238,6 +242,7 @@ impl Hart {
             if system.memory.host_written() {
                 self.stop_soon();
             }
+            self.note_words(system);
             return outcome.ok_or_else(|| self.access_fault(view, Access::Store, address));
         }
         if !address.is_multiple_of(T::SIZE) {
@@ -287,7 +292,33 @@ impl Hart {
         if system.memory.host_written() {
             self.stop_soon();
         }
+        self.note_words(system);
         Ok(outcome)
+    }
+
+    /// Tells whoever listens of stores to words that are listened to.
+    #[inline]
+    pub(crate) fn note_words(&mut self, system: &mut System) {
+        if system.memory.has_observed() {
+            for (physical, size) in system.memory.take_observed() {
+                self.note_word(system, physical, size, true);
+            }
+        }
+    }
+
+    /// Tells whoever listens what a word holds.
+    pub(crate) fn note_word(&mut self, system: &System, physical: u64, size: u64, stored: bool) {
+        let ram = &system.memory.ram;
+        let value = match size {
+            8 => ram.read::<u64>(physical),
+            _ => ram.read::<u32>(physical).map(u64::from),
+        };
+        self.note(|hart| Happening::Word {
+            mode: hart.mode(),
+            physical,
+            value: value.unwrap_or(0),
+            stored,
+        });
     }
 
     /// The physical address of an atomic access, which must be aligned and in RAM.
@@ -314,9 +345,9 @@ impl Hart {
             if access != Access::Store {
                 self.tlb
                     .insert_load(address, self.data_tag, offset, place.first_shift);
-            } else if system.memory.stores_are_free(offset) {
-                self.tlb
-                    .insert_store(address, self.data_tag, offset, place.first_shift);
+            } else if let Some(open) = system.memory.open(offset) {
+                let (tag, shift) = (self.data_tag, place.first_shift);
+                self.tlb.insert_store(address, tag, offset, shift, open);
             }
         }
         Ok(place.physical)

@@ -71,7 +71,7 @@ impl Hart {
 
     /// Makes the hart what was saved. `None` if there can be no such hart.
     #[must_use]
-    pub fn restore(&mut self, saved: SavedHart, memory: &PhysicalMemory) -> Option<()> {
+    pub fn restore(&mut self, saved: SavedHart, memory: &mut PhysicalMemory) -> Option<()> {
         for (to, from) in self.x.iter_mut().zip(saved.x) {
             *to = from;
         }
@@ -79,7 +79,7 @@ impl Hart {
         for (to, from) in self.f.iter_mut().zip(saved.f) {
             *to = from;
         }
-        self.tlb.restore(&saved.tlb, &memory.ram)?;
+        self.tlb.restore(&saved.tlb, memory)?;
         self.jumps.restore(&saved.jumps, &memory.code)?;
         self.code_generation = memory.code.generation();
         self.pc = saved.pc;

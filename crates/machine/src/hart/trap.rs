@@ -70,6 +70,7 @@ impl Hart {
             to: interrupt.to,
             pc: hart.pc,
             vmid: hart.vmid(),
+            guest_file: hart.csrs.vgein(),
         });
         self.take(interrupt.to, &record);
     }

@@ -127,8 +127,9 @@ impl Machine {
     }
 
     /// Makes runs end with [`Stop::Marker`] at the end of the quantum in which a text has been
-    /// seen, once.
+    /// seen, once, on any of the consoles that the machine has now.
     pub fn stop_at(&mut self, marker: Marker) {
+        self.system.devices.watch_consoles(&marker);
         self.marker = Some(marker);
     }
 
@@ -182,6 +183,13 @@ impl Machine {
     #[must_use]
     pub fn retired(&self) -> u64 {
         self.harts.iter().map(|hart| hart.retired).sum()
+    }
+
+    /// Exceptions that all harts together have raised since reset.
+    #[must_use]
+    pub fn exceptions(&self) -> u64 {
+        let causes = self.harts.iter().flat_map(|hart| &hart.counts.traps);
+        causes.flat_map(|cause| &cause.exceptions).sum()
     }
 
     /// Machine time in cycles: the start of the present quantum.

@@ -16,7 +16,8 @@ const WRS_NTO: u64 = 0x00d0_0073;
 /// Where a run ends if nothing else ends it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// After this many more instructions of all harts together, at the end of a quantum.
+    /// After this many more instructions of all harts together, at the end of a quantum; or, while none
+    /// is retired, after as many more exceptions: a trap handler that traps itself retires nothing.
     pub instructions: Option<u64>,
     /// At this machine time in cycles, at the end of a quantum.
     pub cycles: Option<u64>,
@@ -70,6 +71,8 @@ impl Machine {
         let last_instruction = limit
             .instructions
             .map(|more| self.retired().saturating_add(more));
+        let exceptions_before = limit.instructions.map_or(0, |_| self.exceptions());
+        let mut retired = 0;
         loop {
             if let Some(stop) = self.quantum::<G>() {
                 return stop;
@@ -78,10 +81,15 @@ impl Machine {
                 self.marker = None;
                 return Stop::Marker;
             }
-            if limit.cycles.is_some_and(|cycles| self.now >= cycles)
-                || last_instruction.is_some_and(|last| self.retired() >= last)
-            {
+            if limit.cycles.is_some_and(|cycles| self.now >= cycles) {
                 return Stop::Limit;
+            }
+            if let (Some(last), Some(most)) = (last_instruction, limit.instructions) {
+                let before = std::mem::replace(&mut retired, self.retired());
+                let trapped = || self.exceptions() - exceptions_before;
+                if retired >= last || retired == before && trapped() >= most {
+                    return Stop::Limit;
+                }
             }
             if !self.skip_idle_time(limit.cycles.unwrap_or(u64::MAX)) {
                 return Stop::Idle;

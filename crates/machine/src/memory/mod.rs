@@ -1,11 +1,13 @@
 //! Physical memory: RAM, what is decoded from it, and who watches it.
 
+mod observe;
 mod physical;
 mod ram;
 mod watch;
 
+pub use observe::Observed;
 pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome};
-pub use ram::{Ram, RamError, Scalar};
+pub use ram::{OpenPage, Ram, RamError, Scalar};
 pub use watch::{LINE_BYTES, Watch, Watches};
 
 /// Bytes of a page, the unit of translation.

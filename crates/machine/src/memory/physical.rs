@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
+use super::{Observed, OpenPage, PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
 use crate::code::{CodeCache, CodeIndex, Discarded, SavedCode};
 use crate::device::{AccessFault, HartId, Memory};
 
@@ -14,6 +14,8 @@ mod flag {
     pub const WATCHED: u8 = 2;
     /// It holds the word by which a bare program talks to its host.
     pub const HOST: u8 = 4;
+    /// Somebody listens to stores to a word of it. No part of what the machine is.
+    pub const OBSERVED: u8 = 8;
 }
 
 /// What a store did besides storing.
@@ -49,6 +51,7 @@ pub struct PhysicalMemory {
     flags: Vec<u8>,
     host_word: Option<u64>,
     host_written: bool,
+    observed: Observed,
     /// Pages that stores of every hart must stop taking the short way to, in order of notice.
     restricted: Vec<u64>,
 }
@@ -64,6 +67,7 @@ impl PhysicalMemory {
             watches: Watches::default(),
             host_word: None,
             host_written: false,
+            observed: Observed::default(),
             restricted: Vec::new(),
             ram,
         }
@@ -74,10 +78,13 @@ impl PhysicalMemory {
         (offset >> PAGE_SHIFT) as usize
     }
 
-    /// Whether stores to the RAM page at `offset` may go straight to RAM.
+    /// Opens the RAM page at `offset` to stores that go straight to RAM, if they may.
     #[must_use]
-    pub fn stores_are_free(&self, offset: u64) -> bool {
-        self.flags.get(Self::page_index(offset)) == Some(&0)
+    pub fn open(&mut self, offset: u64) -> Option<OpenPage> {
+        if self.flags.get(Self::page_index(offset)) != Some(&0) {
+            return None;
+        }
+        self.ram.open(offset)
     }
 
     fn restrict(&mut self, offset: u64, reason: u8) {
@@ -149,6 +156,38 @@ impl PhysicalMemory {
         }
     }
 
+    /// Listens to stores to a word from now on; `true` if nobody did yet.
+    pub fn observe(&mut self, physical: u64, size: u64) -> bool {
+        let Some(offset) = self.ram.offset(physical, size) else {
+            return false;
+        };
+        let new = self.observed.insert(physical, size);
+        if new {
+            self.restrict(offset, flag::OBSERVED);
+        }
+        new
+    }
+
+    /// Listens to no store any more.
+    pub fn stop_observing(&mut self) {
+        self.observed = Observed::default();
+        for flags in &mut self.flags {
+            *flags &= !flag::OBSERVED;
+        }
+    }
+
+    /// Whether a hart has stored to a word that is listened to.
+    #[inline]
+    #[must_use]
+    pub const fn has_observed(&self) -> bool {
+        self.observed.has_stored()
+    }
+
+    /// The words that are listened to and that a hart has stored to: their addresses and sizes.
+    pub fn take_observed(&mut self) -> Vec<(u64, u64)> {
+        self.observed.take_stored()
+    }
+
     /// Whether the host's word has been stored to since this was last asked.
     pub fn take_host_written(&mut self) -> bool {
         std::mem::take(&mut self.host_written)
@@ -172,6 +211,16 @@ impl PhysicalMemory {
     ) -> Option<StoreOutcome> {
         let offset = self.ram.offset(physical, T::SIZE)?;
         self.ram.write(physical, value)?;
+        if self
+            .flags
+            .get(Self::page_index(offset))
+            .copied()
+            .unwrap_or(0)
+            & flag::OBSERVED
+            != 0
+        {
+            self.observed.note_store(physical, T::SIZE);
+        }
         Some(self.note_store(offset, T::SIZE, current))
     }
 
@@ -211,11 +260,12 @@ impl PhysicalMemory {
     /// What besides the bytes of RAM a checkpoint keeps.
     #[must_use]
     pub fn save(&self) -> SavedMemory {
-        let noted = (0_u32..).zip(&self.flags).filter(|&(_, &flags)| flags != 0);
+        let flags = self.flags.iter().map(|flags| flags & !flag::OBSERVED);
+        let noted = (0_u32..).zip(flags).filter(|&(_, flags)| flags != 0);
         SavedMemory {
             code: self.code.save(&self.ram),
             watches: self.watches.clone(),
-            flags: noted.map(|(page, &flags)| (page, flags)).collect(),
+            flags: noted.collect(),
             host_word: self.host_word,
             host_written: self.host_written,
         }
@@ -271,10 +321,8 @@ impl Memory for PhysicalMemory {
             .ram
             .offset(address, bytes.len() as u64)
             .ok_or(AccessFault)?;
-        let start = offset as usize;
         self.ram
-            .bytes_mut()
-            .get_mut(start..start + bytes.len())
+            .bytes_mut(offset, bytes.len() as u64)
             .ok_or(AccessFault)?
             .copy_from_slice(bytes);
         self.note_store(offset, bytes.len() as u64, 0);

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use super::PAGE_BYTES;
+use super::{PAGE_BYTES, PAGE_SHIFT};
 
 /// Why there is no RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,7 +61,13 @@ pub struct Ram {
     bytes: NonNull<u8>,
     /// What was allocated: a page more than `size`.
     allocation: NonNull<u8>,
+    /// Page by page whether anything may have been written; other pages are zero.
+    touched: Vec<bool>,
 }
+
+/// A page of RAM that may be written without a word to [`Ram`] from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenPage(());
 
 // SAFETY: the memory belongs to this value alone; sharing follows Rust's usual borrows.
 unsafe impl Send for Ram {}
@@ -92,6 +98,7 @@ impl Ram {
             size,
             bytes,
             allocation,
+            touched: vec![false; (size >> PAGE_SHIFT) as usize],
         })
     }
 
@@ -144,7 +151,7 @@ impl Ram {
         }
     }
 
-    /// Writes at an offset.
+    /// Writes at an offset of a page that is open.
     ///
     /// # Safety
     /// `offset + T::SIZE` must not exceed [`Self::size`].
@@ -174,9 +181,28 @@ impl Ram {
     #[inline]
     pub fn write<T: Scalar>(&mut self, physical: u64, value: T) -> Option<()> {
         let offset = self.offset(physical, T::SIZE)?;
+        self.open(offset)?;
+        self.open(offset + T::SIZE - 1)?;
         // SAFETY: `offset` checked the range.
         unsafe { self.write_unchecked(offset, value) };
         Some(())
+    }
+
+    /// Opens the page at an offset for [`Self::write_unchecked`], for as long as this value lives.
+    #[inline]
+    pub fn open(&mut self, offset: u64) -> Option<OpenPage> {
+        *self.touched.get_mut((offset >> PAGE_SHIFT) as usize)? = true;
+        Some(OpenPage(()))
+    }
+
+    /// The pages that are not zero, with their numbers, lowest first. Looks at those alone that may
+    /// have been written.
+    pub fn pages(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let pages = self.bytes().chunks(PAGE_BYTES as usize).enumerate();
+        pages
+            .zip(&self.touched)
+            .filter(|&((_, page), &touched)| touched && !is_zero(page))
+            .map(|(page, _)| page)
     }
 
     /// All bytes, lowest address first.
@@ -186,11 +212,22 @@ impl Ram {
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.size as usize) }
     }
 
-    /// All bytes, lowest address first.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    /// Some bytes from an offset on, to be written; `None` unless all of them are RAM.
+    pub fn bytes_mut(&mut self, offset: u64, length: u64) -> Option<&mut [u8]> {
+        let end = offset.checked_add(length).filter(|&end| end <= self.size)?;
+        for page in offset >> PAGE_SHIFT..end.div_ceil(PAGE_BYTES) {
+            self.open(page << PAGE_SHIFT)?;
+        }
         // SAFETY: the allocation is `size` initialised bytes and mutably borrowed with `self`.
-        unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.size as usize) }
+        let all =
+            unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.size as usize) };
+        all.get_mut(offset as usize..end as usize)
     }
+}
+
+fn is_zero(page: &[u8]) -> bool {
+    let (words, rest) = page.as_chunks::<16>();
+    words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && rest.iter().all(|&byte| byte == 0)
 }
 
 impl Drop for Ram {
@@ -214,6 +251,22 @@ mod tests {
         assert_eq!(ram.read::<u64>(0x8000_0ffc), None);
         assert_eq!(ram.read::<u8>(0x7fff_ffff), None);
         assert_eq!(ram.write(u64::MAX, 1_u8), None);
+    }
+
+    #[test]
+    fn pages_that_are_not_zero_are_found_however_they_were_written() {
+        let mut ram = Ram::new(0x8000_0000, 0x8000).expect("eight pages");
+        ram.write(0x8000_0ffc, u64::MAX).expect("inside");
+        ram.write(0x8000_3000, 0_u64).expect("inside");
+        ram.bytes_mut(0x5fff, 2).expect("inside").fill(7);
+        ram.open(0x7000).expect("inside");
+        // SAFETY: the last eight bytes.
+        unsafe { ram.write_unchecked(0x7ff8, 1_u64) };
+        let numbers: Vec<usize> = ram.pages().map(|(number, _)| number).collect();
+        assert_eq!(numbers, [0, 1, 5, 6, 7]);
+        assert!(ram.bytes_mut(0x7fff, 2).is_none());
+        assert!(ram.bytes_mut(u64::MAX, 2).is_none());
+        assert_eq!(ram.open(0x8000), None);
     }
 
     #[test]

@@ -15,6 +15,15 @@ const EMPTY: u64 = u64::MAX;
 /// The mark of an entry that no other hart's cache holds.
 const EXCLUSIVE: u64 = 1 << 63;
 
+/// A line that is present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Where; until the line goes.
+    pub position: usize,
+    /// Whether no other hart's cache holds it.
+    pub exclusive: bool,
+}
+
 /// Which lines are present.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cache {
@@ -59,52 +68,48 @@ impl Cache {
     fn position(&self, line: u64) -> Option<usize> {
         let start = self.set(line) * self.geometry.ways;
         let ways = self.entries.get(start..start + self.geometry.ways)?;
-        let way = ways
-            .iter()
-            .position(|&e| e != EMPTY && e & !EXCLUSIVE == line)?;
+        // No line has all bits set, as an empty place has.
+        let way = ways.iter().position(|&e| e & !EXCLUSIVE == line)?;
         Some(start + way)
     }
 
-    /// Whether a line is present, and if so whether it is exclusive.
+    /// Where a line is, and whether it is exclusive, if it is present.
     #[must_use]
-    pub fn find(&self, line: u64) -> Option<bool> {
+    pub fn find(&self, line: u64) -> Option<Found> {
         let position = self.position(line)?;
-        self.entries
-            .get(position)
-            .map(|entry| entry & EXCLUSIVE != 0)
+        self.entries.get(position).map(|entry| Found {
+            position,
+            exclusive: entry & EXCLUSIVE != 0,
+        })
     }
 
     /// Adds a line that is not present, in an empty place of its set if there is one, else in that
-    /// of the line whose turn it is; gives that line.
-    pub fn insert(&mut self, line: u64) -> Option<u64> {
+    /// of the line whose turn it is; gives the position, and that line.
+    pub fn insert(&mut self, line: u64) -> (usize, Option<u64>) {
         let set = self.set(line);
         let start = set * self.geometry.ways;
-        let ways = self.entries.get_mut(start..start + self.geometry.ways)?;
-        if let Some(empty) = ways.iter_mut().find(|entry| **entry == EMPTY) {
-            *empty = line;
-            return None;
+        let ways = &mut self.entries[start..start + self.geometry.ways];
+        if let Some(way) = ways.iter().position(|&entry| entry == EMPTY) {
+            ways[way] = line;
+            return (start + way, None);
         }
-        let turn = self.next.get_mut(set)?;
+        let turn = &mut self.next[set];
         let way = usize::from(*turn) % self.geometry.ways;
         *turn = ((way + 1) % self.geometry.ways) as u8;
-        let old = std::mem::replace(ways.get_mut(way)?, line);
-        Some(old & !EXCLUSIVE)
+        let old = std::mem::replace(&mut ways[way], line);
+        (start + way, Some(old & !EXCLUSIVE))
     }
 
-    /// Marks a present line exclusive or shared.
-    pub fn set_exclusive(&mut self, line: u64, exclusive: bool) {
-        if let Some(position) = self.position(line)
-            && let Some(entry) = self.entries.get_mut(position)
-        {
-            *entry = line | if exclusive { EXCLUSIVE } else { 0 };
+    /// Marks the line at a position exclusive or shared.
+    pub fn set_exclusive(&mut self, position: usize, exclusive: bool) {
+        if let Some(entry) = self.entries.get_mut(position) {
+            *entry = *entry & !EXCLUSIVE | if exclusive { EXCLUSIVE } else { 0 };
         }
     }
 
-    /// Removes a line.
-    pub fn remove(&mut self, line: u64) {
-        if let Some(position) = self.position(line)
-            && let Some(entry) = self.entries.get_mut(position)
-        {
+    /// Removes the line at a position.
+    pub fn remove(&mut self, position: usize) {
+        if let Some(entry) = self.entries.get_mut(position) {
             *entry = EMPTY;
         }
     }
@@ -119,15 +124,23 @@ impl Cache {
 mod tests {
     use super::*;
 
+    fn exclusive(cache: &Cache, line: u64) -> Option<bool> {
+        cache.find(line).map(|found| found.exclusive)
+    }
+
     #[test]
     fn the_oldest_line_of_a_full_set_goes() {
         let mut cache = Cache::new(Geometry { sets: 2, ways: 2 });
-        assert_eq!(cache.insert(0), None);
-        assert_eq!(cache.insert(2), None);
-        assert_eq!(cache.insert(1), None);
-        assert_eq!(cache.insert(4), Some(0));
+        assert_eq!(cache.insert(0).1, None);
+        assert_eq!(cache.insert(2).1, None);
+        assert_eq!(cache.insert(1).1, None);
+        assert_eq!(cache.insert(4).1, Some(0));
         assert_eq!(
-            (cache.find(0), cache.find(2), cache.find(1)),
+            (
+                exclusive(&cache, 0),
+                exclusive(&cache, 2),
+                exclusive(&cache, 1)
+            ),
             (None, Some(false), Some(false))
         );
     }
@@ -135,9 +148,10 @@ mod tests {
     #[test]
     fn exclusiveness_is_part_of_a_line() {
         let mut cache = Cache::new(Geometry { sets: 1, ways: 1 });
-        cache.insert(7);
-        cache.set_exclusive(7, true);
-        assert_eq!(cache.find(7), Some(true));
-        assert_eq!(cache.insert(8), Some(7));
+        let (position, _) = cache.insert(7);
+        cache.set_exclusive(position, true);
+        assert_eq!(exclusive(&cache, 7), Some(true));
+        assert_eq!(cache.insert(8), (position, Some(7)));
+        assert_eq!(exclusive(&cache, 8), Some(false));
     }
 }

@@ -56,235 +56,177 @@ type Row = (&'static str, Kind, &'static str, &'static str);
 const MOST_CYCLES: u64 = 1_000_000_000;
 /// Longest time that anything may take: an hour in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
-const CYCLES: Kind = Kind::Number(0, MOST_CYCLES);
-const TIME: Kind = Kind::Number(0, HOUR);
+
+const fn number(
+    name: &'static str,
+    (least, most): (u64, u64),
+    unit: &'static str,
+    about: &'static str,
+) -> Row {
+    (name, Kind::Number(least, most), unit, about)
+}
+
+const fn cycles(name: &'static str, about: &'static str) -> Row {
+    number(name, (0, MOST_CYCLES), "cycles", about)
+}
+
+const fn time(name: &'static str, about: &'static str) -> Row {
+    number(name, (0, HOUR), "ns", about)
+}
+
+const fn flag(name: &'static str, about: &'static str) -> Row {
+    (name, Kind::Flag, "", about)
+}
 
 const MACHINE: &[Row] = &[
-    (
+    number(
         "hertz",
-        Kind::Number(1_000, 1_000_000_000_000),
+        (1_000, 1_000_000_000_000),
         "Hz",
         "frequency of the harts",
     ),
-    (
+    number(
         "timebase",
-        Kind::Number(1, 1_000_000_000_000),
+        (1, 1_000_000_000_000),
         "Hz",
         "frequency of the time CSR",
     ),
-    (
+    number(
         "guest_files",
-        Kind::Number(0, 63),
+        (0, 63),
         "files",
         "guest interrupt files a hart",
     ),
-    (
-        "quantum",
-        Kind::Number(1, 1_000_000),
-        "cycles",
-        "a hart's turn",
-    ),
-    (
-        "wrs_nto_limit",
-        CYCLES,
-        "cycles",
-        "longest wait of WRS.NTO where it may trap",
-    ),
-    ("wrs_sto_limit", CYCLES, "cycles", "longest wait of WRS.STO"),
-    (
+    number("quantum", (1, 1_000_000), "cycles", "a hart's turn"),
+    cycles("wrs_nto_limit", "longest wait of WRS.NTO where it may trap"),
+    cycles("wrs_sto_limit", "longest wait of WRS.STO"),
+    flag(
         "svadu",
-        Kind::Flag,
-        "",
         "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
     ),
-    (
+    flag(
         "fence_i_clears",
-        Kind::Flag,
-        "",
         "whether FENCE.I empties the instruction cache",
     ),
 ];
 const CACHE: &[Row] = &[
-    (
+    number(
         "size",
-        Kind::Number(64, 1 << 30),
+        (64, 1 << 30),
         "bytes",
         "capacity, in lines of 64 bytes",
     ),
-    ("ways", Kind::Number(1, 255), "lines", "lines of a set"),
-    ("line", Kind::Number(64, 64), "bytes", "size of a line"),
+    number("ways", (1, 255), "lines", "lines of a set"),
+    number("line", (64, 64), "bytes", "size of a line"),
 ];
 const TLB: &[Row] = &[
-    (
+    number(
         "entries",
-        Kind::Number(1, 1 << 20),
+        (1, 1 << 20),
         "entries",
         "capacity, in pages of 4 KiB",
     ),
-    ("ways", Kind::Number(1, 255), "entries", "entries of a set"),
-    (
+    number("ways", (1, 255), "entries", "entries of a set"),
+    number(
         "large",
-        Kind::Number(0, 255),
+        (0, 255),
         "entries",
         "more, fully associative, for 2 MiB and 1 GiB pages",
     ),
-    (
-        "any_size",
-        Kind::Flag,
-        "",
-        "whether entries take pages of every size",
-    ),
+    flag("any_size", "whether entries take pages of every size"),
 ];
 const HONOURS: &[Row] = &[
-    ("address", Kind::Flag, "", "whether it looks at its address"),
-    ("asid", Kind::Flag, "", "whether it looks at its ASID"),
-    ("vmid", Kind::Flag, "", "whether it looks at the VMID"),
-    (
+    flag("address", "whether it looks at its address"),
+    flag("asid", "whether it looks at its ASID"),
+    flag("vmid", "whether it looks at the VMID"),
+    flag(
         "host",
-        Kind::Flag,
-        "",
         "whether it spares the host's entries, or empties everything",
     ),
 ];
 /// Keys that can be left out wherever they are.
 const OPTIONAL: [&str; 3] = ["line", "large", "any_size"];
 const COSTS: &[Row] = &[
-    (
-        "l2_hit",
-        CYCLES,
-        "cycles",
-        "a first-level miss that the second level answers",
-    ),
-    ("memory", CYCLES, "cycles", "a miss of all caches"),
-    (
+    cycles("l2_hit", "a first-level miss that the second level answers"),
+    cycles("memory", "a miss of all caches"),
+    cycles(
         "transfer",
-        CYCLES,
-        "cycles",
         "more if another hart could have changed the line; the right to store to a shared line",
     ),
-    (
+    cycles(
         "l2_tlb_hit",
-        CYCLES,
-        "cycles",
         "a first-level TLB miss that the second answers",
     ),
-    (
+    cycles(
         "walk_step",
-        CYCLES,
-        "cycles",
         "a page-table entry that a walk reads, besides its cache access",
     ),
-    (
-        "device",
-        CYCLES,
-        "cycles",
-        "a load or store that a device answers",
-    ),
-    (
-        "multiply",
-        CYCLES,
-        "cycles",
-        "a multiplication, beyond its first cycle",
-    ),
-    ("divide", CYCLES, "cycles", "a division or remainder"),
-    ("float", CYCLES, "cycles", "a floating-point computation"),
-    (
-        "float_divide",
-        CYCLES,
-        "cycles",
-        "a floating-point division or square root",
-    ),
-    ("atomic", CYCLES, "cycles", "LR, SC and the AMOs"),
-    ("guest_access", CYCLES, "cycles", "HLV, HLVX and HSV"),
-    ("csr", CYCLES, "cycles", "a CSR instruction"),
-    ("trap", CYCLES, "cycles", "entry into a trap handler"),
-    ("trap_return", CYCLES, "cycles", "SRET and MRET"),
-    (
-        "mode_change",
-        CYCLES,
-        "cycles",
-        "more for a trap or return that changes V",
-    ),
-    ("fence", CYCLES, "cycles", "FENCE"),
-    ("fence_i", CYCLES, "cycles", "FENCE.I"),
-    (
+    cycles("device", "a load or store that a device answers"),
+    cycles("multiply", "a multiplication, beyond its first cycle"),
+    cycles("divide", "a division or remainder"),
+    cycles("float", "a floating-point computation"),
+    cycles("float_divide", "a floating-point division or square root"),
+    cycles("atomic", "LR, SC and the AMOs"),
+    cycles("guest_access", "HLV, HLVX and HSV"),
+    cycles("csr", "a CSR instruction"),
+    cycles("trap", "entry into a trap handler"),
+    cycles("trap_return", "SRET and MRET"),
+    cycles("mode_change", "more for a trap or return that changes V"),
+    cycles("fence", "FENCE"),
+    cycles("fence_i", "FENCE.I"),
+    cycles(
         "fence_translation",
-        CYCLES,
-        "cycles",
         "SFENCE, HFENCE and Svinval's instructions",
     ),
-    ("wait", CYCLES, "cycles", "WFI and WRS, besides the wait"),
-    ("pause", CYCLES, "cycles", "PAUSE"),
-    (
+    cycles("wait", "WFI and WRS, besides the wait"),
+    cycles("pause", "PAUSE"),
+    cycles(
         "pending_test",
-        CYCLES,
-        "cycles",
         "the global pending test of docs/extensions.md",
     ),
 ];
 const SERVICE: &[Row] = &[
-    (
-        "fixed_nanoseconds",
-        TIME,
-        "ns",
-        "service time of any request",
-    ),
-    (
+    time("fixed_nanoseconds", "service time of any request"),
+    number(
         "picoseconds_per_byte",
-        Kind::Number(0, MOST_CYCLES),
+        (0, MOST_CYCLES),
         "ps/byte",
         "service time of its data",
     ),
-    (
+    time(
         "shortest_seek_nanoseconds",
-        TIME,
-        "ns",
         "least for a request elsewhere than the last",
     ),
-    (
+    time(
         "longest_seek_nanoseconds",
-        TIME,
-        "ns",
         "most for a request elsewhere than the last",
     ),
-    (
+    number(
         "queue_depth",
-        Kind::Number(1, 1024),
+        (1, 1024),
         "requests",
         "requests in service at once",
     ),
 ];
 const CHANCE: &[Row] = &[
-    (
+    number(
         "per_million",
-        Kind::Number(0, 1_000_000),
+        (0, 1_000_000),
         "per million",
         "requests struck, drawn from the seed",
     ),
     ("at", Kind::Numbers, "", "requests struck, by number from 0"),
 ];
-const LATE: &[Row] = &[(
-    "late_nanoseconds",
-    TIME,
-    "ns",
-    "how late a late interrupt is",
-)];
-const LATENCY: &[Row] = &[("latency_nanoseconds", TIME, "ns", "way through the switch")];
-const UART: &[Row] = &[(
+const LATE: &[Row] = &[time("late_nanoseconds", "how late a late interrupt is")];
+const LATENCY: &[Row] = &[time("latency_nanoseconds", "way through the switch")];
+const UART: &[Row] = &[time(
     "nanoseconds_per_character",
-    TIME,
-    "ns",
     "time of a character on its line",
 )];
 const EXTENSIONS: &[Row] = &[
-    ("pending_test", Kind::Flag, "", "global pending test (OTPI)"),
-    (
-        "purge_mask",
-        Kind::Flag,
-        "",
-        "purge mask of VS-mode fences (TLBPCW)",
-    ),
-    ("pause_loop_exit", Kind::Flag, "", "pause-loop exiting"),
+    flag("pending_test", "global pending test (OTPI)"),
+    flag("purge_mask", "purge mask of VS-mode fences (TLBPCW)"),
+    flag("pause_loop_exit", "pause-loop exiting"),
 ];
 
 /// Tables with their keys, and which profiles have them.

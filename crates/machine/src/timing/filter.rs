@@ -2,12 +2,17 @@
 //!
 //! What it remembers is in a TLB and in a cache: whoever takes an entry out of one of them makes
 //! the filter forget what rests on it. Since a hit changes nothing in a model, the filter may
-//! then answer in their place.
+//! then answer in their place. It may always forget more than it must: then the models answer.
 
 /// Places of a filter.
 const PLACES: usize = 1024;
 /// Lines of a page.
 const PAGE_LINES: u64 = 64;
+/// Places of which one word of a [`Claims`] tells.
+const WORD: usize = u64::BITS as usize;
+
+/// The places of a filter that may rest on one TLB entry, a bit each.
+type Claims = [u64; PLACES / WORD];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
@@ -31,12 +36,15 @@ const EMPTY: Place = Place {
 #[derive(Debug, Clone)]
 pub struct Filter<const PHYSICAL: bool> {
     places: Box<[Place; PLACES]>,
+    /// By the slot of the TLB entry. What another entry's line has displaced keeps its bit.
+    claims: Vec<Claims>,
 }
 
 impl<const PHYSICAL: bool> Default for Filter<PHYSICAL> {
     fn default() -> Self {
         Self {
             places: Box::new([EMPTY; PLACES]),
+            claims: Vec::new(),
         }
     }
 }
@@ -53,13 +61,21 @@ impl<const PHYSICAL: bool> Filter<PHYSICAL> {
         place.line == line && place.space == space && place.physical == physical as u32
     }
 
-    /// Notes a line that is in the models.
-    pub fn insert(&mut self, line: u64, space: u32, physical: u64) {
-        self.places[Self::index(line, physical)] = Place {
+    /// Notes a line that is in the models; `slot` is that of the TLB entry that it rests on.
+    pub fn insert(&mut self, line: u64, space: u32, physical: u64, slot: Option<usize>) {
+        let index = Self::index(line, physical);
+        self.places[index] = Place {
             line,
             space,
             physical: physical as u32,
         };
+        let Some(slot) = slot else { return };
+        if self.claims.len() <= slot {
+            self.claims.resize(slot + 1, [0; PLACES / WORD]);
+        }
+        if let Some(claims) = self.claims.get_mut(slot) {
+            claims[index / WORD] |= 1 << (index % WORD);
+        }
     }
 
     /// A physical line has left the cache. By virtual lines its places agree with it in the bits of
@@ -81,21 +97,20 @@ impl<const PHYSICAL: bool> Filter<PHYSICAL> {
         }
     }
 
-    /// `pages` virtual pages from `page` on have left a TLB.
-    pub fn forget_pages(&mut self, page: u64, pages: u64) {
+    /// The entry for `pages` virtual pages from `page` on has left its slot of the TLB.
+    pub fn forget_entry(&mut self, slot: usize, page: u64, pages: u64) {
         let first = page.wrapping_mul(PAGE_LINES);
-        if pages == 1 && !PHYSICAL {
-            for line in first..first + PAGE_LINES {
-                let place = &mut self.places[Self::index(line, 0)];
-                if place.line == line {
+        let Some(claims) = self.claims.get_mut(slot) else {
+            return;
+        };
+        for (word, bits) in claims.iter_mut().enumerate() {
+            while *bits != 0 {
+                let bit = bits.trailing_zeros() as usize;
+                *bits &= *bits - 1;
+                let place = &mut self.places[word * WORD + bit];
+                if place.line.wrapping_sub(first) < pages * PAGE_LINES {
                     *place = EMPTY;
                 }
-            }
-            return;
-        }
-        for place in self.places.iter_mut() {
-            if place.line.wrapping_sub(first) < pages * PAGE_LINES {
-                *place = EMPTY;
             }
         }
     }
@@ -103,10 +118,22 @@ impl<const PHYSICAL: bool> Filter<PHYSICAL> {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.places.fill(EMPTY);
+        self.claims.fill([0; PLACES / WORD]);
     }
 }
 
 impl Filter<false> {
+    /// A virtual page leads elsewhere than before.
+    pub fn forget_page(&mut self, page: u64) {
+        let first = page.wrapping_mul(PAGE_LINES);
+        for line in first..first + PAGE_LINES {
+            let place = &mut self.places[Self::index(line, 0)];
+            if place.line == line {
+                *place = EMPTY;
+            }
+        }
+    }
+
     /// Whether an access to the virtual line certainly hits where it led the last time.
     #[inline(always)]
     pub fn vouches_as_before(&self, line: u64, space: u32) -> bool {

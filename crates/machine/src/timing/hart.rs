@@ -9,8 +9,19 @@ use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFe
 use crate::hart::Access;
 use crate::memory::PAGE_SHIFT;
 
+/// Who serves an access at the first level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    /// No TLB has to: nothing is translated.
+    Untranslated,
+    /// The TLB entry in this slot.
+    Slot(usize),
+    /// The TLB has no entry for it.
+    Nobody,
+}
+
 /// What walks keep besides translations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct WalkCaches {
     /// Entries of S- and VS-stage tables that lead to tables, by their physical addresses.
     pub first_stage: Option<Cache>,
@@ -97,14 +108,18 @@ impl HartTiming {
             && self.walks.belongs_to(profile)
     }
 
-    /// Whether the first-level TLB serves an access, or none has to.
-    pub(super) fn has_page(&mut self, charge: Charge) -> bool {
+    /// Who serves an access at the first level.
+    pub(super) fn server(&mut self, charge: Charge) -> Server {
+        if !charge.translated {
+            return Server::Untranslated;
+        }
         let tlb = if charge.is_fetch() {
             &mut self.instruction_tlb
         } else {
             &mut self.data_tlb
         };
-        !charge.translated || tlb.serves(charge.page(), charge.space)
+        tlb.serves(charge.page(), charge.space)
+            .map_or(Server::Nobody, Server::Slot)
     }
 
     /// The second-level TLB's entry for an access.
@@ -112,16 +127,23 @@ impl HartTiming {
         self.second_tlb.as_ref()?.find(charge.page(), charge.space)
     }
 
-    /// Puts an entry into the first-level TLB.
-    pub(super) fn fill_first(&mut self, charge: Charge, entry: Entry) {
+    /// Puts an entry into the first-level TLB; gives its slot.
+    pub(super) fn fill_first(&mut self, charge: Charge, entry: Entry) -> usize {
         if charge.is_fetch() {
-            if let Some(evicted) = self.instruction_tlb.insert(charge.page(), entry) {
-                self.fetches.forget_pages(evicted.page, evicted.pages());
+            let (slot, evicted) = self.instruction_tlb.insert(charge.page(), entry);
+            if let Some(evicted) = evicted {
+                self.fetches
+                    .forget_entry(slot, evicted.page, evicted.pages());
             }
-        } else if let Some(evicted) = self.data_tlb.insert(charge.page(), entry) {
-            self.loads.forget_pages(evicted.page, evicted.pages());
-            self.stores.forget_pages(evicted.page, evicted.pages());
+            return slot;
         }
+        let (slot, evicted) = self.data_tlb.insert(charge.page(), entry);
+        if let Some(evicted) = evicted {
+            self.loads.forget_entry(slot, evicted.page, evicted.pages());
+            self.stores
+                .forget_entry(slot, evicted.page, evicted.pages());
+        }
+        slot
     }
 
     /// Puts an entry into the second-level TLB.
@@ -131,14 +153,15 @@ impl HartTiming {
         }
     }
 
-    /// Lets the filter answer for the access from now on.
-    pub(super) fn vouch(&mut self, charge: Charge) {
+    /// Lets the filter answer for the access from now on, which rests on the TLB entry in a slot, if it
+    /// is translated.
+    pub(super) fn vouch(&mut self, charge: Charge, slot: Option<usize>) {
         let (line, physical) = (charge.address >> LINE_SHIFT, charge.line());
         let space = charge.space_number();
         match charge.access {
-            Access::Fetch => self.fetches.insert(line, space, physical),
-            Access::Load => self.loads.insert(line, space, physical),
-            Access::Store => self.stores.insert(line, space, physical),
+            Access::Fetch => self.fetches.insert(line, space, physical, slot),
+            Access::Load => self.loads.insert(line, space, physical, slot),
+            Access::Store => self.stores.insert(line, space, physical, slot),
         }
     }
 
@@ -148,14 +171,14 @@ impl HartTiming {
         self.stores.forget_line(line);
     }
 
-    /// Another hart wants a line: to store to it, or to load it.
-    pub(super) fn give_up(&mut self, line: u64, entirely: bool) {
+    /// Another hart wants a line, which is at a position: to store to it, or to load it.
+    pub(super) fn give_up(&mut self, line: u64, position: usize, entirely: bool) {
         self.stores.forget_line(line);
         if entirely {
             self.loads.forget_line(line);
-            self.data.remove(line);
+            self.data.remove(position);
         } else {
-            self.data.set_exclusive(line, false);
+            self.data.set_exclusive(position, false);
         }
     }
 
@@ -219,11 +242,12 @@ impl HartTiming {
         let mut data = Vec::new();
         let mut code = Vec::new();
         let picks = |entry: &Entry| selection.picks(entry);
-        self.data_tlb.remove_if(picks, |entry| data.push(entry));
+        self.data_tlb
+            .remove_if(picks, |slot, entry| data.push((slot, entry)));
         self.instruction_tlb
-            .remove_if(picks, |entry| code.push(entry));
+            .remove_if(picks, |slot, entry| code.push((slot, entry)));
         if let Some(second) = &mut self.second_tlb {
-            second.remove_if(picks, |_| {});
+            second.remove_if(picks, |_, _| {});
         }
         for filter in [&mut self.loads, &mut self.stores] {
             forget_entries(filter, &data);
@@ -240,22 +264,16 @@ impl HartTiming {
                     vmid.is_none_or(|vmid| entry.space.vmid == vmid)
                         && page.is_none_or(|page| entry.covers(page))
                 },
-                |_| {},
+                |_, _| {},
             );
         }
     }
 }
 
-/// Makes a filter forget what rests on entries of a TLB that are gone.
-fn forget_entries<const PHYSICAL: bool>(filter: &mut Filter<PHYSICAL>, entries: &[Entry]) {
-    /// From so many entries on it is cheaper to forget everything.
-    const MANY: usize = 4;
-    if entries.len() > MANY {
-        filter.clear();
-        return;
-    }
-    for entry in entries {
-        filter.forget_pages(entry.page, entry.pages());
+/// Makes a filter forget what rests on entries of a TLB that are gone from their slots.
+fn forget_entries<const PHYSICAL: bool>(filter: &mut Filter<PHYSICAL>, entries: &[(usize, Entry)]) {
+    for &(slot, entry) in entries {
+        filter.forget_entry(slot, entry.page, entry.pages());
     }
 }
 

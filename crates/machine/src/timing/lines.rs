@@ -66,11 +66,12 @@ impl Timing {
             return 0;
         };
         let mut cycles = 0;
-        match hart.data.find(line) {
-            Some(exclusive) if exclusive || !store => return 0,
-            Some(_) => {
+        let position = match hart.data.find(line) {
+            Some(found) if found.exclusive || !store => return 0,
+            Some(found) => {
                 counts.add(Event::Upgrades, 1);
                 cycles += self.costs.transfer;
+                found.position
             }
             None => {
                 let event = if store {
@@ -79,25 +80,27 @@ impl Timing {
                     Event::LoadMisses
                 };
                 counts.add(event, 1);
-                if let Some(evicted) = hart.data.insert(line) {
+                let (position, evicted) = hart.data.insert(line);
+                if let Some(evicted) = evicted {
                     hart.forget_line(evicted);
                     self.presence.remove(evicted);
                 }
                 self.presence.add(line);
                 cycles += self.shared_line(line, counts);
+                position
             }
-        }
+        };
         // Coherence: a store wants the only copy; a load takes the others' right to store.
         let mut others = false;
         if self.presence.of(line) > 1 {
             let mut changed = false;
             for (index, other) in self.harts.iter_mut().enumerate() {
                 if index != id.index()
-                    && let Some(exclusive) = other.data.find(line)
+                    && let Some(found) = other.data.find(line)
                 {
                     others = true;
-                    changed |= exclusive;
-                    other.give_up(line, store);
+                    changed |= found.exclusive;
+                    other.give_up(line, found.position, store);
                     if store {
                         self.presence.remove(line);
                     }
@@ -109,7 +112,7 @@ impl Timing {
             }
         }
         if let Some(hart) = self.harts.get_mut(id.index()) {
-            hart.data.set_exclusive(line, store || !others);
+            hart.data.set_exclusive(position, store || !others);
         }
         cycles
     }
@@ -123,7 +126,7 @@ impl Timing {
             return 0;
         }
         counts.add(Event::FetchMisses, 1);
-        if let Some(evicted) = hart.instructions.insert(line) {
+        if let (_, Some(evicted)) = hart.instructions.insert(line) {
             hart.fetches.forget_line(evicted);
         }
         self.shared_line(line, counts)

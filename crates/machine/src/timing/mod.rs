@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::device::HartId;
 use crate::monitor::{Event, EventCounts};
+use hart::Server;
 use lines::Presence;
 
 /// log2 of the bytes of a cache line.
@@ -110,7 +111,7 @@ impl Timing {
     /// A virtual page leads elsewhere than before: fetches from it are asked for again.
     pub fn fetches_moved(&mut self, hart: HartId, page: u64) {
         if let Some(hart) = self.harts.get_mut(hart.index()) {
-            hart.fetches.forget_pages(page, 1);
+            hart.fetches.forget_page(page);
         }
     }
 
@@ -143,22 +144,15 @@ impl Timing {
             return 0;
         };
         let mut cycles = 0;
-        if !hart.has_page(charge) {
-            counts.add(charge.tlb_miss(), 1);
-            if let Some(entry) = hart.second_entry(charge) {
-                cycles += self.costs.l2_tlb_hit;
-                hart.fill_first(charge, entry);
-            } else {
-                counts.add(Event::Walks, 1);
-                let walked = walk();
-                cycles += self.charge_walk(id, charge, &walked, counts);
-                let entry = Entry::new(charge.page(), walked.shift, walked.global, charge.space);
-                if let Some(hart) = self.harts.get_mut(id.index()) {
-                    hart.fill_first(charge, entry);
-                    hart.fill_second(charge, entry);
-                }
+        let slot = match hart.server(charge) {
+            Server::Untranslated => None,
+            Server::Slot(slot) => Some(slot),
+            Server::Nobody => {
+                let (slot, missed) = self.miss_tlb(id, charge, counts, walk);
+                cycles += missed;
+                slot
             }
-        }
+        };
         cycles += if charge.is_fetch() {
             self.fetch_line(id, charge.line(), counts)
         } else {
@@ -167,10 +161,36 @@ impl Timing {
         if self.filtered
             && let Some(hart) = self.harts.get_mut(id.index())
         {
-            hart.vouch(charge);
+            hart.vouch(charge, slot);
         }
         counts.add(Event::Stalled, cycles);
         cycles
+    }
+
+    /// Fills the first-level TLB; gives the slot that serves the access now, and the cycles.
+    fn miss_tlb<'a>(
+        &mut self,
+        id: HartId,
+        charge: Charge,
+        counts: &mut EventCounts,
+        walk: impl FnOnce() -> Walked<'a>,
+    ) -> (Option<usize>, u64) {
+        counts.add(charge.tlb_miss(), 1);
+        let Some(hart) = self.harts.get_mut(id.index()) else {
+            return (None, 0);
+        };
+        if let Some(entry) = hart.second_entry(charge) {
+            return (Some(hart.fill_first(charge, entry)), self.costs.l2_tlb_hit);
+        }
+        counts.add(Event::Walks, 1);
+        let walked = walk();
+        let cycles = self.charge_walk(id, charge, &walked, counts);
+        let entry = Entry::new(charge.page(), walked.shift, walked.global, charge.space);
+        let slot = self.harts.get_mut(id.index()).map(|hart| {
+            hart.fill_second(charge, entry);
+            hart.fill_first(charge, entry)
+        });
+        (slot, cycles)
     }
 
     /// A hart executes a fence of translations.

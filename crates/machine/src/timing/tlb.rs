@@ -145,39 +145,50 @@ impl Array {
         page as usize & (self.sets - 1)
     }
 
-    fn find(&self, page: u64, space: Space) -> Option<Entry> {
+    /// The place of the entry that serves a page.
+    fn position(&self, page: u64, space: Space) -> Option<usize> {
         let start = self.set(page) * self.ways;
         let ways = self.entries.get(start..start + self.ways)?;
-        ways.iter().find(|entry| entry.serves(page, space)).copied()
+        let way = ways.iter().position(|entry| entry.serves(page, space))?;
+        Some(start + way)
     }
 
-    /// Adds an entry in an empty place or in that of the entry whose turn it is, and gives that.
-    fn insert(&mut self, page: u64, entry: Entry) -> Option<Entry> {
+    /// Adds an entry in an empty place or in that of the entry whose turn it is; gives the place and
+    /// what had to go.
+    fn insert(&mut self, page: u64, entry: Entry) -> (usize, Option<Entry>) {
         let set = self.set(page);
         let start = set * self.ways;
-        let ways = self.entries.get_mut(start..start + self.ways)?;
-        if let Some(empty) = ways.iter_mut().find(|entry| entry.shift == 0) {
-            *empty = entry;
-            return None;
+        let ways = &mut self.entries[start..start + self.ways];
+        if let Some(way) = ways.iter().position(|entry| entry.shift == 0) {
+            ways[way] = entry;
+            return (start + way, None);
         }
-        let turn = self.next.get_mut(set)?;
+        let turn = &mut self.next[set];
         let way = usize::from(*turn) % self.ways;
         *turn = ((way + 1) % self.ways) as u8;
-        Some(std::mem::replace(ways.get_mut(way)?, entry))
+        (start + way, Some(std::mem::replace(&mut ways[way], entry)))
     }
 }
 
-/// A TLB.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Places for hints.
+const HINTS: usize = 64;
+
+fn no_hints() -> Box<[u16; HINTS]> {
+    Box::new([0; HINTS])
+}
+
+/// A TLB. Its entries have slots: first those for small pages, then those for large ones.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tlb {
     pages: Array,
     /// Entries for large pages, where they have places of their own.
     large: Option<Array>,
     /// Whether `pages` takes entries of every size.
     any_size: bool,
-    /// A copy of the entry that served last, to look there first; forgotten when any entry goes.
-    #[serde(skip)]
-    last: Option<Entry>,
+    /// For the low bits of a page's number the slot of the entry that served such a page last, to look
+    /// there first.
+    #[serde(skip, default = "no_hints")]
+    hints: Box<[u16; HINTS]>,
 }
 
 impl Tlb {
@@ -188,7 +199,7 @@ impl Tlb {
             pages: Array::new(profile.geometry()),
             large: profile.large_geometry().map(Array::new),
             any_size: profile.any_size,
-            last: None,
+            hints: no_hints(),
         }
     }
 
@@ -204,43 +215,68 @@ impl Tlb {
             }
     }
 
+    fn slot(&self, page: u64, space: Space) -> Option<usize> {
+        let large = || {
+            let position = self.large.as_ref()?.position(page, space)?;
+            Some(self.pages.entries.len() + position)
+        };
+        self.pages.position(page, space).or_else(large)
+    }
+
+    fn entry(&self, slot: usize) -> Option<&Entry> {
+        let small = self.pages.entries.len();
+        match slot.checked_sub(small) {
+            None => self.pages.entries.get(slot),
+            Some(slot) => self.large.as_ref()?.entries.get(slot),
+        }
+    }
+
     /// The entry that serves a page.
     #[must_use]
     pub fn find(&self, page: u64, space: Space) -> Option<Entry> {
-        let large = || self.large.as_ref()?.find(page, space);
-        self.pages.find(page, space).or_else(large)
+        self.entry(self.slot(page, space)?).copied()
     }
 
-    /// Whether an entry serves a page.
-    pub fn serves(&mut self, page: u64, space: Space) -> bool {
-        if self.last.is_some_and(|entry| entry.serves(page, space)) {
-            return true;
+    /// The slot of an entry that serves a page.
+    pub fn serves(&mut self, page: u64, space: Space) -> Option<usize> {
+        let hint = page as usize & (HINTS - 1);
+        let slot = usize::from(self.hints[hint]);
+        if self.entry(slot).is_some_and(|e| e.serves(page, space)) {
+            return Some(slot);
         }
-        self.last = self.find(page, space);
-        self.last.is_some()
+        let slot = self.slot(page, space)?;
+        // A slot too high for a hint is looked for each time.
+        self.hints[hint] = u16::try_from(slot).unwrap_or(0);
+        Some(slot)
     }
 
-    /// Adds an entry for a page that none serves; gives the entry that had to go. An entry for a
-    /// large page that has no place becomes one for the 4 KiB page alone.
-    pub fn insert(&mut self, page: u64, entry: Entry) -> Option<Entry> {
-        self.last = None;
+    /// Adds an entry for a page that none serves; gives its slot and the entry that had to go from there.
+    /// An entry for a large page that has no place becomes one for the 4 KiB page alone.
+    pub fn insert(&mut self, page: u64, entry: Entry) -> (usize, Option<Entry>) {
         if entry.pages() == 1 || self.any_size {
             return self.pages.insert(page, entry);
         }
         match &mut self.large {
             // Fully associative: one set.
-            Some(large) => large.insert(0, entry),
+            Some(large) => {
+                let (position, evicted) = large.insert(0, entry);
+                (self.pages.entries.len() + position, evicted)
+            }
             None => self.pages.insert(page, entry.piece(page)),
         }
     }
 
-    /// Removes the entries that `matches` picks and shows each to `removed`.
-    pub fn remove_if(&mut self, matches: impl Fn(&Entry) -> bool, mut removed: impl FnMut(Entry)) {
-        self.last = None;
+    /// Removes the entries that `matches` picks and shows each to `removed`, with its slot.
+    pub fn remove_if(
+        &mut self,
+        matches: impl Fn(&Entry) -> bool,
+        mut removed: impl FnMut(usize, Entry),
+    ) {
         let large = self.large.iter_mut().flat_map(|large| &mut large.entries);
-        for entry in self.pages.entries.iter_mut().chain(large) {
+        let entries = self.pages.entries.iter_mut().chain(large);
+        for (slot, entry) in entries.enumerate() {
             if entry.shift != 0 && matches(entry) {
-                removed(std::mem::replace(entry, Entry::EMPTY));
+                removed(slot, std::mem::replace(entry, Entry::EMPTY));
             }
         }
     }
@@ -314,14 +350,20 @@ mod tests {
     fn the_oldest_entry_goes_and_an_empty_place_is_taken_first() {
         let mut tlb = tlb(0, false);
         for page in 0..4 {
-            assert_eq!(tlb.insert(page, Entry::new(page, 12, false, HOST)), None);
+            assert_eq!(tlb.insert(page, Entry::new(page, 12, false, HOST)).1, None);
         }
-        let evicted = tlb.insert(4, Entry::new(4, 12, false, HOST));
+        let (slot, evicted) = tlb.insert(4, Entry::new(4, 12, false, HOST));
+        assert_eq!((slot, tlb.serves(4, HOST)), (0, Some(0)));
         assert_eq!(evicted.map(|entry| entry.page), Some(0));
         let mut removed = Vec::new();
-        tlb.remove_if(|entry| entry.covers(2), |entry| removed.push(entry.page));
-        assert_eq!(removed, [2]);
-        assert_eq!(tlb.insert(5, Entry::new(5, 12, false, HOST)), None);
+        assert_eq!(tlb.serves(2, HOST), Some(2));
+        tlb.remove_if(
+            |entry| entry.covers(2),
+            |slot, entry| removed.push((slot, entry.page)),
+        );
+        assert_eq!(removed, [(2, 2)]);
+        assert_eq!(tlb.serves(2, HOST), None);
+        assert_eq!(tlb.insert(5, Entry::new(5, 12, false, HOST)), (2, None));
     }
 
     #[test]

@@ -71,6 +71,8 @@ pub enum Happening {
         pc: u64,
         /// hgatp.VMID.
         vmid: u16,
+        /// hstatus.VGEIN: the guest interrupt file that VS-mode has, if any.
+        guest_file: u8,
     },
     /// MRET or SRET.
     Return {
@@ -103,6 +105,18 @@ pub enum Happening {
         physical: u64,
         /// When the wait ends at the latest, in cycles; [`u64::MAX`] for never.
         deadline: u64,
+    },
+    /// What a word holds that a hart has waited for since somebody listens: when it does so first, and from then on
+    /// after each store to it by a hart.
+    Word {
+        /// The mode that waits or stores.
+        mode: Mode,
+        /// The word's physical address.
+        physical: u64,
+        /// What it holds.
+        value: u64,
+        /// Whether it was just stored to.
+        stored: bool,
     },
     /// A wait ends.
     Wake {

@@ -75,6 +75,7 @@ impl Machine {
     pub fn stop_listening(&mut self) -> io::Result<()> {
         self.hand_over_events();
         self.system.devices.note_events(false);
+        self.system.memory.stop_observing();
         let mut last = self.now;
         for hart in &mut self.harts {
             hart.events = None;

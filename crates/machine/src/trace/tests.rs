@@ -89,6 +89,12 @@ fn everything_that_happens_is_told_in_order() {
             physical: RAM + HANDLER,
             deadline: events[3].cycles + machine.config().limits.wrs_sto,
         },
+        Happening::Word {
+            mode,
+            physical: RAM + HANDLER,
+            value: u64::from_le_bytes([0x73, 0x23, 0x10, 0x34, 0x13, 0x03, 0x43, 0x00]),
+            stored: false,
+        },
         Happening::Wake { end: WaitEnd::Time },
         Happening::Fence {
             fence: Fence::Supervisor {

@@ -158,6 +158,7 @@ impl<W: Write> Timeline<W> {
                 to,
                 pc,
                 vmid,
+                ..
             } => {
                 let arguments = json!({
                     "code": code, "from": from.name(), "to": to.name(), "pc": hex(pc),
@@ -197,6 +198,12 @@ impl<W: Write> Timeline<W> {
                     self.mark("E", "wait", track, cycles, json!({ "by": by }));
                     self.set_waiting(hart, false);
                 }
+            }
+            Happening::Word {
+                physical, value, ..
+            } => {
+                let arguments = json!({ "physical": hex(physical), "value": hex(value) });
+                self.mark("i", "Word", track, cycles, arguments);
             }
             Happening::Line { .. } | Happening::Message { .. } => {}
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::tlb::{HostTlb, JumpCache};
 use super::{Contexts, Entry, JumpEntry};
 use crate::code::CodeCache;
-use crate::memory::{PAGE_BYTES, Ram};
+use crate::memory::{PAGE_BYTES, PhysicalMemory};
 
 /// A translation and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,18 +56,22 @@ impl HostTlb {
         }
     }
 
-    /// Puts saved translations back. `None` if one does not lead to a page of `ram`.
+    /// Puts saved translations back. `None` if one does not lead to a page of RAM, or stores to a
+    /// page that they must not go straight to.
     #[must_use]
-    pub fn restore(&mut self, saved: &SavedTlb, ram: &Ram) -> Option<()> {
+    pub fn restore(&mut self, saved: &SavedTlb, memory: &mut PhysicalMemory) -> Option<()> {
         self.clear();
         for saved in &saved.entries {
             let page = (saved.tag & !(PAGE_BYTES - 1)).wrapping_add(saved.addend);
-            if !page.is_multiple_of(PAGE_BYTES) || page >= ram.size() || saved.tag & 7 != 0 {
+            if !page.is_multiple_of(PAGE_BYTES) || page >= memory.ram.size() || saved.tag & 7 != 0 {
                 return None;
             }
             let slots = match saved.table {
                 0 => &mut self.load[..],
-                1 => &mut self.store[..],
+                1 => {
+                    memory.open(page)?;
+                    &mut self.store[..]
+                }
                 2 => &mut self.fetch[..],
                 _ => return None,
             };

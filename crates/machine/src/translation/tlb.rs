@@ -5,7 +5,7 @@
 //! omits a fence can tell.
 
 use super::{ContextKey, Contexts};
-use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
+use crate::memory::{OpenPage, PAGE_BYTES, PAGE_SHIFT};
 
 /// A translation of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,8 +196,15 @@ impl HostTlb {
             Self::entry_for(address, tag, offset);
     }
 
-    /// Keeps a store translation. `offset` is that of `address` in RAM, the page all RAM.
-    pub fn insert_store(&mut self, address: u64, tag: u64, offset: u64, shift: u32) {
+    /// Keeps a store translation. `offset` is that of `address` in RAM, the page all RAM and open.
+    pub fn insert_store(
+        &mut self,
+        address: u64,
+        tag: u64,
+        offset: u64,
+        shift: u32,
+        _open: OpenPage,
+    ) {
         self.note_size(address, shift);
         self.store[(address >> PAGE_SHIFT) as usize & (DATA_ENTRIES - 1)] =
             Self::entry_for(address, tag, offset);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{Io, Model};
 use super::queue::{Broken, Chain};
 use super::service::{Interrupt, Statistics};
+use crate::checkpoint::Marker;
 use crate::device::{Clock, Console, Cycles, HostConsole};
 
 /// Feature bits (§5.3.3).
@@ -42,6 +43,9 @@ const MOST_INPUT: u64 = 4096;
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Port {
     name: String,
+    /// Whether it is a console: Linux makes a terminal of it (hvc). Port 0 always is.
+    #[serde(default)]
+    terminal: bool,
     #[serde(skip)]
     console: HostConsole,
     /// The guest has the port open.
@@ -80,10 +84,28 @@ impl Ports {
         }
     }
 
+    /// A device whose ports are all console ports: a terminal each.
+    #[must_use]
+    pub fn terminals(consoles: Vec<Box<dyn Console>>) -> Self {
+        let named = consoles.into_iter().map(|console| (String::new(), console));
+        let mut device = Self::new(named.collect());
+        for port in &mut device.ports {
+            port.terminal = true;
+        }
+        device
+    }
+
     /// Gives a port of a restored device its console.
     pub fn attach(&mut self, port: usize, console: Box<dyn Console>) {
         if let Some(port) = self.ports.get_mut(port) {
             (port.console, port.next_input) = (HostConsole(console), Some(Cycles(0)));
+        }
+    }
+
+    /// Watches what the ports put for a text from now on.
+    pub fn watch(&mut self, marker: &Marker) {
+        for port in &mut self.ports {
+            port.console.watch(marker);
         }
     }
 
@@ -113,14 +135,14 @@ impl Ports {
                 }
             }
             event::PORT_READY if value != 0 => {
-                let Some(name) = self
+                let Some((name, terminal)) = self
                     .ports
                     .get(number as usize)
-                    .map(|port| port.name.clone())
+                    .map(|port| (port.name.clone(), port.terminal))
                 else {
                     return Ok(());
                 };
-                if number == 0 {
+                if number == 0 || terminal {
                     self.message(number, event::CONSOLE_PORT, 1, "");
                 }
                 if !name.is_empty() {
@@ -146,9 +168,12 @@ impl Ports {
         chain.read(0, &mut bytes, io.context.memory)?;
         self.statistics.requests += 1;
         self.statistics.bytes += bytes.len() as u64;
+        let now = io.context.now;
         for byte in bytes {
-            port.console.0.put(byte);
+            port.console.0.put_at(byte, now);
         }
+        // What it was told may make it speak sooner, or at all.
+        port.next_input = port.console.0.next_input(now, &io.context.clock);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::extension::Extensions;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The harts' frequency in hertz, 1 to 10^11.
+    /// The harts' frequency in hertz, 1,000 to 10^12.
     pub hertz: u64,
     /// timebase-frequency in hertz, 1 to `hertz`.
     pub timebase: u64,
