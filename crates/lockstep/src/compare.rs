@@ -28,6 +28,16 @@ impl<'a> Run<'a> {
             .map_or(0, u64::from_le_bytes)
     }
 
+    /// Four bytes at an offset in the slot.
+    #[must_use]
+    pub fn bits32(&self, offset: u64) -> u32 {
+        let start = offset as usize;
+        self.slot
+            .get(start..start + 4)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    }
+
     fn context(&self, offset: i32, index: usize) -> u64 {
         self.word(layout::CONTEXT + u64::from(offset.cast_unsigned()) + 8 * index as u64)
     }

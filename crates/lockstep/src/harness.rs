@@ -11,6 +11,10 @@ use crate::layout::{self, context};
 const FINISHER: u32 = 0x10_0000;
 const FINISH: u32 = 0x5555;
 const MTIMECMP: u32 = 0x200_4000;
+const MTIME: u32 = 0x200_bff8;
+/// How far ahead M-mode's timer is set, in ticks of 100 ns: long after a program has ended, unless
+/// it waits for what never comes.
+const PATIENCE: u32 = 100_000;
 
 // Registers of the harness; the program's are saved by then.
 const SLOT: u32 = 31;
@@ -50,9 +54,9 @@ const fn add(rd: u32, rs1: u32, rs2: u32) -> u32 {
 /// `sfence.vma`, `hfence.vvma`, `hfence.gvma` with both operands x0.
 const FENCES: [u32; 3] = [0x1200_0073, 0x2200_0073, 0x6200_0073];
 
-/// The harness for `programs` programs.
+/// The harness for `programs` programs whose slots begin at `slots`.
 #[must_use]
-pub fn build(programs: u64) -> Vec<u32> {
+pub fn build(slots: u64, programs: u64) -> Vec<u32> {
     let mut code = Code::default();
     let (next, trap, finish) = (code.label(), code.label(), code.label());
 
@@ -67,12 +71,8 @@ pub fn build(programs: u64) -> Vec<u32> {
     code.place(first);
     code.address(A, trap);
     code.emit(csrw(number::MTVEC, A));
-    // The machine-level timer is never due: MTIMECMP of hart 0 as on a SiFive CLINT.
-    code.constant(A, MTIMECMP);
-    code.emit(addi(B, 0, -1));
-    code.emit(sd(B, A, 0));
-    code.constant(CURRENT, layout::SLOTS as u32);
-    start(&mut code, next, finish, programs);
+    code.constant(CURRENT, slots as u32);
+    start(&mut code, next, finish, slots + programs * layout::SLOT);
     handle(&mut code, trap, next);
 
     code.place(finish);
@@ -89,10 +89,20 @@ pub fn build(programs: u64) -> Vec<u32> {
     code.finish()
 }
 
-/// Starts the program whose slot CURRENT is.
-fn start(code: &mut Code, next: Label, finish: Label, programs: u64) {
+/// Sets M-mode's timer, as on a SiFive CLINT, to the time when a program has waited long enough.
+fn set_timer(code: &mut Code) {
+    code.constant(A, MTIME);
+    code.emit(ld(B, A, 0));
+    code.constant(A, PATIENCE);
+    code.emit(add(B, B, A));
+    code.constant(A, MTIMECMP);
+    code.emit(sd(B, A, 0));
+}
+
+/// Starts the program whose slot CURRENT is, or finishes if that is the end.
+fn start(code: &mut Code, next: Label, finish: Label, end: u64) {
     code.place(next);
-    code.constant(A, (layout::SLOTS + programs * layout::SLOT) as u32);
+    code.constant(A, end as u32);
     code.branch(NOT_LESS, CURRENT, A, finish);
     code.constant(SLOT, layout::CONTEXT as u32);
     code.emit(add(SLOT, CURRENT, SLOT));
@@ -111,6 +121,7 @@ fn start(code: &mut Code, next: Label, finish: Label, programs: u64) {
     code.emit(addi(A, 0, -1));
     code.emit(csrw(number::STIMECMP, A));
     code.emit(csrw(number::VSTIMECMP, A));
+    set_timer(code);
     for (index, &csr) in (0..).zip(&SET) {
         code.emit(ld(A, SLOT, context::CSRS + 8 * index));
         code.emit(csrw(csr, A));
@@ -129,7 +140,7 @@ fn start(code: &mut Code, next: Label, finish: Label, programs: u64) {
 fn handle(code: &mut Code, trap: Label, next: Label) {
     let (end, out, skip, disable) = (code.label(), code.label(), code.label(), code.label());
     let (supervisor, virtual_supervisor) = (code.label(), code.label());
-    let leave_handler = code.label();
+    let (leave_handler, full) = (code.label(), code.label());
 
     code.place(trap);
     code.emit(csr(1, SLOT, number::MSCRATCH, SLOT));
@@ -158,7 +169,14 @@ fn handle(code: &mut Code, trap: Label, next: Label) {
         (layout::LOG + layout::LOG_SIZE) as u32 - 8 * RECORDED.len() as u32,
     );
     code.emit(add(A, CODE, A));
-    code.branch(LESS, A, B, end);
+    let room = code.label();
+    code.branch(NOT_LESS, B, A, full);
+    code.jump(room);
+    // No room for another record: the end. The program's temporary register may hold the time.
+    code.place(full);
+    code.emit(sd(0, SLOT, context::X_AFTER + 8 * 31));
+    code.jump(end);
+    code.place(room);
 
     // Delegated: an ECALL out of a supervisor's handlers.
     code.emit(csrr(CAUSE, number::MCAUSE));
@@ -178,6 +196,14 @@ fn handle(code: &mut Code, trap: Label, next: Label) {
     code.emit(csrw(number::MEPC, AT));
     code.jump(out);
     code.place(disable);
+    // The timer that ends what waits for ever: once more.
+    let other = code.label();
+    code.emit(addi(B, 0, 14));
+    code.emit(i(1, CAUSE, 1, A, 0x13));
+    code.branch(NOT_EQUAL, A, B, other);
+    set_timer(code);
+    code.jump(out);
+    code.place(other);
     // An interrupt: not again. It comes back to where it was.
     clear_enable(code, number::MIE, 0);
     code.jump(out);

@@ -14,6 +14,9 @@ pub const SLOT: u64 = 0x2_0000;
 /// A page.
 pub const PAGE: u64 = 0x1000;
 
+/// Addresses at which boards have devices, each its own: programs keep away from them.
+pub const DEVICES: [std::ops::Range<u64>; 2] = [0..RAM, 0x4_0000_0000..0x8_0000_0000];
+
 /// Offset of the code in a slot.
 pub const CODE: u64 = 0;
 /// Offset of the supervisors' trap handlers.

@@ -16,3 +16,4 @@ pub mod oracle;
 pub mod program;
 pub mod random;
 pub mod suite;
+pub mod team;

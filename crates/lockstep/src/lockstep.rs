@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::compare::{Difference, Run, describe, differences};
+use crate::compare::{Difference, Place, Run, describe, differences};
 use crate::departures::{Explained, explain};
 use crate::harness;
 use crate::layout;
-use crate::oracle::{Oracle, run_here};
+use crate::oracle::{Oracle, WHOLE, run_here};
 use crate::program::Program;
 use crate::random::Random;
 
@@ -22,6 +22,8 @@ pub struct Summary {
     pub traps: u64,
     /// Programs in which a known departure was met, by its name.
     pub departures: BTreeMap<&'static str, u64>,
+    /// Programs that differ where they went on with a register that held a departure's value.
+    pub consequences: u64,
     /// Programs that differ for no known reason, with what is known of each.
     pub failures: Vec<String>,
 }
@@ -32,12 +34,13 @@ pub const fn seed_of(seed: u64, number: u64) -> u64 {
     Random::new(seed ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
 }
 
-/// The image of programs: the harness and their slots.
+/// The image of programs: the harness and their slots, from the first program's on.
 #[must_use]
 pub fn image(programs: &[Program]) -> Vec<u8> {
-    let code = harness::build(programs.len() as u64);
+    let first = programs.first().map_or(layout::SLOTS, |one| one.slot.base);
+    let code = harness::build(first, programs.len() as u64);
     let mut image: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
-    image.resize((layout::SLOTS - layout::RAM) as usize, 0);
+    image.resize((first - layout::RAM) as usize, 0);
     for program in programs {
         image.extend(&program.slot.bytes);
     }
@@ -58,12 +61,18 @@ type Both = (Vec<u8>, Vec<u8>);
 fn run_both(programs: &[Program], oracle: Oracle) -> Result<Both, String> {
     let image = image(programs);
     std::thread::scope(|scope| {
-        let theirs = scope.spawn(|| oracle.run(&image));
-        let ours = run_here(&image, programs.len() as u64).map_err(|error| error.to_string())?;
+        let theirs = scope.spawn(|| oracle.run(&image, 1));
+        let ours = run_here(&image, 1, WHOLE).map_err(|error| error.to_string())?;
         let theirs = theirs
             .join()
-            .map_err(|_| "a thread has failed".to_owned())?;
-        Ok((ours, theirs.map_err(|error| error.to_string())?))
+            .map_err(|_| "a thread has failed".to_owned())?
+            .map_err(|error| error.to_string())?;
+        // What lies before the first program's slot is nobody's.
+        let first = programs
+            .first()
+            .map_or(0, |one| one.slot.base - layout::SLOTS) as usize;
+        let part = |all: Vec<u8>| all.get(first..).unwrap_or_default().to_vec();
+        Ok((part(ours), part(theirs)))
     })
 }
 
@@ -79,7 +88,7 @@ fn parts<'a>(program: &Program, index: usize, (ours, theirs): &'a Both) -> (Run<
 fn compare(program: &Program, index: usize, both: &Both, oracle: Oracle) -> Explained {
     let (ours, theirs) = parts(program, index, both);
     let found = differences(ours, theirs);
-    explain(oracle, &found, ours, theirs)
+    explain(oracle, program, &found, ours, theirs)
 }
 
 /// Runs programs `from..to` of a seed on both computers.
@@ -100,10 +109,15 @@ pub fn run(seed: u64, from: u64, to: u64, oracle: Oracle) -> Result<Summary, Str
             for name in &found.departures {
                 *summary.departures.entry(name).or_default() += 1;
             }
-            if !found.unknown.is_empty() {
+            if found.unknown.is_empty() {
+                continue;
+            }
+            if causes(seed, number, oracle)?.is_empty() {
                 summary
                     .failures
                     .push(report(program, number, index, &both, &found.unknown));
+            } else {
+                summary.consequences += 1;
             }
         }
         next += BATCH;
@@ -136,37 +150,137 @@ fn report(
     text
 }
 
+/// A program cut off after each of its items, on both computers.
+struct Steps {
+    programs: Vec<Program>,
+    results: Vec<Both>,
+}
+
+impl Steps {
+    fn new(seed: u64, number: u64, oracle: Oracle) -> Result<Self, String> {
+        let make =
+            |index, items| Program::new(seed_of(seed, number), index, items, oracle.features());
+        let items = make(0, None).items.len();
+        let programs: Vec<Program> = (0..=items)
+            .map(|count| make(count as u64, Some(count)))
+            .collect();
+        let (ours, theirs) = run_both(&programs, oracle)?;
+        let slots = |all: &[u8]| -> Vec<Vec<u8>> {
+            let slots = all.chunks(layout::SLOT as usize);
+            slots.map(<[u8]>::to_vec).collect()
+        };
+        let results = slots(&ours).into_iter().zip(slots(&theirs)).collect();
+        Ok(Self { programs, results })
+    }
+
+    /// As [`Steps::new`], with the program where it lay in its batch, for one whose addresses matter:
+    /// halves the number of items until it is known, and gives that.
+    fn in_place(seed: u64, number: u64, oracle: Oracle) -> Result<(Self, Option<usize>), String> {
+        let index = number % BATCH;
+        let make = |items| Program::new(seed_of(seed, number), index, items, oracle.features());
+        let items = make(None).items.len();
+        let programs: Vec<Program> = (0..=items).map(|count| make(Some(count))).collect();
+        let results = vec![Both::default(); programs.len()];
+        let mut steps = Self { programs, results };
+        let mut departs = |count: usize| {
+            if let (Some(program), Some(place)) =
+                (steps.programs.get(count), steps.results.get_mut(count))
+            {
+                *place = run_both(std::slice::from_ref(program), oracle)?;
+            }
+            Ok::<bool, String>(!steps.after(count, oracle).1.unknown.is_empty())
+        };
+        if !departs(items)? || departs(0)? {
+            return Ok((steps, None));
+        }
+        let (mut good, mut bad) = (0, items);
+        while bad - good > 1 {
+            let middle = good.midpoint(bad);
+            if departs(middle)? {
+                bad = middle;
+            } else {
+                good = middle;
+            }
+        }
+        Ok((steps, Some(bad)))
+    }
+
+    /// All differences after `count` items, and what becomes of them.
+    fn after(&self, count: usize, oracle: Oracle) -> (Vec<Difference>, Explained) {
+        let (Some(program), Some((ours, theirs))) =
+            (self.programs.get(count), self.results.get(count))
+        else {
+            return Default::default();
+        };
+        let base = program.slot.base;
+        let (ours, theirs) = (Run::new(ours, base), Run::new(theirs, base));
+        let found = differences(ours, theirs);
+        let explained = explain(oracle, program, &found, ours, theirs);
+        (found, explained)
+    }
+
+    /// The programs of a run cut off, and how many items it takes for an unknown difference.
+    fn find(seed: u64, number: u64, oracle: Oracle) -> Result<(Self, Option<usize>), String> {
+        let steps = Self::new(seed, number, oracle)?;
+        let departs = steps.departs(oracle);
+        if departs.is_some() {
+            return Ok((steps, departs));
+        }
+        Self::in_place(seed, number, oracle)
+    }
+
+    /// How many items it takes for a difference that no departure explains.
+    fn departs(&self, oracle: Oracle) -> Option<usize> {
+        (0..self.programs.len()).find(|&count| !self.after(count, oracle).1.unknown.is_empty())
+    }
+}
+
+/// The departures of which a program's unknown differences are consequences: when the first item
+/// that is followed by one works with a register that held a departure's value already.
+fn causes(seed: u64, number: u64, oracle: Oracle) -> Result<Vec<&'static str>, String> {
+    let (steps, departs) = Steps::find(seed, number, oracle)?;
+    let Some(before) = departs.and_then(|count| count.checked_sub(1)) else {
+        return Ok(Vec::new());
+    };
+    let (found, explained) = steps.after(before, oracle);
+    let whole = steps.programs.last();
+    let Some(item) = whole.and_then(|program| program.items.get(before)) else {
+        return Ok(Vec::new());
+    };
+    let is_used = found.iter().any(|difference| match difference.place {
+        Place::Integer(register) => item.mentions(register),
+        _ => false,
+    });
+    Ok(if is_used {
+        explained.departures
+    } else {
+        Vec::new()
+    })
+}
+
 /// Finds the first item after which the two computers differ: runs the program cut off after each
 /// of its items.
 ///
 /// # Errors
 /// As [`run`].
 pub fn trace(seed: u64, number: u64, oracle: Oracle) -> Result<String, String> {
-    let make = |index, items| Program::new(seed_of(seed, number), index, items, oracle.features());
-    let whole = make(0, None);
-    let programs: Vec<Program> = (0..=whole.items.len() as u64)
-        .map(|count| make(count, Some(count as usize)))
-        .collect();
-    let both = run_both(&programs, oracle)?;
+    let (steps, departs) = Steps::find(seed, number, oracle)?;
+    let Some(whole) = steps.programs.last() else {
+        return Ok(String::new());
+    };
     let mut text = format!("program {number}: {}\n", whole.setting);
-    for (count, program) in programs.iter().enumerate() {
-        let found = compare(program, count, &both, oracle);
-        if found.unknown.is_empty() {
-            continue;
-        }
-        if let Some(item) = count
-            .checked_sub(1)
-            .and_then(|last| program.items.get(last))
-        {
-            text.push_str(&format!(
-                "departs with: {} [{}]\n",
-                item.text,
-                item.halves()
-            ));
-        }
-        text.push_str(&report(program, number, count, &both, &found.unknown));
+    let Some(count) = departs else {
+        text.push_str("no difference\n");
         return Ok(text);
+    };
+    if let Some(item) = count.checked_sub(1).and_then(|last| whole.items.get(last)) {
+        let halves = item.halves();
+        text.push_str(&format!("departs with: {} [{halves}]\n", item.text));
     }
-    text.push_str("no difference\n");
+    let (_, found) = steps.after(count, oracle);
+    let program = steps.programs.get(count).unwrap_or(whole);
+    if let Some(both) = steps.results.get(count) {
+        text.push_str(&report(program, number, 0, both, &found.unknown));
+    }
     Ok(text)
 }

@@ -1,6 +1,7 @@
 //! HTIF and signatures: what bare programs say to their host, and how the suite judges them.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lockstep::assembler::{Code, addi, i, s, sd};
 use lockstep::layout::{RAM, SLOTS, TOHOST};
@@ -68,6 +69,7 @@ impl Folder {
             instructions: 100_000,
             profile: None,
             threads: 1,
+            stop: Arc::default(),
         };
         let programs = suite::find(&self.0).expect("programs");
         let outcome = |program: &Program| (program.name.clone(), run(program, &settings));

@@ -1,5 +1,6 @@
 //! Random programs on this machine and on another implementation.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,6 +10,14 @@ use lockstep::departures;
 use lockstep::elf;
 use lockstep::lockstep::{BATCH, Summary, image, make, run, trace};
 use lockstep::oracle::Oracle;
+use lockstep::team;
+
+/// Prints a line; whoever has stopped reading wants no more.
+macro_rules! say {
+    ($($arguments:tt)*) => {
+        let _ = writeln!(std::io::stdout(), $($arguments)*);
+    };
+}
 
 /// The implementation to compare with.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -43,6 +52,9 @@ struct Arguments {
     /// Writes the programs with their harness as an ELF file, at most one batch, and runs nothing.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Programs for several harts whose outcome does not depend on who is first, instead.
+    #[arg(long)]
+    team: bool,
     /// How many failures to describe.
     #[arg(long, value_name = "N", default_value_t = 10)]
     show: usize,
@@ -51,7 +63,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seed = arguments.seed.or_else(from_environment).unwrap_or_else(now);
-    println!("PARTITA_SEED={seed}");
+    say!("PARTITA_SEED={seed}");
     let oracle = match arguments.with {
         Other::Qemu => Oracle::Qemu,
         Other::Spike => Oracle::Spike,
@@ -68,9 +80,30 @@ fn main() -> ExitCode {
             }
         };
     }
+    if arguments.team {
+        return match team::run(seed, arguments.from, to, oracle) {
+            Ok(summary) => {
+                for failure in summary.failures.iter().take(arguments.show) {
+                    say!("{failure}");
+                }
+                say!(
+                    "{} programs for several harts with {} exercises beside {}: {} differ",
+                    summary.programs,
+                    summary.exercises,
+                    oracle.name(),
+                    summary.failures.len()
+                );
+                ExitCode::from(u8::from(!summary.failures.is_empty()))
+            }
+            Err(error) => {
+                eprintln!("lockstep: {error}");
+                ExitCode::from(2)
+            }
+        };
+    }
     let result = match arguments.trace {
         Some(number) => trace(seed, number, oracle).map(|text| {
-            print!("{text}");
+            say!("{text}");
             true
         }),
         None => run(seed, arguments.from, to, oracle).map(|summary| {
@@ -100,20 +133,21 @@ fn now() -> u64 {
 
 fn print(summary: &Summary, oracle: Oracle, show: usize) {
     for failure in summary.failures.iter().take(show) {
-        print!("{failure}");
+        say!("{failure}");
     }
-    println!(
+    say!(
         "{} programs with {} traps beside {}: {} differ",
         summary.programs,
         summary.traps,
         oracle.name(),
         summary.failures.len()
     );
+    say!(
+        "  {} went on with a value that a known departure had left in a register",
+        summary.consequences
+    );
     for (name, count) in &summary.departures {
-        let section = departures::ALL
-            .iter()
-            .find(|departure| departure.name == *name)
-            .map_or("", |departure| departure.section);
-        println!("  {count} by a known departure: {name} ({section})");
+        let section = departures::section(oracle, name);
+        say!("  {count} by a known departure: {name} ({section})");
     }
 }

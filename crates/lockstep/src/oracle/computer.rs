@@ -18,26 +18,31 @@ pub enum RunError {
 /// Instructions that a program may take, with the harness around it.
 const INSTRUCTIONS: u64 = 200_000;
 
-/// The slots after a run.
+/// A turn long enough for all programs of one hart: reservations are lost between turns.
+pub const WHOLE: u64 = 1_000_000;
+
+/// The image from the first slot on, after a run with harts that take turns of `quantum` cycles.
 ///
 /// # Errors
 /// [`RunError`] when there is no result.
-pub fn run(image: &[u8], programs: u64) -> Result<Vec<u8>, RunError> {
+pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> {
     let mut config = Config::default();
-    config.board.memory = super::qemu::memory(image.len()) << 20;
-    // Reservations are lost between quanta: the largest quantum makes that rare.
-    config.quantum = 1_000_000;
+    config.board.memory = super::process::memory(image.len()) << 20;
+    config.board.harts = harts;
+    config.quantum = quantum;
     let mut machine = Machine::new(config)?;
     machine.load_bare(&elf::write(image))?;
+    let size = image.len() as u64 + layout::RAM - layout::SLOTS;
+    let slots = size.div_ceil(layout::SLOT);
     let stop = machine.run(Limit {
-        instructions: Some(INSTRUCTIONS.saturating_mul(programs)),
+        instructions: Some(INSTRUCTIONS.saturating_mul(slots * u64::from(harts))),
         cycles: None,
     });
     let place = machine.harts().first().map(|hart| hart.describe());
     if !matches!(stop, Stop::Exit(0) | Stop::PowerOff) {
         return Err(RunError::Endless(stop, place.unwrap_or_default()));
     }
-    let end = layout::SLOTS + programs * layout::SLOT;
+    let end = layout::RAM + image.len() as u64;
     machine
         .read_memory(layout::SLOTS, end)
         .ok_or_else(|| RunError::Endless(stop, "memory that is not there".to_owned()))

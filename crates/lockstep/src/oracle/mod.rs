@@ -1,12 +1,13 @@
 //! Computers that run the programs: this machine, and others.
 
 mod computer;
+mod process;
 mod qemu;
 mod spike;
 
 use std::path::PathBuf;
 
-pub use computer::run as run_here;
+pub use computer::{WHOLE, run as run_here};
 
 use crate::program::Features;
 
@@ -68,20 +69,20 @@ impl Oracle {
     /// Whether it is installed.
     #[must_use]
     pub fn is_installed(self) -> bool {
-        match self {
-            Self::Qemu => qemu::is_installed(),
-            Self::Spike => spike::is_installed(),
-        }
+        process::is_installed(match self {
+            Self::Qemu => qemu::NAME,
+            Self::Spike => spike::NAME,
+        })
     }
 
-    /// The slots after a run of an image of `size` bytes.
+    /// The image from the first slot on, after a run with so many harts.
     ///
     /// # Errors
     /// [`OracleError`] when there is no result.
-    pub fn run(self, image: &[u8]) -> Result<Vec<u8>, OracleError> {
+    pub fn run(self, image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
         match self {
-            Self::Qemu => qemu::run(image),
-            Self::Spike => spike::run(image),
+            Self::Qemu => qemu::run(image, harts),
+            Self::Spike => spike::run(image, harts),
         }
     }
 }

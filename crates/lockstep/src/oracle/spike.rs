@@ -1,47 +1,32 @@
 //! Spike, the RISC-V ISA simulator, with the slots as its signature.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::OracleError;
-use super::qemu::{Folder, memory, read, wait};
+use super::process::{self, Folder, memory, read};
 use crate::elf;
 
-const NAME: &str = "spike";
+pub(super) const NAME: &str = "spike";
 /// The extensions of this machine that it has.
 const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zicbom_zicboz_zawrs_\
     sstc_svadu_svpbmt_svinval_zihintpause_zicclsm_\
     smaia_ssaia_smstateen";
 
-pub(super) fn is_installed() -> bool {
-    Command::new(NAME)
-        .arg("--help")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok()
-}
-
-pub(super) fn run(image: &[u8]) -> Result<Vec<u8>, OracleError> {
+pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
     let folder = Folder::new()?;
     let program = folder.write("programs.elf", &elf::write(image))?;
     let signature = folder.file("signature");
     let size = memory(image.len());
-    let mut child = Command::new(NAME)
+    let mut command = Command::new(NAME);
+    command
         .arg(format!("--isa={ISA}"))
         .arg("--pmpregions=16")
+        .arg(format!("-p{harts}"))
         .arg(format!("-m0x80000000:{:#x}", size << 20))
         .arg(format!("+signature={}", signature.display()))
         .arg("+signature-granularity=8")
-        .arg(program)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| OracleError::Start {
-            program: NAME,
-            error,
-        })?;
-    wait(NAME, &mut child)?;
+        .arg(program);
+    process::run(NAME, &mut command)?;
     let text = String::from_utf8_lossy(&read(&signature)?).into_owned();
     let mut bytes = Vec::with_capacity(text.len() / 2);
     for line in text.split_whitespace() {

@@ -109,6 +109,8 @@ pub struct Program {
     pub slot: Slot,
     /// What was set up, for people.
     pub setting: String,
+    tables: Tables,
+    state: state::State,
 }
 
 impl Program {
@@ -131,7 +133,7 @@ impl Program {
         put_handlers(&mut slot);
         let tables = Tables::new(&mut slot, mode, &mut random);
         let state = state::State::new(&mut slot, mode, &tables, features, &mut random);
-        let mut items_made = body::make(mode, &state, &mut random);
+        let mut items_made = body::make(mode, &state, &tables.leaves, &mut random);
         if let Some(count) = items {
             items_made.truncate(count);
         }
@@ -142,7 +144,33 @@ impl Program {
             items: items_made,
             setting: format!("{mode:?}, {}, {}", tables.describe(), state.describe()),
             slot,
+            tables,
+            state,
         }
+    }
+
+    /// Whether a leaf has a flaw of this name.
+    #[must_use]
+    pub fn has_flaw(&self, name: &str) -> bool {
+        self.tables.has_flaw(name)
+    }
+
+    /// Whether a supervisor's timer comparison has no effect, by menvcfg.STCE or henvcfg.STCE.
+    #[must_use]
+    pub const fn has_timers_off(&self) -> bool {
+        self.state.timers_off
+    }
+
+    /// Whether memory protection covers data or page tables.
+    #[must_use]
+    pub const fn is_protected(&self) -> bool {
+        self.state.protected
+    }
+
+    /// Whether memory protection lets page tables be read but not written.
+    #[must_use]
+    pub const fn protects_tables(&self) -> bool {
+        self.state.protects_tables
     }
 
     /// The item at an address in the code.

@@ -17,7 +17,11 @@ pub struct State {
     /// Whether WFI traps in every mode that the program can come to.
     pub wait_traps: bool,
     /// Whether memory protection covers data.
-    protected: bool,
+    pub protected: bool,
+    /// Whether it lets page tables be read but not written.
+    pub protects_tables: bool,
+    /// Whether menvcfg.STCE or henvcfg.STCE is clear.
+    pub timers_off: bool,
     delegated: u64,
     environment: u64,
 }
@@ -40,6 +44,10 @@ const MEDELEG: u64 = 0x00f0_b1fe;
 const HEDELEG: u64 = 0x0000_b1fe;
 const SUPERVISOR_INTERRUPTS: u64 = 0x222;
 const VIRTUAL_INTERRUPTS: u64 = 0x444;
+/// The supervisors' timers.
+const TIMERS: u64 = 0x60;
+/// M-mode's timer.
+const MTI: u64 = 1 << 7;
 
 impl State {
     /// Puts a state into the slot.
@@ -62,11 +70,15 @@ impl State {
         let pending = |random: &mut Random, mask: u64| {
             if interrupts { random.bits() & mask } else { 0 }
         };
+        // Always what ends a WFI at last.
         let enabled = if interrupts {
-            random.bits() & (SUPERVISOR_INTERRUPTS | VIRTUAL_INTERRUPTS | 1 << 12)
+            MTI | random.bits() & (SUPERVISOR_INTERRUPTS | VIRTUAL_INTERRUPTS | 1 << 12)
+        } else if random.chance(50) {
+            MTI | TIMERS
         } else {
-            0
+            MTI
         };
+        let mut timers_off = false;
         for (index, &number) in SET.iter().enumerate() {
             let value = match number {
                 csr::FCSR => random.below(0x100),
@@ -77,6 +89,7 @@ impl State {
                 csr::MENVCFG => environment,
                 csr::HENVCFG => {
                     let gated = environment & some(random, 7 << 61 | 3 << 6);
+                    timers_off = gated >> 63 == 0;
                     gated | random.pick(&[0, 1, 3]) << 4
                 }
                 csr::SENVCFG => random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]),
@@ -99,6 +112,7 @@ impl State {
                 csr::HGATP => tables.hgatp,
                 csr::HEDELEG => some(random, HEDELEG),
                 csr::HIDELEG => some(random, VIRTUAL_INTERRUPTS),
+                csr::HTIMEDELTA if random.chance(50) => random.value(),
                 csr::HVIP => pending(random, VIRTUAL_INTERRUPTS),
                 csr::MIP => pending(random, SUPERVISOR_INTERRUPTS),
                 csr::VSSTATUS => supervisor_status(random),
@@ -129,6 +143,8 @@ impl State {
         Self {
             wait_traps: trapped_wait,
             protected,
+            protects_tables: protection.tables,
+            timers_off,
             delegated,
             environment,
         }
@@ -192,6 +208,8 @@ struct Protection {
     address: u64,
     next: u64,
     configuration: u64,
+    /// Whether page tables may be read but not written.
+    tables: bool,
 }
 
 /// Everything allowed by entry 7; perhaps entries 0 and 1 over data or over the data's tables.
@@ -202,6 +220,7 @@ fn protection(slot: &Slot, protected: bool, random: &mut Random) -> Protection {
             address: 0,
             next: 0,
             configuration: all,
+            tables: false,
         };
     }
     let page = random.pick(&[
@@ -237,6 +256,7 @@ fn protection(slot: &Slot, protected: bool, random: &mut Random) -> Protection {
         address,
         next,
         configuration: all | configuration,
+        tables: page >= layout::FIRST_TABLES && permission & 3 == 1,
     }
 }
 

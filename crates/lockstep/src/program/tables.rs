@@ -19,6 +19,34 @@ const D: u64 = 128;
 /// How many views of data each stage has.
 const VIEWS: usize = 6;
 
+/// A translation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Translation {
+    /// By satp.
+    Host,
+    /// By vsatp.
+    Virtual,
+    /// By hgatp.
+    Guest,
+}
+
+/// A leaf that a program may change.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// Whose it is.
+    pub translation: Translation,
+    /// The physical address of the entry; where its table is mapped, it is mapped to the same.
+    pub place: u64,
+    /// An address that it translates.
+    pub view: u64,
+    /// The ASID, or the VMID.
+    pub space: u64,
+    /// Whether it is or was global: a fence of one address space does not reach it.
+    pub global: bool,
+    /// What may be written.
+    pub values: Vec<u64>,
+}
+
 /// The stages, their modes and the addresses that lead to data.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
@@ -32,6 +60,8 @@ pub struct Tables {
     pub views: Vec<u64>,
     /// Addresses of data for VS- and VU-mode.
     pub virtual_views: Vec<u64>,
+    /// Leaves that may be changed.
+    pub leaves: Vec<Leaf>,
     /// What was done to leaves.
     flaws: Vec<String>,
 }
@@ -43,7 +73,9 @@ const fn entry(physical: u64, flags: u64) -> u64 {
 
 /// One stage's tables.
 struct Stage {
-    name: &'static str,
+    translation: Translation,
+    /// The ASID or VMID.
+    space: u64,
     /// 3 or 4.
     levels: u32,
     /// Offset in the slot of the root.
@@ -58,10 +90,11 @@ struct Stage {
 }
 
 impl Stage {
-    fn first(name: &'static str, levels: u32, tables: u64) -> Self {
+    fn first(translation: Translation, levels: u32, tables: u64, space: u64) -> Self {
         let page = |number: u64| tables + number * PAGE;
         Self {
-            name,
+            translation,
+            space,
             levels,
             root: if levels == 4 { page(0) } else { page(1) },
             root_bits: 9,
@@ -71,16 +104,25 @@ impl Stage {
         }
     }
 
-    const fn guest(levels: u32) -> Self {
+    const fn guest(levels: u32, space: u64) -> Self {
         let tables = layout::GUEST_TABLES;
         Self {
-            name: "G-stage",
+            translation: Translation::Guest,
+            space,
             levels,
             root: layout::GUEST_ROOT,
             root_bits: 11,
             below: tables,
             code: [tables + PAGE, tables + 2 * PAGE],
             data: [tables + 3 * PAGE, tables + 4 * PAGE],
+        }
+    }
+
+    const fn name(&self) -> &'static str {
+        match self.translation {
+            Translation::Host => "satp",
+            Translation::Virtual => "vsatp",
+            Translation::Guest => "G-stage",
         }
     }
 
@@ -139,8 +181,14 @@ impl Tables {
         if levels == 0 {
             tables.views = pages.clone();
         } else {
-            let stage = Stage::first("satp", levels, layout::FIRST_TABLES);
-            map_code(&stage, slot, user);
+            let stage = Stage::first(Translation::Host, levels, layout::FIRST_TABLES, asid);
+            map_code(&stage, slot, user, random);
+            let own = if user { U } else { 0 };
+            if random.chance(70) {
+                for table in data_tables() {
+                    stage.map_same(slot, table, R | W | own);
+                }
+            }
             tables.views = tables.map_data(&stage, slot, &pages, random);
             tables.satp = atp(levels, asid, base + stage.root);
         }
@@ -151,8 +199,8 @@ impl Tables {
         let guest_pages = if guest_levels == 0 {
             pages
         } else {
-            let stage = Stage::guest(guest_levels);
-            map_code(&stage, slot, true);
+            let stage = Stage::guest(guest_levels, vmid);
+            map_code(&stage, slot, true, random);
             for page in 0..layout::FIRST_TABLE_PAGES {
                 let mut flags = R | W | U;
                 // Only the tables of the data may be hard to reach.
@@ -179,8 +227,14 @@ impl Tables {
         if levels == 0 {
             tables.virtual_views = guest_pages;
         } else {
-            let stage = Stage::first("vsatp", levels, virtual_tables);
-            map_code(&stage, slot, user);
+            let stage = Stage::first(Translation::Virtual, levels, virtual_tables, asid);
+            map_code(&stage, slot, user, random);
+            let own = if user { U } else { 0 };
+            if random.chance(70) {
+                for table in stage.data {
+                    stage.map_same(slot, table, R | W | own);
+                }
+            }
             tables.virtual_views = tables.map_data(&stage, slot, &guest_pages, random);
             tables.vsatp = atp(levels, asid, base + stage.root);
         }
@@ -198,7 +252,8 @@ impl Tables {
         let base = slot.base;
         let data_base = base;
         // Where the tables of the data hang: not where the code's do.
-        let root = 8 + random.below((1 << stage.root_bits) - 8);
+        // Nor where an address, taken for a physical one, is a device of another board.
+        let root = 32 + random.below((1 << stage.root_bits) - 32);
         let middle = 8 + random.below(500);
         let (high, level2) = if stage.levels == 4 {
             let second = 8 + random.below(500);
@@ -219,18 +274,8 @@ impl Tables {
                 3 if stage.levels == 4 => 3,
                 _ => 0,
             };
-            let mut flags = R | W | V | A | D;
-            flags |= if random.chance(40) { X } else { 0 };
-            flags |= if random.chance(30) { G } else { 0 };
-            let guest = stage.root_bits == 11;
-            flags |= if guest || random.chance(50) { U } else { 0 };
-            if random.chance(50) {
-                flags = self.spoil(stage, flags, level, random);
-            }
-            // Bits above the page number may be set by the flaw; it may also spoil the number.
-            let size = 1_u64 << (12 + 9 * level);
-            let physical = page & !(size - 1);
-            let inside = page & (size - 1);
+            let leaf = self.leaf(stage, page, level, random);
+            let inside = page & ((1 << (12 + 9 * level)) - 1);
             // Views of the last level lie side by side, so that accesses cross from one to another.
             let (place, address) = match level {
                 0 => (
@@ -261,18 +306,56 @@ impl Tables {
             if level == 3 && stage.levels == 4 && data_base >> 39 != 0 {
                 continue;
             }
-            slot.put_word(place, entry(physical, 0) | flags);
+            slot.put_word(place, leaf);
             views.push(stage.canonical(address));
+            if level < 2 {
+                let mut values = Vec::new();
+                for _ in 0..4 {
+                    let page = if level == 0 { random.pick(pages) } else { page };
+                    values.push(self.leaf(stage, page, level, random) & !G);
+                }
+                self.leaves.push(Leaf {
+                    translation: stage.translation,
+                    place: slot.base + place,
+                    view: stage.canonical(address) & !7,
+                    space: stage.space,
+                    global: leaf & G != 0,
+                    values,
+                });
+            }
         }
         if random.chance(30) {
             // An address that is not one.
             let wild = views.first().copied().unwrap_or(0) ^ 1 << (20 + random.below(44));
-            views.push(wild);
+            // As an address in the largest page it must not be a device's either.
+            let leads_to = |address| {
+                layout::DEVICES
+                    .iter()
+                    .any(|devices| devices.contains(&address))
+            };
+            if !leads_to(wild) && !leads_to(wild & ((1 << 39) - 1)) {
+                views.push(wild);
+            }
         }
         if views.is_empty() {
             views.push(stage.canonical(high | middle << 21));
         }
         views
+    }
+
+    /// A leaf that leads to a page, in half of the cases with a flaw.
+    fn leaf(&mut self, stage: &Stage, page: u64, level: u32, random: &mut Random) -> u64 {
+        let mut flags = R | W | V | A | D;
+        flags |= if random.chance(40) { X } else { 0 };
+        flags |= if random.chance(30) { G } else { 0 };
+        let guest = stage.translation == Translation::Guest;
+        flags |= if guest || random.chance(50) { U } else { 0 };
+        if random.chance(50) {
+            flags = self.spoil(stage, flags, level, random);
+        }
+        // Bits above the page number may be set by the flaw; it may also spoil the number.
+        let physical = page & !((1 << (12 + 9 * level)) - 1);
+        entry(physical, 0) | flags
     }
 
     /// Gives a leaf's flags a flaw, and notes it.
@@ -297,8 +380,13 @@ impl Tables {
             _ => ("X turned", flags ^ X),
         };
         self.flaws
-            .push(format!("{} level {level}: {name}", stage.name));
+            .push(format!("{} level {level}: {name}", stage.name()));
         spoiled
+    }
+
+    /// Whether a leaf has a flaw of this name.
+    pub fn has_flaw(&self, name: &str) -> bool {
+        self.flaws.iter().any(|flaw| flaw.ends_with(name))
     }
 
     /// What was set up, for people.
@@ -319,12 +407,23 @@ const fn atp(levels: u32, asid: u64, root: u64) -> u64 {
     mode << 60 | asid << 44 | root >> 12
 }
 
+/// The tables of all stages whose entries lead to data.
+fn data_tables() -> [u64; 6] {
+    let virtual_tables = layout::FIRST_TABLES + layout::FIRST_TABLE_PAGES * PAGE;
+    let first = Stage::first(Translation::Host, 3, layout::FIRST_TABLES, 0).data;
+    let second = Stage::first(Translation::Virtual, 3, virtual_tables, 0).data;
+    let guest = Stage::guest(3, 0).data;
+    [first[0], first[1], second[0], second[1], guest[0], guest[1]]
+}
+
 /// Code for the program's mode, handlers for supervisors, and the page of returns.
-fn map_code(stage: &Stage, slot: &mut Slot, user: bool) {
+fn map_code(stage: &Stage, slot: &mut Slot, user: bool, random: &mut Random) {
     let guest = stage.root_bits == 11;
     let own = if user || guest { U } else { 0 };
     let handlers = if guest { U } else { 0 };
-    stage.map_same(slot, layout::CODE, R | X | own);
+    // Code that may be written can change itself.
+    let write = if random.chance(70) { W } else { 0 };
+    stage.map_same(slot, layout::CODE, R | X | write | own);
     stage.map_same(slot, layout::HANDLERS, R | X | handlers);
     stage.map_same(slot, layout::LANDING, R | X | own);
 }

@@ -38,6 +38,11 @@ impl Program {
     }
 }
 
+/// An ordinary file, or a link to one: a pipe or a device would not be read to its end.
+fn is_file(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.is_file())
+}
+
 fn is_elf(file: &Path) -> bool {
     let mut magic = [0; 4];
     std::fs::File::open(file)
@@ -68,7 +73,7 @@ pub fn find(folder: &Path) -> std::io::Result<Vec<Program>> {
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 folders.push(file);
-            } else if is_elf(&file) && !is_object(&file) {
+            } else if is_file(&file) && !is_object(&file) && is_elf(&file) {
                 let name = file.strip_prefix(folder).unwrap_or(&file);
                 programs.push(Program {
                     name: name.to_string_lossy().into_owned(),

@@ -1,12 +1,14 @@
 //! Running programs, as many at a time as the host has processors.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use machine::device::Script;
+use machine::hart::{Hart, Wait};
 use machine::timing::Profile;
 use machine::{Config, Limit, Machine, Stop};
+use serde::Serialize;
 
 use super::program::Program;
 
@@ -23,10 +25,26 @@ pub struct Settings {
     pub profile: Option<Profile>,
     /// Programs at a time.
     pub threads: usize,
+    /// Once this is set, nothing goes on.
+    pub stop: Arc<AtomicBool>,
 }
 
+/// Instructions after which output is taken away and `stop` is looked at.
+const SLICE: u64 = 20_000;
+/// The same in cycles, for programs that wait or trap without end.
+const SLICE_CYCLES: u64 = 1_000_000;
+/// Cycles that an instruction may take on the average before its program counts as endless.
+const CYCLES: u64 = 16;
+/// Cycles that a program may wait besides: ten seconds.
+const WAITING: u64 = 10_000_000_000;
+/// Longest program file in bytes.
+const LONGEST: u64 = 1 << 30;
+/// Bytes of a program's output that are kept.
+const MOST_OUTPUT: usize = 1 << 20;
+
 /// How a program ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "verdict", content = "detail")]
 pub enum Verdict {
     /// As it should.
     Passed,
@@ -45,6 +63,8 @@ pub enum Verdict {
     Report(String),
     /// It did not end.
     Endless,
+    /// It was not run to its end, because all was stopped.
+    Stopped,
     /// It could not be run.
     Unusable(String),
 }
@@ -113,6 +133,12 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
     let mut config = Config::default();
     config.board.harts = settings.harts;
     config.board.memory = settings.memory;
+    let length = std::fs::metadata(&program.file)
+        .map_err(|error| error.to_string())?
+        .len();
+    if length > LONGEST {
+        return Err(format!("it has {length} bytes; at most {LONGEST} are read"));
+    }
     let bytes = std::fs::read(&program.file).map_err(|error| error.to_string())?;
     let mut machine = Machine::new(config).map_err(|error| error.to_string())?;
     machine.set_profile(settings.profile.as_ref());
@@ -125,13 +151,43 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
         .system_mut()
         .devices
         .attach_console(Box::new(console));
-    let stop = machine.run(Limit {
-        instructions: Some(settings.instructions),
-        cycles: None,
-    });
-    let mut output = machine.take_host_output();
-    output.extend(heard.lock().unwrap_or_else(PoisonError::into_inner).iter());
+    let mut output = Vec::new();
+    let latest = settings
+        .instructions
+        .saturating_mul(CYCLES)
+        .saturating_add(WAITING);
+    let stop = loop {
+        if settings.stop.load(Ordering::Relaxed) {
+            break None;
+        }
+        let before = machine.retired();
+        let left = settings.instructions.saturating_sub(before);
+        let stop = machine.run(Limit {
+            instructions: Some(left.min(SLICE)),
+            cycles: Some(latest.min(machine.now().saturating_add(SLICE_CYCLES))),
+        });
+        let mut serial = heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = machine
+            .take_host_output()
+            .into_iter()
+            .chain(serial.drain(..));
+        output.extend(said.take(MOST_OUTPUT - output.len()));
+        // A program whose trap handler traps retires nothing, and does not wait either.
+        let waits = |hart: &Hart| hart.wait != Wait::Nothing;
+        let is_lost = machine.retired() == before && !machine.harts().iter().any(waits);
+        let is_over = machine.retired() >= settings.instructions || machine.now() >= latest;
+        if !matches!(stop, Stop::Limit) || is_over || is_lost {
+            break Some(stop);
+        }
+    };
     let output = String::from_utf8_lossy(&output).into_owned();
+    let Some(stop) = stop else {
+        return Ok(Outcome {
+            verdict: Verdict::Stopped,
+            instructions: machine.retired(),
+            output,
+        });
+    };
     let verdict = match stop {
         Stop::PowerOff | Stop::Reset | Stop::Exit(0) => match &program.reference {
             Some(reference) => {
@@ -154,10 +210,15 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
     })
 }
 
-/// Runs all programs and gives their outcomes in the programs' order.
+/// Runs all programs and gives their outcomes in the programs' order; tells how many are done, and
+/// which was the last.
 #[must_use]
-pub fn run_all(programs: &[Program], settings: &Settings) -> Vec<Outcome> {
-    let next = AtomicUsize::new(0);
+pub fn run_all(
+    programs: &[Program],
+    settings: &Settings,
+    progress: &(dyn Fn(usize, &Program) + Sync),
+) -> Vec<Outcome> {
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let outcomes = Mutex::new(vec![None; programs.len()]);
     thread::scope(|scope| {
         for _ in 0..settings.threads.clamp(1, programs.len().max(1)) {
@@ -167,6 +228,7 @@ pub fn run_all(programs: &[Program], settings: &Settings) -> Vec<Outcome> {
                     programs.get(index).map(|program| (index, program))
                 } {
                     let outcome = run(program, settings);
+                    progress(done.fetch_add(1, Ordering::Relaxed) + 1, program);
                     let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(place) = outcomes.get_mut(index) {
                         *place = Some(outcome);

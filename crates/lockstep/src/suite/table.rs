@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::Serialize;
+use serde_json::json;
+
 use super::known::Known;
 use super::program::Program;
 use super::run::{Outcome, Verdict};
 
 /// The counts of a row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct Row {
     passed: usize,
     known: usize,
@@ -39,6 +42,7 @@ impl fmt::Display for Verdict {
                 "line {line} of the signature is {found}, the reference has {expected}"
             ),
             Self::Report(line) => write!(formatter, "says `{line}`"),
+            Self::Stopped => write!(formatter, "stopped"),
             Self::Endless => write!(formatter, "did not end"),
             Self::Unusable(reason) => write!(formatter, "cannot be run: {reason}"),
         }
@@ -72,6 +76,23 @@ impl Table {
             }
         }
         table
+    }
+
+    /// Everything for programs: a JSON object with each group's counts and each program's verdict.
+    #[must_use]
+    pub fn json(&self, programs: &[Program], outcomes: &[Outcome], known: &Known) -> String {
+        let one = |(program, outcome): (&Program, &Outcome)| {
+            json!({
+                "name": program.name,
+                "group": program.group(),
+                "outcome": outcome.verdict,
+                "text": outcome.verdict.to_string(),
+                "known": known.reason(&program.name),
+                "instructions": outcome.instructions,
+            })
+        };
+        let programs: Vec<_> = programs.iter().zip(outcomes).map(one).collect();
+        json!({ "good": self.is_good(), "groups": self.rows, "programs": programs }).to_string()
     }
 
     /// Whether everything is as it should be.

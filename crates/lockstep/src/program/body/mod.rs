@@ -1,12 +1,15 @@
 //! The instructions of a program.
 
+mod change;
 mod compressed;
 mod float;
 mod integer;
 mod memory;
 mod system;
+mod wait;
 
 use super::state::State;
+use super::tables::Leaf;
 use super::{Mode, Slot};
 use crate::assembler::{C_NOP, ECALL, b, jal};
 use crate::layout::{self, PLACE};
@@ -18,6 +21,11 @@ const DESTINATIONS: [u32; 22] = [
 ];
 /// The register for addresses and operands that are made just before their use.
 const TEMPORARY: u32 = 31;
+
+/// Bytes that items may take; one more still fits the page.
+const ROOM: u64 = layout::PAGE - 0x200;
+/// How far compressed branches reach, in bytes.
+const COMPRESSED_REACH: u64 = 254;
 
 /// Where an item jumps to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +85,15 @@ impl Item {
         self.bytes.len() as u64
     }
 
+    /// Whether the text names an integer register; that of compressed instructions names none, and
+    /// they may use any.
+    #[must_use]
+    pub fn mentions(&self, register: usize) -> bool {
+        let name = format!("x{register}");
+        let mut words = self.text.split(|letter: char| !letter.is_alphanumeric());
+        self.text.starts_with("compressed") || words.any(|word| word == name)
+    }
+
     /// The bytes, in hexadecimal half-words.
     #[must_use]
     pub fn halves(&self) -> String {
@@ -117,12 +134,18 @@ fn source(random: &mut Random) -> u32 {
 }
 
 /// Makes the items of a program.
-pub fn make(mode: Mode, state: &State, random: &mut Random) -> Vec<Item> {
+pub fn make(mode: Mode, state: &State, leaves: &[Leaf], random: &mut Random) -> Vec<Item> {
     let count = 24 + random.index(48);
     let mut items = Vec::with_capacity(count);
-    while items.len() < count {
-        items.push(match random.below(100) {
-            0..22 => integer::make(random),
+    let mut size = 0;
+    while items.len() < count && size < ROOM {
+        let item = match random.below(100) {
+            0..2 => wait::make(random),
+            2..4 => change::code(random),
+            4..8 if !leaves.is_empty() => {
+                change::table(&leaves[random.index(leaves.len())], mode, random)
+            }
+            4..22 => integer::make(random),
             22..32 => compressed::make(random),
             32..50 => memory::make(random),
             50..55 => memory::make_atomic(random),
@@ -130,7 +153,9 @@ pub fn make(mode: Mode, state: &State, random: &mut Random) -> Vec<Item> {
             66..73 => jump(random),
             73..80 => memory::make_guest(mode, random),
             _ => system::make(mode, state, random),
-        });
+        };
+        size += item.size();
+        items.push(item);
     }
     items
 }
@@ -180,10 +205,18 @@ pub fn place(slot: &mut Slot, items: &mut [Item]) -> u64 {
     let end = offset;
     let offsets: Vec<u64> = items.iter().map(|item| item.offset).collect();
     for (index, item) in items.iter_mut().enumerate() {
-        let target = offsets
-            .get(index.saturating_add(item.distance))
-            .copied()
-            .unwrap_or(end);
+        let limit = match item.jump {
+            Jump::Compressed(_) => item.offset + COMPRESSED_REACH,
+            _ => u64::MAX,
+        };
+        let next = index.saturating_add(item.distance);
+        let target = offsets.get(next).copied().unwrap_or(end);
+        let nearer = || offsets.iter().rev().find(|offset| **offset <= limit);
+        let target = if target <= limit {
+            target
+        } else {
+            nearer().copied().unwrap_or(end)
+        };
         item.resolve((target - item.offset) as i32);
         slot.put(item.offset, &item.bytes);
     }

@@ -111,13 +111,15 @@ pub fn make(mode: Mode, state: &State, random: &mut Random) -> Item {
         33..36 => leave("sret", csr::SEPC, SRET),
         36 if mode == Mode::Machine => leave("mret", csr::MEPC, MRET),
         36 => Item::words("mret", &[MRET]),
-        37 if state.wait_traps => Item::words("wfi", &[0x1050_0073]),
+        37 if state.wait_traps => Item::words("wfi", &[super::wait::WAIT]),
         37 => Item::words("pause", &[0x0100_000f]),
         38 => {
             let (name, word) = random.pick(&[
                 ("fence", 0x0ff0_000f),
                 ("fence.i", 0x0000_100f),
                 ("fence.tso", 0x8330_000f),
+                ("sfence.w.inval", 0x1800_0073),
+                ("sfence.inval.ir", 0x1810_0073),
             ]);
             Item::words(name, &[word])
         }
@@ -176,7 +178,11 @@ fn interrupt(random: &mut Random) -> Item {
     let mask = random.pick(&[
         0x666, 0x222, 0x444, 0x002, 0x004, 0x020, 0x040, 0x200, 0x400,
     ]);
-    let funct3 = random.pick(&[1, 2, 2, 2, 3]);
+    // mie keeps M-mode's timer, which ends what waits for ever.
+    let funct3 = match random.pick(&[1, 2, 2, 2, 3]) {
+        1 if number == csr::MIE => 2,
+        funct3 => funct3,
+    };
     let name = ["", "csrrw", "csrrs", "csrrc"][funct3 as usize];
     let words = [
         addi(TEMPORARY, 0, mask),
