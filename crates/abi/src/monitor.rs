@@ -188,6 +188,10 @@ named! {
         SpinsFour = "spins-4",
         /// Waits that ended after more.
         SpinsMore = "spins-more",
+        /// Of these, those that ended after more than four even without the exits that followed an interrupt.
+        SpinsMoreByItself = "spins-more-by-itself",
+        /// A vCPU that waited for a word was dispatched because it had an interrupt, before its word had changed.
+        SpinInterrupted = "spin-interrupted",
         /// Of the spin exits, those at which the ticket of a ticket lock was recovered.
         TicketKnown = "ticket-known",
         /// A spin exit at which the lock's holder was found preempted, and got the hart.

@@ -115,7 +115,12 @@ impl Distribution {
     /// A value that at least `percent` of 100 values do not exceed, to within one in eight.
     #[must_use]
     pub fn percentile(&self, percent: u64) -> u64 {
-        let wanted = self.count.saturating_mul(percent).div_ceil(100).max(1);
+        self.quantile(percent, 100)
+    }
+
+    /// A value that at least `part` of `whole` values do not exceed, to within one in eight.
+    fn quantile(&self, part: u64, whole: u64) -> u64 {
+        let wanted = self.count.saturating_mul(part).div_ceil(whole).max(1);
         let mut seen = 0u64;
         for (bucket, &count) in self.buckets.iter().enumerate() {
             seen += u64::from(count);
@@ -131,12 +136,13 @@ impl fmt::Display for Distribution {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "count={} min={} mean={} p50={} p99={} max={}",
+            "count={} min={} mean={} p50={} p99={} p99.9={} max={}",
             self.count,
             self.smallest(),
             self.mean(),
             self.percentile(50),
             self.percentile(99),
+            self.quantile(999, 1000),
             self.largest
         )
     }
@@ -161,6 +167,8 @@ mod tests {
                 "{percent}: {found}"
             );
         }
+        let found = distribution.quantile(999, 1000);
+        assert!((999..=1000).contains(&found), "99.9: {found}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let sizes: Vec<u64> = description.vms.iter().map(|vm| vm.memory).collect();
     let places = placement::place(&mut frames, &sizes).map_err(AssembleError::Memory)?;
 
-    let harts = harts(&board, &mut frames)?;
+    let harts = harts(&board, &mut frames, sizes.len())?;
     let mut scheduler = scheduler(&board, description, &harts)?;
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
@@ -166,7 +166,11 @@ fn reserved(board: &Board) -> Vec<HostRegion> {
     regions(&board.reserved).chain(below).collect()
 }
 
-fn harts(board: &Board, frames: &mut FrameAllocator) -> Result<Vec<Hart>, AssembleError> {
+fn harts(
+    board: &Board,
+    frames: &mut FrameAllocator,
+    vms: usize,
+) -> Result<Vec<Hart>, AssembleError> {
     let mut harts = Vec::new();
     for (index, hart) in board.harts.iter().take(MAX_HARTS).enumerate() {
         let Some(id) = HartId::new(index as u16) else {
@@ -175,7 +179,7 @@ fn harts(board: &Board, frames: &mut FrameAllocator) -> Result<Vec<Hart>, Assemb
         let stack = frames
             .allocate(STACK_BYTES, STACK_BYTES)
             .ok_or(AssembleError::Stacks)?;
-        harts.push(Hart::new(id, hart, board, stack.end().raw()));
+        harts.push(Hart::new(id, hart, board, stack.end().raw(), vms));
     }
     Ok(harts)
 }

@@ -29,6 +29,7 @@ pub enum Owner {
 pub struct FileTable {
     owners: [Owner; MAX_FILES + 1],
     count: u8,
+    forwarders: u8,
 }
 
 impl Default for FileTable {
@@ -36,6 +37,7 @@ impl Default for FileTable {
         Self {
             owners: [Owner::Free; MAX_FILES + 1],
             count: 0,
+            forwarders: 0,
         }
     }
 }
@@ -71,15 +73,16 @@ impl FileTable {
     /// Changes who has `file`.
     pub fn set_owner(&mut self, file: u8, owner: Owner) {
         if let Some(place) = self.owners.get_mut(usize::from(file)) {
+            let forwards = |owner| u8::from(matches!(owner, Owner::Forwarder { .. }));
+            self.forwarders = self.forwarders + forwards(owner) - forwards(*place);
             *place = owner;
         }
     }
 
-    /// True where a file forwards.
+    /// How many files forward.
     #[must_use]
-    pub fn any_forwards(&self) -> bool {
-        self.iter()
-            .any(|(_, owner)| matches!(owner, Owner::Forwarder { .. }))
+    pub fn forwarders(&self) -> u8 {
+        self.forwarders
     }
 
     /// The files and their owners.

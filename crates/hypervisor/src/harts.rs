@@ -7,7 +7,7 @@ use spin::Mutex;
 
 use crate::accounts::Accounts;
 use crate::board::{Board, BoardHart};
-use crate::files::FileTable;
+use crate::files::{FileTable, Owner};
 use crate::hart::custom;
 
 /// The largest number of harts that are used; the board may have more.
@@ -33,6 +33,8 @@ pub struct Hart {
     /// The page of the hart's own interrupt file.
     file_page: u64,
     pub files: Mutex<FileTable>,
+    /// Whether one of the files forwards.
+    forwards: AtomicBool,
     pub accounts: Accounts,
     /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
     running: AtomicU64,
@@ -48,6 +50,10 @@ pub struct Hart {
     pub next_look: AtomicU64,
     /// The vCPUs that wait for an interrupt here, a bit each: see `system::set_waiting`.
     pub waiting: AtomicU64,
+    /// The guest files here of vCPUs that wait for an interrupt, a bit each.
+    pub waiting_files: AtomicU64,
+    /// The hart has nothing to do but to wait.
+    pub rests: AtomicBool,
     /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
     pub tests_any_file: bool,
     pub exits_pause_loops: bool,
@@ -57,14 +63,21 @@ const VM_SHIFT: u32 = 48;
 
 impl Hart {
     #[must_use]
-    pub fn new(index: HartId, description: &BoardHart, board: &Board, stack_top: u64) -> Self {
+    pub fn new(
+        index: HartId,
+        description: &BoardHart,
+        board: &Board,
+        stack_top: u64,
+        vms: usize,
+    ) -> Self {
         Self {
             stack_top,
             index,
             board: description.clone(),
             file_page: file_page(board, description.imsic_index, 0),
             files: Mutex::new(FileTable::default()),
-            accounts: Accounts::default(),
+            forwards: AtomicBool::new(false),
+            accounts: Accounts::new(vms),
             running: AtomicU64::new(0),
             loaded: AtomicU16::new(0),
             watches: AtomicBool::new(true),
@@ -72,6 +85,8 @@ impl Hart {
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
+            waiting_files: AtomicU64::new(0),
+            rests: AtomicBool::new(false),
             tests_any_file: description.extensions.has(custom::PENDING_TEST),
             exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
         }
@@ -89,6 +104,20 @@ impl Hart {
     /// Notes whose registers are on the hart.
     pub fn set_last_loaded(&self, vcpu: VcpuId) {
         self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// Changes who has `file`.
+    pub fn set_owner(&self, file: u8, owner: Owner) {
+        let mut files = self.files.lock();
+        files.set_owner(file, owner);
+        self.forwards
+            .store(files.forwarders() != 0, Ordering::SeqCst);
+    }
+
+    /// True where one of the files forwards.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        self.forwards.load(Ordering::SeqCst)
     }
 
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.

@@ -72,6 +72,8 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
         && home == hart.index
     {
         watch(file, false);
+        hart.waiting_files
+            .fetch_and(!(1 << (file & 63)), Ordering::Relaxed);
         let pending = core::mem::take(&mut interrupts.state.pending);
         if pending != 0 {
             Selected::new(file).add_pending(pending);
@@ -107,7 +109,7 @@ pub fn attach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu) -> u8 {
         interrupts.state.pending = 0;
     }
     watch(file, false);
-    hart.files.lock().set_owner(file, Owner::Vcpu(vcpu.id));
+    hart.set_owner(file, Owner::Vcpu(vcpu.id));
     interrupts.backing = Backing::File {
         hart: hart.index,
         file,
@@ -133,7 +135,9 @@ fn hand_over(system: &Hypervisor, vcpu: &Vcpu, interrupts: &Interrupts, former: 
             generation,
             prepared: false,
         };
-        old.files.lock().set_owner(file, owner);
+        old.waiting_files
+            .fetch_and(!(1 << (file & 63)), Ordering::Relaxed);
+        old.set_owner(file, owner);
         old.kick();
     }
 }
@@ -161,8 +165,12 @@ pub fn detach(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, waits: bool) {
         let leaving = if waits { !interrupts.state.enabled } else { !0 };
         interrupts.state.pending = selected.take_pending(leaving);
         drop(selected);
-        if waits && system.host_interrupts() {
-            watch(file, true);
+        if waits {
+            hart.waiting_files
+                .fetch_or(1 << (file & 63), Ordering::Relaxed);
+            if system.host_interrupts() {
+                watch(file, true);
+            }
         }
     }
 }
@@ -239,7 +247,10 @@ pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
 /// An SGEI: vCPUs that wait here have interrupts, or forwarders have something to send on.
 pub fn guest_external(system: &Hypervisor, hart: &Hart) {
     let pending = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-    for file in (1..64u8).filter(|file| pending >> file & 1 != 0) {
+    let mut left = pending & !1;
+    while left != 0 {
+        let file = left.trailing_zeros() as u8;
+        left &= left - 1;
         let owner = hart.files.lock().owner(file);
         match owner {
             Owner::Vcpu(vcpu) => {
@@ -310,14 +321,14 @@ pub fn serve_forwarders(system: &Hypervisor, hart: &Hart) {
                     generation,
                     prepared: true,
                 };
-                hart.files.lock().set_owner(file, owner);
+                hart.set_owner(file, owner);
             }
             let quiet = prepared && !system.anyone_uses_older(vm, generation);
             forward(system, file, vcpu);
             if quiet {
                 watch(file, false);
                 Selected::new(file).clear(system.board.imsic.identities);
-                hart.files.lock().set_owner(file, Owner::Free);
+                hart.set_owner(file, Owner::Free);
             }
         }
     }
@@ -338,7 +349,7 @@ fn release_forwarders(system: &Hypervisor, hart: &Hart, busy: VcpuId) -> bool {
         {
             watch(file, false);
             Selected::new(file).clear(system.board.imsic.identities);
-            hart.files.lock().set_owner(file, Owner::Free);
+            hart.set_owner(file, Owner::Free);
             freed = true;
         }
     }

@@ -13,6 +13,7 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod accounts;
+#[cfg(target_os = "none")]
 mod allocation;
 #[cfg(target_os = "none")]
 mod assemble;
@@ -34,6 +35,8 @@ mod files;
 mod hart;
 #[cfg(target_os = "none")]
 mod harts;
+#[cfg(target_os = "none")]
+mod in_place;
 #[cfg(target_os = "none")]
 mod interrupts;
 #[cfg(target_os = "none")]

@@ -9,6 +9,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
 use crate::harts::Hart;
 use crate::interrupts::{self, Backing};
+use crate::spin::Word;
 use crate::system::Hypervisor;
 
 /// The tests, made on `hart`.
@@ -42,12 +43,17 @@ impl Probe for Tests<'_> {
         }
     }
 
+    fn reaches_every_file(&self) -> bool {
+        self.hart.tests_any_file
+    }
+
     fn changed(&mut self, vcpu: VcpuId) -> bool {
         self.system
             .vcpu(vcpu)
             .word
             .lock()
-            .is_none_or(|word| word.has_come())
+            .as_mut()
+            .is_none_or(Word::test)
     }
 }
 
@@ -71,7 +77,8 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
         watch_file(system, hart, vcpu, true);
     }
     if words().next().is_none() {
-        wait_for_interrupt();
+        // Whatever it was, the hart asks.
+        let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
             if interrupt_is_pending() || words().any(|word| word.has_come()) {
@@ -85,6 +92,60 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
     for vcpu in watch.iter().filter(|_| arm) {
         watch_file(system, hart, vcpu, false);
     }
+}
+
+/// How often a hart that rests tests the files of harts that do not, a second. What two tests in a row find is taken over:
+/// to move costs as much as a hundred microseconds on a slow computer, and until then its own hart may be free.
+const TESTS_A_SECOND: u32 = 20_000;
+
+/// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. Where any hart's files can be
+/// tested, also until a vCPU that waits on a hart that is busy has one, and then says so: it is paper 002's active wait.
+pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
+    if !hart.tests_any_file || system.host_interrupts() {
+        wait_for_interrupt();
+        return false;
+    }
+    hart.rests.store(true, Ordering::Relaxed);
+    let deadline = csr::read::<{ number::STIMECMP }>();
+    let interval = u64::from((system.board.timebase_hertz / TESTS_A_SECOND).max(1));
+    let mut before = false;
+    let found = loop {
+        if anything_is_pending() {
+            break false;
+        }
+        let pending = busy_hart_has_pending(system, hart);
+        if before && pending {
+            break true;
+        }
+        before = pending;
+        // SAFETY: as in `run::set_timer`; the deadline is put back before anybody asks what is pending.
+        unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
+        wait_for_interrupt();
+        // SAFETY: the same.
+        unsafe { csr::write::<{ number::STIMECMP }>(deadline) };
+    };
+    hart.rests.store(false, Ordering::Relaxed);
+    found
+}
+
+/// Whether WFI would not wait.
+fn anything_is_pending() -> bool {
+    csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
+        || csr::read::<{ number::HIP }>() & csr::read::<{ number::HIE }>() != 0
+}
+
+/// Whether a vCPU that waits on a hart that is busy has an interrupt. One of the harts that rest looks for all.
+fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
+    let rests = |other: &&Hart| other.rests.load(Ordering::Relaxed);
+    if system.harts.iter().find(rests).map(|first| first.index) != Some(hart.index) {
+        return false;
+    }
+    system.harts.iter().any(|other| {
+        let files = other.waiting_files.load(Ordering::Relaxed);
+        // SAFETY: the caller has seen that the hart has the extension.
+        let pending = || unsafe { custom::guest_files_pending(other.board.id) };
+        files != 0 && !rests(&other) && pending() & files != 0
+    })
 }
 
 fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuId, on: bool) {

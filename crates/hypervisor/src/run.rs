@@ -9,6 +9,7 @@ use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
+use crate::in_place::InPlace;
 use crate::probe::{self, Tests};
 use crate::spin::Word;
 use crate::system::{self, Hypervisor, now};
@@ -18,7 +19,7 @@ use crate::{interrupts, lifecycle, operator};
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
-    hart.accounts.open(system.vms.len());
+    hart.accounts.open();
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
@@ -125,12 +126,12 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
 
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
 /// into the interrupt files where there is something to see.
-fn set_timer(system: &Hypervisor, hart: &Hart) {
+pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let earliest = system
         .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
-    let look = if earliest.is_some() || hart.files.lock().any_forwards() {
+    let look = if earliest.is_some() || hart.forwards() {
         hart.next_look.load(Ordering::Relaxed)
     } else {
         u64::MAX
@@ -205,7 +206,7 @@ fn run_vcpu(
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
 fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word, file: u8) {
-    if word.has_come() {
+    if word.was_seen_to_come() || word.has_come() {
         registers.spinning.has_come();
         return;
     }
@@ -218,6 +219,9 @@ fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word, file: u
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
         hart.accounts.count(vm.id, Event::FutileDispatch);
+    } else {
+        hart.accounts.count(vm.id, Event::SpinInterrupted);
+        registers.spinning.interrupted();
     }
 }
 
@@ -256,13 +260,26 @@ fn stay(
                     return reason;
                 }
             }
+            Next::Wait => {
+                let wait = InPlace {
+                    system,
+                    hart,
+                    vm,
+                    vcpu,
+                    began,
+                };
+                if let Some(reason) = wait.wait(registers) {
+                    return reason;
+                }
+                generation = None;
+            }
             Next::Leave(reason) => return reason,
         }
     }
 }
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
-fn reconsider(
+pub fn reconsider(
     system: &Hypervisor,
     hart: &Hart,
     began: Ticks,
@@ -272,6 +289,16 @@ fn reconsider(
         .scheduler
         .lock()
         .reconsider(hart.index, now() - began);
+    follow(system, hart, decision, registers)
+}
+
+/// Does what the scheduler said about the vCPU of this hart.
+pub fn follow(
+    system: &Hypervisor,
+    hart: &Hart,
+    decision: Continue,
+    registers: &mut Registers,
+) -> Option<Leave> {
     match decision {
         Continue::Stay { slice, trap_waits } => {
             let old = registers.context.hstatus;

@@ -22,6 +22,8 @@ pub struct Word {
     seen: u64,
     /// For a ticket lock, the ticket: the wait is over when the lower half of the word shows it.
     ticket: Option<u16>,
+    /// A test has found that it has come. It may have changed back since: words are used again.
+    came: bool,
 }
 
 /// What a look at the word in front of a WRS.NTO tells.
@@ -52,6 +54,18 @@ impl Word {
     #[must_use]
     pub fn has_come(self) -> bool {
         self.is_over_at(self.value())
+    }
+
+    /// Tests whether what the guest waits for has come, and remembers it.
+    pub fn test(&mut self) -> bool {
+        self.came |= self.has_come();
+        self.came
+    }
+
+    /// Whether a test has found that it has come.
+    #[must_use]
+    pub fn was_seen_to_come(self) -> bool {
+        self.came
     }
 
     fn is_over_at(self, value: u64) -> bool {
@@ -125,29 +139,41 @@ pub struct Spinning {
     /// The word and, if known, the ticket; 0 stands for a word that is not known.
     at: Option<(u64, Option<u16>)>,
     exits: u32,
+    /// How often an interrupt was the reason to go on.
+    interrupts: u32,
     /// What it waited for has come: another exit at the same word, without a ticket, is another wait.
     over: bool,
 }
 
 impl Spinning {
-    /// A spin exit. If it begins a wait, returns how many exits the wait before had, 0 where there was none.
-    pub fn exit(&mut self, spin: Spin) -> Option<u32> {
+    /// A spin exit. If it begins a wait, returns how many exits the wait before had, 0 where there was none, and how many
+    /// of them followed an interrupt.
+    pub fn exit(&mut self, spin: Spin) -> Option<(u32, u32)> {
         let (at, over) = match spin {
             Spin::Over(word) => ((word.host, word.ticket), true),
             Spin::On(word) => ((word.host, word.ticket), false),
             Spin::Unknown => ((0, None), false),
         };
         let goes_on = self.at == Some(at) && (at.1.is_some() || !self.over);
-        let before = core::mem::take(&mut self.exits);
+        let before = (self.exits, self.interrupts);
         self.over = over;
         self.at = Some(at);
-        self.exits = if goes_on { before + 1 } else { 1 };
+        if goes_on {
+            self.exits = self.exits.saturating_add(1);
+        } else {
+            (self.exits, self.interrupts) = (1, 0);
+        }
         (!goes_on).then_some(before)
     }
 
     /// The vCPU is dispatched again, and what it waited for has come.
     pub fn has_come(&mut self) {
         self.over = true;
+    }
+
+    /// The vCPU is dispatched again for an interrupt.
+    pub fn interrupted(&mut self) {
+        self.interrupts = self.interrupts.saturating_add(1);
     }
 }
 
@@ -167,6 +193,7 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
             wide: watched.wide,
             seen: watched.seen,
             ticket: watched.ticket,
+            came: false,
         })
     });
     judge(known)
@@ -184,6 +211,7 @@ pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
         wide: false,
         seen: i64::from(seen as i32) as u64,
         ticket: u16::try_from(ticket).ok(),
+        came: false,
     }))
 }
 

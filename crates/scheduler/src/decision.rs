@@ -110,6 +110,17 @@ pub enum Dispatch {
     },
 }
 
+/// Whether a vCPU that waits for its own interrupts may do so without leaving its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InPlace {
+    /// It must leave.
+    No,
+    /// It was woken already, and goes on.
+    Woken,
+    /// It may. An interrupt of these, which ran here last and wait too, ends its wait: then it leaves.
+    With(VcpuSet),
+}
+
 /// What a hart that runs a vCPU does after a kick, or when its slice timer has fired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Continue {
@@ -131,6 +142,12 @@ pub trait Probe {
     /// Whether an interrupt is pending and enabled for the vCPU (paper 002 §3.3). It is asked on
     /// the dispatching hart, and should answer `false` where this hart cannot know.
     fn pending(&mut self, vcpu: VcpuId) -> bool;
+
+    /// Whether `pending` knows of the files of all harts. Where not, it is asked for vCPUs that ran on the dispatching
+    /// hart last only.
+    fn reaches_every_file(&self) -> bool {
+        false
+    }
 
     /// Whether what the vCPU waits for in memory has come, a change of the word or its turn, or cannot be read. Memory
     /// is the same for all harts, so any can tell.

@@ -52,6 +52,7 @@ impl Scheduler {
             return self.enter(hart, vcpu, now);
         }
         self.set_doing(hart, Doing::Idle);
+        self.rests(hart, now);
         let watch = self.watched(hart).union(self.words_for(hart));
         let poll = self.must_test(watch);
         Dispatch::Idle {
@@ -75,6 +76,16 @@ impl Scheduler {
                 return Continue::Leave(Leave::Preempted);
             }
             Some(_) => {}
+        }
+        if run.in_place {
+            self.harts[hart.index()].rests_since = None;
+            if !self.may_wait_in_place(hart) {
+                return Continue::Leave(Leave::SelfWait);
+            }
+            // Whatever it was woken for, its guest looks now.
+            if let Some(entry) = self.vcpu_mut(vcpu) {
+                entry.woken = false;
+            }
         }
         let terms = self.terms(hart, vcpu);
         let end = terms.sliced.then(|| {
@@ -102,6 +113,7 @@ impl Scheduler {
                 end,
                 trap_waits,
                 charged_from,
+                in_place: false,
             }),
         );
         Continue::Stay {
@@ -173,7 +185,20 @@ impl Scheduler {
         probe: &mut dyn Probe,
         scan: Scan,
     ) -> Option<VcpuId> {
-        let mut cursor = self.queues.first(Queue::SelfWait);
+        // Files of other harts cannot be read, so there is no need to ask about their vCPUs.
+        let reach = match probe.reaches_every_file() {
+            true => VcpuSet::from_bits(u64::MAX),
+            false => self.last_on[hart.index()].union(self.self_wait_ready),
+        };
+        let candidates = match scan.words {
+            true => self.for_words,
+            false => reach.union(self.for_words),
+        };
+        let waiting = self.queues.members(Queue::SelfWait);
+        let mut cursor = match waiting.intersection(candidates).is_empty() {
+            true => None,
+            false => self.queues.first(Queue::SelfWait),
+        };
         loop {
             let granted = || {
                 let all = !scan.words;
@@ -181,7 +206,8 @@ impl Scheduler {
             };
             let vcpu = cursor.or_else(granted)?;
             cursor = self.queues.after(vcpu);
-            let skipped = scan.words && !self.waits_for_word(vcpu);
+            let granted = !scan.words && self.self_wait_ready.contains(vcpu);
+            let skipped = !granted && !candidates.contains(vcpu);
             if skipped || !self.has_reason(vcpu, now, probe) {
                 continue;
             }
@@ -218,14 +244,13 @@ impl Scheduler {
         if !wait.tests() || !probe.pending(vcpu) {
             return false;
         }
-        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        let partners = self.queues.members(Queue::SelfWait).intersection(partners);
-        // Whoever waits for a word has no use for the interrupts of others.
-        let waiting = partners
-            .iter()
-            .filter(|&vcpu| !self.waits_for_word(vcpu))
-            .collect();
-        self.self_wait_ready = self.self_wait_ready.union(wait.grants(vcpu, waiting));
+        if wait.grants_all() {
+            let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+            let partners = self.queues.members(Queue::SelfWait).intersection(partners);
+            // Whoever waits for a word has no use for the interrupts of others.
+            let granted = partners.without(self.for_words);
+            self.self_wait_ready = self.self_wait_ready.union(granted);
+        }
         true
     }
 
@@ -317,6 +342,12 @@ impl Scheduler {
     fn enter(&mut self, hart: HartId, vcpu: VcpuId, now: Ticks) -> Dispatch {
         self.queues.remove(vcpu);
         self.self_wait_ready.remove(vcpu);
+        self.for_words.remove(vcpu);
+        if let Some(former) = self.last_hart(vcpu) {
+            self.last_on[former.index()].remove(vcpu);
+        }
+        self.last_on[hart.index()].insert(vcpu);
+        self.harts[hart.index()].rests_since = None;
         let mut left = Ticks::ZERO;
         let mut waited = Ticks::ZERO;
         let mut migrated_from = None;
@@ -357,6 +388,7 @@ impl Scheduler {
                 end,
                 trap_waits,
                 charged_from,
+                in_place: false,
             }),
         );
         let kicks = self.cover().and(words);
@@ -391,26 +423,14 @@ impl Scheduler {
     }
 
     /// The self-waiting vCPUs that ran on `hart` last.
-    fn watched(&self, hart: HartId) -> VcpuSet {
-        let last = |vcpu: &VcpuId| self.vcpus[vcpu.index()].and_then(|vcpu| vcpu.last);
-        self.queues
-            .members(Queue::SelfWait)
-            .iter()
-            .filter(|vcpu| last(vcpu) == Some(hart))
-            .collect()
+    pub(crate) fn watched(&self, hart: HartId) -> VcpuSet {
+        let waiting = self.queues.members(Queue::SelfWait);
+        waiting.intersection(self.last_on[hart.index()])
     }
 
     /// The vCPUs that wait for words and may run on `hart`: memory can be looked at from anywhere.
-    fn words_for(&self, hart: HartId) -> VcpuSet {
-        if self.config.spin != SpinPolicy::Reservation {
-            return VcpuSet::EMPTY;
-        }
-        let here = self.may_run[hart.index()];
-        (self.queues.members(Queue::SelfWait))
-            .intersection(here)
-            .iter()
-            .filter(|&vcpu| self.waits_for_word(vcpu))
-            .collect()
+    pub(crate) fn words_for(&self, hart: HartId) -> VcpuSet {
+        self.for_words.intersection(self.may_run[hart.index()])
     }
 
     /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run
@@ -420,24 +440,27 @@ impl Scheduler {
         let Some(first) = words.first() else {
             return Kicks::NONE;
         };
-        let idle = self.idle.intersection(self.allowed(first));
-        let Some(other) = idle.first() else {
+        let idle = self.idle.union(self.in_place);
+        let Some(other) = idle.intersection(self.allowed(first)).first() else {
             return Kicks::NONE;
         };
-        self.set_doing(other, Doing::Searching);
+        self.tell(other);
         Kicks(HartSet::only(other))
     }
 
     /// Whether one of these self-waiting vCPUs is found by tests only.
     fn must_test(&self, watched: VcpuSet) -> bool {
         let tests = wait::policy(self.config.wait).tests();
-        watched
-            .iter()
-            .any(|vcpu| tests || self.waits_for_word(vcpu))
+        let by_tests = if tests {
+            watched
+        } else {
+            watched.intersection(self.for_words)
+        };
+        !by_tests.is_empty()
     }
 
     /// Whether a vCPU waits for a word to change.
     pub(crate) fn waits_for_word(&self, vcpu: VcpuId) -> bool {
-        self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.word_until.is_some())
+        self.for_words.contains(vcpu)
     }
 }

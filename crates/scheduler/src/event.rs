@@ -45,6 +45,7 @@ impl Scheduler {
         entry.phase = Phase::Stopped;
         entry.word_until = None;
         entry.deaf = false;
+        self.for_words.remove(vcpu);
         self.withdraw(vcpu);
         self.cover()
     }
@@ -65,6 +66,7 @@ impl Scheduler {
         if entry.word_until.take().is_some() || granted {
             entry.phase = Phase::Ready;
         }
+        self.for_words.remove(vcpu);
         self.withdraw(vcpu);
         self.cover()
     }
@@ -229,6 +231,7 @@ impl Scheduler {
     pub(crate) fn ready_in(&mut self, queue: Queue, vcpu: VcpuId, now: Ticks) {
         let slice = self.config.slice;
         self.self_wait_ready.remove(vcpu);
+        self.for_words.remove(vcpu);
         let out = self.is_out_of_service(vcpu);
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return;
@@ -269,12 +272,13 @@ impl Scheduler {
             return;
         }
         // Paper 002 §3.4: at the end of a slice, who has had less service comes first.
-        let left = |vcpu| self.service(vcpu).map_or(0, Service::left);
-        let mine = left(vcpu);
-        let next = self
-            .queues
-            .iter(Queue::TimeSliceEnd)
-            .find(|&other| left(other) < mine);
+        let Some(mine) = self.service(vcpu) else {
+            return;
+        };
+        let next = self.queues.iter(Queue::TimeSliceEnd).find(|&other| {
+            let other = self.service(other);
+            other.is_some_and(|other| other.has_less_left(mine))
+        });
         self.queues.insert(Queue::TimeSliceEnd, vcpu, next);
     }
 
@@ -314,6 +318,7 @@ impl Scheduler {
                     entry.phase = Phase::SelfWait;
                     entry.word_until = Some(until);
                 }
+                self.for_words.insert(vcpu);
                 self.queues.push_last(Queue::SelfWait, vcpu);
                 if let Some(partner) = favour {
                     self.favour(hart, partner);

@@ -13,6 +13,8 @@ pub(crate) struct Run {
     /// From when on its time is charged to its virtual machine, in time since its dispatch. `None`:
     /// nobody else wants the hart, so its time costs nothing.
     pub(crate) charged_from: Option<Ticks>,
+    /// Waits for its own interrupts, without having left.
+    pub(crate) in_place: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +36,8 @@ pub(crate) struct Hart {
     pub(crate) avoid: Option<VcpuId>,
     /// The vCPU that a policy wants here next.
     pub(crate) favour: Option<VcpuId>,
+    /// Since when it has had nothing to do but to wait; `None` while it runs a vCPU.
+    pub(crate) rests_since: Option<Ticks>,
 }
 
 impl Hart {
@@ -47,6 +51,7 @@ impl Hart {
             self_waits: 0,
             avoid: None,
             favour: None,
+            rests_since: None,
         }
     }
 

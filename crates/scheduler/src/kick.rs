@@ -17,15 +17,18 @@ impl Scheduler {
     }
 
     /// Finds a hart for each dispatchable vCPU. Harts that search will call `dispatch` anyway; then
-    /// idle harts are woken, the one where the vCPU ran last before others, each for one vCPU; where
-    /// none is idle, the harts that run on relaxed terms are told that these have changed.
+    /// idle harts are woken, and those whose vCPU waits in place, the one where the vCPU ran last before others, each
+    /// for one vCPU; where there is none, the harts that run on relaxed terms are told that these have changed.
     ///
     /// Every event ends with this, so no caller has to remember which of its effects makes work.
     pub(crate) fn cover(&mut self) -> Kicks {
-        if self.idle.union(self.relaxed).is_empty() {
+        if (self.idle.union(self.relaxed).union(self.in_place)).is_empty() {
             return Kicks::NONE;
         }
         let mut waiting = self.dispatchable();
+        if waiting.is_empty() {
+            return Kicks::NONE;
+        }
         let mut searching = self.searching;
         // Nobody is to take the hart that another one ran on last, if that one will find it free.
         for vcpu in waiting.iter() {
@@ -44,7 +47,7 @@ impl Scheduler {
                 searching.remove(hart);
                 continue;
             }
-            let idle = self.idle.intersection(allowed);
+            let idle = self.idle.union(self.in_place).intersection(allowed);
             let woken = match self.nearest(vcpu, idle) {
                 Some(hart) if wait::policy(self.config.wait).wakes_every_hart() => {
                     searching = searching.union(idle.without(HartSet::only(hart)));
@@ -54,15 +57,23 @@ impl Scheduler {
                 None => self.relaxed.intersection(allowed),
             };
             for hart in woken.iter() {
-                if self.idle.contains(hart) {
-                    self.set_doing(hart, Doing::Searching);
-                }
+                self.tell(hart);
             }
-            // Once told, a hart will reconsider its terms: it need not be told again.
-            self.relaxed = self.relaxed.without(woken);
             kicks = kicks.union(woken);
         }
         Kicks(kicks)
+    }
+
+    /// Notes that `hart` is kicked: it will ask, and need not be told again.
+    pub(crate) fn tell(&mut self, hart: HartId) {
+        if self.idle.contains(hart) {
+            self.set_doing(hart, Doing::Searching);
+        } else if self.in_place.contains(hart) {
+            self.in_place.remove(hart);
+            self.searching.insert(hart);
+        } else {
+            self.relaxed.remove(hart);
+        }
     }
 
     /// The hart of `among` that `vcpu` ran on last, or else any.

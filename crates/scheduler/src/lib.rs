@@ -26,6 +26,7 @@
 #[cfg(test)]
 extern crate std;
 
+mod allocation;
 mod config;
 mod decision;
 mod dispatch;
@@ -46,7 +47,7 @@ mod vcpu;
 mod wait;
 
 pub use config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
-pub use decision::{Continue, Dispatch, Kicks, Leave, Left, Probe, VcpuState};
+pub use decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
 pub use id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
 pub use queue::Queue;
 pub use sound::Unsound;

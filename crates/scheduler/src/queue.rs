@@ -154,6 +154,24 @@ impl Queues {
         }
     }
 
+    /// The same queues with other names for the vCPUs.
+    #[cfg(test)]
+    pub(crate) fn renumbered(&self, name: impl Fn(VcpuId) -> VcpuId) -> Self {
+        let mut new = Self::new();
+        let every = [
+            Queue::ProperReady,
+            Queue::TimeSliceEnd,
+            Queue::OutService,
+            Queue::SelfWait,
+        ];
+        for queue in every {
+            for member in self.iter(queue) {
+                new.push_last(queue, name(member));
+            }
+        }
+        new
+    }
+
     /// Whether links, ends and member sets say the same.
     pub(crate) fn is_sound(&self) -> bool {
         let every = [

@@ -108,10 +108,10 @@ impl Service {
         self.credit = credit.min(self.quantity);
     }
 
-    /// How much of its quantity is left, in parts of 2^20: orders virtual machines by service.
-    pub(crate) fn left(&self) -> i64 {
-        let scaled = i128::from(self.credit) << 20;
-        i64::try_from(scaled / i128::from(self.quantity)).unwrap_or(i64::MIN)
+    /// Whether a smaller part of its quantity is left than of another's: orders virtual machines by service.
+    pub(crate) fn has_less_left(&self, other: &Self) -> bool {
+        i128::from(self.credit) * i128::from(other.quantity)
+            < i128::from(other.credit) * i128::from(self.quantity)
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Unsound {
     SpinWait(VcpuId),
     /// A hart is in none of the sets of harts, in two, or in the wrong one.
     Hart(HartId),
-    /// A hart sleeps or runs on relaxed terms, and was not told that this vCPU needs one.
+    /// A hart sleeps, waits or runs on relaxed terms, and was not told that this vCPU needs one.
     Forgotten(VcpuId),
 }
 
@@ -60,6 +60,7 @@ impl Scheduler {
             let asleep = self
                 .idle
                 .union(self.relaxed)
+                .union(self.in_place)
                 .intersection(self.allowed(vcpu));
             // Somebody who searches will come for it, or for another that is ready.
             if !asleep.is_empty() && self.searching.intersection(self.allowed(vcpu)).is_empty() {
@@ -88,6 +89,12 @@ impl Scheduler {
             }
             (_, _) => queue.is_none(),
         };
+        let words = self.for_words.contains(vcpu) == entry.word_until.is_some();
+        let harts = (0..).map_while(HartId::new);
+        let last = harts.filter(|hart| self.last_on[hart.index()].contains(vcpu));
+        if !words || !last.eq(entry.last) {
+            return Err(Unsound::Misplaced(vcpu));
+        }
         let known = !self.self_wait_ready.contains(vcpu) || queue == Some(Queue::SelfWait);
         if !fits || !known {
             return Err(Unsound::Misplaced(vcpu));
@@ -114,18 +121,24 @@ impl Scheduler {
     }
 
     fn check_hart(&self, hart: HartId) -> Result<(), Unsound> {
-        let [searching, idle, relaxed] =
-            [self.searching, self.idle, self.relaxed].map(|set: HartSet| set.contains(hart));
+        let sets = [self.searching, self.idle, self.relaxed, self.in_place];
+        let sets = sets.map(|set: HartSet| set.contains(hart));
         let fits = match self.harts[hart.index()].doing {
-            Doing::Offline => !searching && !idle && !relaxed,
-            Doing::Searching => searching && !idle && !relaxed,
-            Doing::Idle => !searching && idle && !relaxed,
+            Doing::Offline => sets == [false; 4],
+            Doing::Searching => sets == [true, false, false, false],
+            Doing::Idle => sets == [false, true, false, false],
             Doing::Running(run) => {
                 let here = self.running_on(run.vcpu) == Some(hart);
                 if !here {
                     return Err(Unsound::Running(hart));
                 }
-                !searching && !idle
+                let [searching, idle, relaxed, in_place] = sets;
+                if run.in_place {
+                    // Told of other work, it is as good as searching.
+                    !idle && !relaxed && searching != in_place
+                } else {
+                    !searching && !idle && !in_place
+                }
             }
         };
         if fits {

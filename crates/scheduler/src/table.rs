@@ -1,6 +1,6 @@
 //! The scheduler's tables, and what an operator changes in them.
 
-use crate::config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
+use crate::config::{Allocation, Config, ConfigError, SpinPolicy, VmConfig, WaitPolicy};
 use crate::decision::{Kicks, VcpuState};
 use crate::hart::{Doing, Hart, Run};
 use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
@@ -29,8 +29,14 @@ pub struct Scheduler {
     pub(crate) shared: HartSet,
     /// For each hart, the vCPUs that may run there.
     pub(crate) may_run: [VcpuSet; MAX_HARTS],
+    /// For each hart, the vCPUs that ran there last, or run there now.
+    pub(crate) last_on: [VcpuSet; MAX_HARTS],
+    /// Self-waiting for a word.
+    pub(crate) for_words: VcpuSet,
     pub(crate) searching: HartSet,
     pub(crate) idle: HartSet,
+    /// Their vCPUs wait in place, and they were not told of other work.
+    pub(crate) in_place: HartSet,
     /// Running without a slice or without trapping waits: to be told when there is other work.
     pub(crate) relaxed: HartSet,
 }
@@ -61,8 +67,11 @@ impl Scheduler {
             online: harts,
             shared: harts,
             may_run: [VcpuSet::EMPTY; MAX_HARTS],
+            last_on: [VcpuSet::EMPTY; MAX_HARTS],
+            for_words: VcpuSet::EMPTY,
             searching: harts,
             idle: HartSet::EMPTY,
+            in_place: HartSet::EMPTY,
             relaxed: HartSet::EMPTY,
         })
     }
@@ -143,6 +152,8 @@ impl Scheduler {
             self.vcpus[vcpu.index()] = None;
         }
         for hart in self.online.iter() {
+            let last_on = &mut self.last_on[hart.index()];
+            *last_on = last_on.without(vcpus);
             let hart = &mut self.harts[hart.index()];
             hart.avoid = hart.avoid.filter(|&vcpu| !vcpus.contains(vcpu));
             hart.favour = hart.favour.filter(|&vcpu| !vcpus.contains(vcpu));
@@ -350,10 +361,12 @@ impl Scheduler {
         let only = HartSet::only(hart);
         self.searching = self.searching.without(only);
         self.idle = self.idle.without(only);
+        self.in_place = self.in_place.without(only);
         self.relaxed = self.relaxed.without(only);
         match doing {
             Doing::Searching => self.searching.insert(hart),
             Doing::Idle => self.idle.insert(hart),
+            Doing::Running(Run { in_place: true, .. }) => self.in_place.insert(hart),
             Doing::Running(Run {
                 end, trap_waits, ..
             }) if end.is_none() || !trap_waits => {
@@ -371,134 +384,5 @@ impl Scheduler {
             self.set_doing(hart, Doing::Searching);
         }
         Kicks(self.online.without(self.searching).union(asleep))
-    }
-
-    fn free_vcpus(&self, count: u16) -> Option<VcpuSet> {
-        let limit = u16::try_from(MAX_VCPUS).unwrap_or(u16::MAX);
-        let last = limit.checked_sub(count)?;
-        (0..=last).find_map(|first| {
-            let places = (first..first + count).map_while(VcpuId::new);
-            let places: VcpuSet = places.collect();
-            places
-                .iter()
-                .all(|vcpu| self.vcpus[vcpu.index()].is_none())
-                .then_some(places)
-        })
-    }
-
-    fn check_allocation(&self, vm: VmId, vcpus: u16, to: Allocation) -> Result<(), ConfigError> {
-        let others = || {
-            self.vms
-                .iter()
-                .enumerate()
-                .filter(move |(place, _)| *place != vm.index())
-        };
-        let mut dedicated: HartSet = (others())
-            .filter_map(|(_, other)| other.filter(|other| other.dedicated))
-            .flat_map(|other| other.vcpus.iter())
-            .filter_map(|vcpu| self.vcpus[vcpu.index()]?.home)
-            .collect();
-        let mut sharing = others().any(|(_, other)| other.is_some_and(|other| !other.dedicated));
-        match to {
-            Allocation::Shared { share } => {
-                if !(1..=10_000).contains(&share) {
-                    return Err(ConfigError::Share);
-                }
-                sharing = true;
-            }
-            Allocation::Dedicated { harts } => {
-                if harts.count() != u32::from(vcpus) {
-                    return Err(ConfigError::DedicatedCount);
-                }
-                if !harts.without(self.online).is_empty() {
-                    return Err(ConfigError::DedicatedOffline);
-                }
-                if !harts.intersection(dedicated).is_empty() {
-                    return Err(ConfigError::DedicatedTwice);
-                }
-                dedicated = dedicated.union(harts);
-            }
-        }
-        if sharing && self.online.without(dedicated).is_empty() {
-            return Err(ConfigError::NoSharedHart);
-        }
-        Ok(())
-    }
-
-    /// Gives the vCPUs of `vm` their homes, or takes them away.
-    fn allocate(&mut self, vm: VmId, to: Allocation) {
-        let vcpus = self.vcpus(vm);
-        match to {
-            Allocation::Shared { .. } => {
-                for vcpu in vcpus.iter() {
-                    if let Some(vcpu) = self.vcpu_mut(vcpu) {
-                        vcpu.home = None;
-                    }
-                }
-            }
-            Allocation::Dedicated { harts } => {
-                for (vcpu, hart) in vcpus.iter().zip(harts.iter()) {
-                    if let Some(vcpu) = self.vcpu_mut(vcpu) {
-                        vcpu.home = Some(hart);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Brings everything that follows from the allocations up to date, and asks harts to give up
-    /// what they may not run any more.
-    fn revise(&mut self) -> Kicks {
-        let dedicated: HartSet = (self.vcpus.iter().flatten())
-            .filter(|vcpu| self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated))
-            .filter_map(|vcpu| vcpu.home)
-            .collect();
-        self.shared = self.online.without(dedicated);
-        self.place();
-        let every: VcpuSet = (0..)
-            .map_while(VcpuId::new)
-            .filter(|vcpu| self.vcpus[vcpu.index()].is_some())
-            .collect();
-        for hart in self.online.iter() {
-            let here = every
-                .iter()
-                .filter(|&vcpu| self.allowed(vcpu).contains(hart))
-                .collect();
-            self.may_run[hart.index()] = here;
-        }
-        self.set_quantities();
-        let evicted = self.online.iter().filter(|hart| {
-            self.running(*hart)
-                .is_some_and(|vcpu| !self.may_run[hart.index()].contains(vcpu))
-        });
-        let evicted = Kicks(evicted.collect());
-        evicted.and(self.cover())
-    }
-
-    /// Under fixed scheduling, gives each vCPU that shares the hart with the fewest so far.
-    fn place(&mut self) {
-        for index in (0..).map_while(VcpuId::new) {
-            let Some(vcpu) = self.vcpus[index.index()] else {
-                continue;
-            };
-            if self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated) {
-                continue;
-            }
-            let settled = vcpu.home.is_some_and(|home| self.shared.contains(home));
-            let home = match self.config.placement {
-                Placement::Floating => None,
-                Placement::Fixed if settled => vcpu.home,
-                Placement::Fixed => self.shared.iter().min_by_key(|&hart| {
-                    self.vcpus
-                        .iter()
-                        .flatten()
-                        .filter(|other| other.home == Some(hart))
-                        .count()
-                }),
-            };
-            if let Some(vcpu) = self.vcpu_mut(index) {
-                vcpu.home = home;
-            }
-        }
     }
 }

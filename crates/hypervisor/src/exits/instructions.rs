@@ -3,7 +3,6 @@
 use abi::monitor::ExitCause;
 use hypervisor::instruction::{CsrAccess, CsrOperand, Instruction};
 use hypervisor::softfile::InterruptFile;
-use scheduler::Leave;
 
 use super::{Exit, Next, inject, spins};
 use crate::hart::csr::{self, exception, number};
@@ -57,7 +56,7 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let next = if pending != 0 {
         Next::Resume
     } else {
-        Next::Leave(Leave::SelfWait)
+        Next::Wait
     };
     (ExitCause::Wfi, next)
 }

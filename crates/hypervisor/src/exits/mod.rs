@@ -23,6 +23,8 @@ pub enum Next {
     Resume,
     /// The scheduler is asked whether it may.
     Reconsider,
+    /// The vCPU waits for its own interrupts, on the hart if it may.
+    Wait,
     /// The vCPU leaves the hart.
     Leave(Leave),
 }

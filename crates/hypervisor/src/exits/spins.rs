@@ -16,8 +16,12 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     let count = |event| exit.hart.accounts.count(exit.vm.id, event);
     if let Some(before) = exit.registers.spinning.exit(spin) {
         count(Event::SpinBegun);
-        if let Some(event) = length(before) {
+        let (exits, interrupts) = before;
+        if let Some(event) = length(exits) {
             count(event);
+        }
+        if exits.saturating_sub(interrupts) > 4 {
+            count(Event::SpinsMoreByItself);
         }
     }
     let word = match spin {

@@ -7,6 +7,7 @@
 //! Three vCPUs in two machines on two harts are explored to the end, and two machines with three each in their first steps: with
 //! six vCPUs there are more states than a computer holds. Beyond those, long random ways are walked.
 
+mod symmetry;
 mod world;
 
 use std::vec::Vec;
@@ -14,7 +15,7 @@ use std::vec::Vec;
 use stateright::{Checker, Model, Property};
 
 use crate::config::{Config, SpinPolicy, WaitPolicy};
-use crate::decision::VcpuState;
+use crate::decision::{Leave, VcpuState};
 use crate::id::{VcpuId, VcpuSet};
 use crate::queue::Queue;
 use world::{Mode, Step, World};
@@ -66,14 +67,16 @@ impl Model for System {
             Property::sometimes("a virtual machine is out of service", |_, world: &World| {
                 !world.scheduler.queues.members(Queue::OutService).is_empty()
             }),
-            Property::sometimes(
+        ];
+        if self.disturbances > 0 {
+            properties.push(Property::sometimes(
                 "a wake-up comes before its vCPU waits",
                 |_, world: &World| {
                     let runs = |vcpu| world.scheduler.running_on(vcpu).is_some();
                     world.wakes.iter().any(runs)
-                }
-            ),
-        ];
+                },
+            ));
+        }
         if matches!(self.config.spin, SpinPolicy::Wopd | SpinPolicy::Wapd) {
             properties.push(Property::sometimes("somebody spins", |_, world: &World| {
                 !world.scheduler.spin_waits.waiting().is_empty()
@@ -99,8 +102,11 @@ fn drains(world: &World) -> bool {
                 Mode::Between => Step::Dispatch(hart),
                 _ if world.kicked[hart.index()] => Step::Kick(hart),
                 Mode::Polling => Step::Dispatch(hart),
+                Mode::InPlace if world.other_has_interrupt(hart) => {
+                    Step::Guest(hart, Leave::SelfWait)
+                }
                 Mode::Guest { sliced: true, .. } => Step::SliceEnd(hart, turn % 3 == 2),
-                Mode::Asleep | Mode::Guest { sliced: false, .. } => continue,
+                Mode::Asleep | Mode::InPlace | Mode::Guest { sliced: false, .. } => continue,
             };
             world.take(step);
             ran = ran.union(world.scheduler.running(hart).into_iter().collect());
@@ -149,7 +155,8 @@ fn explore(
         .checker()
         .target_max_depth(depth)
         .threads(2)
-        .spawn_bfs()
+        .symmetry_fn(World::renumbered)
+        .spawn_dfs()
         .join();
     let states = checker.unique_state_count();
     std::println!("{} {} {vms:?}: {states} states", spin.name(), wait.name());
@@ -172,15 +179,40 @@ fn all_states_of_three_vcpus_by_host_interrupt() {
 #[test]
 fn all_states_of_three_vcpus_by_self_wait() {
     for spin in [SpinPolicy::Wopd, SpinPolicy::Wapd, SpinPolicy::Rslp] {
-        explore(spin, WaitPolicy::SelfWaitAll, &[2, 1], 1, WITHOUT_LIMIT);
+        for wait in [WaitPolicy::SelfWait, WaitPolicy::SelfWaitAll] {
+            explore(spin, wait, &[2, 1], 1, WITHOUT_LIMIT);
+        }
     }
 }
 
-/// With words to wait for, there are too many states for all of them.
+/// Words to wait for, with a holder that is known or not.
 #[test]
-fn many_states_of_three_vcpus_by_reservation() {
-    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWaitAll] {
-        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 10);
+fn all_states_of_three_vcpus_by_reservation() {
+    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWait] {
+        explore(SpinPolicy::Reservation, wait, &[2, 1], 0, WITHOUT_LIMIT);
+        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 14);
+    }
+}
+
+#[test]
+fn all_states_of_two_machines_with_two_vcpus() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+    ] {
+        explore(spin, wait, &[2, 2], 0, WITHOUT_LIMIT);
+        explore(spin, wait, &[2, 2], 1, 14);
+    }
+}
+
+#[test]
+fn undisturbed_states_of_two_machines_with_three_vcpus() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
+    ] {
+        explore(spin, wait, &[3, 3], 0, WITHOUT_LIMIT);
     }
 }
 
@@ -194,7 +226,7 @@ fn first_steps_of_two_machines_with_three_vcpus() {
         (SpinPolicy::Directed, WaitPolicy::SelfWait),
         (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
     ] {
-        explore(spin, wait, &[3, 3], 2, 6);
+        explore(spin, wait, &[3, 3], 2, 7);
     }
 }
 
@@ -248,11 +280,14 @@ fn long_ways_through_two_machines() {
     }
 }
 
-/// Two machines with two vCPUs each: all states, for the method with the most control data.
+/// Two machines with three vCPUs each, to the end or as far as `PARTITA_MODEL_DEPTH` says:
+/// `PARTITA_MODEL_DEPTH=12 cargo test -p scheduler --release -- --ignored --nocapture two_machines_with_three`.
 #[test]
-#[ignore = "takes many minutes and gigabytes"]
-fn all_states_of_two_machines_with_two_vcpus() {
-    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWaitAll] {
-        explore(SpinPolicy::Wapd, wait, &[2, 2], 1, WITHOUT_LIMIT);
+#[ignore = "takes hours and all memory: for a computer that has nothing else to do"]
+fn all_states_of_two_machines_with_three_vcpus() {
+    let depth = std::env::var("PARTITA_MODEL_DEPTH").ok();
+    let depth = depth.map_or(WITHOUT_LIMIT, |depth| depth.parse().unwrap());
+    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWait] {
+        explore(SpinPolicy::Wapd, wait, &[3, 3], 1, depth);
     }
 }

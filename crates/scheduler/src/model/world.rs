@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use crate::config::{Allocation, Config, SpinPolicy, VmConfig};
-use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe, VcpuState};
+use crate::decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -21,6 +21,8 @@ pub(super) enum Mode {
         /// In a WFI that has not trapped.
         waiting: bool,
     },
+    /// Its vCPU waits in place.
+    InPlace,
 }
 
 /// One step that something in the computer can take.
@@ -33,8 +35,12 @@ pub(super) enum Step {
     SliceEnd(HartId, bool),
     /// The guest does something that may make it leave.
     Guest(HartId, Leave),
+    /// The vCPU, for which an interrupt was found beside one that waits in place, is sent to another hart.
+    Spread(VcpuId, HartId),
     /// The guest spins on a word with its interrupts closed.
     SpinClosed(HartId),
+    /// The guest spins on a word, a ticket lock's, that this sibling is known to hold.
+    SpinOnHolder(HartId, VcpuId),
     /// An interrupt arrives in the vCPU's interrupt file.
     Interrupt(VcpuId),
     /// The hypervisor has an interrupt or a deadline for the vCPU.
@@ -113,6 +119,14 @@ impl World {
         self.scheduler.online.iter()
     }
 
+    /// The other vCPUs of the machine whose vCPU is on this hart: any of them may hold a lock.
+    fn siblings_of_running(&self, hart: HartId) -> VcpuSet {
+        let vcpu = self.scheduler.running(hart);
+        let vm = vcpu.and_then(|vcpu| self.scheduler.vm_of(vcpu));
+        let all = vm.map_or(VcpuSet::EMPTY, |vm| self.scheduler.vcpus(vm));
+        all.without(vcpu.map_or(VcpuSet::EMPTY, VcpuSet::only))
+    }
+
     /// Everything that can happen next.
     pub(super) fn steps(&self, steps: &mut Vec<Step>) {
         for hart in self.harts() {
@@ -122,6 +136,17 @@ impl World {
             match self.modes[hart.index()] {
                 Mode::Between | Mode::Polling => steps.push(Step::Dispatch(hart)),
                 Mode::Asleep => {}
+                Mode::InPlace => {
+                    if self.other_has_interrupt(hart) {
+                        steps.push(Step::Guest(hart, Leave::SelfWait));
+                    }
+                    for vcpu in self.pending.iter() {
+                        let to = self.scheduler.spread_targets(hart, vcpu);
+                        if self.scheduler.last_hart(vcpu) == Some(hart) {
+                            steps.extend(to.iter().map(|to| Step::Spread(vcpu, to)));
+                        }
+                    }
+                }
                 Mode::Guest {
                     sliced,
                     trap_waits,
@@ -139,6 +164,9 @@ impl World {
                             steps.push(Step::Guest(hart, Leave::SpinOnWord));
                             if self.scheduler.config.spin == SpinPolicy::Reservation {
                                 steps.push(Step::SpinClosed(hart));
+                                let holders = self.siblings_of_running(hart);
+                                let on = |holder| Step::SpinOnHolder(hart, holder);
+                                steps.extend(holders.iter().map(on));
                             }
                         }
                     }
@@ -196,6 +224,17 @@ impl World {
                 };
                 self.guest(hart, left);
             }
+            Step::Spread(vcpu, to) => {
+                let kicks = self.scheduler.send(vcpu, to, Ticks::ZERO);
+                self.deliver(kicks);
+            }
+            Step::SpinOnHolder(hart, holder) => {
+                let left = Left {
+                    holder: Some(holder),
+                    ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+                };
+                self.guest(hart, left);
+            }
             Step::ChangeWord(vcpu) => self.changed.insert(vcpu),
             _ => self.disturb(step),
         }
@@ -209,6 +248,10 @@ impl World {
             Step::Interrupt(vcpu) => return self.interrupt(vcpu),
             Step::Wake(vcpu) => {
                 self.wakes.insert(vcpu);
+                // The hypervisor interrupts the hart on which it waits in place.
+                let hart = self.scheduler.running_on(vcpu);
+                let waits = |hart: &HartId| self.modes[hart.index()] == Mode::InPlace;
+                self.deliver(Kicks(hart.into_iter().filter(waits).collect()));
                 self.scheduler.wake(vcpu, now)
             }
             Step::Start(vcpu) => self.scheduler.start(vcpu, now),
@@ -238,6 +281,14 @@ impl World {
         self.scheduler.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf)
     }
 
+    /// The guest on this hart goes on, and looks at whatever has come for it.
+    fn looks(&mut self, hart: HartId) {
+        if let Some(vcpu) = self.scheduler.running(hart) {
+            self.wakes.remove(vcpu);
+            self.pending.remove(vcpu);
+        }
+    }
+
     /// A stopped vCPU has nothing to wait for.
     fn forget(&mut self, vcpu: VcpuId) {
         self.pending.remove(vcpu);
@@ -258,13 +309,30 @@ impl World {
     fn interrupt(&mut self, vcpu: VcpuId) {
         if let Some(hart) = self.scheduler.running_on(vcpu) {
             // Taken by the guest itself, even out of a WFI.
-            if let Mode::Guest { waiting, .. } = &mut self.modes[hart.index()] {
-                *waiting = false;
+            match &mut self.modes[hart.index()] {
+                Mode::Guest { waiting, .. } => *waiting = false,
+                Mode::InPlace => {
+                    let answer = self.scheduler.end_wait_in_place(hart, Ticks::ZERO);
+                    self.follow(hart, answer, Ticks::ZERO, false);
+                    if self.scheduler.running_on(vcpu).is_none() {
+                        self.pending.insert(vcpu);
+                    }
+                }
+                Mode::Between | Mode::Asleep | Mode::Polling => {}
             }
             return;
         }
         self.pending.insert(vcpu);
         self.report(vcpu);
+    }
+
+    /// Whether an interrupt waits in this hart's files for somebody who waits for it.
+    pub(super) fn other_has_interrupt(&self, hart: HartId) -> bool {
+        let mut pending = self.pending.iter();
+        pending.any(|vcpu| {
+            let waits = self.scheduler.state(vcpu) == VcpuState::SelfWait;
+            waits && self.scheduler.last_hart(vcpu) == Some(hart)
+        })
     }
 
     /// Under `host-interrupt`, an interrupt in a file is an interrupt to the hypervisor.
@@ -277,15 +345,23 @@ impl World {
 
     fn kick(&mut self, hart: HartId) {
         self.kicked[hart.index()] = false;
-        if !matches!(self.modes[hart.index()], Mode::Guest { .. }) {
+        if !matches!(self.modes[hart.index()], Mode::Guest { .. } | Mode::InPlace) {
             return self.dispatch(hart);
         }
         self.reconsider(hart, Ticks::ZERO, false);
     }
 
     fn reconsider(&mut self, hart: HartId, ran: Ticks, consumed: bool) {
-        match self.scheduler.reconsider(hart, ran) {
+        let answer = self.scheduler.reconsider(hart, ran);
+        self.follow(hart, answer, ran, consumed);
+    }
+
+    fn follow(&mut self, hart: HartId, answer: Continue, ran: Ticks, consumed: bool) {
+        match answer {
             Continue::Stay { slice, trap_waits } => {
+                if self.modes[hart.index()] == Mode::InPlace {
+                    self.looks(hart);
+                }
                 let sliced = slice.is_some();
                 self.modes[hart.index()] = Mode::Guest {
                     sliced,
@@ -302,8 +378,19 @@ impl World {
             sliced, trap_waits, ..
         } = self.modes[hart.index()]
         else {
-            return;
+            // An interrupt of another one ends a wait in place.
+            return self.leave(hart, left, false);
         };
+        if left.reason == Leave::SelfWait && trap_waits {
+            match self.scheduler.wait_in_place(hart, Ticks::ZERO, Ticks::ZERO) {
+                InPlace::No => {}
+                InPlace::Woken => return self.looks(hart),
+                InPlace::With(_) => {
+                    self.modes[hart.index()] = Mode::InPlace;
+                    return;
+                }
+            }
+        }
         if left.reason == Leave::SelfWait && !trap_waits {
             self.modes[hart.index()] = Mode::Guest {
                 sliced,
@@ -392,6 +479,7 @@ impl Scheduler {
             vcpu.passed_over = vcpu.passed_over.min(affinity);
         }
         for hart in &mut self.harts {
+            hart.rests_since = None;
             hart.self_waits = hart.self_waits.min(self.config.self_wait_budget);
         }
     }

@@ -16,7 +16,6 @@ use crate::id::{VcpuId, VcpuSet};
 use crate::queue::{Queue, Queues};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
-use crate::vcpu::Phase;
 
 pub(crate) use waits::SpinWaits;
 
@@ -134,8 +133,12 @@ impl Scheduler {
         let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
         partners.remove(vcpu);
         let entry = |partner: &VcpuId| self.vcpus[partner.index()];
-        let running = partners.iter().filter(|partner| {
-            entry(partner).is_some_and(|entry| matches!(entry.phase, Phase::Running(_)))
+        // Whoever waits in place does nothing for a spinner.
+        let running = partners.iter().filter(|&partner| {
+            let run = self
+                .running_on(partner)
+                .and_then(|hart| self.harts[hart.index()].run());
+            run.is_some_and(|run| !run.in_place)
         });
         let running = running.collect();
         let preempted = (partners.iter())

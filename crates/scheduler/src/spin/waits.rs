@@ -67,6 +67,17 @@ impl SpinWaits {
         }
     }
 
+    /// The same waits with other names for the vCPUs.
+    #[cfg(test)]
+    pub(crate) fn renumbered(&self, name: impl Fn(VcpuId) -> VcpuId) -> Self {
+        let mut new = Self::new();
+        for vcpu in self.waiting.iter() {
+            let mask = self.mask(vcpu).iter().map(&name).collect();
+            new.wait(name(vcpu), mask);
+        }
+        new
+    }
+
     /// `vcpu` is stopped or paused: it waits for nobody, and nobody waits for it.
     pub(crate) fn forget(&mut self, vcpu: VcpuId, partners: VcpuSet) {
         self.wait(vcpu, VcpuSet::EMPTY);

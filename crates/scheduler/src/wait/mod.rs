@@ -3,21 +3,24 @@
 //! Each policy is one file with one type that implements [`Wait`], and one line in [`policy`].
 
 mod host_interrupt;
+mod in_place;
 mod self_wait;
 
 use crate::config::WaitPolicy;
-use crate::id::{VcpuId, VcpuSet};
 
 /// A wait policy.
 pub(crate) trait Wait: Sync {
     /// Whether pending interrupts are found by testing, so that somebody has to go on testing.
     fn tests(&self) -> bool;
 
-    /// Who is given a reason to run when `found`, one of `waiting` of one virtual machine, has an
-    /// interrupt pending.
-    fn grants(&self, found: VcpuId, waiting: VcpuSet) -> VcpuSet {
-        let _ = waiting;
-        VcpuSet::only(found)
+    /// Whether a vCPU may wait for its own interrupts on its hart, while nobody else wants that.
+    fn in_place(&self) -> bool {
+        false
+    }
+
+    /// Whether an interrupt of one vCPU is a reason to run for all that wait of its virtual machine.
+    fn grants_all(&self) -> bool {
+        false
     }
 
     /// Whether every idle hart is woken when there is work for one.

@@ -1,7 +1,6 @@
 //! `self-wait`: pending interrupts are tested, and taken by the vCPU itself (paper 002 §3.3 to §3.5).
 
 use super::Wait;
-use crate::id::{VcpuId, VcpuSet};
 
 pub(super) struct SelfWait {
     /// The paper's rule for interrupts that any vCPU of a virtual machine can take: all that wait
@@ -14,12 +13,13 @@ impl Wait for SelfWait {
         true
     }
 
-    fn grants(&self, found: VcpuId, waiting: VcpuSet) -> VcpuSet {
-        if self.whole_vm {
-            waiting
-        } else {
-            VcpuSet::only(found)
-        }
+    fn in_place(&self) -> bool {
+        // Where one's interrupt is a reason for all of them, all must be in the queue.
+        !self.whole_vm
+    }
+
+    fn grants_all(&self) -> bool {
+        self.whole_vm
     }
 
     fn orders_by_service(&self) -> bool {

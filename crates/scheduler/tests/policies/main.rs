@@ -1,7 +1,9 @@
 //! Each rule of the papers, and each of ours, by itself.
 
 mod bench;
+mod in_place;
 mod queues;
+mod reservation;
 mod spins;
 mod terms;
 mod waits;

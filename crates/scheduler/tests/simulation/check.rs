@@ -49,7 +49,7 @@ impl Simulation {
         for vcpu in self.reference.dispatchable() {
             for hart in &self.harts {
                 let rests = match hart.mode {
-                    Mode::Asleep | Mode::Polling { .. } => true,
+                    Mode::Asleep | Mode::Polling { .. } | Mode::InPlace(_) => true,
                     Mode::Guest(guest) => guest.slice_end.is_none() || !guest.trap_waits,
                 };
                 assert!(

@@ -25,8 +25,12 @@ const POLL_PERIOD: u64 = 20;
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Asleep,
-    Polling { next: u64 },
+    Polling {
+        next: u64,
+    },
     Guest(Guest),
+    /// The vCPU waits in place.
+    InPlace(Guest),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -222,9 +226,39 @@ impl Simulation {
                 return;
             }
         }
+        let waits = |hart: &Hart| matches!(hart.mode, Mode::InPlace(guest) if guest.vcpu == id);
+        if let Some(hart) = self.harts.iter().position(waits) {
+            return self.end_wait_in_place(hart);
+        }
+        let holds = |hart: &Hart| {
+            let here = self.scheduler.last_hart(id) == Some(hart.id);
+            here && matches!(hart.mode, Mode::InPlace(_))
+        };
+        if self.scheduler.state(id) == VcpuState::SelfWait
+            && let Some(hart) = self.harts.iter().position(holds)
+            && let Mode::InPlace(guest) = self.harts[hart].mode
+        {
+            return match self.scheduler.spread(self.harts[hart].id, id, self.ticks()) {
+                Some(kicks) => {
+                    self.reference.wake(id);
+                    self.deliver(kicks);
+                }
+                None => self.leave(hart, guest, Leave::SelfWait),
+            };
+        }
         if !self.tests_files() {
             self.report(place);
         }
+    }
+
+    /// The interrupt that a vCPU waits for in place has come.
+    fn end_wait_in_place(&mut self, place: usize) {
+        let Mode::InPlace(guest) = self.harts[place].mode else {
+            return;
+        };
+        let ran = Ticks::new(self.now - guest.entered);
+        let answer = self.scheduler.end_wait_in_place(self.harts[place].id, ran);
+        self.follow(place, guest, answer);
     }
 
     /// The hypervisor hears of an interrupt and wakes the vCPU.
@@ -233,6 +267,9 @@ impl Simulation {
         let kicks = self.scheduler.wake(id, self.ticks());
         self.reference.wake(id);
         self.deliver(kicks);
+        let waits = |hart: &&Hart| matches!(hart.mode, Mode::InPlace(guest) if guest.vcpu == id);
+        let hart = self.harts.iter().filter(waits).map(|hart| hart.id);
+        self.deliver(Kicks(hart.collect()));
     }
 
     pub fn change_word(&mut self, place: usize) {
@@ -265,6 +302,7 @@ impl Simulation {
             let own = match hart.mode {
                 Mode::Asleep => None,
                 Mode::Polling { next } => Some(next),
+                Mode::InPlace(_) => None,
                 Mode::Guest(guest) => guest.slice_end.into_iter().chain(guest.burst_end).min(),
             };
             Some((place, own.into_iter().chain(hart.kick).min()?))
@@ -278,29 +316,39 @@ impl Simulation {
         if kicked {
             self.harts[place].kick = None;
         }
-        let Mode::Guest(guest) = self.harts[place].mode else {
+        let (Mode::Guest(guest) | Mode::InPlace(guest)) = self.harts[place].mode else {
             return self.dispatch(place);
         };
         let ran = self.now - guest.entered;
         if kicked || guest.slice_end.is_some_and(|at| at <= self.now) {
-            match self.scheduler.reconsider(id, Ticks::new(ran)) {
-                Continue::Stay { slice, trap_waits } => {
-                    // An interrupt ends a WFI, even one that the hypervisor takes.
-                    let burst_end = guest.burst_end.or(Some(self.now + 1));
-                    let slice_end = slice.map(|slice| self.now + slice.get());
-                    let guest = Guest {
-                        slice_end,
-                        trap_waits,
-                        burst_end,
-                        ..guest
-                    };
-                    self.harts[place].mode = Mode::Guest(guest);
-                }
-                Continue::Leave(reason) => self.leave(place, guest, reason),
-            }
+            let answer = self.scheduler.reconsider(id, Ticks::new(ran));
+            self.follow(place, guest, answer);
             return;
         }
         self.end_burst(place, guest);
+    }
+
+    /// Does what the scheduler said about the vCPU of a hart.
+    fn follow(&mut self, place: usize, guest: Guest, answer: Continue) {
+        match answer {
+            Continue::Stay { slice, trap_waits } => {
+                self.reference.end_wait_in_place(guest.vcpu);
+                if let Some(index) = self.place_of(guest.vcpu) {
+                    self.vcpus[index].pending = false;
+                }
+                // An interrupt ends a WFI, even one that the hypervisor takes.
+                let burst_end = guest.burst_end.or(Some(self.now + 1));
+                let slice_end = slice.map(|slice| self.now + slice.get());
+                let guest = Guest {
+                    slice_end,
+                    trap_waits,
+                    burst_end,
+                    ..guest
+                };
+                self.harts[place].mode = Mode::Guest(guest);
+            }
+            Continue::Leave(reason) => self.leave(place, guest, reason),
+        }
     }
 
     fn end_burst(&mut self, place: usize, guest: Guest) {
@@ -327,8 +375,37 @@ impl Simulation {
             Act::Stop => (Some(Leave::Stopped), None),
         };
         match reason {
+            Some(Leave::SelfWait) => self.wait(place, guest, index),
             Some(reason) => self.leave(place, guest, reason),
             None => self.harts[place].mode = Mode::Guest(Guest { burst_end, ..guest }),
+        }
+    }
+
+    /// A wait that traps: in place, where the scheduler allows it.
+    fn wait(&mut self, place: usize, guest: Guest, index: usize) {
+        let ran = Ticks::new(self.now - guest.entered);
+        let hart = self.harts[place].id;
+        match self.scheduler.wait_in_place(hart, ran, self.ticks()) {
+            InPlace::No => self.leave(place, guest, Leave::SelfWait),
+            InPlace::Woken => {
+                self.reference.go_on(guest.vcpu);
+                let burst_end = Some(self.now + 1);
+                self.harts[place].mode = Mode::Guest(Guest { burst_end, ..guest });
+            }
+            InPlace::With(others) => {
+                self.reference.wait_in_place(guest.vcpu);
+                let waits = Guest {
+                    slice_end: None,
+                    burst_end: None,
+                    ..guest
+                };
+                self.harts[place].mode = Mode::InPlace(waits);
+                assert!(!self.vcpus[index].pending);
+                let found = |vcpu: &Vcpu| vcpu.pending && others.contains(vcpu.id);
+                if self.vcpus.iter().any(found) {
+                    self.leave(place, waits, Leave::SelfWait);
+                }
+            }
         }
     }
 

@@ -20,6 +20,8 @@ struct Entry {
     paused: bool,
     stopping: bool,
     woken: bool,
+    /// Waits on its hart.
+    in_place: bool,
     /// Has a reason to run though it waits.
     granted: bool,
     /// The partners that must be dispatched before it.
@@ -39,6 +41,7 @@ impl Reference {
             paused: false,
             stopping: false,
             woken: false,
+            in_place: false,
             granted: false,
             waits_for: BTreeSet::new(),
         };
@@ -149,6 +152,21 @@ impl Reference {
         }
     }
 
+    pub fn wait_in_place(&mut self, vcpu: VcpuId) {
+        self.entry(vcpu).in_place = true;
+    }
+
+    pub fn end_wait_in_place(&mut self, vcpu: VcpuId) {
+        if std::mem::take(&mut self.entry(vcpu).in_place) {
+            self.go_on(vcpu);
+        }
+    }
+
+    /// Whatever it was woken for, its guest looks now.
+    pub fn go_on(&mut self, vcpu: VcpuId) {
+        self.entry(vcpu).woken = false;
+    }
+
     pub fn release_all(&mut self, vm: Option<VmId>) {
         for entry in self.entries.values_mut() {
             if vm.is_none_or(|vm| vm == entry.vm) {
@@ -172,10 +190,14 @@ impl Reference {
         let ready: BTreeSet<VcpuId> = (self.partners(vcpu).into_iter())
             .filter(|&partner| self.state(partner) == VcpuState::Ready)
             .collect();
-        let runs = |partner: &VcpuId| matches!(self.entries[partner].phase, Phase::Running(_));
+        let runs = |partner: &VcpuId| {
+            let entry = &self.entries[partner];
+            matches!(entry.phase, Phase::Running(_)) && !entry.in_place
+        };
         let partner_runs = self.partners(vcpu).iter().any(runs);
         let entry = self.entry(vcpu);
         let woken = std::mem::take(&mut entry.woken);
+        entry.in_place = false;
         if std::mem::take(&mut entry.stopping) || reason == Leave::Stopped {
             entry.phase = Phase::Stopped;
             return;

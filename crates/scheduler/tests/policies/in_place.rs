@@ -1,0 +1,175 @@
+//! Waiting in place, and what ends it.
+
+use super::bench::{Bench, FREQUENCY, h, harts, v};
+use scheduler::*;
+
+fn bench(wait: WaitPolicy, harts: u64, vms: &[u16]) -> Bench {
+    let usual = Config::new(FREQUENCY);
+    Bench::new(
+        Config {
+            wait,
+            affinity: 0,
+            ..usual
+        },
+        harts,
+        vms,
+    )
+}
+
+impl Bench {
+    fn wait_in_place(&mut self, hart: u16) -> InPlace {
+        let now = Ticks::new(self.now);
+        let answer = self.scheduler.wait_in_place(h(hart), Ticks::ZERO, now);
+        self.scheduler.check().unwrap();
+        answer
+    }
+}
+
+#[test]
+fn only_self_wait_lets_a_vcpu_wait_in_place_and_only_where_nobody_is_ready() {
+    for wait in WaitPolicy::ALL {
+        let mut alone = bench(wait, 1, &[1]);
+        assert_eq!(alone.dispatch(0), Some(0));
+        let expected = match wait {
+            WaitPolicy::SelfWait => InPlace::With(VcpuSet::EMPTY),
+            _ => InPlace::No,
+        };
+        assert_eq!(alone.wait_in_place(0), expected, "{wait:?}");
+
+        let mut contended = bench(wait, 1, &[1, 1]);
+        assert_eq!(contended.dispatch(0), Some(0));
+        assert_eq!(contended.wait_in_place(0), InPlace::No, "{wait:?}");
+    }
+}
+
+#[test]
+fn it_names_those_that_wait_beside_it_and_goes_on_where_it_was() {
+    let mut bench = bench(WaitPolicy::SelfWait, 1, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
+    assert_eq!(bench.wait_in_place(0), InPlace::With(VcpuSet::only(v(0))));
+    let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::new(100));
+    let expected = Continue::Stay {
+        slice: Some(Ticks::new(4900)),
+        trap_waits: true,
+    };
+    assert_eq!(answer, expected, "of 5 ms");
+    assert_eq!(bench.state(1), VcpuState::Running(h(0)));
+}
+
+#[test]
+fn a_slice_that_ended_meanwhile_begins_anew() {
+    let mut bench = bench(WaitPolicy::SelfWait, 1, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
+    let _ = bench.wait_in_place(0);
+    let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::new(7000));
+    let expected = Continue::Stay {
+        slice: Some(Ticks::new(5000)),
+        trap_waits: true,
+    };
+    assert_eq!(
+        answer, expected,
+        "those beside it were watched all the time"
+    );
+}
+
+#[test]
+fn whoever_becomes_ready_takes_the_hart() {
+    let mut bench = bench(WaitPolicy::SelfWait, 1, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
+    let _ = bench.wait_in_place(0);
+    let kicks = bench.scheduler.wake(v(0), Ticks::ZERO);
+    assert_eq!(kicks.harts(), harts(&[0]));
+    bench.scheduler.check().unwrap();
+    // Its own interrupt may come at the same time: it was told of other work, and must ask.
+    let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::ZERO);
+    assert_eq!(answer, Continue::Leave(Leave::SelfWait));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(0));
+}
+
+#[test]
+fn only_one_hart_is_told_of_one_that_is_ready() {
+    let mut bench = bench(WaitPolicy::SelfWait, 3, &[3, 1]);
+    let _ = bench.scheduler.stop(v(3));
+    for hart in 0..3 {
+        assert_eq!(bench.dispatch(hart), Some(hart));
+        let _ = bench.wait_in_place(hart);
+    }
+    let kicks = bench.scheduler.start(v(3), Ticks::ZERO);
+    assert_eq!(kicks.harts().count(), 1);
+    // A second event does not tell another one of the same vCPU.
+    let kicks = bench.scheduler.wake(v(3), Ticks::ZERO);
+    assert_eq!(kicks, Kicks::NONE);
+    bench.scheduler.check().unwrap();
+}
+
+#[test]
+fn a_wake_up_before_is_not_waited_over() {
+    let mut bench = bench(WaitPolicy::SelfWait, 1, &[1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.scheduler.wake(v(0), Ticks::ZERO), Kicks::NONE);
+    assert_eq!(bench.wait_in_place(0), InPlace::Woken);
+    assert_eq!(bench.wait_in_place(0), InPlace::With(VcpuSet::EMPTY));
+}
+
+#[test]
+fn stops_pauses_and_other_policies_end_it() {
+    for event in 0..3 {
+        let mut bench = bench(WaitPolicy::SelfWait, 1, &[1]);
+        assert_eq!(bench.dispatch(0), Some(0));
+        let _ = bench.wait_in_place(0);
+        let (kicks, reason) = match event {
+            0 => (bench.scheduler.stop(v(0)), Leave::Stopped),
+            1 => (bench.scheduler.pause(v(0)), Leave::Preempted),
+            _ => {
+                let to = WaitPolicy::HostInterrupt;
+                (bench.scheduler.set_wait(to), Leave::SelfWait)
+            }
+        };
+        assert_eq!(kicks.harts(), harts(&[0]));
+        let answer = bench.scheduler.reconsider(h(0), Ticks::ZERO);
+        assert_eq!(answer, Continue::Leave(reason));
+    }
+}
+
+/// Two machines on two harts: 0 and 1 wait on hart 0, 1 in place; hart 1 rests since the beginning.
+fn crowded() -> Bench {
+    let mut bench = bench(WaitPolicy::SelfWait, 2, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
+    assert_eq!(bench.dispatch(1), None);
+    bench
+}
+
+#[test]
+fn of_two_that_are_busy_on_one_hart_one_is_sent_to_a_hart_that_rests() {
+    let mut bench = crowded();
+    bench.now += 1000;
+    let _ = bench.wait_in_place(0);
+    let now = Ticks::new(bench.now + 20);
+    let kicks = bench.scheduler.spread(h(0), v(0), now);
+    assert_eq!(kicks.map(Kicks::harts), Some(harts(&[1])));
+    bench.scheduler.check().unwrap();
+    assert_eq!(bench.dispatch(1), Some(0));
+    // The other one goes on waiting where it was.
+    let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::ZERO);
+    assert!(matches!(answer, Continue::Stay { .. }), "{answer:?}");
+}
+
+#[test]
+fn nobody_is_sent_away_where_there_is_time_or_no_hart_rests() {
+    // One that has waited for long is not busy.
+    let mut bench = crowded();
+    bench.now += 1000;
+    let _ = bench.wait_in_place(0);
+    let now = Ticks::new(bench.now + 5000);
+    assert_eq!(bench.scheduler.spread(h(0), v(0), now), None);
+
+    // The other hart has just begun to rest.
+    let mut bench = crowded();
+    let _ = bench.wait_in_place(0);
+    let now = Ticks::new(bench.now + 20);
+    assert_eq!(bench.scheduler.spread(h(0), v(0), now), None);
+}

@@ -1,0 +1,232 @@
+//! Reservation wait: the spin policy that knows the word.
+
+use super::bench::{Bench, FREQUENCY, v};
+use scheduler::*;
+
+struct Word(bool);
+
+impl Probe for Word {
+    fn pending(&mut self, _: VcpuId) -> bool {
+        false
+    }
+
+    fn changed(&mut self, _: VcpuId) -> bool {
+        self.0
+    }
+}
+
+#[test]
+fn reservation_dispatches_only_when_the_word_has_changed() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
+    let hart = HartId::new(0).unwrap();
+    let now = Ticks::new(1000);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench
+        .scheduler
+        .leave(hart, Left::new(Leave::SpinOnWord, Ticks::ZERO), now);
+    assert_eq!(bench.state(0), VcpuState::SelfWait);
+    let idle = bench.scheduler.dispatch(hart, now, &mut Word(false));
+    assert!(
+        matches!(idle, Dispatch::Idle { poll: true, .. }),
+        "nobody else will look: {idle:?}"
+    );
+    let run = bench.scheduler.dispatch(hart, now, &mut Word(true));
+    assert!(matches!(run, Dispatch::Run { .. }));
+}
+
+#[test]
+fn reservation_ends_by_a_wake_up_and_by_its_limit() {
+    for by_limit in [false, true] {
+        let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
+        let hart = HartId::new(0).unwrap();
+        assert_eq!(bench.dispatch(0), Some(0));
+        let _ = bench
+            .scheduler
+            .leave(hart, Left::new(Leave::SpinOnWord, Ticks::ZERO), Ticks::ZERO);
+        let limit = bench.scheduler.config().reservation_limit;
+        if !by_limit {
+            let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
+        }
+        let then = if by_limit { limit } else { Ticks::ZERO };
+        let run = bench.scheduler.dispatch(hart, then, &mut Word(false));
+        assert!(matches!(run, Dispatch::Run { .. }), "{run:?}");
+    }
+}
+
+#[test]
+fn reservation_gives_the_hart_to_a_partner_that_was_preempted_in_its_kernel() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let hart = HartId::new(0).unwrap();
+    match bench
+        .scheduler
+        .dispatch(hart, Ticks::ZERO, &mut Word(false))
+    {
+        Dispatch::Run { vcpu, .. } => assert_eq!(vcpu, v(0), "though 2 and 3 are before it"),
+        idle => panic!("{idle:?}"),
+    }
+}
+
+/// One hart, one machine of four. 1 and 2 have been preempted, 2 with its interrupts closed; 0 spins on a word, and the
+/// next on the hart is returned.
+fn next_after_a_spin(holder: Option<u16>) -> Option<VcpuId> {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[4]);
+    let hart = HartId::new(0).unwrap();
+    let slice = bench.scheduler.config().slice;
+    for vcpu in 0..3 {
+        assert_eq!(bench.dispatch(0), Some(vcpu));
+        let left = Left {
+            open: vcpu != 2,
+            ..Left::new(Leave::SliceEnd, slice)
+        };
+        let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
+    }
+    assert_eq!(bench.dispatch(0), Some(3));
+    let left = Left {
+        holder: holder.map(v),
+        ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+    };
+    let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
+    match bench
+        .scheduler
+        .dispatch(hart, Ticks::ZERO, &mut Word(false))
+    {
+        Dispatch::Run { vcpu, .. } => Some(vcpu),
+        Dispatch::Idle { .. } => None,
+    }
+}
+
+#[test]
+fn reservation_prefers_the_holder_then_whoever_was_preempted_with_interrupts_closed() {
+    assert_eq!(next_after_a_spin(Some(1)), Some(v(1)));
+    assert_eq!(next_after_a_spin(None), Some(v(2)), "not the first, 0");
+}
+
+#[test]
+fn reservation_does_not_take_a_stranger_for_the_holder() {
+    assert_eq!(next_after_a_spin(Some(60)), Some(v(2)));
+}
+
+/// A probe that finds interrupts everywhere and words that never change.
+struct Interrupts;
+
+impl Probe for Interrupts {
+    fn pending(&mut self, _: VcpuId) -> bool {
+        true
+    }
+
+    fn changed(&mut self, _: VcpuId) -> bool {
+        false
+    }
+}
+
+#[test]
+fn interrupts_do_not_end_the_wait_of_a_spinner_that_could_not_take_them() {
+    for open in [true, false] {
+        let mut bench = Bench::new(
+            Config {
+                spin: SpinPolicy::Reservation,
+                wait: WaitPolicy::SelfWait,
+                ..Config::new(FREQUENCY)
+            },
+            1,
+            &[1],
+        );
+        let hart = HartId::new(0).unwrap();
+        assert_eq!(bench.dispatch(0), Some(0));
+        // One that came while it was running counts as little as one that comes later.
+        let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
+        let left = Left {
+            open,
+            ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+        };
+        let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
+        let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
+        let answer = bench.scheduler.dispatch(hart, Ticks::ZERO, &mut Interrupts);
+        assert_eq!(matches!(answer, Dispatch::Run { .. }), open, "{answer:?}");
+        // Its turn, or the limit, does.
+        let limit = bench.scheduler.config().reservation_limit;
+        let answer = bench.scheduler.dispatch(hart, limit, &mut Interrupts);
+        assert!(matches!(answer, Dispatch::Run { .. }), "{answer:?}");
+    }
+}
+
+/// Words that have changed, and interrupts, for these vCPUs.
+struct Both {
+    changed: VcpuId,
+    pending: VcpuId,
+}
+
+impl Probe for Both {
+    fn pending(&mut self, vcpu: VcpuId) -> bool {
+        vcpu == self.pending
+    }
+
+    fn changed(&mut self, vcpu: VcpuId) -> bool {
+        vcpu == self.changed
+    }
+}
+
+#[test]
+fn whose_turn_it_is_goes_before_whoever_has_an_interrupt() {
+    let mut bench = Bench::new(
+        Config {
+            spin: SpinPolicy::Reservation,
+            wait: WaitPolicy::SelfWait,
+            ..Config::new(FREQUENCY)
+        },
+        1,
+        &[2],
+    );
+    let hart = HartId::new(0).unwrap();
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave(0, Leave::SelfWait);
+    assert_eq!(bench.dispatch(0), Some(1));
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let mut both = Both {
+        changed: v(1),
+        pending: v(0),
+    };
+    match bench.scheduler.dispatch(hart, Ticks::ZERO, &mut both) {
+        Dispatch::Run { vcpu, .. } => assert_eq!(vcpu, v(1), "though 0 is before it"),
+        idle @ Dispatch::Idle { .. } => panic!("{idle:?}"),
+    }
+}
+
+#[test]
+fn an_idle_hart_looks_at_words_for_one_that_works() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 3, &[1, 1]);
+    let [first, third] = [0, 2].map(|hart| HartId::new(hart).unwrap());
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.dispatch(1), Some(1));
+    assert_eq!(bench.dispatch(2), None);
+    let _ = bench.leave(1, Leave::SelfWait);
+    assert_eq!(bench.dispatch(1), None);
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let answer = (bench.scheduler).dispatch(first, Ticks::ZERO, &mut Word(false));
+    assert!(
+        matches!(answer, Dispatch::Idle { poll: true, .. }),
+        "{answer:?}"
+    );
+    // The hart on which 0 was looked at gets 1: another idle one is told to look.
+    let _ = bench.scheduler.wake(v(1), Ticks::ZERO);
+    match (bench.scheduler).dispatch(first, Ticks::ZERO, &mut Word(false)) {
+        Dispatch::Run { kicks, .. } => assert!(kicks.harts().contains(third)),
+        idle @ Dispatch::Idle { .. } => panic!("{idle:?}"),
+    }
+    let answer = (bench.scheduler).dispatch(third, Ticks::ZERO, &mut Word(false));
+    assert!(
+        matches!(answer, Dispatch::Idle { poll: true, .. }),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn reservation_without_a_word_is_wapd() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave(0, Leave::Spin);
+    assert_eq!(bench.state(0), VcpuState::SpinWait);
+}
