@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 4] = [
+pub const BUILT_FILES: [&str; 5] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
     "compiler/disk",
+    "perf/initrd",
 ];
 
 /// The cache's folder.

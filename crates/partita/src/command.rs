@@ -1,7 +1,9 @@
 //! The command line: what can be asked for, and what the exit code says.
 
 mod bench;
+mod beside;
 mod check;
+mod claims;
 mod compare;
 mod explain;
 mod images;
@@ -11,6 +13,7 @@ mod profile;
 mod rerun;
 mod run;
 mod sweep;
+mod top;
 mod trace;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -31,7 +34,7 @@ const EXIT_CODES: &str = "Exit codes, those of `partita machine` aside, which it
   1    the system file or a profile has mistakes
   2    the command line has mistakes
   3    a run ended, but a VM failed or did not power off
-  4    a run took longer than it may
+  4    a run took longer than it may, or everybody in it waited for what would never come
   5    a run could not be started, or images could not be built
   130  a run was broken off";
 
@@ -52,6 +55,8 @@ enum Command {
         #[command(flatten)]
         system: SystemArguments,
     },
+    /// Shows what the policies are claimed to do, claim by claim
+    Claims(claims::ClaimsArguments),
     /// Runs every combination of what is varied with many start phases, and compares
     Compare(compare::CompareArguments),
     /// Says what a measure means, or lists all
@@ -84,7 +89,7 @@ enum Command {
     /// Compares over a quantity, and finds where the conclusion turns over
     Sweep(sweep::SweepArguments),
     /// Shows who has the harts while a system runs on the machine
-    Top(trace::TopArguments),
+    Top(top::TopArguments),
     /// Records who had which hart when on the machine, and who spun on what
     Trace(trace::TraceArguments),
 }
@@ -109,7 +114,15 @@ enum Computer {
     Qemu,
 }
 
+const RUN_EXAMPLES: &str = "Examples:
+  partita run systems/two-debian.toml                      two Debian guests, to their end
+  partita run systems/shell.toml --console debian          with a guest's console on this terminal
+  partita run systems/terminals.toml --kvm                 the same guests and users under KVM, on the machine
+  partita run experiments/paper-000/light.toml --profile mainframe-1994 --json report.json
+                                                           figures that `partita rerun report.json` repeats";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = RUN_EXAMPLES)]
 struct RunArguments {
     #[command(flatten)]
     system: SystemArguments,
@@ -142,13 +155,36 @@ struct RunArguments {
     /// line and its devices, and without the hypervisor
     #[arg(long, conflicts_with = "console")]
     native: bool,
+    /// On the machine, runs every VM by QEMU and KVM on a Debian host in the hypervisor's place: the same kernels, disks,
+    /// command lines and terminals
+    #[arg(long, conflicts_with_all = ["console", "native"])]
+    kvm: bool,
+    /// Makes no native run beside this one. Otherwise, where the first VM's work is counted, er, cr and native-etr are
+    /// computed from the same work by the first VM's kernel on the machine itself: a recorded run, else one that is made
+    #[arg(long)]
+    without_native: bool,
     /// Says what a measure means, instead of running
     #[arg(long, value_name = "NAME")]
     explain: Option<String>,
     /// Leaves out of the report what made it
     #[arg(long, hide = true)]
     without_makers: bool,
-    /// Gives the run up after this time; without it, after the system's time-limit
+    /// On the machine, goes on from this checkpoint, which a comparison made
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "native", "check_translations", "monitor"])]
+    checkpoint: Option<PathBuf>,
+    /// What the operator's prompt is asked for before anything is measured from the checkpoint
+    #[arg(
+        long = "command",
+        hide = true,
+        value_name = "COMMAND",
+        requires = "checkpoint"
+    )]
+    commands: Vec<String>,
+    /// The process without which this one is not wanted
+    #[arg(long, hide = true, value_name = "ID")]
+    parent: Option<u32>,
+    /// Gives the run up after this much of the host's time; without it, after the system's time-limit, which on the
+    /// machine is machine time
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     #[command(flatten)]
@@ -232,6 +268,12 @@ pub enum Failure {
     /// The time limit.
     #[error("the run took longer than it may and was ended")]
     TimeLimit,
+    /// Nobody could go on.
+    #[error(
+        "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
+         the terminal is at that VM's console"
+    )]
+    Waiting,
     /// The user.
     #[error("the run was broken off")]
     Interrupted,
@@ -271,6 +313,9 @@ pub enum Failure {
     /// A series of runs.
     #[error(transparent)]
     Series(#[from] SeriesError),
+    /// The file of claims.
+    #[error(transparent)]
+    Claims(#[from] partita::claims::ClaimsError),
     /// A paper's figures.
     #[error(transparent)]
     Published(#[from] PublishedError),
@@ -310,12 +355,12 @@ impl Failure {
             | Self::Laboratory(_)
             | Self::Plan(_)
             | Self::Expand(_) => 2,
-            Self::Published(_) => 5,
+            Self::Published(_) | Self::Claims(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
             Self::Vm(_) => 3,
-            Self::TimeLimit => 4,
+            Self::TimeLimit | Self::Waiting => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
             Self::Interrupted => 130,
         })
@@ -334,12 +379,13 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again, all } => images::execute(again, all),
+        Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
         Command::Sweep(arguments) => sweep::execute(&arguments),
-        Command::Top(arguments) => trace::top(&arguments),
+        Command::Top(arguments) => top::execute(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
     }
     .map(|()| ExitCode::SUCCESS)

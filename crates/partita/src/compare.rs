@@ -3,6 +3,7 @@
 mod expand;
 mod grid;
 mod phase;
+mod start;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -10,4 +11,5 @@ mod tests;
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use phase::with_phase;
+pub use start::{from_checkpoint, usual_start};
 pub use table::{Cell, Comparison};

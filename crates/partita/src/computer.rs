@@ -19,6 +19,7 @@ use crate::cache::Cache;
 use crate::image::slots::Assignment;
 use crate::qemu::QemuError;
 use crate::system::System;
+use crate::terminals::Users;
 use ::machine::MachineError;
 use ::machine::device::virtio::DiskError;
 use ::machine::monitor::Report as Monitor;
@@ -26,6 +27,7 @@ use ::machine::timing::ProfileError;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 /// What a computer is to boot.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,9 @@ pub trait Computer: Debug {
     /// Sends keys to the console. A computer that has ended takes none, and that shows elsewhere.
     fn send(&mut self, keys: &[u8]);
 
+    /// No keys will come any more.
+    fn close_keys(&mut self) {}
+
     /// Switches it off if `kill`, or waits for the end that it comes to.
     ///
     /// # Errors
@@ -70,6 +75,44 @@ pub struct End {
     pub failure: Option<String>,
     /// What the hardware monitor counted, on the machine.
     pub monitor: Option<Monitor>,
+    /// Those who sat at the guests' terminals, on the machine.
+    pub users: Option<Users>,
+    /// Why the computer itself asked for its end, if it did.
+    pub early: Option<Early>,
+}
+
+/// Why a run ends before it has come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    /// It has taken as long as it may.
+    TimeLimit,
+    /// Everybody waits for keys or the like, and none will come.
+    Waiting,
+}
+
+/// The keys that ask the hypervisor to power everything off: escape (Ctrl-]), then `q`.
+pub const POWER_OFF_KEYS: &[u8] = b"\x1dq";
+/// How long an orderly end may take before the computer is switched off.
+pub const GRACE: Duration = Duration::from_secs(10);
+
+/// Who attends to a run, and for how long.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Attendance {
+    /// Keys may come at any time, until [`Computer::close_keys`].
+    pub keys: bool,
+    /// Somebody types them, and machine time does not run ahead of theirs.
+    pub person: bool,
+    /// Machine time after which the machine is to be powered off. QEMU has no such time.
+    pub time_limit: Option<Duration>,
+}
+
+/// What came over the console together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// What; nothing at the end.
+    pub bytes: Vec<u8>,
+    /// When its last byte came, since the computer was switched on: machine time on the machine, else the host's.
+    pub at: Duration,
 }
 
 /// Why a computer cannot be switched on.
@@ -113,22 +156,21 @@ pub enum ComputerError {
     Host(&'static str, #[source] std::io::Error),
 }
 
-/// Switches a computer on. What its console says goes to `output`, an empty piece at the end. With `interactive`,
-/// somebody is at the console, and time on the machine does not run ahead of theirs.
+/// Switches a computer on. What its console says goes to `output`, an empty piece at the end.
 ///
 /// # Errors
 /// It cannot be switched on; nothing has happened then.
 pub fn start(
     kind: &Kind,
     setup: &Setup<'_>,
-    interactive: bool,
-    output: Sender<Vec<u8>>,
+    attendance: Attendance,
+    output: Sender<Piece>,
 ) -> Result<Box<dyn Computer>, ComputerError> {
     match kind {
         Kind::Qemu => emulator::start(setup, output),
         Kind::Machine(chosen) => {
-            let machine = board::build(setup, chosen)?;
-            simulator::start(machine, interactive, output)
+            let (machine, users) = board::build(setup, chosen)?;
+            simulator::start(machine, users, attendance, output)
         }
     }
 }

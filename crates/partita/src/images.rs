@@ -11,6 +11,7 @@ pub mod disk;
 pub mod initrd;
 pub mod libraries;
 pub mod modules;
+mod perf;
 mod progress;
 
 pub use progress::Progress;
@@ -136,7 +137,7 @@ trait Folder {
 struct Guests;
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 2] = [&Guests, &compiler::Compiler];
+const FOLDERS: [&dyn Folder; 3] = [&Guests, &compiler::Compiler, &perf::Perf];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {
     let (folder, _) = file.split_once('/')?;
@@ -250,25 +251,11 @@ impl Folder for Guests {
         built: &Path,
         progress: &Progress,
     ) -> Result<(), ImagesError> {
-        let apt = apt::Apt::new(packages)?;
-        progress.step("reading the list of Debian's packages");
-        apt.update()?;
-        let kernel = apt.kernel_package(KERNEL)?;
-        progress.step(&format!("fetching {kernel}"));
-        let kernel_file = apt.download(&kernel)?;
-        progress.step(&format!(
-            "fetching {} and what they need",
-            PACKAGES.join(", ")
-        ));
-        let fetched = apt.download_with_dependencies(&PACKAGES)?;
-
+        let apt = apt::Apt::up_to_date(packages, progress)?;
         let kernel_root = work.join("kernel");
+        apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
         let program_root = work.join("programs");
-        progress.step("unpacking");
-        apt::unpack(&kernel_file, &kernel_root)?;
-        for package in &fetched {
-            apt::unpack(package, &program_root)?;
-        }
+        apt.unpack_with_dependencies(&PACKAGES, &program_root, progress)?;
 
         progress.step("picking the kernel and its modules");
         let kernel_image = modules::kernel_image(&kernel_root)?;

@@ -4,8 +4,11 @@
 //! [`run_all`] runs many on the computer's cores and appends each finished one to a [`Store`], from which an
 //! interrupted series goes on. [`statistics`] condenses repetitions.
 
+mod against;
+pub mod checkpoint;
 mod child;
 mod fingerprint;
+mod kvm;
 mod native;
 mod point;
 mod record;
@@ -13,10 +16,12 @@ mod series;
 pub mod statistics;
 mod store;
 
+pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
 pub use fingerprint::{Fingerprint, Fingerprints};
+pub use kvm::{KvmError, under_kvm};
 pub use native::{Native, NativeFailure, native};
-pub use point::{Computer, MadeBy, Point, PointError};
+pub use point::{Computer, MadeBy, Point, PointError, Start};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};

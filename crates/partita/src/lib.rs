@@ -4,6 +4,7 @@
 
 pub mod bench;
 pub mod cache;
+pub mod claims;
 pub mod compare;
 pub mod computer;
 pub mod drawing;
@@ -17,5 +18,6 @@ pub mod report;
 pub mod run;
 pub mod sweep;
 pub mod system;
+pub mod terminals;
 pub mod top;
 pub mod trace;

@@ -55,14 +55,15 @@ const fn measure(
 }
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 31] = [
+pub const MEASURES: [Measure; 38] = [
     measure(
         "etr",
         "ends/s",
         Better::More,
         "external throughput: ends per second of real time",
         "ETR = ends of all VMs / elapsed real time in seconds (paper 000 §3.3.2; paper 002 table 1, *1). \
-         Ends are what the guests' workloads completed: jobs, transactions, block reads. The time is that of the VM \
+         Ends are what the guests' workloads completed: jobs, transactions, block reads. Those of Debian guests are \
+         counted outside of them, by their lines on the console or at their terminals. The time is that of the VM \
          that took longest, from the start of its work to its end, so that booting is no part of it.",
     ),
     measure(
@@ -94,7 +95,9 @@ pub const MEASURES: [Measure; 31] = [
         Better::Neither,
         "part of the harts' time spent in guests",
         "100 x cycles in VS and VU mode / elapsed cycles, over all harts (Guest rho of paper 000 tables 2 and 3). \
-         Elapsed cycles count from the hypervisor's entry on each hart.",
+         Elapsed cycles count from the hypervisor's entry on each hart. Where nobody else wants its hart, a guest waits in \
+         WFI or WRS without an exit: on the machine, whose hardware monitor tells, such waits are idle; on QEMU they \
+         are in here.",
     ),
     measure(
         "scheduling-overhead",
@@ -124,7 +127,24 @@ pub const MEASURES: [Measure; 31] = [
         "%",
         Better::Neither,
         "part of the harts' time with nothing to run",
-        "100 x idle cycles / elapsed cycles, over all harts. Guest, scheduling, simulation and idle add up to 100.",
+        "100 x idle cycles / elapsed cycles, over all harts, with guests' untrapped waits (see guest-utilisation). \
+         Guest, scheduling, simulation and idle add up to 100.",
+    ),
+    measure(
+        "busy",
+        "%",
+        Better::Neither,
+        "part of the harts' time that they were busy",
+        "Guest, scheduling and simulation together; natively 100 x (cycles - cycles that harts waited) / cycles, which is \
+         the native load of paper 002 table 1. Booting is in it, so that short runs show a little less.",
+    ),
+    measure(
+        "busy-per-end",
+        "us",
+        Better::Less,
+        "time of harts for each end, whoever had them",
+        "Cycles of all harts in which they did not wait / ends, in microseconds of the computer's clock, from the hardware \
+         monitor alone: it can compare hypervisors that count differently, or nothing. Booting is in it.",
     ),
     measure(
         "calls-per-busy-second",
@@ -168,8 +188,9 @@ pub const MEASURES: [Measure; 31] = [
         "ms",
         Better::Less,
         "response time that half of the requests do not exceed",
-        "The workload's own median of the time from a request to its end, of the VM where it is largest; to within \
-         one part in eight.",
+        "The median of the time from a request to its end, of the VM where it is largest. At terminals it is measured \
+         outside of the guest, from the user's line to the next prompt; jobs of Debian guests are timed by when their \
+         lines arrive on the console; the exerciser measures its own to within one part in eight.",
     ),
     measure(
         "response-p99",
@@ -215,6 +236,13 @@ pub const MEASURES: [Measure; 31] = [
         "Spins that reached the workload's spin-limit or spin-limit-ms (paper 000 §3.3.2), over all VMs.",
     ),
     measure(
+        "overtaken",
+        "",
+        Better::Less,
+        "how often a lock went to somebody before another one who had come first",
+        "Of the exerciser's locks, those taken out of the order of tickets, over all VMs: zero is first come, first served.",
+    ),
+    measure(
         "off-line",
         "",
         Better::Less,
@@ -222,12 +250,42 @@ pub const MEASURES: [Measure; 31] = [
         "The workloads' own count over all VMs (paper 000 §3.3.2: three of five systems lost two or three).",
     ),
     measure(
+        "tlb-miss-ratio",
+        "%",
+        Better::Less,
+        "translations that no TLB had, per instruction",
+        "NITR of paper 003 §3: 100 x page-table walks / instructions retired, over all harts and modes, from the hardware \
+         monitor. There with --profile alone: without one, TLBs are not modelled.",
+    ),
+    measure(
+        "guest-tlb-miss-ratio",
+        "%",
+        Better::Less,
+        "the same while guests had the harts",
+        "VM NITR of paper 003 table 1: 100 x page-table walks in VS and VU mode / instructions retired there.",
+    ),
+    measure(
+        "cache-miss-ratio",
+        "%",
+        Better::Less,
+        "references that the first-level caches had not, per instruction",
+        "NIBR of papers 001 and 003: 100 x misses of the first-level instruction and data caches, those of page-table \
+         walks too, / instructions retired, over all harts and modes, from the hardware monitor. There with --profile alone.",
+    ),
+    measure(
+        "guest-cache-miss-ratio",
+        "%",
+        Better::Less,
+        "the same while guests had the harts",
+        "VM NIBR of paper 003 table 1: as cache-miss-ratio, in VS and VU mode.",
+    ),
+    measure(
         "tlb-misses",
         "per 1000",
         Better::Less,
         "misses of the first-level TLBs per thousand instructions",
-        "1000 x misses / instructions retired, over all harts and modes, from the hardware monitor. The papers' NITR is \
-         per access; what fraction of instructions access memory is the workload's.",
+        "1000 x misses / instructions retired, over all harts and modes, from the hardware monitor. A miss that the second \
+         level answers is one of them, and no part of tlb-miss-ratio.",
     ),
     measure(
         "walk-references",

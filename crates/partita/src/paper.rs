@@ -9,5 +9,7 @@ mod tests;
 
 pub use judge::{CaseResult, Direction, EffectResult, Judgement, Size, judge};
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
-pub use published::{Case, Claim, Figure, Negative, Order, Published, PublishedError};
+pub use published::{
+    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting, Variant,
+};
 pub use show::{document, show};

@@ -39,6 +39,11 @@ pub enum QemuError {
         "guest-files = {0}: QEMU's board has at most {GUEST_FILES} a hart; lower it, or run on the machine"
     )]
     GuestFiles(u32),
+    /// It has nobody to sit at terminals.
+    #[error(
+        "vm.{0}.terminals: terminals have users on the machine alone; run without --on qemu, or leave them out"
+    )]
+    Terminals(String),
 }
 
 /// Checks that QEMU is there and new enough.
@@ -182,6 +187,8 @@ pub fn arguments(
                     let card = format!("virtio-net-device,netdev=net{slot},{address},{bus}");
                     add("-device", card.into());
                 }
+                // A system with terminals is refused before it comes here.
+                Device::Terminals => {}
                 Device::Rng => {
                     add("-object", format!("rng-builtin,id=rng{slot}").into());
                     add(

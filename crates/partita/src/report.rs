@@ -3,6 +3,7 @@
 
 mod collect;
 mod show;
+mod since;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -6,4 +6,5 @@ mod session;
 
 pub use account::{Account, Outcome};
 pub use console::{Line, Relay};
+pub(crate) use session::check_memory;
 pub use session::{Ending, Options, RunError, default_hypervisor, run};

@@ -15,6 +15,7 @@ pub use document::{Document, Node, Origin, Table, Value};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
 
+use crate::terminals::Habits;
 use abi::system::{Allocation, LogLevel, OnFailure, Placement, SpinMethod, VmName, WaitMethod};
 use std::path::PathBuf;
 
@@ -94,6 +95,8 @@ pub struct Vm {
     pub network: Vec<Card>,
     /// Whether it has a source of random numbers.
     pub rng: bool,
+    /// Its terminals, with what the users at them do.
+    pub terminals: Option<Habits>,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.
@@ -117,8 +120,10 @@ pub struct System {
     pub wait: WaitMethod,
     /// How much the hypervisor says.
     pub log_level: LogLevel,
-    /// When a run is given up.
+    /// When a run is given up: machine time on the machine, the host's on QEMU.
     pub time_limit: Option<Duration>,
+    /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.
+    pub console: Option<String>,
     /// The VMs in the order of the file.
     pub vms: Vec<Vm>,
 }

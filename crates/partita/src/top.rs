@@ -1,5 +1,9 @@
 //! Who has the harts right now: counted from the machine's events while a system runs.
 
+mod screen;
+
+pub use screen::Screen;
+
 use crate::report::Table;
 use machine::hart::{Mode, Privilege};
 use machine::trace::{Event, Happening, Place, Sink};

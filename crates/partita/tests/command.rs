@@ -81,6 +81,53 @@ fn a_bad_command_line_has_a_code_of_its_own() {
 }
 
 #[test]
+fn a_comparison_that_makes_no_sense_is_refused_before_anything_runs() {
+    let folder = folder();
+    fs::write(folder.path().join("hypervisor"), b"\x7fELF").unwrap();
+    let cases: [(&[&str], &str); 11] = [
+        (&["--vary", "spin=wapd,wadp"], "spin = wadp"),
+        (&["--vary", "wait=sleep"], "use one of host-interrupt"),
+        (&["--vary", "profile=ideal,nothere"], "no profile `nothere`"),
+        (&["--vary", "profile.costs.trap=1"], "add --profile NAME"),
+        (
+            &["--profile", "ideal", "--vary", "profile.costs.trp=1"],
+            "did you mean costs.trap?",
+        ),
+        (
+            &["--on", "qemu", "--vary", "profile=ideal"],
+            "add --on machine",
+        ),
+        (&["--vary", "vms=2"], "not so many VMs"),
+        (&["--vary", "vcpus=99"], "use 1 to"),
+        (&["--vary", "vm.one.dedicated-harts=[0]"], "not both"),
+        (
+            &["--vary", "spin=wapd", "--vary", "spin=wopd"],
+            "varied twice",
+        ),
+        (&["--measure", "ettr"], "did you mean etr?"),
+    ];
+    for (options, expected) in cases {
+        let mut arguments = vec!["compare", "system.toml", "--hypervisor", "hypervisor"];
+        arguments.extend(["--results", "results.jsonl"]);
+        arguments.extend(options);
+        let (code, out, err) = partita(folder.path(), &arguments);
+        assert!(
+            err.contains(expected),
+            "{options:?}: {code:?}\n{out}\n{err}"
+        );
+        assert!(
+            code != Some(0) && out.is_empty(),
+            "{options:?}: {code:?}\n{out}"
+        );
+        let kept = fs::read_to_string(folder.path().join("results.jsonl"));
+        assert!(
+            kept.map_or(0, |text| text.lines().count()) <= 1,
+            "{options:?}"
+        );
+    }
+}
+
+#[test]
 fn a_run_says_what_it_lacks() {
     let folder = folder();
     let (code, _, err) = partita(
@@ -151,4 +198,19 @@ fn a_run_on_the_machine_is_refused_before_it_starts() {
     permissions.set_readonly(true);
     fs::set_permissions(path("disk"), permissions).unwrap();
     refused(&["--set", disks], 5, "write-protected");
+}
+
+#[test]
+fn a_system_that_wants_a_terminal_says_so_where_there_is_none() {
+    let folder = folder_with_hypervisor();
+    let system = fs::read_to_string(folder.path().join("system.toml")).unwrap();
+    let system = format!("console = \"one\"\n{system}");
+    fs::write(folder.path().join("system.toml"), system).unwrap();
+    let arguments = ["run", "system.toml", "--hypervisor", "hypervisor"];
+    let (code, out, err) = partita(folder.path(), &arguments);
+    assert_eq!((code, out.as_str()), (Some(5), ""), "{err}");
+    assert!(
+        err.contains("wants a terminal for the console of one"),
+        "{err}"
+    );
 }

@@ -336,6 +336,7 @@ fn a_run_that_is_broken_off_leaves_nothing_behind() {
     let _alone = alone();
     for on in COMPUTERS {
         let mut child = run_command(on, "shell.toml")
+            .args(["--timeout", "240"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

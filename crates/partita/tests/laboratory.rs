@@ -2,6 +2,7 @@
 
 mod common;
 
+use abi::system::{SpinMethod, WaitMethod};
 use common::{alone, hypervisor, root};
 use serde_json::Value;
 use std::path::Path;
@@ -58,32 +59,47 @@ fn every_cycle_of_a_hart_is_accounted_for() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
-    for profile in ["mainframe-1994", "rocket-h"] {
+    // Every method of either kind with the other's default, and two profiles.
+    let spins = SpinMethod::ALL
+        .iter()
+        .map(|method| format!("spin={:?}", method.name()));
+    let waits = WaitMethod::ALL
+        .iter()
+        .map(|method| format!("wait={:?}", method.name()));
+    let rocket = ("rocket-h", String::from("spin=\"reservation\""));
+    let cases = spins.chain(waits).map(|change| ("mainframe-1994", change));
+    for (profile, change) in cases.chain([rocket]) {
         let mut command = on_exercises("run", folder.path());
-        command.args(["--on", "machine", "--profile", profile, "--json"]);
+        command.args(["--on", "machine", "--profile", profile, "--without-native"]);
+        command.args(["--set", &change, "--json"]);
         succeed(command.arg(&path));
-        let report = read(&path);
-        let work = |hart: u64| {
-            let vms = report["vms"].as_array().unwrap().iter();
-            let work = vms.flat_map(|vm| vm["work"].as_array().unwrap());
-            let own = work.filter(move |work| number(work, "hart") == hart);
-            own.map(|work| {
+        close(&read(&path), &format!("{profile}, {change}"));
+    }
+}
+
+/// Asserts that the time of every hart of a report is accounted for to the cycle.
+fn close(report: &Value, what: &str) {
+    let harts = report["harts"].as_array().unwrap();
+    assert_eq!(harts.len(), 2);
+    let mut idle_everywhere = 0;
+    for hart in harts {
+        let id = number(hart, "hart");
+        let vms = report["vms"].as_array().unwrap().iter();
+        let work = vms.flat_map(|vm| vm["work"].as_array().unwrap());
+        let own = work.filter(|work| number(work, "hart") == id);
+        let work: u64 = own
+            .map(|work| {
                 number(work, "guest") + number(work, "scheduling") + number(work, "simulation")
             })
-            .sum::<u64>()
-        };
-        let harts = report["harts"].as_array().unwrap();
-        assert_eq!(harts.len(), 2);
-        for hart in harts {
-            let id = number(hart, "hart");
-            let sum = work(id) + number(hart, "scheduling") + number(hart, "idle");
-            assert_eq!(sum, number(hart, "elapsed"), "{profile}, hart {id}");
-            assert!(
-                work(id) > 0 && number(hart, "idle") > 0,
-                "{profile}, hart {id}"
-            );
-        }
+            .sum();
+        let (scheduling, idle) = (number(hart, "scheduling"), number(hart, "idle"));
+        let sum = work + scheduling + idle;
+        assert_eq!(sum, number(hart, "elapsed"), "{what}, hart {id}");
+        assert!(work > 0, "{what}, hart {id}");
+        idle_everywhere += idle;
     }
+    // A hart may have had work all the time, but not every one.
+    assert!(idle_everywhere > 0, "{what}");
 }
 
 #[test]
@@ -155,4 +171,113 @@ fn a_comparison_that_was_killed_goes_on_and_comes_to_the_same() {
     succeed(&mut compare(&folder.path().join("other.jsonl"), &fresh));
     assert_eq!(read(&resumed)["comparison"], read(&fresh)["comparison"]);
     assert_eq!(kept(), 1 + 8);
+}
+
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("compared.json");
+    let mut command = on_exercises("compare", folder.path());
+    command.args(["--profile", "mainframe-1994", "--seeds", "2"]);
+    command.args(["--start-at", "work allocation=", "--vary", "spin=wopd,rslp"]);
+    command.args(["--vary", "vm.one.share=10,90"]);
+    succeed(command.arg("--json").arg(&json));
+    let runs = read(&json)["runs"].clone();
+    let runs = runs.as_array().unwrap();
+    assert_eq!(runs.len(), 8);
+    for run in runs {
+        let start = &run["point"]["start"];
+        assert_eq!(start["commands"].as_array().unwrap().len(), 2, "{start}");
+        let report = &run["outcome"]["finished"]["report"];
+        // Accounts close between two reports as they do from the beginning.
+        for hart in report["harts"].as_array().unwrap() {
+            let vms = report["vms"].as_array().unwrap().iter();
+            let work = vms.flat_map(|vm| vm["work"].as_array().unwrap());
+            let own = work.filter(|work| work["hart"] == hart["hart"]);
+            let parts = ["guest", "scheduling", "simulation"];
+            let sum: u64 = own
+                .map(|work| parts.iter().map(|part| number(work, part)).sum::<u64>())
+                .sum();
+            let sum = sum + number(hart, "scheduling") + number(hart, "idle");
+            assert_eq!(sum, number(hart, "elapsed"), "{hart}");
+        }
+    }
+    // One boot for all of them.
+    let checkpoints = std::fs::read_dir(folder.path().join("checkpoints")).unwrap();
+    assert_eq!(checkpoints.count(), 1);
+    // Policies and start phases make a difference, and nothing else does.
+    let figures: std::collections::BTreeSet<String> = runs
+        .iter()
+        .map(|run| run["outcome"]["finished"]["figures"].to_string())
+        .collect();
+    assert_eq!(figures.len(), 8);
+    succeed(&mut partita("rerun", &json, folder.path()));
+}
+
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_guest_that_never_ends_costs_nobody_else_a_run() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let results = folder.path().join("results.jsonl");
+    let mut command = on_exercises("compare", folder.path());
+    command.args(["--profile", "mainframe-1994", "--seeds", "2", "--jobs", "2"]);
+    command.args(["--vary", "guest.jobs=100000000,8", "--timeout", "5"]);
+    let output = command.arg("--results").arg(&results).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{errors}");
+    let named =
+        |seed: u32| format!("guest.jobs=100000000, seed {seed}: it took longer than it may");
+    assert!(
+        errors.contains(&named(0)) && errors.contains(&named(1)),
+        "{errors}"
+    );
+    let kept = std::fs::read_to_string(&results).unwrap();
+    assert_eq!(kept.matches("\"finished\"").count(), 2);
+}
+
+/// The processes whose parent is this one.
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_parent = |id: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        status.contains(&format!("\nPPid:\t{parent}\n"))
+    };
+    ids.filter(has_parent).collect()
+}
+
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_run_outlives_the_command_that_began_it() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = on_exercises("compare", folder.path());
+    command.args(["--profile", "mainframe-1994", "--jobs", "2", "--seeds", "2"]);
+    let mut series = command
+        .args(["--vary", "guest.jobs=100000000,100000001"])
+        .spawn()
+        .unwrap();
+    let mut begun = Vec::new();
+    while begun.len() < 2 && series.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        begun = children(series.id());
+    }
+    assert_eq!(begun.len(), 2, "the series has no runs");
+    // SIGKILL: it can do nothing any more.
+    series.kill().unwrap();
+    series.wait().unwrap();
+    // A zombie has ended; whoever adopted it has yet to notice.
+    let lives = |id: &u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status"));
+        status.is_ok_and(|status| status.contains("partita") && !status.contains("State:\tZ"))
+    };
+    let mut attempts = 0;
+    while begun.iter().any(lives) {
+        attempts += 1;
+        assert!(attempts < 3000, "{begun:?} outlived {}", series.id());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
 }

@@ -258,8 +258,13 @@ fn foreign_and_damaged_kernels_are_refused() {
     arm[56..60].copy_from_slice(b"ARM\x64");
     let mut x86 = vec![0; 1024];
     x86[0x202..0x206].copy_from_slice(b"HdrS");
+    let elf = exit(0);
+    let mut foreign = elf.clone();
+    foreign[18] = 62;
     for (kernel, word) in [
         (image, "truncated"),
+        (elf[..100].to_vec(), "damaged"),
+        (foreign, "another processor"),
         (arm, "for Arm"),
         (x86, "for x86"),
         (vec![0x1f, 0x8b, 8, 0], "gzip"),
@@ -366,7 +371,7 @@ fn profiles_are_shown_checked_and_compared() {
     let bad = good
         .replace("divide = 32", "divide = 32\ndivided = 1")
         .replace("ways = 8", "ways = 0");
-    fs::write(path("bad.toml"), bad).unwrap();
+    fs::write(path("bad.toml"), &bad).unwrap();
 
     let shown = partita(folder.path(), &["profile", "show", "rocket-h"]);
     assert_eq!(shown.code, Some(0));
@@ -398,8 +403,10 @@ fn profiles_are_shown_checked_and_compared() {
     assert_eq!(check.code, Some(0), "{}", check.err);
     let check = partita(folder.path(), &["profile", "check", "bad.toml"]);
     assert_eq!(check.code, Some(1));
+    let unknown = bad.lines().position(|line| line.starts_with("divided = 1"));
+    let place = format!("bad.toml:{}:", unknown.unwrap() + 1);
     for words in [
-        "bad.toml:",
+        place.as_str(),
         "l2.ways = 0: ",
         "costs.divided: ",
         "did you mean costs.divide?",

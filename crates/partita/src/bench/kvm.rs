@@ -41,24 +41,11 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
         .tempdir_in(cache.folder())
         .map_err(at(cache.folder()))?;
 
-    let apt = apt::Apt::new(&cache.folder().join("packages"))?;
-    progress.step("reading the list of Debian's packages");
-    apt.update()?;
-    let kernel_package = apt.kernel_package(KERNEL)?;
-    progress.step(&format!("fetching {kernel_package}"));
-    let kernel_file = apt.download(&kernel_package)?;
-    progress.step(&format!(
-        "fetching {} and what they need",
-        PACKAGES.join(", ")
-    ));
-    let packages = apt.download_with_dependencies(&PACKAGES)?;
-    progress.step("unpacking");
+    let apt = apt::Apt::up_to_date(&cache.folder().join("packages"), progress)?;
     let kernel_root = work.path().join("kernel");
+    apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
     let program_root = work.path().join("programs");
-    apt::unpack(&kernel_file, &kernel_root)?;
-    for package in &packages {
-        apt::unpack(package, &program_root)?;
-    }
+    apt.unpack_with_dependencies(&PACKAGES, &program_root, progress)?;
     let packed = modules::kernel_image(&kernel_root)?;
     let same = fs::read(&packed).map_err(at(&packed))? == fs::read(&kernel).map_err(at(&kernel))?;
     if !same {

@@ -1,6 +1,6 @@
 //! `partita compare`.
 
-use super::laboratory::{Laboratory, LaboratoryArguments};
+use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, at, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::measures;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(super) struct CompareArguments {
     #[command(flatten)]
     system: SystemArguments,
-    #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), {KEYS}"))]
+    #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), hypervisor (its ELF file), {KEYS}"))]
     vary: Vec<String>,
     /// How many start phases each combination is run with
     #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
@@ -28,6 +28,8 @@ pub(super) struct CompareArguments {
     /// Draws the comparison: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    start: StartArguments,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
@@ -47,7 +49,8 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("compare-{}", super::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
-    let entries = laboratory.run(laboratory.expand(points)?)?;
+    let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
+    let entries = laboratory.run(points)?;
 
     let comparison = Comparison::new(&grid, &entries);
     show(&comparison, &arguments.measure);

@@ -4,15 +4,18 @@ use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::cache::Cache;
-use partita::compare::{expand, with_phase};
+use partita::compare::{expand, from_checkpoint, usual_start, with_phase};
+use partita::computer::Chosen;
 use partita::images;
+use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
 use partita::laboratory::{
     Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Point, Store, run_all,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Options of every command that makes many runs.
@@ -44,6 +47,18 @@ pub(super) enum Kind {
     Machine,
     /// QEMU's virt board: real time, no two runs alike
     Qemu,
+}
+
+/// Where the measured part of the runs begins.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct StartArguments {
+    /// Boots each system once, until the consoles of all VMs have said this, and measures every run from there on. Without
+    /// it, Debian guests are measured from where their work begins, and exercisers from their boot
+    #[arg(long, value_name = "TEXT", conflicts_with = "boot")]
+    start_at: Option<String>,
+    /// Boots for every run
+    #[arg(long)]
+    boot: bool,
 }
 
 impl LaboratoryArguments {
@@ -104,6 +119,7 @@ impl Laboratory {
             hypervisor: self.hypervisor.clone(),
             timeout: self.timeout,
             stop: &stop,
+            checkpoints: self.checkpoints(&points, &stop)?,
         };
         let bar = Bar::new();
         let series = run_all(&points, &runner, &self.store, self.jobs, &stop, &bar);
@@ -118,29 +134,128 @@ impl Laboratory {
         Ok(series.complete(&path)?)
     }
 
-    /// The points with their short keys written out, and with their phases.
+    /// The points with their short keys written out.
     pub(super) fn expand(&self, points: Vec<Point>) -> Result<Vec<Point>, Failure> {
         let profiles = self.cache.folder().join("profiles");
-        let full = |point| {
-            let point = expand(point, &profiles)?;
-            Ok::<_, Failure>(with_phase(point)?)
-        };
+        let full = |point| Ok::<_, Failure>(expand(point, &profiles)?);
         points.into_iter().map(full).collect()
+    }
+
+    /// The points with their short keys written out, and with seeds for their guests.
+    pub(super) fn with_phases(&self, points: Vec<Point>) -> Result<Vec<Point>, Failure> {
+        let points = self.expand(points)?.into_iter();
+        points.map(|point| Ok(with_phase(point)?)).collect()
+    }
+
+    /// The points with their start phases: as ones that go on from checkpoints, where that is wanted and can be, else with
+    /// seeds for their guests.
+    pub(super) fn start(
+        &self,
+        points: Vec<Point>,
+        arguments: &StartArguments,
+    ) -> Result<Vec<Point>, Failure> {
+        let start = |point: Point| {
+            let system = point.read()?;
+            let text = arguments.start_at.as_deref();
+            let point = match text.or_else(|| usual_start(&system)) {
+                Some(text) if !arguments.boot => from_checkpoint(point, text)?,
+                _ => point,
+            };
+            if point.start.is_some() {
+                return Ok(point);
+            }
+            Ok(with_phase(point)?)
+        };
+        points.into_iter().map(start).collect()
+    }
+
+    /// Boots every system that points go on from and that has no checkpoint yet, as many at a time as runs.
+    fn checkpoints(
+        &self,
+        points: &[(Point, MadeBy)],
+        stop: &AtomicBool,
+    ) -> Result<Vec<(Point, PathBuf)>, Failure> {
+        let folder = self.cache.folder().join("checkpoints");
+        let mut all: Vec<(Point, PathBuf)> = Vec::new();
+        for (point, made_by) in points {
+            let Some(boot) = point.boot() else { continue };
+            if all.iter().all(|(known, _)| *known != boot) {
+                let identity = boot.identity(made_by);
+                let name = format!("{}.checkpoint", identity.short());
+                all.push((boot, folder.join(name)));
+            }
+        }
+        let missing: Vec<_> = all.iter().filter(|(_, path)| !path.is_file()).collect();
+        if missing.is_empty() {
+            return Ok(all);
+        }
+        eprintln!("partita: booting to {} checkpoint(s) first", missing.len());
+        let queue = Mutex::new(missing.iter());
+        let failed = Mutex::new(None);
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs.min(missing.len()) {
+                scope.spawn(|| {
+                    loop {
+                        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let Some((point, path)) = next else { return };
+                        if let Err(error) = self.boot(point, path, stop) {
+                            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(all),
+        }
+    }
+
+    /// Boots a system to its checkpoint.
+    fn boot(&self, point: &Point, path: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+        let system = point.read()?;
+        let (Some(start), Computer::Machine { profile }) = (&point.start, &point.computer) else {
+            return Ok(());
+        };
+        let boot = Boot {
+            system: &system,
+            cache: &self.cache,
+            hypervisor: point.hypervisor.as_ref().unwrap_or(&self.hypervisor),
+            chosen: Chosen::named(profile.as_deref(), point.seed)?,
+            text: &start.text,
+            limit: self.timeout,
+            stop,
+        };
+        checkpoint::make(&boot, path).map_err(|error| match error {
+            CheckpointFailure::BrokenOff => Failure::Interrupted,
+            CheckpointFailure::TimeLimit => Failure::TimeLimit,
+            other => Failure::Laboratory(other.to_string()),
+        })
     }
 
     /// The points with what makes their results.
     fn makers(&self, points: Vec<Point>) -> Result<Vec<(Point, MadeBy)>, Failure> {
         let mut known = Fingerprints::new();
+        let mut profiles = BTreeSet::new();
         for point in &points {
+            if let Computer::Machine {
+                profile: Some(name),
+            } = &point.computer
+                && profiles.insert(name)
+            {
+                profile(name)?;
+            }
             let system = point.read()?;
             let files = super::run::built_files(&system);
             images::ensure(&self.cache, &files, &images::Progress::new())?;
         }
-        let programs = [
-            ("partita", self.command.as_path()),
-            ("hypervisor", self.hypervisor.as_path()),
-        ];
         let with_maker = |point: Point| {
+            let hypervisor = point.hypervisor.as_ref().unwrap_or(&self.hypervisor);
+            let programs = [
+                ("partita", self.command.as_path()),
+                ("hypervisor", hypervisor.as_path()),
+            ];
             let made_by = point.made_by(&programs, &self.cache, &mut known)?;
             Ok((point, made_by))
         };

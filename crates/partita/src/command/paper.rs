@@ -50,9 +50,6 @@ impl Paper {
     }
 }
 
-/// The profile of the computers that the papers measured on.
-const PAPERS_PROFILE: &str = "mainframe-1994";
-
 pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let experiments = arguments.experiments.clone();
     let experiments = experiments.unwrap_or_else(super::laboratory::experiments);
@@ -60,7 +57,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let published = Published::read(&folder.join("published.toml"))?;
     let computer = match arguments.laboratory.computer()? {
         Computer::Machine { profile: None } => Computer::Machine {
-            profile: Some(String::from(PAPERS_PROFILE)),
+            profile: Some(String::from(paper::PROFILE)),
         },
         other => other,
     };
@@ -80,15 +77,21 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     };
     let plan = Plan::new(&published, &folder, &wanted)?;
     let laboratory = Laboratory::new(&arguments.laboratory, arguments.paper.folder())?;
-    let entries = laboratory.run(plan.points())?;
+    let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
     let judgement = paper::judge(&published, &plan, &entries);
     let computer = &wanted.computer;
     let runs = wanted.seeds;
     let text = paper::show(&judgement);
+    let hardware = match computer {
+        Computer::Machine {
+            profile: Some(profile),
+        } if profile == paper::PROFILE => published.hardware_text(),
+        _ => String::new(),
+    };
     // A reader that has gone needs no table.
     let _ = write!(
         std::io::stdout(),
-        "{text}\nOn {computer}; {runs} start phases each; medians and their intervals.\n"
+        "{text}\nOn {computer}{hardware}; {runs} start phases each; medians and their intervals.\n"
     );
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "judgement": judgement, "runs": entries });

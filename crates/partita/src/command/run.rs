@@ -1,15 +1,18 @@
 //! `partita run`.
 
+use super::beside::Beside;
 use super::{Computer, Failure, RunArguments, write_json};
 use partita::cache::Cache;
 use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
+use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point};
 use partita::measures::{self, Inputs};
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
@@ -18,10 +21,13 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         let _ = writeln!(std::io::stdout(), "{text}");
         return Ok(());
     }
+    if let Some(parent) = arguments.parent {
+        end_with(parent)?;
+    }
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &built_files(&system), &Progress::new())?;
-    if arguments.native {
+    if arguments.native || arguments.kvm {
         return native(arguments, &system, &cache);
     }
     let options = Options {
@@ -31,15 +37,30 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         verbose: arguments.verbose,
         on: computer(arguments)?,
     };
-    let outcome = run::run(&system, &cache, &options)?;
+    let beside = Beside::start(arguments, &system, &cache)?;
+    let outcome = match &arguments.checkpoint {
+        Some(checkpoint) => from_checkpoint(arguments, &system, &cache, checkpoint),
+        None => run::run(&system, &cache, &options).map_err(Failure::from),
+    };
+    let finished = matches!(&outcome, Ok(outcome) if outcome.ending == Ending::Finished);
+    let native = beside.and_then(|beside| beside.end(finished));
+    let outcome = outcome?;
     if let Some(report) = &outcome.report {
         let figures = measures::compute(&Inputs {
             report: Some(report),
             hardware: outcome.monitor.as_ref(),
             guests: &outcome.guests,
         });
+        let against = native.map(|native| measures::relative(&figures, &native));
+        let mut shown = figures.clone();
+        shown.extend(
+            against
+                .iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), *value)),
+        );
+        let table = measures::show(&shown);
         // A reader that has gone needs no table.
-        let table = measures::show(&figures);
         let _ = write!(std::io::stdout(), "\n{report}\n{table}{EXPLAIN}");
         if let Some(path) = &arguments.json {
             let whole = to_json(path, report)?;
@@ -47,8 +68,9 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("measures", to_json(path, &figures)?),
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
+                ("against-native", to_json(path, &against)?),
             ];
-            write_report(arguments, &cache, path, whole, parts)?;
+            write_report(arguments, &cache, path, whole, &parts)?;
         }
     }
     if let (Some(monitor), Some(path)) = (&outcome.monitor, &arguments.monitor) {
@@ -57,9 +79,50 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     match outcome.ending {
         Ending::Interrupted => Err(Failure::Interrupted),
         Ending::TimeLimit => Err(Failure::TimeLimit),
+        Ending::Waiting => Err(Failure::Waiting),
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
     }
+}
+
+/// Asks the host's system to end this process with its parent, which may have ended already.
+fn end_with(parent: u32) -> Result<(), Failure> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(Signal::TERM))
+        .map_err(|error| Failure::Laboratory(format!("--parent {parent}: {error}")))?;
+    let present = getppid().map(|id| id.as_raw_nonzero().get());
+    if present.and_then(|id| u32::try_from(id).ok()) == Some(parent) {
+        return Ok(());
+    }
+    Err(Failure::Interrupted)
+}
+
+/// Measures from a checkpoint.
+fn from_checkpoint(
+    arguments: &RunArguments,
+    system: &System,
+    cache: &Cache,
+    checkpoint: &Path,
+) -> Result<run::Outcome, Failure> {
+    let Kind::Machine(chosen) = computer(arguments)? else {
+        return Err(Failure::MachineOnly("--checkpoint"));
+    };
+    let stop = AtomicBool::new(false);
+    let boot = Boot {
+        system,
+        cache,
+        hypervisor: &arguments.hypervisor.path()?,
+        chosen: *chosen,
+        text: "",
+        limit: arguments.timeout.map(Duration::from_secs),
+        stop: &stop,
+    };
+    let mut show = |line: &str| {
+        // A reader that has gone needs no line.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    };
+    checkpoint::measure(&boot, checkpoint, &arguments.commands, &mut show)
+        .map_err(|error| Failure::Laboratory(error.to_string()))
 }
 
 /// Stands below the measures.
@@ -71,13 +134,14 @@ fn write_report(
     cache: &Cache,
     path: &Path,
     mut whole: serde_json::Value,
-    parts: [(&str, serde_json::Value); 3],
+    parts: &[(&str, serde_json::Value)],
 ) -> Result<(), Failure> {
     if let Some(object) = whole.as_object_mut() {
         for (name, part) in parts {
-            object.insert(String::from(name), part);
+            object.insert(String::from(*name), part.clone());
         }
-        if !arguments.without_makers {
+        // What runs under KVM is not repeated by `rerun`.
+        if !arguments.without_makers && !arguments.kvm {
             let (point, made_by) = makers(arguments, cache)?;
             object.insert(String::from("point"), to_json(path, &point)?);
             object.insert(String::from("made-by"), to_json(path, &made_by)?);
@@ -86,18 +150,24 @@ fn write_report(
     write_json(path, &whole)
 }
 
-/// The first VM's kernel on the computer itself.
+/// The first VM's kernel on the computer itself, or all VMs under KVM on it.
 fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<(), Failure> {
     let Kind::Machine(chosen) = computer(arguments)? else {
-        return Err(Failure::MachineOnly("--native"));
+        let option = if arguments.kvm { "--kvm" } else { "--native" };
+        return Err(Failure::MachineOnly(option));
     };
     let limit = arguments.timeout.map(Duration::from_secs);
-    let limit = limit.or_else(|| system.time_limit.map(Duration::from));
     let mut out = std::io::stdout().lock();
-    let outcome = laboratory::native(system, cache, &chosen, limit, &mut |line| {
+    let mut show = |line: &str| {
         // A reader that has gone needs no line.
         let _ = writeln!(out, "{line}");
-    })?;
+    };
+    let outcome = if arguments.kvm {
+        let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);
+        outcome.map_err(|error| Failure::Laboratory(error.to_string()))?
+    } else {
+        laboratory::native(system, cache, &chosen, limit, &mut show)?
+    };
     let figures = measures::compute(&Inputs {
         report: None,
         hardware: Some(&outcome.hardware),
@@ -111,7 +181,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
             ("guests", to_json(path, &outcome.guests)?),
             ("hardware", to_json(path, &outcome.hardware)?),
         ];
-        write_report(arguments, cache, path, serde_json::json!({}), parts)?;
+        write_report(arguments, cache, path, serde_json::json!({}), &parts)?;
     }
     match outcome.failure {
         None => Ok(()),
@@ -127,9 +197,9 @@ fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Val
     })
 }
 
-/// What makes this run's result, so that `partita rerun` can repeat it.
-fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Failure> {
-    let point = Point {
+/// What is run.
+pub(super) fn point(arguments: &RunArguments) -> Point {
+    Point {
         system: arguments.system.file.clone(),
         changes: arguments.system.changes.clone(),
         computer: match arguments.on {
@@ -140,7 +210,14 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
         },
         seed: arguments.seed,
         native: arguments.native,
-    };
+        hypervisor: None,
+        start: None,
+    }
+}
+
+/// What makes this run's result, so that `partita rerun` can repeat it.
+fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Failure> {
+    let point = point(arguments);
     let hypervisor = arguments.hypervisor.path()?;
     let command = std::env::current_exe().unwrap_or_default();
     let programs = [("partita", command.as_path()), ("hypervisor", &hypervisor)];
@@ -150,12 +227,13 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
 
 /// Which computer, with what was chosen about it.
 fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
-    let only: [(&str, bool); 5] = [
+    let only: [(&str, bool); 6] = [
         ("--profile", arguments.profile.is_some()),
         ("--seed", arguments.seed != 0),
         ("--monitor", arguments.monitor.is_some()),
         ("--check-translations", arguments.check_translations),
         ("--native", arguments.native),
+        ("--kvm", arguments.kvm),
     ];
     match (arguments.on, only.iter().find(|(_, given)| *given)) {
         (Computer::Qemu, Some((option, _))) => Err(Failure::MachineOnly(option)),

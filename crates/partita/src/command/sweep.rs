@@ -1,6 +1,6 @@
 //! `partita sweep`.
 
-use super::laboratory::{Laboratory, LaboratoryArguments};
+use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, at, write_json};
 use partita::compare::{Grid, KEYS, Variation};
 use partita::measures;
@@ -35,6 +35,8 @@ pub(super) struct SweepArguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
+    start: StartArguments,
+    #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
 
@@ -64,7 +66,8 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("sweep-{}", super::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
-    let entries = laboratory.run(laboratory.expand(points)?)?;
+    let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
+    let entries = laboratory.run(points)?;
     let sweep = Sweep::new(&over.key, &values, &inner, &entries);
 
     let mut out = std::io::stdout().lock();
@@ -76,6 +79,10 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
             sweep.table(measure),
             sweep.conclusion(measure)
         );
+    }
+    if let Some((_, first)) = sweep.steps.first() {
+        // A reader that has gone needs no legend.
+        let _ = writeln!(out, "{}", first.legend());
     }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });

@@ -1,4 +1,4 @@
-//! `partita trace` and `partita top`: a system on the machine, watched.
+//! `partita trace`: a system on the machine, watched.
 
 use super::laboratory::profile;
 use super::{Failure, HypervisorArgument, SystemArguments, at};
@@ -10,9 +10,8 @@ use partita::drawing::{self, Page, lanes};
 use partita::image::{self, slots::Assignment};
 use partita::images::{self, Progress};
 use partita::system::System;
-use partita::top::Top;
 use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,7 +32,15 @@ pub(super) struct Watched {
     hypervisor: HypervisorArgument,
 }
 
+const EXAMPLES: &str = "Examples:
+  partita trace systems/two-debian.toml -o out.pftrace           the first 100 ms after a vCPU got a hart
+  partita trace systems/two-debian.toml --from 3000 --length 20 --report out.html
+                                                                 20 ms from the third second on, as a page
+
+out.pftrace opens at ui.perfetto.dev.";
+
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(super) struct TraceArguments {
     #[command(flatten)]
     watched: Watched,
@@ -56,27 +63,18 @@ pub(super) struct TraceArguments {
     length: u64,
 }
 
-#[derive(Debug, clap::Args)]
-pub(super) struct TopArguments {
-    #[command(flatten)]
-    watched: Watched,
-    /// How much machine time lies between two tables
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    every: u64,
-}
-
 /// Most slices and marks of a timeline.
 const MOST_EVENTS: usize = 2_000_000;
 
 /// A system that stands on the machine, ready to run.
-struct Bench {
-    run: Run,
-    vms: Vec<(String, u32)>,
-    limit: Option<Duration>,
-    hertz: u64,
+pub(super) struct Bench {
+    pub(super) run: Run,
+    pub(super) vms: Vec<(String, u32)>,
+    pub(super) limit: Option<Duration>,
+    pub(super) hertz: u64,
 }
 
-fn boot(arguments: &Watched) -> Result<Bench, Failure> {
+pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
@@ -184,6 +182,10 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
 fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
     let mut page = Page::new(title);
     page.heading("Which vCPU had which hart, and when it spun");
+    page.paragraph(
+        "A lane is a vCPU. Its upper bar says which hart it has, the middle one that it spins, with a hart or without, the \
+         lower one that it has a lock for which others have waited. Point at a bar for its word.",
+    );
     page.colours(&lanes::legend(timeline));
     page.figure(&lanes::lanes(timeline, from, to), "vCPUs over time");
     // A closer look at the middle: a twentieth of the whole.
@@ -206,6 +208,14 @@ fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
     for (kind, heading) in [
         (Kind::SpinWait, "How long spin waits without a hart lasted"),
         (Kind::Spins, "How long spins on a hart lasted"),
+        (
+            Kind::Holds,
+            "How long locks were held that others had waited for",
+        ),
+        (
+            Kind::Delivery,
+            "How long interrupts took from their device to their handler",
+        ),
         (Kind::Runs, "How long vCPUs kept their harts"),
     ] {
         let lengths = timeline.lengths(kind);
@@ -217,40 +227,4 @@ fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
         page.table(&drawing::quantiles(&lengths));
     }
     page.finish()
-}
-
-/// Shows who has the harts while a system runs.
-pub(super) fn top(arguments: &TopArguments) -> Result<(), Failure> {
-    let mut bench = boot(&arguments.watched)?;
-    let top = Top::default();
-    bench.run.machine.listen(Box::new(top.clone()));
-    let step = (u128::from(arguments.every) * u128::from(bench.hertz) / 1000).max(1);
-    let step = u64::try_from(step).unwrap_or(u64::MAX);
-    let live = std::io::stdout().is_terminal();
-    let begun = std::time::Instant::now();
-    loop {
-        let limits = Limits {
-            cycles: Some(bench.run.machine.now().saturating_add(step)),
-            ..Limits::default()
-        };
-        let mut last = String::new();
-        let stop = bench
-            .run
-            .follow(&limits, &mut |line| last = String::from(line));
-        let now = bench.run.machine.now();
-        let table = top.table(now, &bench.vms, bench.hertz);
-        let clear = if live { "\x1b[H\x1b[J" } else { "" };
-        let seconds = now as f64 / bench.hertz as f64;
-        let shown = write!(
-            std::io::stdout(),
-            "{clear}{seconds:.3} s of machine time\n\n{table}\n{last}\n"
-        );
-        // A reader that has gone wants no more.
-        if shown.is_err() || stop != machine::Stop::Limit {
-            return Ok(());
-        }
-        if bench.limit.is_some_and(|limit| begun.elapsed() >= limit) {
-            return Err(Failure::TimeLimit);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::laboratory::{Computer, Point};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A key that is varied, and its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Variation {
 
 /// The key that stands for the machine's profile.
 const PROFILE: &str = "profile";
+/// The key that stands for the hypervisor's ELF file.
+const HYPERVISOR: &str = "hypervisor";
 
 /// Most points of one comparison: more is a mistake.
 const MOST_POINTS: usize = 1_000_000;
@@ -124,8 +126,14 @@ impl Combination {
     fn changes(&self) -> impl Iterator<Item = String> {
         self.values
             .iter()
-            .filter(|(key, _)| key != PROFILE)
+            .filter(|(key, _)| key != PROFILE && key != HYPERVISOR)
             .map(|(key, value)| format!("{key}={value}"))
+    }
+
+    fn hypervisor(&self) -> Option<PathBuf> {
+        let mut values = self.values.iter();
+        let (_, file) = values.find(|(key, _)| key == HYPERVISOR)?;
+        Some(PathBuf::from(file))
     }
 
     fn computer(&self, base: &Computer) -> Computer {
@@ -202,6 +210,8 @@ impl Grid {
             computer: combination.computer(computer),
             seed,
             native: false,
+            hypervisor: combination.hypervisor(),
+            start: None,
         };
         self.combinations
             .iter()

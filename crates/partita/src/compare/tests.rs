@@ -137,6 +137,8 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             computer: Computer::Qemu,
             seed,
             native: false,
+            hypervisor: None,
+            start: None,
         })
         .unwrap()
     };
@@ -167,6 +169,8 @@ fn short_keys_are_written_out() {
         },
         seed: 0,
         native: false,
+        hypervisor: None,
+        start: None,
     };
     let changes = |change| {
         let point = expand(point(change, None), folder.path());

@@ -4,10 +4,11 @@ use super::{ComputerError, Setup, firmware, read};
 use crate::image::locate;
 use crate::image::slots::Device;
 use crate::system::Disk;
+use crate::terminals::Users;
 use abi::system::Slot;
 use machine::board::Images;
 use machine::device::virtio::{
-    Access, Block, DiskError, Entropy, Faults, FileDisk, Net, Service, VirtioDevice,
+    Access, Block, DiskError, Entropy, Faults, FileDisk, Net, Ports, Service, VirtioDevice,
 };
 use machine::device::{MacAddress, PortId, Switch};
 use machine::timing::Profile;
@@ -25,6 +26,9 @@ pub struct Chosen {
     pub command_line: String,
     /// Whether the machine looks for fences that software leaves out, which is slow.
     pub check_translations: bool,
+    /// Whether instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
+    /// What software sees of the machine is the profile's, and so are its devices.
+    pub fast: bool,
 }
 
 impl Chosen {
@@ -42,14 +46,14 @@ impl Chosen {
     }
 }
 
-/// Builds the machine, with everything in memory that it is to boot.
+/// Builds the machine, with everything in memory that it is to boot, and seats the users of its terminals.
 ///
 /// # Errors
 /// A file, the profile or the host's memory does not allow it.
-pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerError> {
+pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<(Machine, Users), ComputerError> {
     let mut machine = Machine::new(configuration(setup, chosen))?;
-    machine.set_profile(chosen.profile.as_ref());
-    connect(&mut machine, setup, chosen)?;
+    machine.set_profile(chosen.profile.as_ref().filter(|_| !chosen.fast));
+    let users = connect(&mut machine, setup, chosen)?;
     machine.load(&Images {
         firmware: &read(&firmware::find()?)?,
         kernel: Some(&read(setup.hypervisor)?),
@@ -58,7 +62,7 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<Machine, ComputerErro
     if chosen.check_translations {
         machine.check_translations();
     }
-    Ok(machine)
+    Ok((machine, users))
 }
 
 fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
@@ -79,13 +83,18 @@ fn configuration(setup: &Setup<'_>, chosen: &Chosen) -> Config {
 }
 
 /// Puts every VM's devices in their slots, and divides the network as the system says.
-fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<(), ComputerError> {
+fn connect(
+    machine: &mut Machine,
+    setup: &Setup<'_>,
+    chosen: &Chosen,
+) -> Result<Users, ComputerError> {
     let profile = chosen.profile.as_ref();
     let line = profile.map(|profile| profile.network.clone());
     let line = line.unwrap_or_default();
     let clock = machine.config().board.clock;
     let latency = clock.cycles_in_nanoseconds(line.latency_nanoseconds);
     let mut networks = BTreeMap::new();
+    let mut users = Users::new(clock);
     let mut switch = Switch::new(latency, None);
     for (index, vm) in setup.system.vms.iter().enumerate() {
         for (slot, device) in setup.slots.vm(index) {
@@ -119,6 +128,13 @@ fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<
                     let (service, faults) = (Service::default(), Faults::default());
                     VirtioDevice::Entropy(Box::new(Entropy::new(service, faults, seed)))
                 }
+                Device::Terminals => {
+                    let Some(habits) = vm.terminals else {
+                        continue;
+                    };
+                    let consoles = users.sit_down(vm.name.as_str(), habits, seed);
+                    VirtioDevice::Console(Box::new(Ports::terminals(consoles)))
+                }
             };
             // A system with more devices than slots was refused.
             let _ = machine
@@ -131,7 +147,7 @@ fn connect(machine: &mut Machine, setup: &Setup<'_>, chosen: &Chosen) -> Result<
     let devices = &mut machine.system_mut().devices;
     devices.set_switch(switch);
     devices.set_character_time(clock.cycles_in_nanoseconds(character));
-    Ok(())
+    Ok(users)
 }
 
 /// Gives the disks of a restored machine their files.

@@ -1,8 +1,9 @@
 //! QEMU as a computer.
 
-use super::{Computer, ComputerError, End, Process, Setup, firmware};
+use super::{Computer, ComputerError, End, Piece, Process, Setup, firmware};
 use crate::qemu::{self, Boot, QemuError};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 use tempfile::TempDir;
 
 /// QEMU, running, and the folder with what it boots.
@@ -13,15 +14,15 @@ struct Emulator {
 }
 
 /// Starts QEMU.
-pub fn start(
-    setup: &Setup<'_>,
-    output: Sender<Vec<u8>>,
-) -> Result<Box<dyn Computer>, ComputerError> {
+pub fn start(setup: &Setup<'_>, output: Sender<Piece>) -> Result<Box<dyn Computer>, ComputerError> {
     let host = |what| move |error| ComputerError::Host(what, error);
     qemu::check()?;
     let guest_files = setup.system.guest_files;
     if let Some(files) = guest_files.filter(|files| *files > qemu::GUEST_FILES) {
         return Err(QemuError::GuestFiles(files).into());
+    }
+    if let Some(vm) = setup.system.vms.iter().find(|vm| vm.terminals.is_some()) {
+        return Err(QemuError::Terminals(vm.name.to_string()).into());
     }
     let firmware = firmware::find()?;
     let folder = tempfile::tempdir().map_err(host("a folder for this run"))?;
@@ -33,7 +34,17 @@ pub fn start(
         image: &image,
     };
     let arguments = qemu::arguments(setup.system, setup.slots, boot, setup.cache);
-    let process = Process::start(&arguments, output).map_err(QemuError::Start)?;
+    let (bytes, console) = channel::<Vec<u8>>();
+    let begun = Instant::now();
+    std::thread::spawn(move || {
+        for bytes in console {
+            let at = begun.elapsed();
+            if output.send(Piece { bytes, at }).is_err() {
+                return;
+            }
+        }
+    });
+    let process = Process::start(&arguments, bytes).map_err(QemuError::Start)?;
     Ok(Box::new(Emulator {
         process,
         _folder: folder,
@@ -51,7 +62,7 @@ impl Computer for Emulator {
         let failure = failed.then(|| format!("QEMU ended with {status}: {}", errors.trim()));
         Ok(End {
             failure,
-            monitor: None,
+            ..End::default()
         })
     }
 }

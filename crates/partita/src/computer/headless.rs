@@ -2,8 +2,14 @@
 
 use super::board::{self, Chosen};
 use super::line::{Keys, Line};
-use super::{ComputerError, End, Setup, simulator};
+use super::{ComputerError, End, Piece, Setup, simulator};
+use crate::measures::Guests;
+use crate::report::Report;
 use crate::run::{Account, Ending, Outcome, Relay};
+use crate::system::Vm;
+use crate::terminals::Users;
+use abi::system::VmName;
+use machine::device::Cycles;
 use machine::{Limit, Machine, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -32,7 +38,8 @@ pub struct Run {
     pub machine: Machine,
     account: Account,
     relay: Relay,
-    console: Receiver<Vec<u8>>,
+    console: Receiver<Piece>,
+    users: Option<Users>,
 }
 
 /// What a run came to.
@@ -52,27 +59,60 @@ impl Run {
     /// # Errors
     /// A file, the profile or the host's memory does not allow it.
     pub fn boot(setup: &Setup<'_>, chosen: &Chosen) -> Result<Self, ComputerError> {
-        Ok(Self::on(board::build(setup, chosen)?, Account::default()))
+        let (machine, users) = board::build(setup, chosen)?;
+        Ok(Self::on(machine, Account::default(), Some(users)))
+    }
+
+    /// Builds the machine with this VM's kernel in the place of the hypervisor.
+    ///
+    /// # Errors
+    /// As for [`Run::boot`].
+    pub fn boot_alone(
+        setup: &Setup<'_>,
+        chosen: &Chosen,
+        vm: &VmName,
+    ) -> Result<Self, ComputerError> {
+        let (machine, users) = board::build(setup, chosen)?;
+        Ok(Self::on(machine, Account::new(Some(vm)), Some(users)))
     }
 
     /// Goes on with a machine that has been restored from a checkpoint, taken after the hypervisor had begun.
     ///
     /// # Errors
     /// A disk of the system is not to be had, or is not the one that the machine had.
-    pub fn resume(mut machine: Machine, setup: &Setup<'_>) -> Result<Self, ComputerError> {
-        board::reattach(&mut machine, setup)?;
-        Ok(Self::on(machine, Account::resumed()))
+    pub fn resume(machine: Machine, setup: &Setup<'_>) -> Result<Self, ComputerError> {
+        Self::resume_typing(machine, setup, &[])
     }
 
-    fn on(mut machine: Machine, account: Account) -> Self {
+    /// The same with these keys typed on the board's console, one in each millisecond of machine time.
+    ///
+    /// # Errors
+    /// As for [`Run::resume`].
+    pub fn resume_typing(
+        mut machine: Machine,
+        setup: &Setup<'_>,
+        typed: &[u8],
+    ) -> Result<Self, ComputerError> {
+        board::reattach(&mut machine, setup)?;
+        let keys = Keys::closed();
+        keys.send(typed);
+        Ok(Self::typing(machine, Account::resumed(), None, keys))
+    }
+
+    fn on(machine: Machine, account: Account, users: Option<Users>) -> Self {
+        Self::typing(machine, account, users, Keys::closed())
+    }
+
+    fn typing(mut machine: Machine, account: Account, users: Option<Users>, keys: Keys) -> Self {
         let (output, console) = channel();
-        let line = Line::new(output, Keys::default(), false);
+        let line = Line::new(output, machine.clock(), keys, false);
         machine.system_mut().devices.attach_console(Box::new(line));
         Self {
             machine,
             account,
             relay: Relay::new(),
             console,
+            users,
         }
     }
 
@@ -83,6 +123,7 @@ impl Run {
         let most = limits
             .instructions
             .map(|more| self.machine.retired().saturating_add(more));
+        let exceptions_before = self.machine.exceptions();
         loop {
             let end = self.machine.now().saturating_add(SLICE);
             let limit = Limit {
@@ -91,8 +132,8 @@ impl Run {
             };
             let stop = self.machine.run(limit);
             for piece in self.console.try_iter() {
-                for line in self.relay.lines(&piece) {
-                    if self.account.line(&line) {
+                for line in self.relay.lines(&piece.bytes) {
+                    if self.account.line(&line, piece.at) {
                         show(&line);
                     }
                 }
@@ -101,6 +142,10 @@ impl Run {
                 .cycles
                 .is_some_and(|cycles| self.machine.now() >= cycles)
                 || most.is_some_and(|most| self.machine.retired() >= most)
+                || limits.instructions.is_some_and(|most| {
+                    // Only a trap handler that traps itself raises so many.
+                    self.machine.exceptions() - exceptions_before > most
+                })
                 || limits.time.is_some_and(|time| begun.elapsed() >= time)
                 || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
             if stop != Stop::Limit || over {
@@ -109,24 +154,30 @@ impl Run {
         }
     }
 
+    /// The performance monitor's last report so far.
+    pub fn report(&self) -> Option<Report> {
+        self.account.report()
+    }
+
+    /// Counts the ends of the VMs' jobs from now on.
+    pub fn begin(&mut self, vms: &[Vm]) {
+        let clock = self.machine.clock();
+        let now = clock.nanoseconds(Cycles(self.machine.now()));
+        for vm in vms {
+            self.account
+                .begin(vm.name.as_str(), Duration::from_nanos(now));
+        }
+    }
+
+    /// What the workload counted of the VM that ran alone, and what went wrong.
+    pub fn finish_alone(mut self, stop: Stop) -> (Guests, Vec<String>) {
+        self.close(stop);
+        self.account.judge_alone()
+    }
+
     /// Draws the conclusions from a run that `follow` ended with `stop`.
     pub fn finish(mut self, stop: Stop) -> Finished {
-        self.machine
-            .system_mut()
-            .devices
-            .attach_console(Box::new(machine::device::Silent));
-        for piece in self.console.try_iter() {
-            for line in self.relay.lines(&piece) {
-                self.account.line(&line);
-            }
-        }
-        if let Some(line) = self.relay.rest() {
-            self.account.line(&line);
-        }
-        self.account.end(End {
-            failure: simulator::failure(stop, &self.machine),
-            monitor: Some(self.machine.report()),
-        });
+        self.close(stop);
         let ending = if stop == Stop::Limit {
             Ending::TimeLimit
         } else {
@@ -137,6 +188,28 @@ impl Run {
             stop,
             machine: self.machine,
         }
+    }
+
+    /// Takes the last of what the computer says.
+    fn close(&mut self, stop: Stop) {
+        let devices = &mut self.machine.system_mut().devices;
+        devices.attach_console(Box::new(machine::device::Silent));
+        let mut last = Duration::ZERO;
+        for piece in self.console.try_iter() {
+            last = piece.at;
+            for line in self.relay.lines(&piece.bytes) {
+                self.account.line(&line, piece.at);
+            }
+        }
+        if let Some(line) = self.relay.rest() {
+            self.account.line(&line, last);
+        }
+        self.account.end(End {
+            failure: simulator::failure(stop, &self.machine),
+            monitor: Some(self.machine.report()),
+            users: self.users.take(),
+            early: None,
+        });
     }
 }
 

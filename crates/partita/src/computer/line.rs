@@ -1,59 +1,103 @@
 //! The host's end of the machine's UART.
 
+use super::Piece;
 use machine::device::{Clock, Console, Cycles};
 use machine::front::{INTERVAL, Pace};
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Output is passed on in pieces of at most this many bytes.
 const PIECE: usize = 4096;
 
 /// Keys on their way to a console.
-#[derive(Debug, Clone, Default)]
-pub struct Keys(Arc<Mutex<VecDeque<u8>>>);
+#[derive(Debug, Clone)]
+pub struct Keys(Arc<Mutex<Waiting>>);
+
+/// Keys that no console has taken yet.
+#[derive(Debug)]
+struct Waiting {
+    keys: VecDeque<u8>,
+    /// More may come.
+    open: bool,
+}
 
 impl Keys {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<u8>> {
+    /// No keys yet.
+    pub fn open() -> Self {
+        Self::new(true)
+    }
+
+    /// No keys, and none that somebody might type.
+    pub fn closed() -> Self {
+        Self::new(false)
+    }
+
+    fn new(open: bool) -> Self {
+        let keys = VecDeque::new();
+        Self(Arc::new(Mutex::new(Waiting { keys, open })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends some.
+    /// Sends some, even after they have been closed.
     pub fn send(&self, keys: &[u8]) {
-        self.lock().extend(keys);
+        self.lock().keys.extend(keys);
+    }
+
+    /// Nobody will type any more.
+    pub fn close(&self) {
+        self.lock().open = false;
+    }
+
+    /// Whether somebody might type some.
+    pub fn are_open(&self) -> bool {
+        self.lock().open
     }
 
     /// Whether none is waiting.
-    pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+    pub fn are_none(&self) -> bool {
+        self.lock().keys.is_empty()
     }
 }
 
 /// A line whose output goes to a channel, and whose input comes from [`Keys`].
 #[derive(Debug)]
 pub struct Line {
-    output: Sender<Vec<u8>>,
+    output: Sender<Piece>,
+    clock: Clock,
     held: Vec<u8>,
+    /// When the last of them came.
+    at: Cycles,
     keys: Keys,
     /// Somebody is at the console, and time does not run ahead of theirs.
     pace: Option<Pace>,
 }
 
 impl Line {
-    /// A line. With `interactive` it is always listened to, and machine time does not run ahead of the host's.
-    pub fn new(output: Sender<Vec<u8>>, keys: Keys, interactive: bool) -> Self {
+    /// A line of a machine with this clock. With a `person` at it, it is listened to until the keys are closed, and
+    /// machine time does not run ahead of the host's.
+    pub fn new(output: Sender<Piece>, clock: Clock, keys: Keys, person: bool) -> Self {
         Self {
             output,
+            clock,
             held: Vec::new(),
+            at: Cycles(0),
             keys,
-            pace: interactive.then(Pace::new),
+            pace: person.then(Pace::new),
         }
     }
 
     fn pass_on(&mut self) {
         if !self.held.is_empty() {
             // Whoever does not listen any more has no need to.
-            let _ = self.output.send(std::mem::take(&mut self.held));
+            let _ = self.output.send(Piece {
+                bytes: std::mem::take(&mut self.held),
+                at: Duration::from_nanos(self.clock.nanoseconds(self.at)),
+            });
         }
     }
 }
@@ -66,19 +110,26 @@ impl Console for Line {
         }
     }
 
+    fn put_at(&mut self, byte: u8, now: Cycles) {
+        self.at = now;
+        self.put(byte);
+    }
+
     fn get(&mut self, _now: Cycles) -> Option<u8> {
         self.pass_on();
-        self.keys.lock().pop_front()
+        self.keys.lock().keys.pop_front()
     }
 
     fn next_input(&self, now: Cycles, clock: &Clock) -> Option<Cycles> {
         let nanoseconds = INTERVAL.as_nanos() as u64;
         let next = now.after(clock.cycles_in_nanoseconds(nanoseconds));
-        if let Some(pace) = &self.pace {
+        if let Some(pace) = &self.pace
+            && self.keys.are_open()
+        {
             pace.wait();
             return Some(next);
         }
-        (!self.keys.is_empty()).then_some(next)
+        (!self.keys.are_none()).then_some(next)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The machine as a computer: it runs in a thread of its own, and is looked after between slices of its time.
 
 use super::line::{Keys, Line};
-use super::{Computer, ComputerError, End};
+use super::{Attendance, Computer, ComputerError, Early, End, GRACE, POWER_OFF_KEYS, Piece};
+use crate::terminals::Users;
+use machine::front::INTERVAL;
 use machine::{Limit, Machine, Stop};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Slices of machine time a second, between which it can be stopped.
 const SLICES: u64 = 100;
@@ -22,42 +25,88 @@ struct Simulator {
 /// Lets a machine run.
 pub fn start(
     machine: Machine,
-    interactive: bool,
-    output: Sender<Vec<u8>>,
+    users: Users,
+    attendance: Attendance,
+    output: Sender<Piece>,
 ) -> Result<Box<dyn Computer>, ComputerError> {
-    let (keys, stop) = (Keys::default(), Arc::new(AtomicBool::new(false)));
+    let keys = if attendance.keys {
+        Keys::open()
+    } else {
+        Keys::closed()
+    };
+    let stop = Arc::new(AtomicBool::new(false));
     let (own_keys, own_stop) = (keys.clone(), stop.clone());
     let builder = std::thread::Builder::new().name(String::from("machine"));
     let thread = builder
-        .spawn(move || follow(machine, interactive, &output, &own_keys, &own_stop))
+        .spawn(move || {
+            let end = follow(machine, attendance, &output, &own_keys, &own_stop);
+            End {
+                users: Some(users),
+                ..end
+            }
+        })
         .map_err(|error| ComputerError::Host("a thread for the machine", error))?;
     Ok(Box::new(Simulator { keys, stop, thread }))
 }
 
 fn follow(
     mut machine: Machine,
-    interactive: bool,
-    output: &Sender<Vec<u8>>,
+    attendance: Attendance,
+    output: &Sender<Piece>,
     keys: &Keys,
     stop: &AtomicBool,
 ) -> End {
-    let line = || Box::new(Line::new(output.clone(), keys.clone(), interactive));
+    let clock = machine.config().board.clock;
+    let line = || {
+        Box::new(Line::new(
+            output.clone(),
+            clock,
+            keys.clone(),
+            attendance.person,
+        ))
+    };
     machine.system_mut().devices.attach_console(line());
-    let slice = machine.config().board.clock.cycles_per_second() / SLICES;
+    let cycles = |time: Duration| {
+        let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        clock.cycles_in_nanoseconds(nanoseconds).0
+    };
+    let slice = clock.cycles_per_second() / SLICES;
+    let mut latest = attendance.time_limit.map(cycles);
+    let mut early = None;
     let ending = loop {
+        let end = machine.now().saturating_add(slice);
         let limit = Limit {
             instructions: None,
-            cycles: Some(machine.now().saturating_add(slice)),
+            cycles: Some(latest.map_or(end, |latest| latest.min(end))),
         };
-        match machine.run(limit) {
-            Stop::Limit if stop.load(Ordering::Relaxed) => break None,
-            Stop::Limit => {}
+        let stopped = machine.run(limit);
+        let reason = match stopped {
+            Stop::Limit | Stop::Idle if stop.load(Ordering::Relaxed) => break None,
+            Stop::Limit if latest.is_some_and(|latest| machine.now() >= latest) => {
+                Some(Early::TimeLimit)
+            }
+            Stop::Limit => None,
             // A key may yet end the wait.
-            Stop::Idle if !keys.is_empty() => {}
+            Stop::Idle if !keys.are_none() => None,
+            Stop::Idle if keys.are_open() => {
+                std::thread::sleep(INTERVAL);
+                None
+            }
+            Stop::Idle if early.is_none() => Some(Early::Waiting),
             ending => break Some(ending),
+        };
+        if reason.is_some() {
+            if early.is_some() {
+                break None;
+            }
+            early = reason;
+            keys.send(POWER_OFF_KEYS);
+            latest = Some(machine.now().saturating_add(cycles(GRACE)));
         }
-        if !interactive && !keys.is_empty() {
-            // Nobody is listened to unless there is something to hear.
+        let heard = attendance.person && keys.are_open();
+        if !heard && (keys.are_open() || !keys.are_none()) {
+            // A line without a person is listened to only while keys wait. Whoever sends them may wait for a prompt, which
+            // the old line passes on as it goes.
             machine.system_mut().devices.attach_console(line());
         }
     };
@@ -69,10 +118,15 @@ fn follow(
         .and_then(|ending| failure(ending, &machine))
         .or_else(|| missing_fences(&machine));
     // Nobody may be listening any more.
-    let _ = output.send(Vec::new());
+    let _ = output.send(Piece {
+        bytes: Vec::new(),
+        at: Duration::from_nanos(clock.nanoseconds(machine::device::Cycles(machine.now()))),
+    });
     End {
         failure,
         monitor: Some(machine.report()),
+        users: None,
+        early,
     }
 }
 
@@ -108,6 +162,10 @@ pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
 impl Computer for Simulator {
     fn send(&mut self, keys: &[u8]) {
         self.keys.send(keys);
+    }
+
+    fn close_keys(&mut self) {
+        self.keys.close();
     }
 
     fn end(self: Box<Self>, kill: bool) -> std::io::Result<End> {

@@ -1,33 +1,90 @@
 //! How values are distributed: the part that does not exceed each length.
 
-use super::lines::{Line, lines};
+use super::page::colour;
+use super::scale::Scale;
 use crate::report::Table;
 use crate::trace::{Kind, Owner, Timeline};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Points of the curve.
-const POINTS: usize = 200;
+const POINTS: usize = 400;
+/// Distances in the picture's units.
+const WIDTH: f64 = 900.0;
+const HEIGHT: f64 = 240.0;
+const LEFT: f64 = 70.0;
+const RIGHT: f64 = 30.0;
+const TOP: f64 = 16.0;
+const BOTTOM: f64 = 30.0;
 
-/// The picture for sorted lengths in nanoseconds: per cent that last no longer, over microseconds on a logarithmic scale.
+/// The picture for sorted lengths in nanoseconds: per cent that last no longer, over time on a logarithmic scale.
 pub fn distribution(sorted: &[u64]) -> String {
+    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\">\n");
+    let (Some(&shortest), Some(&longest)) = (sorted.first(), sorted.last()) else {
+        return svg + "</svg>\n";
+    };
+    // Whole decades, at least one.
+    let low = shortest.max(1).ilog10();
+    let high = (longest.max(1).saturating_sub(1).max(1).ilog10() + 1).max(low + 1);
+    let bottom = HEIGHT - BOTTOM;
+    let x = Scale::exact(f64::from(low), f64::from(high), LEFT, WIDTH - RIGHT);
+    let y = Scale::exact(0.0, 100.0, bottom, TOP);
+    // Writing to a String does not fail.
+    for part in [0.0, 50.0, 90.0, 100.0] {
+        let at = y.at(part);
+        let _ = writeln!(
+            svg,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
+             <text class=\"faint\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{part} %</text>",
+            WIDTH - RIGHT,
+            LEFT - 8.0,
+            at + 4.0
+        );
+    }
+    for decade in low..=high {
+        let at = x.at(f64::from(decade));
+        let _ = writeln!(
+            svg,
+            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\
+             <text class=\"faint\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 18.0,
+            time(10u64.saturating_pow(decade))
+        );
+    }
+    let place = |length: u64| x.at((length.max(1) as f64).log10());
+    let mut path = format!("{:.1},{bottom:.1}", place(shortest));
     let count = sorted.len();
     let step = count.div_ceil(POINTS).max(1);
     let indices = (0..count).step_by(step).chain(count.checked_sub(1));
-    let points = indices.filter_map(|index| {
-        let microseconds = *sorted.get(index)? as f64 / 1e3;
+    let points = indices.filter_map(|index| Some((index, *sorted.get(index)?)));
+    for (index, length) in points {
         let part = (index + 1) as f64 * 100.0 / count as f64;
-        Some((microseconds.max(0.001).log10(), part, part, part))
-    });
-    let line = Line {
-        name: format!("{count} in all"),
-        points: points.collect(),
+        let _ = write!(path, " {:.1},{:.1}", place(length), y.at(part));
+    }
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>",
+        colour(0)
+    );
+    svg + "</svg>\n"
+}
+
+/// A length of time as people say it, to three digits.
+fn time(nanoseconds: u64) -> String {
+    let (value, unit) = match nanoseconds {
+        0..1_000 => (nanoseconds as f64, "ns"),
+        1_000..1_000_000 => (nanoseconds as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (nanoseconds as f64 / 1e6, "ms"),
+        _ => (nanoseconds as f64 / 1e9, "s"),
     };
-    lines(
-        &[line],
-        "10^x microseconds",
-        "per cent that last no longer",
-        &[],
-    )
+    let digits = if value.fract() == 0.0 || value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.digits$} {unit}")
 }
 
 /// Quantiles of sorted lengths in nanoseconds.
@@ -36,7 +93,7 @@ pub fn quantiles(sorted: &[u64]) -> Table {
     let at = |part: f64| {
         let rank = (sorted.len() as f64 * part).ceil() as usize;
         let value = sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0);
-        format!("{:.1} us", value as f64 / 1e3)
+        time(value)
     };
     table.row([
         String::from("lengths"),

@@ -2,21 +2,22 @@
 
 use super::page::{colour, escape};
 use super::scale::Scale;
-use crate::trace::{Kind, Owner, Timeline};
+use crate::trace::{Kind, Owner, Slice, Timeline};
 use std::fmt::Write;
 
 /// Distances in the picture's units.
 const WIDTH: f64 = 1060.0;
 const LABELS: f64 = 120.0;
-const LANE: f64 = 22.0;
+const LANE: f64 = 28.0;
 const TOP: f64 = 28.0;
 /// Slices closer to each other than this are drawn as one.
 const CLOSE: f64 = 0.35;
-/// The colours of spins while running and of spin waits.
+/// The colours of spins while running, of spin waits, and of locks that are held.
 const SPINS: usize = 1;
 const SPIN_WAIT: usize = 4;
-/// Hart 0's colour; those of spins are left out.
-const HARTS: [usize; 6] = [0, 2, 3, 5, 6, 7];
+const HOLDS: usize = 3;
+/// Hart 0's colour and so on; those above are left out.
+const HARTS: [usize; 5] = [0, 2, 6, 7, 5];
 
 /// What the colours of [`lanes`] stand for.
 pub fn legend(timeline: &Timeline) -> Vec<(String, String)> {
@@ -28,7 +29,11 @@ pub fn legend(timeline: &Timeline) -> Vec<(String, String)> {
         (String::from("spins on a hart"), colour(SPINS)),
         (String::from("spin wait, without a hart"), colour(SPIN_WAIT)),
     ];
-    harts.chain(spins).collect()
+    let holds = (
+        String::from("holds a lock that others wait for"),
+        colour(HOLDS),
+    );
+    harts.chain(spins).chain([holds]).collect()
 }
 
 /// The vCPUs' lanes between `from` and `to`, in nanoseconds.
@@ -68,12 +73,13 @@ pub fn lanes(timeline: &Timeline, from: u64, to: u64) -> String {
             y + 15.0,
             escape(&lane.owner.name())
         );
-        let inside = lane
-            .slices
-            .iter()
-            .filter(|slice| slice.start < to && slice.end > from);
+        let holds = held_by(timeline, &lane.owner);
+        let slices = lane.slices.iter().map(|slice| (slice, slice.name.clone()));
+        let inside = slices
+            .chain(holds)
+            .filter(|(slice, _)| slice.start < to && slice.end > from);
         let mut bars: Vec<Bar> = inside
-            .filter_map(|slice| {
+            .filter_map(|(slice, title)| {
                 let (fill, top, height, opacity) = look(slice.kind, &slice.name)?;
                 Some(Bar {
                     from: scale.at(milliseconds(slice.start.max(from))),
@@ -82,7 +88,7 @@ pub fn lanes(timeline: &Timeline, from: u64, to: u64) -> String {
                     top: y + top,
                     height,
                     opacity,
-                    title: escape(&slice.name),
+                    title: escape(&title),
                 })
             })
             .collect();
@@ -90,6 +96,23 @@ pub fn lanes(timeline: &Timeline, from: u64, to: u64) -> String {
         draw(&mut svg, &bars);
     }
     svg + "</svg>\n"
+}
+
+/// The stretches in which a vCPU held a lock, each with what is said of it.
+fn held_by<'a>(
+    timeline: &'a Timeline,
+    vcpu: &Owner,
+) -> impl Iterator<Item = (&'a Slice, String)> + use<'a> {
+    let name = vcpu.name();
+    let locks = timeline.lanes.iter().filter_map(|lane| match lane.owner {
+        Owner::Lock(word) => Some((word, &lane.slices)),
+        _ => None,
+    });
+    locks.flat_map(move |(word, slices)| {
+        let name = name.clone();
+        let own = slices.iter().filter(move |slice| slice.name == name);
+        own.map(move |slice| (slice, format!("holds {word:#x}")))
+    })
 }
 
 /// A bar of the picture.
@@ -149,7 +172,8 @@ fn look(kind: Kind, name: &str) -> Option<(String, f64, f64, f64)> {
         }
         Kind::Spins => Some((colour(SPINS), 14.0, 5.0, 1.0)),
         Kind::SpinWait => Some((colour(SPIN_WAIT), 14.0, 5.0, 1.0)),
-        Kind::Exit | Kind::Idle | Kind::Waits => None,
+        Kind::Holds => Some((colour(HOLDS), 20.0, 5.0, 1.0)),
+        Kind::Exit | Kind::Idle | Kind::Waits | Kind::Delivery => None,
     }
 }
 

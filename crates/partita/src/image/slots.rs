@@ -12,6 +12,8 @@ pub enum Device {
     Card(usize),
     /// The VM's source of random numbers.
     Rng,
+    /// The VM's terminals.
+    Terminals,
 }
 
 /// The slots of a system: for each VM its devices, in the order of their slots.
@@ -22,7 +24,7 @@ pub struct Assignment {
 
 impl Assignment {
     /// Gives each device a slot: those that the system file names first, then the lowest free one. A VM's
-    /// devices get rising slots in the order disks, cards, random numbers, so that the guest's first
+    /// devices get rising slots in the order disks, cards, random numbers, terminals, so that the guest's first
     /// disk is the system file's first.
     pub fn of(system: &System) -> Self {
         let named = |disk: &Disk| disk.slot.as_ref().map(|slot| slot.value);
@@ -38,8 +40,9 @@ impl Assignment {
             let disks = disks.map(|(index, disk)| (named(disk), Device::Disk(index)));
             let cards = (0..vm.network.len()).map(|index| (None, Device::Card(index)));
             let rng = vm.rng.then_some((None, Device::Rng));
+            let terminals = vm.terminals.map(|_| (None, Device::Terminals));
             let mut devices = Vec::new();
-            for (slot, device) in disks.chain(cards).chain(rng) {
+            for (slot, device) in disks.chain(cards).chain(rng).chain(terminals) {
                 // The system was refused if it had more devices than the board has slots.
                 devices.extend(
                     slot.or_else(|| free.next())

@@ -3,7 +3,7 @@
 //! A state of apt of our own (sources, lists, status, cache) lives in the cache. The mirror is the one that the
 //! machine's own apt uses, and every package is checked against the archive's signature with Debian's keys.
 
-use super::{ImagesError, at, run};
+use super::{ImagesError, Progress, at, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -81,6 +81,49 @@ impl Apt {
             ),
         )?;
         Ok(Self { folder, archives })
+    }
+
+    /// Sets one up in `folder`, and fetches the archive's list of packages.
+    ///
+    /// # Errors
+    /// As [`Apt::new`] and [`Apt::update`].
+    pub fn up_to_date(folder: &Path, progress: &Progress) -> Result<Self, ImagesError> {
+        let apt = Self::new(folder)?;
+        progress.step("reading the list of Debian's packages");
+        apt.update()?;
+        Ok(apt)
+    }
+
+    /// Fetches the kernel that `metapackage` stands for, and unpacks it into `root`.
+    ///
+    /// # Errors
+    /// Apt's or dpkg's own, or `metapackage` stands for none.
+    pub fn unpack_kernel(
+        &self,
+        metapackage: &str,
+        root: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError> {
+        let kernel = self.kernel_package(metapackage)?;
+        progress.step(&format!("fetching {kernel}"));
+        unpack(&self.download(&kernel)?, root)
+    }
+
+    /// Fetches packages and all that they depend on, and unpacks them into `root`.
+    ///
+    /// # Errors
+    /// Apt's or dpkg's own.
+    pub fn unpack_with_dependencies(
+        &self,
+        packages: &[&str],
+        root: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError> {
+        let names = packages.join(", ");
+        progress.step(&format!("fetching {names} and what they need"));
+        let fetched = self.download_with_dependencies(packages)?;
+        progress.step(&format!("unpacking {names}"));
+        fetched.iter().try_for_each(|package| unpack(package, root))
     }
 
     fn command(&self, program: &str) -> Command {

@@ -37,19 +37,9 @@ impl Folder for Compiler {
         built: &Path,
         progress: &Progress,
     ) -> Result<(), ImagesError> {
-        let apt = apt::Apt::new(packages)?;
-        progress.step("reading the list of Debian's packages");
-        apt.update()?;
-        progress.step(&format!(
-            "fetching {} and what they need",
-            PACKAGES.join(", ")
-        ));
-        let fetched = apt.download_with_dependencies(&PACKAGES)?;
-        progress.step("unpacking the compiler");
         let root = work.join("root");
-        for package in &fetched {
-            apt::unpack(package, &root)?;
-        }
+        apt::Apt::up_to_date(packages, progress)?
+            .unpack_with_dependencies(&PACKAGES, &root, progress)?;
         for folder in LEFT_OUT {
             let path = root.join(folder);
             if path.exists() {

@@ -28,6 +28,8 @@ pub struct ChildRunner<'a> {
     pub timeout: Option<Duration>,
     /// Set when no more is wanted.
     pub stop: &'a AtomicBool,
+    /// The checkpoints of points that go on from one, by [`Point::boot`].
+    pub checkpoints: Vec<(Point, PathBuf)>,
 }
 
 impl ChildRunner<'_> {
@@ -50,7 +52,17 @@ impl ChildRunner<'_> {
         if point.native {
             words.push("--native".into());
         }
-        words.extend(["--hypervisor".into(), self.hypervisor.clone().into()]);
+        if let (Some(start), Some(boot)) = (&point.start, point.boot()) {
+            let mut known = self.checkpoints.iter();
+            if let Some((_, file)) = known.find(|(known, _)| *known == boot) {
+                words.extend(["--checkpoint".into(), file.clone().into()]);
+            }
+            for command in &start.commands {
+                words.extend(["--command".into(), command.into()]);
+            }
+        }
+        let hypervisor = point.hypervisor.as_ref().unwrap_or(&self.hypervisor);
+        words.extend(["--hypervisor".into(), hypervisor.clone().into()]);
         if let Some(timeout) = self.timeout {
             let seconds = timeout.as_secs().max(1);
             words.extend(["--timeout".into(), seconds.to_string().into()]);
@@ -64,7 +76,13 @@ impl ChildRunner<'_> {
         let mut output = tempfile::tempfile()?;
         let mut child = Command::new(&self.command)
             .args(self.arguments(point))
-            .args(["--without-makers", "--json"])
+            .args([
+                "--without-makers",
+                "--without-native",
+                "--parent",
+                &std::process::id().to_string(),
+            ])
+            .arg("--json")
             .arg(&report)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
@@ -173,6 +191,8 @@ mod tests {
             },
             seed: 7,
             native: false,
+            hypervisor: None,
+            start: None,
         }
     }
 
@@ -187,6 +207,7 @@ mod tests {
             hypervisor: PathBuf::from("hypervisor"),
             timeout: None,
             stop,
+            checkpoints: Vec::new(),
         };
         runner.run(&point())
     }
@@ -232,6 +253,7 @@ mod tests {
             hypervisor: PathBuf::from("h"),
             timeout: Some(Duration::from_secs(9)),
             stop: &stop,
+            checkpoints: Vec::new(),
         };
         let words = runner.arguments(&point());
         let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();

@@ -51,9 +51,8 @@ pub fn native(
     alone.vms.truncate(1);
     let slots = Assignment::of(&alone);
     let mut chosen = chosen.clone();
-    let (mut name, mut kernel, mut initrd) = (String::new(), None, Vec::new());
+    let (mut kernel, mut initrd) = (None, Vec::new());
     if let Some(vm) = alone.vms.first() {
-        name = vm.name.to_string();
         chosen.command_line.clone_from(&vm.command_line);
         kernel = Some(locate(&vm.kernel.value, cache));
         if let Some(file) = &vm.initrd {
@@ -69,32 +68,46 @@ pub fn native(
         hypervisor: &kernel.unwrap_or_default(),
         cache,
     };
-    let mut run = Run::boot(&setup, &chosen)?;
-    let mut guests = Guests::default();
+    let mut run = match alone.vms.first() {
+        Some(vm) => Run::boot_alone(&setup, &chosen, &vm.name)?,
+        None => Run::boot(&setup, &chosen)?,
+    };
     let mut verdict = None;
+    let own = system.time_limit.filter(|_| limit.is_none());
+    let clock = run.machine.clock();
     let limits = Limits {
         time: limit,
+        cycles: own.map(|own| clock.cycles_in_nanoseconds(own.0.saturating_mul(1000)).0),
         ..Limits::default()
     };
     let stop = run.follow(&limits, &mut |line| {
-        guests.line(&name, line);
         let failed = line.starts_with(FAIL);
         if failed || line.starts_with(PASS) {
             verdict = failed.then(|| String::from(line));
         }
         show(line);
     });
-    let failure = match (stop, verdict) {
-        (Stop::PowerOff, None) => None,
-        (Stop::Limit, _) => Some(NativeFailure::TimeLimit),
-        (_, Some(line)) => Some(NativeFailure::Other(line)),
-        (stop, None) => Some(NativeFailure::Other(format!(
-            "the guest did not power off: the machine stopped by {stop:?}"
-        ))),
-    };
-    Ok(Native {
-        hardware: run.machine.report(),
-        guests,
-        failure,
-    })
+    Ok(Native::of(run, stop, verdict, "guest"))
+}
+
+impl Native {
+    /// What a run came to that ended by `stop`, with the line of `who` runs on the machine itself that says that it failed, if
+    /// there was one.
+    pub(super) fn of(run: Run, stop: Stop, verdict: Option<String>, who: &str) -> Self {
+        let hardware = run.machine.report();
+        let (guests, failures) = run.finish_alone(stop);
+        let failure = match (stop, verdict.or_else(|| failures.first().cloned())) {
+            (Stop::PowerOff, None) => None,
+            (Stop::Limit, _) => Some(NativeFailure::TimeLimit),
+            (_, Some(line)) => Some(NativeFailure::Other(line)),
+            (stop, None) => Some(NativeFailure::Other(format!(
+                "the {who} did not power off: the machine stopped by {stop:?}"
+            ))),
+        };
+        Self {
+            hardware,
+            guests,
+            failure,
+        }
+    }
 }

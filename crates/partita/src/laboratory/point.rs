@@ -47,6 +47,21 @@ pub struct Point {
     /// Whether the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
     #[serde(default)]
     pub native: bool,
+    /// The hypervisor's ELF file, if it is not the command's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervisor: Option<PathBuf>,
+    /// Where the measured part begins; without it, when the computer is switched on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Start>,
+}
+
+/// A start from a checkpoint: the system boots once for many points, in the fast gear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
+    /// What every VM's console has said when the checkpoint is taken.
+    pub text: String,
+    /// What is asked of the operator's prompt before anything is measured.
+    pub commands: Vec<String>,
 }
 
 /// What made a result. Two results with equal makers on the machine are equal to the last digit.
@@ -88,6 +103,19 @@ impl Point {
         let text = read_text(&self.system)?;
         let document = Document::new(&self.system, text, &self.changes)?;
         Ok(System::read(&document)?)
+    }
+
+    /// The point whose boot this one goes on from, if it does: the same for all that share a checkpoint.
+    pub fn boot(&self) -> Option<Self> {
+        let start = self.start.as_ref()?;
+        Some(Self {
+            seed: 0,
+            start: Some(Start {
+                text: start.text.clone(),
+                commands: Vec::new(),
+            }),
+            ..self.clone()
+        })
     }
 
     /// Finds out what makes this point's result. `programs` are those that run it: the command, the hypervisor,
@@ -155,6 +183,7 @@ impl Point {
             &self.computer,
             self.seed,
             self.native,
+            &self.start,
             made_by,
         );
         // Text keys and plain values alone: this cannot fail.

@@ -111,11 +111,11 @@ pub fn differences(then: &Recorded, now: &Entry) -> Vec<String> {
     found
 }
 
-/// What says where a report comes from, and is no figure.
-const MAKERS: [&str; 2] = [".point", ".made-by"];
+/// What is no figure of the run: where its report comes from, and what another run, the native one, makes of it.
+const NO_FIGURES: [&str; 3] = [".point", ".made-by", ".against-native"];
 
 fn compare(path: &str, then: &Value, now: &Value, found: &mut Vec<String>) {
-    if MAKERS.contains(&path) {
+    if NO_FIGURES.contains(&path) {
         return;
     }
     match (then, now) {
@@ -159,6 +159,8 @@ mod tests {
                 computer: Computer::Machine { profile: None },
                 seed: 3,
                 native: false,
+                hypervisor: None,
+                start: None,
             },
             made_by: MadeBy {
                 partita: String::from("1"),

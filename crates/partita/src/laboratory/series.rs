@@ -4,7 +4,7 @@ use super::{Entry, MadeBy, Outcome, Point, Runner, Store, StoreError};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Something that is told how far a series is.
 pub trait Progress: Sync {
@@ -16,6 +16,7 @@ pub trait Progress: Sync {
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
+    begun: Instant,
 }
 
 impl Bar {
@@ -27,7 +28,10 @@ impl Bar {
             bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar }
+        Self {
+            bar,
+            begun: Instant::now(),
+        }
     }
 }
 
@@ -49,8 +53,21 @@ impl Progress for Bar {
         self.bar.set_position((done - known) as u64);
         let tenth = all.div_ceil(10).max(1);
         if self.bar.is_hidden() && (done.is_multiple_of(tenth) || done == all) {
-            eprintln!("partita: {done} of {all} runs");
+            let rest = estimate(self.begun.elapsed(), done - known, all - done);
+            eprintln!("partita: {done} of {all} runs{rest}");
         }
+    }
+}
+
+/// How long the rest takes if it goes on like this, in words to follow a count.
+fn estimate(gone: Duration, done: usize, left: usize) -> String {
+    if done == 0 || left == 0 {
+        return String::new();
+    }
+    let seconds = gone.as_secs_f64() / done as f64 * left as f64;
+    match seconds.round() {
+        seconds if seconds < 120.0 => format!(", about {seconds} s to go"),
+        seconds => format!(", about {} min to go", (seconds / 60.0).round()),
     }
 }
 
@@ -226,10 +243,21 @@ mod tests {
             computer: Computer::Qemu,
             seed,
             native: false,
+            hypervisor: None,
+            start: None,
         };
         (0..count)
             .map(|seed| (point(seed), made_by.clone()))
             .collect()
+    }
+
+    #[test]
+    fn the_rest_is_estimated_from_what_is_done() {
+        let gone = Duration::from_secs(30);
+        assert_eq!(estimate(gone, 0, 20), "");
+        assert_eq!(estimate(gone, 10, 0), "");
+        assert_eq!(estimate(gone, 10, 20), ", about 60 s to go");
+        assert_eq!(estimate(gone, 10, 100), ", about 5 min to go");
     }
 
     #[test]

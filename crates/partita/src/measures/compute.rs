@@ -43,13 +43,20 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
     put("spins", spins);
     put("looks-per-spin", ratio(guests.sum("looks"), spins));
     put("excessive-spins", guests.sum("excessive"));
+    put("overtaken", guests.sum("overtaken"));
     put("off-line", guests.sum("off-line"));
 
-    let busy = inputs.report.map(|report| hypervisor(report, &mut put));
+    let waited = inputs.hardware.map_or(0, guests_waits);
+    let busy = inputs
+        .report
+        .map(|report| hypervisor(report, waited, &mut put));
     let busy = busy.or_else(|| inputs.hardware.and_then(native_busy));
+    put("busy", busy.map(|part| part * 100.0));
     put("itr", ratio(etr, busy));
     if let Some(report) = inputs.hardware {
         hardware(report, &mut put);
+        let seconds = busy_cycles(report) / report.hertz as f64;
+        put("busy-per-end", ratio(Some(seconds * 1e6), ends));
     }
     figures
 }
@@ -75,14 +82,27 @@ fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole.filter(|whole| *whole != 0.0)?)
 }
 
-/// The performance monitor's measures; returns the part of the harts' time that they were busy.
-fn hypervisor(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
+/// Cycles that guests waited in WFI and WRS with their harts: nobody else wanted them, so nothing trapped.
+fn guests_waits(report: &machine::monitor::Report) -> u64 {
+    let harts = report.harts.iter();
+    let guests = harts.flat_map(|hart| hart.virtual_machines.values());
+    guests
+        .flat_map(|guest| [&guest.supervisor, &guest.user])
+        .filter_map(|counts| counts.get(Event::Waited.name()))
+        .sum()
+}
+
+/// The performance monitor's measures; returns the part of the harts' time that they were busy. `waited` are the cycles
+/// in guests in which they only waited.
+fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
     let work = || report.vms.iter().flat_map(|vm| &vm.work);
     let sum = |count: fn(&Work) -> u64| work().map(count).sum::<u64>() as f64;
     let whole = report.harts.iter().map(|hart| hart.elapsed).sum::<u64>() as f64;
     let idle = report.harts.iter().map(|hart| hart.idle).sum::<u64>() as f64;
     let own = report.harts.iter().map(|hart| hart.scheduling).sum::<u64>() as f64;
     let guest = sum(|work| work.guest);
+    let waited = (waited as f64).min(guest);
+    let (guest, idle) = (guest - waited, idle + waited);
     let scheduling = sum(|work| work.scheduling) + own;
     let simulation = sum(|work| work.simulation);
     let per_cent = |part: f64| ratio(Some(part * 100.0), Some(whole));
@@ -130,6 +150,12 @@ fn hypervisor(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) -> f64 {
     busy
 }
 
+/// Cycles of all harts in which they did not wait, whoever had them.
+fn busy_cycles(report: &machine::monitor::Report) -> f64 {
+    let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
+    cycles.saturating_sub(report.total(Event::Waited)) as f64
+}
+
 /// The part of the harts' time that a computer without a hypervisor was busy.
 fn native_busy(report: &machine::monitor::Report) -> Option<f64> {
     let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
@@ -158,6 +184,40 @@ fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option
     if !report.measured {
         return;
     }
+    // NITR of paper 003 counts translations that no TLB had, NIBR references that the cache nearest to the hart had not.
+    let first_level = [Event::FetchMisses, Event::LoadMisses, Event::StoreMisses];
+    let total = |events: &[Event]| events.iter().map(|&event| report.total(event)).sum::<u64>();
+    let per_cent = |count: u64, of: f64| ratio(Some(count as f64 * 100.0), Some(of));
+    put(
+        "tlb-miss-ratio",
+        per_cent(total(&[Event::Walks]), instructions),
+    );
+    put(
+        "cache-miss-ratio",
+        per_cent(total(&first_level), instructions),
+    );
+    let in_guests = |event: Event| {
+        let machines = report
+            .harts
+            .iter()
+            .flat_map(|hart| hart.virtual_machines.values());
+        let counts = machines.flat_map(|machine| [&machine.supervisor, &machine.user]);
+        counts
+            .filter_map(|counts| counts.get(event.name()))
+            .sum::<u64>()
+    };
+    let guests = in_guests(Event::Instructions) as f64;
+    put(
+        "guest-tlb-miss-ratio",
+        per_cent(in_guests(Event::Walks), guests),
+    );
+    put(
+        "guest-cache-miss-ratio",
+        per_cent(
+            first_level.iter().map(|&event| in_guests(event)).sum(),
+            guests,
+        ),
+    );
     let mut a_thousand = |name: &str, events: &[Event]| {
         let count: u64 = events.iter().map(|&event| report.total(event)).sum();
         put(name, ratio(Some(count as f64 * 1000.0), Some(instructions)));

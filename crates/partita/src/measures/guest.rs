@@ -1,10 +1,16 @@
-//! What the guests' workloads say of themselves on their consoles.
+//! What is known of the guests' workloads: from what they say of themselves on their consoles, and from when they say it.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// What a line of the exerciser's `work` begins with.
 const EXERCISER: &str = "exerciser: work ";
+/// What a line of a Debian guest's first process begins with (guests/init).
+const DEBIAN: &str = "partita-guest ";
+/// Most jobs of a VM that are followed at a time, and most whose times are kept: a guest may write what it likes.
+const MOST_OPEN: usize = 1 << 16;
+const MOST_KEPT: usize = 1 << 20;
 
 /// What one VM's workload counted. Nothing that it did not say is there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -20,20 +26,41 @@ impl GuestFigures {
     }
 }
 
+/// A Debian guest's jobs, by when its lines arrived.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Jobs {
+    /// When the work began.
+    started: Option<Duration>,
+    /// When jobs that go on began, by their numbers.
+    open: BTreeMap<u64, Duration>,
+    /// How long those took that are done, in nanoseconds.
+    took: Vec<u64>,
+    done: u64,
+    last: Duration,
+}
+
 /// What the workloads of all VMs said, gathered line by line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Guests {
     vms: BTreeMap<String, GuestFigures>,
+    #[serde(skip)]
+    jobs: BTreeMap<String, Jobs>,
 }
 
 impl Guests {
-    /// Takes a line that a VM wrote. Lines that are no figures are none of this one's business; what a guest writes
-    /// cannot do more than be a wrong figure of its own VM.
-    pub fn line(&mut self, vm: &str, line: &str) {
-        let Some(rest) = line.trim().strip_prefix(EXERCISER) else {
-            return;
-        };
+    /// Takes a line that a VM wrote, and when it ended, since the computer was switched on. Lines that are no figures are
+    /// none of this one's business; what a guest writes cannot do more than be a wrong figure of its own VM.
+    pub fn line(&mut self, vm: &str, line: &str, at: Duration) {
+        let line = line.trim();
+        if let Some(rest) = line.strip_prefix(EXERCISER) {
+            self.numbers(vm, rest);
+        } else if let Some(rest) = line.strip_prefix(DEBIAN) {
+            self.job(vm, rest, at);
+        }
+    }
+
+    fn numbers(&mut self, vm: &str, rest: &str) {
         let mut words = rest.split_whitespace().peekable();
         // A word without = is the name of a distribution.
         let prefix = words
@@ -45,8 +72,82 @@ impl Guests {
                 continue;
             };
             if value.is_finite() {
-                let numbers = &mut self.vms.entry(String::from(vm)).or_default().numbers;
-                numbers.insert(format!("{prefix}{name}"), value);
+                self.set(vm, &format!("{prefix}{name}"), value);
+            }
+        }
+    }
+
+    /// Counts the ends of a VM's jobs from this time on.
+    pub fn begin(&mut self, vm: &str, at: Duration) {
+        let jobs = self.jobs.entry(String::from(vm)).or_default();
+        *jobs = Jobs {
+            started: Some(at),
+            ..Jobs::default()
+        };
+    }
+
+    /// Counts the ends of jobs, and how long each took from its begin to its end, by the times of the lines.
+    fn job(&mut self, vm: &str, rest: &str, at: Duration) {
+        let mut words = rest.split_whitespace();
+        let what = words.next().unwrap_or_default();
+        let number = words
+            .clone()
+            .find_map(|word| word.strip_prefix("number=")?.parse().ok());
+        let ok = words.any(|word| word == "ok=yes");
+        if what == "start" {
+            return self.begin(vm, at);
+        }
+        let jobs = self.jobs.entry(String::from(vm)).or_default();
+        match (what, number) {
+            ("begin", Some(number)) if jobs.open.len() < MOST_OPEN => {
+                jobs.open.insert(number, at);
+            }
+            ("job", Some(number)) => {
+                let begun = jobs.open.remove(&number);
+                if ok {
+                    jobs.done += 1;
+                    jobs.last = at;
+                    let took = begun.map(|begun| at.saturating_sub(begun).as_nanos());
+                    let took = took.and_then(|took| u64::try_from(took).ok());
+                    let room = jobs.took.len() < MOST_KEPT;
+                    jobs.took.extend(took.filter(|_| room));
+                }
+            }
+            // The workload is over.
+            ("result", _) => self.close(vm),
+            _ => {}
+        }
+    }
+
+    /// Makes figures of a VM's jobs.
+    fn close(&mut self, vm: &str) {
+        let Some(jobs) = self.jobs.remove(vm) else {
+            return;
+        };
+        let Some(started) = jobs.started.filter(|_| jobs.done > 0) else {
+            return;
+        };
+        let elapsed = jobs.last.saturating_sub(started);
+        self.set(vm, "ends", jobs.done as f64);
+        self.set(vm, "elapsed-us", elapsed.as_nanos() as f64 / 1e3);
+        let mut took = jobs.took;
+        took.sort_unstable();
+        self.set_responses(vm, &took);
+    }
+
+    /// Keeps a number of a VM's.
+    pub fn set(&mut self, vm: &str, name: &str, value: f64) {
+        let numbers = &mut self.vms.entry(String::from(vm)).or_default().numbers;
+        numbers.insert(String::from(name), value);
+    }
+
+    /// Keeps quantiles of a VM's response times, which are sorted and in nanoseconds.
+    pub fn set_responses(&mut self, vm: &str, sorted: &[u64]) {
+        // Tenths of per cent: the smallest value that so many do not exceed.
+        for (name, part) in [("p50", 500), ("p99", 990), ("p99.9", 999)] {
+            let rank = (sorted.len() * part).div_ceil(1000);
+            if let Some(value) = rank.checked_sub(1).and_then(|rank| sorted.get(rank)) {
+                self.set(vm, &format!("response-ns.{name}"), *value as f64);
             }
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::laboratory::Figures;
 use crate::report::{Exits, HartReport, Report, VmReport, Work};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Paper 000, table 3, case 1, WAPD: four harts, 43.75 % in guests, 2.48 % scheduling; paper 002, table 1, #1: 2.45 %
 /// simulation, 4,800 jobs. A hart has 1,000,000 cycles here.
@@ -47,11 +48,19 @@ fn case_one() -> (Report, Guests) {
     ];
     for vm in ["one", "two", "three", "four"] {
         for line in lines {
-            guests.line(vm, line);
+            guests.line(vm, line, Duration::ZERO);
         }
     }
-    guests.line("two", "exerciser: work ends=1200 elapsed-us=1015012688");
-    guests.line("two", "exerciser: work response-ns p99=12000000 p50=1");
+    guests.line(
+        "two",
+        "exerciser: work ends=1200 elapsed-us=1015012688",
+        Duration::ZERO,
+    );
+    guests.line(
+        "two",
+        "exerciser: work response-ns p99=12000000 p50=1",
+        Duration::ZERO,
+    );
     (report, guests)
 }
 
@@ -136,7 +145,7 @@ fn what_a_guest_writes_is_taken_for_what_it_is() {
         "exerciser: PASS ends=4",
         "work ends=5",
     ] {
-        guests.line("web", line);
+        guests.line("web", line, Duration::ZERO);
     }
     assert_eq!(guests, Guests::default());
 }
@@ -154,4 +163,39 @@ fn numbers_have_four_digits() {
     for (value, expected) in cases {
         assert_eq!(number(value), expected);
     }
+}
+
+#[test]
+fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
+    let mut guests = Guests::default();
+    let mut say = |seconds: u64, line: &str| {
+        guests.line(
+            "web",
+            &format!("partita-guest {line}"),
+            Duration::from_secs(seconds),
+        );
+    };
+    say(2, "start workload=batch cpus=2 disk=yes");
+    say(3, "begin workload=batch number=1");
+    say(4, "begin workload=batch number=2");
+    say(7, "job workload=batch number=2 ok=yes");
+    say(8, "job workload=batch number=1 ok=yes");
+    // A job that failed is no end, and one that never began has no time.
+    say(9, "begin workload=batch number=3");
+    say(10, "job workload=batch number=3 ok=no");
+    say(12, "job workload=batch number=9 ok=yes");
+    say(13, "result workload=batch ok=no seconds=9 rounds=1");
+    let web = guests.vm("web").unwrap();
+    assert_eq!(web.get("ends"), Some(3.0));
+    assert_eq!(web.get("elapsed-us"), Some(10e6));
+    assert_eq!(web.get("response-ns.p50"), Some(3e9));
+    assert_eq!(web.get("response-ns.p99"), Some(5e9));
+    // A guest that only says when it starts and ends has counted nothing.
+    guests.line("db", "partita-guest start workload=boot", Duration::ZERO);
+    guests.line(
+        "db",
+        "partita-guest result workload=boot",
+        Duration::from_secs(1),
+    );
+    assert_eq!(guests.vm("db"), None);
 }

@@ -1,5 +1,6 @@
 //! From a paper's cases to points.
 
+use super::published::PROFILE;
 use super::{Case, Published};
 use crate::compare::with_phase;
 use crate::laboratory::{Computer, Entry, Point, PointError};
@@ -154,16 +155,25 @@ impl Runs<'_> {
             parameters.extend(self.parameters[1].clone());
         }
         let mut methods = Vec::new();
+        let own_profile = matches!(
+            &self.wanted.computer,
+            Computer::Machine { profile: Some(profile) } if profile == PROFILE
+        );
         for method in self.methods {
-            let change = format!("{}={method}", self.paper.vary);
-            methods.push((method.clone(), self.points(&[change], &parameters, false)?));
+            if let Some((value, hardware)) = self.paper.method(method, own_profile) {
+                let change = format!("{}={value}", self.paper.vary);
+                let points = self.points(&[change], &hardware, &parameters, false)?;
+                methods.push((method.clone(), points));
+            }
         }
         // Only the machine boots a guest by itself in the same way.
         let machine = matches!(self.wanted.computer, Computer::Machine { .. });
         if let Some(native) = self.native.filter(|_| machine) {
             parameters.extend(native.clone());
             let name = String::from(super::published::NATIVE);
-            methods.push((name, self.points(&[], &parameters, true)?));
+            let hardware = self.paper.method("", own_profile);
+            let hardware = hardware.map_or(Vec::new(), |(_, hardware)| hardware);
+            methods.push((name, self.points(&[], &hardware, &parameters, true)?));
         }
         Ok(Group { methods })
     }
@@ -171,6 +181,7 @@ impl Runs<'_> {
     fn points(
         &self,
         changes: &[String],
+        hardware: &[String],
         parameters: &BTreeMap<String, u64>,
         native: bool,
     ) -> Result<Vec<Point>, PlanError> {
@@ -180,11 +191,15 @@ impl Runs<'_> {
             computer: self.wanted.computer.clone(),
             seed,
             native,
+            hypervisor: None,
+            start: None,
         };
         (0..u64::from(self.wanted.seeds))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
-                Ok(with_phase(point)?)
+                let mut point = with_phase(point)?;
+                point.changes.extend_from_slice(hardware);
+                Ok(point)
             })
             .collect()
     }

@@ -14,6 +14,13 @@ pub struct Published {
     pub source: String,
     /// The key that its methods are values of.
     pub vary: String,
+    /// Keys of the machine's profile that make [`PROFILE`] the computer that the paper measured on. Other profiles are
+    /// taken as they are.
+    #[serde(default)]
+    pub hardware: BTreeMap<String, Setting>,
+    /// Methods that are more than a value of that key.
+    #[serde(rename = "variant", default)]
+    pub variants: Vec<Variant>,
     /// The cases of its tables.
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
@@ -23,6 +30,37 @@ pub struct Published {
     /// Effects that come in an order.
     #[serde(rename = "order", default)]
     pub orders: Vec<Order>,
+}
+
+/// A value of a profile's key.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A switch.
+    Switch(bool),
+    /// A number.
+    Number(i64),
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Switch(switch) => write!(f, "{switch}"),
+            Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// A method on other hardware than the paper's.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Variant {
+    /// What it is called among the methods.
+    pub name: String,
+    /// The method.
+    pub value: String,
+    /// What differs from the paper's hardware.
+    pub hardware: BTreeMap<String, Setting>,
 }
 
 /// A case of a table.
@@ -188,6 +226,34 @@ impl Published {
         Ok(())
     }
 
+    /// The value of the varied key that a method is, and what its runs change in the profile, where that is the papers' own.
+    /// `None` for a method that differs from another in hardware alone, on another profile.
+    pub fn method(&self, name: &str, own_profile: bool) -> Option<(String, Vec<String>)> {
+        let variant = self.variants.iter().find(|variant| variant.name == name);
+        if !own_profile {
+            return variant.is_none().then(|| (String::from(name), Vec::new()));
+        }
+        let value = variant.map_or(name, |variant| &variant.value);
+        let mut hardware = self.hardware.clone();
+        hardware.extend(variant.iter().flat_map(|variant| variant.hardware.clone()));
+        let changes = hardware
+            .iter()
+            .map(|(key, value)| format!("profile.{key}={value}"));
+        Some((String::from(value), changes.collect()))
+    }
+
+    /// What the paper's computer had beyond [`PROFILE`], as words to follow that name.
+    pub fn hardware_text(&self) -> String {
+        let settings = self.hardware.iter();
+        let settings: Vec<_> = settings
+            .map(|(key, value)| format!(" {key} = {value}"))
+            .collect();
+        match settings.is_empty() {
+            true => String::new(),
+            false => format!(" with{}", settings.join(",")),
+        }
+    }
+
     /// The numbers of the tables, in their order.
     pub fn tables(&self) -> Vec<u32> {
         let mut tables: Vec<u32> = self.cases.iter().map(|case| case.table).collect();
@@ -196,6 +262,9 @@ impl Published {
         tables
     }
 }
+
+/// The profile of the computers that the papers measured on.
+pub const PROFILE: &str = "mainframe-1994";
 
 /// What stands for the native run among the methods.
 pub const NATIVE: &str = "native";

@@ -63,12 +63,47 @@ fn the_transcription_agrees_with_what_the_papers_say_elsewhere() {
         ("5", 22.63, 97.66),
     ] {
         let of = |method| value(&waits, 1, case, "etr", method);
-        let (a, b, c) = (of("host-interrupt"), of("self-wait"), of("native"));
+        let (a, b, c) = (of("host-interrupt-all"), of("self-wait"), of("native"));
         assert!(((b - a) / a * 100.0 - gain).abs() < 0.15, "case {case}");
         assert!((b / c * 100.0 - part).abs() < 0.05, "case {case}");
         let said = value(&waits, 1, case, "native-etr", "self-wait");
         assert_eq!(said, part);
     }
+}
+
+#[test]
+fn systems_do_the_work_that_they_say() {
+    for paper in ["paper-000", "paper-002"] {
+        for case in published(paper).cases {
+            let path = folder(paper).join(&case.system);
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut words = text.split_whitespace();
+            let named = words.find(|word| word.trim_end_matches('.').ends_with(".args"));
+            let named = named.unwrap_or_else(|| panic!("{} names no work", path.display()));
+            let file = path.with_file_name(named.trim_end_matches('.'));
+            let work = std::fs::read_to_string(&file).unwrap();
+            let work: Vec<&str> = work.lines().filter(|line| !line.starts_with('#')).collect();
+            let line = format!("command-line = \"{}\"", work.join(" "));
+            let lines = text.lines().filter(|line| line.starts_with("command-line"));
+            for found in lines {
+                assert_eq!(found, line, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_papers_hardware_is_that_of_their_own_profile_alone() {
+    let paper = published("paper-002");
+    let test = |on| format!("profile.extensions.pending_test={on}");
+    let method = |name, own| paper.method(name, own);
+    let value = String::from("self-wait");
+    let own = method("self-wait", true);
+    assert_eq!(own, Some((value.clone(), vec![test(true)])));
+    let local = method("self-wait-local", true);
+    assert_eq!(local, Some((value.clone(), vec![test(false)])));
+    assert_eq!(method("self-wait", false), Some((value, Vec::new())));
+    assert_eq!(method("self-wait-local", false), None);
 }
 
 fn summary(low: f64, median: f64, high: f64) -> Summary {

@@ -7,6 +7,7 @@ use crate::measures::Guests;
 use crate::report::{Collector, Report};
 use abi::system::VmName;
 use machine::monitor::Report as Monitor;
+use std::time::Duration;
 
 /// What a run came to.
 #[derive(Debug)]
@@ -54,6 +55,11 @@ impl Account {
         }
     }
 
+    /// The performance monitor's last report.
+    pub fn report(&self) -> Option<Report> {
+        self.collector.report()
+    }
+
     /// Whether a VM has the console.
     pub const fn has_focus(&self) -> bool {
         self.focus.is_some()
@@ -64,16 +70,17 @@ impl Account {
         self.hypervisor_spoke
     }
 
-    /// Keeps what a line of the console says. True if it is for people.
-    pub fn line(&mut self, line: &str) -> bool {
+    /// Keeps what a line of the console says that ended at this time since the computer was switched on. True if it is
+    /// for people.
+    pub fn line(&mut self, line: &str, at: Duration) -> bool {
         let for_programs = match Line::of(line) {
             Line::Guest { vm, text } => {
-                self.guests.line(vm, text);
+                self.guests.line(vm, text, at);
                 self.collector.line(Some(vm), text)
             }
             Line::Bare(text) => match &self.focus {
                 Some(vm) => {
-                    self.guests.line(vm, text);
+                    self.guests.line(vm, text, at);
                     self.collector.line(Some(vm), text)
                 }
                 None => false,
@@ -89,10 +96,26 @@ impl Account {
         !for_programs
     }
 
+    /// Counts the ends of a VM's jobs from this time on.
+    pub fn begin(&mut self, vm: &str, at: Duration) {
+        self.guests.begin(vm, at);
+    }
+
     /// Keeps how the computer ended.
     pub fn end(&mut self, end: End) {
         self.failures.extend(end.failure);
         self.monitor = end.monitor;
+        if let Some(users) = end.users {
+            users.figures(&mut self.guests);
+            self.failures.extend(users.failures());
+        }
+    }
+
+    /// What the workload counted of a VM that ran alone, without a hypervisor, and what went wrong.
+    pub fn judge_alone(mut self) -> (Guests, Vec<String>) {
+        self.failures
+            .extend(self.collector.failures().iter().cloned());
+        (self.guests, self.failures)
     }
 
     /// Draws the conclusions.

@@ -3,31 +3,33 @@
 use super::account::{Account, Outcome};
 use super::console::Relay;
 use crate::cache::Cache;
-use crate::computer::{self, ComputerError, Kind, Setup};
+use crate::computer::{
+    self, Attendance, ComputerError, Early, GRACE, Kind, POWER_OFF_KEYS, Piece, Setup,
+};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::qemu;
 use crate::system::{Bytes, System};
 use abi::system::RESERVED_NAME;
-use machine::front::RawTerminal;
+use machine::front::{RawTerminal, end_by};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The keys that ask the hypervisor to power everything off: escape (Ctrl-]), then `q`.
-const POWER_OFF_KEYS: &[u8] = b"\x1dq";
 /// The keys that open the operator's prompt.
 const PROMPT_KEYS: &[u8] = b"\x1dm";
-/// How long an orderly end may take before the computer is switched off.
-const GRACE: Duration = Duration::from_secs(10);
+/// On the machine a system's time limit is machine time; a run that takes so many times as long of the host's is given
+/// up all the same.
+const HOST_SECONDS: u32 = 60;
 
 /// How to run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The VM whose console the terminal gets, or `partita` for the operator's prompt.
+    /// The VM whose console the terminal gets, or `partita` for the operator's prompt; without it what the system
+    /// says, if there is a terminal.
     pub console: Option<String>,
-    /// When the run is given up; without it, what the system says.
+    /// When the run is given up, in the host's time; without it, what the system says.
     pub time_limit: Option<Duration>,
     /// The hypervisor's ELF file.
     pub hypervisor: PathBuf,
@@ -49,6 +51,12 @@ pub enum RunError {
     /// No VM has that name.
     #[error("--console {0}: no VM has this name")]
     NoSuchVm(String),
+    /// Somebody has to type, and nobody can.
+    #[error(
+        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, or give it a \
+         --timeout"
+    )]
+    NoTerminal(String),
     /// The image and the VMs do not fit into the memory.
     #[error(
         "a VM's {vm} do not fit into the {memory} beside the system image of {image}; raise memory"
@@ -79,13 +87,15 @@ pub enum Ending {
     Finished,
     /// It took longer than it may.
     TimeLimit,
+    /// Everybody waited, and nothing was to come.
+    Waiting,
     /// The user broke it off.
     Interrupted,
 }
 
 /// What can happen during a run.
 enum Event {
-    Console(Vec<u8>),
+    Console(Piece),
     Keys(Vec<u8>),
     Signal,
 }
@@ -95,7 +105,18 @@ enum Event {
 /// # Errors
 /// It could not be started.
 pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
-    let focus = match &options.console {
+    let person = stdin().is_terminal();
+    let own_limit = system.time_limit.map(Duration::from);
+    let console = options.console.as_ref().or(system.console.as_ref());
+    if let (None, Some(name)) = (&options.console, &system.console)
+        && !person
+        && options.time_limit.or(own_limit).is_none()
+    {
+        return Err(RunError::NoTerminal(name.clone()));
+    }
+    // What a system only wishes for is for people.
+    let console = console.filter(|_| person || options.console.is_some());
+    let focus = match console {
         Some(name) if name != RESERVED_NAME => {
             let vm = system
                 .vm(name)
@@ -115,14 +136,24 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         hypervisor: &options.hypervisor,
         cache,
     };
-    let limit = options
-        .time_limit
-        .or_else(|| system.time_limit.map(Duration::from));
+    let mut attendance = Attendance {
+        keys: console.is_some(),
+        person: console.is_some() && person,
+        time_limit: None,
+    };
+    let mut limit = options.time_limit;
+    if let (Some(own), None) = (own_limit, limit) {
+        limit = Some(own);
+        if let Kind::Machine(_) = options.on {
+            attendance.time_limit = Some(own);
+            limit = Some(own.saturating_mul(HOST_SECONDS));
+        }
+    }
     let mut session = Session {
         account: Account::new(focus),
         verbose: options.verbose,
     };
-    let ending = session.follow(&options.on, &setup, limit, options.console.is_some())?;
+    let ending = session.follow(&options.on, &setup, limit, attendance)?;
     Ok(session.account.judge(ending))
 }
 
@@ -161,12 +192,13 @@ impl Session {
         on: &Kind,
         setup: &Setup<'_>,
         limit: Option<Duration>,
-        interactive: bool,
+        attendance: Attendance,
     ) -> Result<Ending, RunError> {
+        let interactive = attendance.keys;
         let io = |what| move |error| RunError::System(what, error);
         let (events, happened) = channel();
         let console = forward(&events, Event::Console);
-        let mut computer = computer::start(on, setup, interactive, console)?;
+        let mut computer = computer::start(on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
             .then(RawTerminal::enter)
@@ -187,13 +219,16 @@ impl Session {
                 deadline.saturating_duration_since(Instant::now())
             });
             let shown = match happened.recv_timeout(wait) {
-                Ok(Event::Console(bytes)) if bytes.is_empty() => break,
-                Ok(Event::Console(bytes)) if interactive => self.pass_on(&mut relay, &bytes),
-                Ok(Event::Console(bytes)) => relay
-                    .lines(&bytes)
+                Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
+                Ok(Event::Console(piece)) if interactive => self.pass_on(&mut relay, &piece),
+                Ok(Event::Console(piece)) => relay
+                    .lines(&piece.bytes)
                     .iter()
-                    .try_for_each(|line| self.show(line)),
+                    .try_for_each(|line| self.take(line, piece.at, true)),
                 Ok(Event::Keys(keys)) => {
+                    if keys.is_empty() {
+                        computer.close_keys();
+                    }
                     computer.send(&keys);
                     Ok(())
                 }
@@ -231,32 +266,35 @@ impl Session {
         }
         if let Some(line) = relay.rest() {
             // The run is over; a terminal that is gone changes nothing.
-            let _ = self.take(&line, !interactive);
+            let _ = self.take(&line, Duration::ZERO, !interactive);
         }
         let end = computer.end(kill).map_err(io("the end of the computer"))?;
         drop(terminal);
+        if ending == Ending::Finished {
+            ending = match end.early {
+                None => Ending::Finished,
+                Some(Early::TimeLimit) => Ending::TimeLimit,
+                Some(Early::Waiting) => Ending::Waiting,
+            };
+        }
         self.account.end(end);
         Ok(ending)
     }
 
     /// Passes bytes on to the terminal, and keeps what the lines among them say.
-    fn pass_on(&mut self, relay: &mut Relay, bytes: &[u8]) -> std::io::Result<()> {
-        let (out, lines) = relay.bytes(bytes);
+    fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
+        let (out, lines) = relay.bytes(&piece.bytes);
         for line in lines {
-            self.take(&line, false)?;
+            self.take(&line, piece.at, false)?;
         }
         let mut terminal = std::io::stdout().lock();
         terminal.write_all(&out)?;
         terminal.flush()
     }
 
-    fn show(&mut self, line: &str) -> std::io::Result<()> {
-        self.take(line, true)
-    }
-
-    /// Keeps what a line says, and shows it if it is for people.
-    fn take(&mut self, line: &str, show: bool) -> std::io::Result<()> {
-        let for_people = self.account.line(line);
+    /// Keeps what a line says that ended at this time, and shows it if it is for people.
+    fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
+        let for_people = self.account.line(line, at);
         let firmware = !self.account.hypervisor_spoke() && !self.verbose;
         if !show || !for_people || firmware {
             return Ok(());
@@ -266,7 +304,7 @@ impl Session {
 }
 
 /// A channel whose pieces become events.
-fn forward(events: &Sender<Event>, event: fn(Vec<u8>) -> Event) -> Sender<Vec<u8>> {
+fn forward<T: Send + 'static>(events: &Sender<Event>, event: fn(T) -> Event) -> Sender<T> {
     let (pieces, received) = channel();
     let events = events.clone();
     std::thread::spawn(move || {
@@ -279,7 +317,7 @@ fn forward(events: &Sender<Event>, event: fn(Vec<u8>) -> Event) -> Sender<Vec<u8
     pieces
 }
 
-/// Sends what is typed until standard input ends.
+/// Sends what is typed until standard input ends, and nothing to say so.
 fn pass_on_keys(keys: &Sender<Vec<u8>>) {
     let mut buffer = [0; 256];
     while let Ok(length @ 1..) = std::io::stdin().read(&mut buffer) {
@@ -290,15 +328,19 @@ fn pass_on_keys(keys: &Sender<Vec<u8>>) {
             return;
         }
     }
+    // The run may be over.
+    let _ = keys.send(Vec::new());
 }
 
+/// The first signal asks for an orderly end, the second for one at once; the third is for a computer that does not
+/// come to either.
 fn listen_for_signals(events: &Sender<Event>) -> std::io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let events = events.clone();
     std::thread::spawn(move || {
-        for _ in signals.forever() {
-            if events.send(Event::Signal).is_err() {
-                return;
+        for (number, signal) in signals.forever().enumerate() {
+            if number >= 2 || events.send(Event::Signal).is_err() {
+                end_by(signal);
             }
         }
     });

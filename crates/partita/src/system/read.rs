@@ -6,9 +6,10 @@ use super::{
     BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, Duration, FileName, Located,
     Mistakes, Problem, System, Vm, verify,
 };
+use crate::terminals::Habits;
 use abi::system::{
     Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    OnFailure, Placement, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
+    OnFailure, Placement, RESERVED_NAME, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
 };
 use std::path::PathBuf;
 
@@ -50,6 +51,8 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     );
     let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
+    let console = root.optional("console");
+    let console = console.and_then(|node| Some((node, root.text(node, "console", "partita")?)));
 
     let mut vms = Vec::new();
     let mut vm_problems = Vec::new();
@@ -90,6 +93,14 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         None => {}
     }
 
+    if let Some((node, name)) = console
+        && name != RESERVED_NAME
+        && vm_problems.is_empty()
+        && !vms.iter().any(|vm: &Vm| vm.name.as_str() == name)
+    {
+        let remedy = format!("name one of the VMs, or {RESERVED_NAME} for the operator's prompt");
+        root.report(node, "console", String::from("no VM has this name"), remedy);
+    }
     let mut problems = root.finish();
     let complete = vm_problems.is_empty();
     problems.extend(vm_problems);
@@ -112,6 +123,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         wait,
         log_level,
         time_limit,
+        console: console.map(|(_, name)| String::from(name)),
         vms,
     };
     problems.extend(verify::resources(
@@ -160,6 +172,7 @@ fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>,
     let disks = disks.collect();
     let network = read_network(&mut section);
     let rng = section.boolean("rng", false);
+    let terminals = read_terminals(&mut section);
     let autostart = section.boolean("autostart", true);
     let on_failure = section.word(
         "on-failure",
@@ -195,6 +208,7 @@ fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>,
             disks,
             network,
             rng,
+            terminals,
             autostart,
             on_failure,
             origin,
@@ -329,4 +343,32 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
         cards.push(Card { network });
     }
     cards
+}
+
+/// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI's console may take
+/// one.
+const TERMINALS: u32 = 7;
+
+fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
+    const EXAMPLE: &str = "{ count = 4, transactions = 20, think = \"200 ms\" }";
+    let node = section.optional("terminals")?;
+    let Value::Table(table) = &node.value else {
+        section.wrong_kind(node, "terminals", "a table", EXAMPLE);
+        return None;
+    };
+    let path = format!("{}terminals.", section.path);
+    let mut terminals = Section::new(section.document, table, path, node.origin.clone());
+    let count = terminals.required("count", "4");
+    let count = count.and_then(|node| terminals.integer(node, "count", 1..=TERMINALS));
+    let transactions = terminals.required("transactions", "20");
+    let transactions =
+        transactions.and_then(|node| terminals.integer(node, "transactions", 1..=1_000_000));
+    terminals.required("think", "\"200 ms\"");
+    let think = terminals.duration("think", 1_000..=3_600_000_000);
+    section.problems.extend(terminals.finish());
+    Some(Habits {
+        count: count?,
+        transactions: transactions?,
+        think: think?.into(),
+    })
 }

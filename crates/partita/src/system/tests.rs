@@ -11,6 +11,7 @@ time-slice = "2 ms"
 spin = "rslp"
 wait = "host-interrupt"
 time-limit = "2 min"
+console = "web"
 
 [vm.web]
 vcpus = 4
@@ -79,6 +80,16 @@ fn a_system_is_read_whole() {
         (SpinMethod::Rslp, WaitMethod::HostInterrupt)
     );
     assert_eq!(system.time_limit, Some(Duration(120_000_000)));
+    assert_eq!(system.console.as_deref(), Some("web"));
+    assert_eq!(
+        read(GOOD, &["console=partita"]).unwrap().console.as_deref(),
+        Some("partita")
+    );
+    mistake(
+        GOOD,
+        &["console=mail"],
+        &["console", "mail", "name one of the VMs"],
+    );
     let [web, control] = &system.vms[..] else {
         panic!("{} VMs", system.vms.len())
     };
@@ -265,4 +276,34 @@ fn text_that_is_no_toml_is_reported_with_its_line() {
     );
     mistake(GOOD, &["harts"], &["--set harts", "KEY=VALUE"]);
     mistake(GOOD, &["harts.x=1"], &["--set harts.x=1", "not a table"]);
+}
+
+#[test]
+fn terminals_are_read_with_what_their_users_do() {
+    let with = |terminals: &str| vec![format!("vm.web.terminals={terminals}")];
+    let change = with(r#"{ count = 3, transactions = 20, think = "200 ms" }"#);
+    let system = read(GOOD, &[&change[0]]).unwrap();
+    let habits = system.vm("web").and_then(|vm| vm.terminals).unwrap();
+    assert_eq!((habits.count, habits.transactions), (3, 20));
+    assert_eq!(habits.think, std::time::Duration::from_millis(200));
+    let cases = [
+        ("4", "a table"),
+        (
+            r#"{ count = 8, transactions = 20, think = "1 s" }"#,
+            "1 to 7",
+        ),
+        (
+            r#"{ count = 1, transactions = 20, think = "0 s" }"#,
+            "out of range",
+        ),
+        (r#"{ count = 1, think = "1 s" }"#, "it must be given"),
+        (
+            r#"{ count = 1, transactions = 1, think = "1 s", users = 3 }"#,
+            "no such key",
+        ),
+    ];
+    for (terminals, word) in cases {
+        let change = with(terminals);
+        mistake(GOOD, &[&change[0]], &["vm.web.terminals", word]);
+    }
 }

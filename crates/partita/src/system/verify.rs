@@ -116,7 +116,7 @@ fn image_size(system: &System) -> u64 {
 
 /// Number of slots that a VM's devices take.
 pub fn devices(vm: &Vm) -> usize {
-    vm.disks.len() + vm.network.len() + usize::from(vm.rng)
+    vm.disks.len() + vm.network.len() + usize::from(vm.rng) + usize::from(vm.terminals.is_some())
 }
 
 fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
@@ -147,7 +147,7 @@ fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
                 .map_or(&Origin::File(0..0), |vm| &vm.origin),
             "vm",
             format!("the VMs have {wanted} devices, and the board has {BOARD_SLOTS} slots"),
-            "take away disks, network cards or sources of random numbers",
+            "take away disks, network cards, sources of random numbers or terminals",
         ));
     }
 }

@@ -1,7 +1,7 @@
 //! A timeline in Perfetto's own format: a stream of `TracePacket`s in Protocol Buffers (perfetto.dev/docs/reference/
 //! trace-packet-proto). Only the messages and fields that are used here are declared; their numbers are the format's.
 
-use super::{Lane, Timeline};
+use super::{Flow, Lane, Mark, Timeline};
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
@@ -51,6 +51,11 @@ struct TrackEvent {
     categories: Vec<String>,
     #[prost(string, optional, tag = "23")]
     name: Option<String>,
+    /// Arrows that go on from here, and that end here.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    flow_ids: Vec<u64>,
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    terminating_flow_ids: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -115,6 +120,7 @@ fn events(lane: &Lane, track: u64) -> Vec<TracePacket> {
             track_uuid: Some(track),
             categories: vec![String::from(slice.kind.name())],
             name: Some(slice.name.clone()),
+            ..TrackEvent::default()
         };
         let key = (slice.start, 2, u64::MAX - length);
         events.push((key, packet(slice.start, begin)));
@@ -132,11 +138,19 @@ fn events(lane: &Lane, track: u64) -> Vec<TracePacket> {
             track_uuid: Some(track),
             categories: vec![String::from("mark")],
             name: Some(mark.name.clone()),
+            flow_ids: flows(mark, |flow| matches!(flow, Flow::From(_))),
+            terminating_flow_ids: flows(mark, |flow| matches!(flow, Flow::To(_))),
         };
         events.push(((mark.at, 1, 0), packet(mark.at, instant)));
     }
     events.sort_by_key(|(key, _)| *key);
     events.into_iter().map(|(_, packet)| packet).collect()
+}
+
+/// The numbers of the mark's arrows of a kind.
+fn flows(mark: &Mark, kind: fn(&Flow) -> bool) -> Vec<u64> {
+    let of_kind = mark.flows.iter().filter(|flow| kind(flow));
+    of_kind.map(|flow| flow.number()).collect()
 }
 
 fn packet(timestamp: u64, event: TrackEvent) -> TracePacket {
@@ -158,7 +172,7 @@ fn annotations(details: &[(&'static str, String)]) -> Vec<DebugAnnotation> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Kind, Mark, Owner, Slice};
+    use super::super::{Kind, Owner, Slice};
     use super::*;
 
     fn slice(start: u64, end: u64, name: &str) -> Slice {
@@ -185,11 +199,12 @@ mod tests {
                 at: 20,
                 name: String::from("mark"),
                 details: Vec::new(),
+                flows: Vec::new(),
             }],
         };
         let bytes = encode(&Timeline {
             lanes: vec![lane],
-            lost: 0,
+            ..Timeline::default()
         });
         let trace = Trace::decode(bytes.as_slice()).unwrap();
         let mut open = Vec::new();
@@ -227,6 +242,7 @@ mod tests {
                 at: 5,
                 name: String::from("x"),
                 details: Vec::new(),
+                flows: Vec::new(),
             }],
         };
         let event = [
@@ -238,7 +254,7 @@ mod tests {
         expected.extend(packet);
         let bytes = encode(&Timeline {
             lanes: vec![lane],
-            lost: 0,
+            ..Timeline::default()
         });
         assert!(bytes.ends_with(&expected), "{bytes:x?}\n{expected:x?}");
     }

@@ -1,8 +1,12 @@
 //! From the machine's events to a timeline.
 
-use super::{Kind, Lane, Mark, Owner, Slice, Timeline};
-use machine::device::{Clock, Cycles, HartId, InterruptFile};
-use machine::hart::{Cause, Mode, Privilege};
+use super::interrupts::{Messages, Sent};
+use super::locks::{Hold, Locks};
+use super::names::{describe, file_name, interrupt};
+use super::sheet::Sheet;
+use super::{Flow, Kind, Owner, Timeline};
+use machine::device::{Clock, Cycles, HartId};
+use machine::hart::{Mode, Privilege};
 use machine::trace::{Event, Happening, Place, Sink, WaitEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +46,9 @@ struct Spin {
     last: u64,
     /// Whether it waits now.
     waiting: bool,
+    /// Who held the lock when it began, and how many waited for it then.
+    holder: Option<u16>,
+    waiters: usize,
 }
 
 /// Listens to a machine. Clones share what they hear.
@@ -52,20 +59,20 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct Record {
-    window: Window,
-    /// When a vCPU first had a hart.
-    begun: Option<u64>,
+    sheet: Sheet,
     clock: Clock,
     /// The vCPUs in the order of their VMIDs, from 1.
     vcpus: Vec<Owner>,
     harts: BTreeMap<u32, OnHart>,
     /// Spins by VMID.
     spins: BTreeMap<u16, Spin>,
+    /// The words for which vCPUs without a hart wait.
+    parked: BTreeMap<u16, u64>,
     /// Since when a vCPU has been without a hart, and why.
     away: BTreeMap<u16, (u64, Kind, String)>,
-    lanes: BTreeMap<Owner, Lane>,
-    count: usize,
-    lost: u64,
+    locks: Locks,
+    messages: Messages,
+    deliveries: Vec<u64>,
     last: u64,
 }
 
@@ -77,16 +84,16 @@ impl Recorder {
             .flat_map(|(vm, count)| (0..*count).map(|number| Owner::Vcpu(vm.clone(), number)));
         Self {
             shared: Arc::new(Mutex::new(Record {
-                window,
-                begun: None,
+                sheet: Sheet::new(window),
                 clock,
                 vcpus: vcpus.collect(),
                 harts: BTreeMap::new(),
                 spins: BTreeMap::new(),
+                parked: BTreeMap::new(),
                 away: BTreeMap::new(),
-                lanes: BTreeMap::new(),
-                count: 0,
-                lost: 0,
+                locks: Locks::default(),
+                messages: Messages::default(),
+                deliveries: Vec::new(),
                 last: 0,
             })),
         }
@@ -95,22 +102,19 @@ impl Recorder {
     /// When a vCPU first had a hart, in nanoseconds since reset, if one had.
     pub fn begun(&self) -> Option<u64> {
         let record = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        record.begun
+        record.sheet.begun
     }
 
     /// What was heard, with everything that is open ended.
     pub fn timeline(&self) -> Timeline {
         let mut record = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         record.finish();
-        let mut lanes: Vec<Lane> = std::mem::take(&mut record.lanes).into_values().collect();
-        for lane in &mut lanes {
-            lane.slices
-                .sort_by_key(|slice| (slice.start, u64::MAX - slice.end));
-            lane.marks.sort_by_key(|mark| mark.at);
-        }
+        let mut deliveries = std::mem::take(&mut record.deliveries);
+        deliveries.sort_unstable();
         Timeline {
-            lanes,
-            lost: record.lost,
+            lanes: record.sheet.take(),
+            lost: record.sheet.lost,
+            deliveries,
         }
     }
 }
@@ -139,7 +143,8 @@ impl Record {
                 vmid,
             } => {
                 let why = describe(exception.cause);
-                self.trap(hart, now, (*from, *to), *vmid, why, *pc);
+                let flows = Vec::new();
+                self.trap(hart, now, (*from, *to), *vmid, *pc, (why, flows));
             }
             Happening::Interrupt {
                 code,
@@ -147,9 +152,28 @@ impl Record {
                 to,
                 pc,
                 vmid,
+                guest_file,
             } => {
                 let why = format!("interrupt {}", interrupt(*code));
-                self.trap(hart, now, (*from, *to), *vmid, why, *pc);
+                let flows = match (code, to.virtualized) {
+                    (9 | 10, true) => self.handle(hart, now, *guest_file),
+                    (9, false) if *to == Mode::HYPERVISOR => self.handle(hart, now, 0),
+                    _ => Vec::new(),
+                };
+                self.trap(hart, now, (*from, *to), *vmid, *pc, (why, flows));
+            }
+            Happening::Word {
+                mode,
+                physical,
+                value,
+                stored,
+            } => {
+                let vcpu = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu);
+                let by = vcpu.filter(|_| *stored && mode.virtualized);
+                let by = by.map(|(vmid, _)| vmid);
+                if let Some(hold) = self.locks.word(*physical, *value, by, now) {
+                    self.hold(hold);
+                }
             }
             Happening::Return { to, vmid, .. } if to.virtualized => self.enter(hart, now, *vmid),
             Happening::WaitForInterrupt { mode } if *mode == Mode::HYPERVISOR => {
@@ -168,7 +192,8 @@ impl Record {
                 let details = vec![("mode", String::from(mode.name()))];
                 let owner = self.running(hart).filter(|_| mode.virtualized);
                 let owner = owner.unwrap_or(Owner::Hart(hart.0));
-                self.mark(owner, now, format!("fence {fence:?}"), details);
+                self.sheet
+                    .mark(owner, now, format!("fence {fence:?}"), details, Vec::new());
             }
             _ => {}
         }
@@ -190,17 +215,23 @@ impl Record {
         now: u64,
         (from, to): (Mode, Mode),
         vmid: u16,
-        why: String,
         pc: u64,
+        (why, flows): (String, Vec<Flow>),
     ) {
         self.end_idle(hart, now);
+        let details = || vec![("address", format!("{pc:#x}"))];
+        if !flows.is_empty() && !to.virtualized {
+            let owner = Owner::Hart(hart.0);
+            self.sheet
+                .mark(owner, now, why.clone(), details(), flows.clone());
+        }
         if !from.virtualized {
             return;
         }
         if to.virtualized {
-            let details = vec![("address", format!("{pc:#x}"))];
             let owner = self.owner(vmid);
-            self.mark(owner.unwrap_or(Owner::Hart(hart.0)), now, why, details);
+            let owner = owner.unwrap_or(Owner::Hart(hart.0));
+            self.sheet.mark(owner, now, why, details(), flows);
             return;
         }
         // M-mode handles what it must and returns; only HS-mode's traps are exits.
@@ -215,7 +246,7 @@ impl Record {
 
     /// The hart enters a guest.
     fn enter(&mut self, hart: HartId, now: u64, vmid: u16) {
-        self.begun.get_or_insert(now);
+        self.sheet.begun.get_or_insert(now);
         self.end_idle(hart, now);
         let on_hart = self.harts.entry(hart.0).or_default();
         if on_hart.vcpu.is_some_and(|(other, _)| other != vmid) {
@@ -226,7 +257,8 @@ impl Record {
         if on_hart.vcpu.is_some() {
             // The same vCPU goes on: what was between is the handling of its exit. A return from M-mode is none.
             if let (Some((start, why)), Some(owner)) = (exit, self.owner(vmid)) {
-                self.slice(owner, start, now, Kind::Exit, why, Vec::new());
+                self.sheet
+                    .slice(owner, start, now, Kind::Exit, why, Vec::new());
             }
             return;
         }
@@ -235,7 +267,11 @@ impl Record {
             return;
         };
         if let Some((start, kind, why)) = self.away.remove(&vmid) {
-            self.slice(owner, start, now, kind, why, Vec::new());
+            self.sheet.slice(owner, start, now, kind, why, Vec::new());
+        }
+        if let Some(word) = self.parked.remove(&vmid) {
+            // If it must wait on, it says so again.
+            self.locks.wait_over(word, vmid);
         }
     }
 
@@ -252,7 +288,7 @@ impl Record {
             return;
         };
         let details = vec![("left by", why.clone())];
-        self.slice(
+        self.sheet.slice(
             owner.clone(),
             start,
             end,
@@ -261,7 +297,8 @@ impl Record {
             details.clone(),
         );
         let name = owner.name();
-        self.slice(Owner::Hart(hart.0), start, end, Kind::Runs, name, details);
+        self.sheet
+            .slice(Owner::Hart(hart.0), start, end, Kind::Runs, name, details);
         let spin = self.spins.get_mut(&vmid).filter(|spin| {
             // A vCPU that left out of a wait for a word spins on.
             spin.waiting || end.saturating_sub(spin.last) < LOOK
@@ -271,6 +308,8 @@ impl Record {
                 spin.waiting = false;
                 let word = spin.word;
                 self.end_spin(vmid, end);
+                self.locks.wait(word, vmid);
+                self.parked.insert(vmid, word);
                 (end, Kind::SpinWait, format!("spin wait on {word:#x}"))
             }
             None if idle => (end, Kind::Waits, format!("waits ({why})")),
@@ -285,6 +324,7 @@ impl Record {
             return;
         };
         let known = self.spins.get(&vmid).copied();
+        self.locks.wait(word, vmid);
         match known {
             Some(spin) if spin.word == word && now.saturating_sub(spin.last) < LOOK => {
                 let spin = Spin {
@@ -303,6 +343,8 @@ impl Record {
                     start: now,
                     last: now,
                     waiting: true,
+                    holder: self.locks.holder(word),
+                    waiters: self.locks.waiters(word),
                 };
                 self.spins.insert(vmid, spin);
             }
@@ -318,6 +360,9 @@ impl Record {
             spin.last = now;
             // Where time ends the wait, the trap follows.
             spin.waiting = end == WaitEnd::Time;
+            if !spin.waiting {
+                self.locks.wait_over(spin.word, vmid);
+            }
         }
     }
 
@@ -326,10 +371,18 @@ impl Record {
         let Some(spin) = self.spins.remove(&vmid) else {
             return;
         };
+        self.locks.wait_over(spin.word, vmid);
         if let Some(owner) = self.owner(vmid) {
             let name = format!("spins on {:#x}", spin.word);
-            let details = vec![("word", format!("{:#x}", spin.word))];
-            self.slice(owner, spin.start, end, Kind::Spins, name, details);
+            let holder = spin.holder.and_then(|holder| self.owner(holder));
+            let holder = holder.map_or_else(|| String::from("not known"), |owner| owner.name());
+            let details = vec![
+                ("word", format!("{:#x}", spin.word)),
+                ("holder", holder),
+                ("waiters", spin.waiters.to_string()),
+            ];
+            self.sheet
+                .slice(owner, spin.start, end, Kind::Spins, name, details);
         }
     }
 
@@ -337,7 +390,7 @@ impl Record {
         let idle = self.harts.entry(hart.0).or_default().idle.take();
         if let Some(start) = idle {
             let name = String::from(Kind::Idle.name());
-            self.slice(
+            self.sheet.slice(
                 Owner::Hart(hart.0),
                 start,
                 now,
@@ -348,26 +401,67 @@ impl Record {
         }
     }
 
+    /// Writes down who had a lock.
+    fn hold(&mut self, hold: Hold) {
+        let Some(holder) = self.owner(hold.holder) else {
+            return;
+        };
+        let name = holder.name();
+        let details = vec![
+            ("holder", name.clone()),
+            ("waiters", hold.waiters.to_string()),
+        ];
+        let owner = Owner::Lock(hold.word);
+        self.sheet
+            .slice(owner, hold.start, hold.end, Kind::Holds, name, details);
+    }
+
+    /// A hart handles what has arrived at a file.
+    fn handle(&mut self, hart: HartId, now: u64, file: u8) -> Vec<Flow> {
+        let taken = self.messages.take(hart.0, file);
+        let shown = self.sheet.shown();
+        let inside = |sent: &&Sent| shown.is_some_and(|(from, to)| sent.at >= from && now <= to);
+        for sent in taken
+            .iter()
+            .filter(|sent| sent.source.is_some())
+            .filter(inside)
+        {
+            self.deliveries.push(now.saturating_sub(sent.at));
+        }
+        let seen = taken.iter().filter(inside);
+        seen.map(|sent| Flow::To(sent.flow)).collect()
+    }
+
     fn device(&mut self, now: u64, happening: &Happening) {
-        let (name, details) = match happening {
-            Happening::Line { source, level } => (
-                format!("source {source} {}", if *level { "rises" } else { "falls" }),
-                Vec::new(),
-            ),
+        let (name, details, flows) = match happening {
+            Happening::Line { source, level } => {
+                self.messages.line(*source, *level, now);
+                let change = if *level { "rises" } else { "falls" };
+                (format!("source {source} {change}"), Vec::new(), Vec::new())
+            }
             Happening::Message {
                 hart,
                 file,
                 identity,
-            } => (
-                format!("message to hart {}", hart.0),
-                vec![
+            } => {
+                let sent = self.messages.arrive(hart.0, *file, now);
+                let from = sent.and_then(|sent| sent.source);
+                let from = from.map_or_else(
+                    || String::from("a hart"),
+                    |source| format!("source {source}"),
+                );
+                let details = vec![
                     ("file", file_name(*file)),
                     ("identity", identity.to_string()),
-                ],
-            ),
+                    ("from", from),
+                ];
+                let flows = sent.map(|sent| Flow::From(sent.flow));
+                let name = format!("message to hart {}", hart.0);
+                (name, details, flows.into_iter().collect())
+            }
             _ => return,
         };
-        self.mark(Owner::Devices, now, name, details);
+        self.sheet.mark(Owner::Devices, now, name, details, flows);
     }
 
     /// Ends everything that is open.
@@ -386,101 +480,13 @@ impl Record {
         for (vmid, last) in spins {
             self.end_spin(vmid, last);
         }
+        for hold in self.locks.finish(now) {
+            self.hold(hold);
+        }
         for (vmid, (start, kind, why)) in std::mem::take(&mut self.away) {
             if let Some(owner) = self.owner(vmid) {
-                self.slice(owner, start, now, kind, why, Vec::new());
+                self.sheet.slice(owner, start, now, kind, why, Vec::new());
             }
         }
     }
-
-    fn slice(
-        &mut self,
-        owner: Owner,
-        start: u64,
-        end: u64,
-        kind: Kind,
-        name: String,
-        details: Vec<(&'static str, String)>,
-    ) {
-        let Some((from, to)) = self.shown() else {
-            return;
-        };
-        let (start, end) = (start.max(from), end.min(to));
-        if start >= end || !self.has_room() {
-            return;
-        }
-        self.lane(owner).slices.push(Slice {
-            start,
-            end,
-            kind,
-            name,
-            details,
-        });
-    }
-
-    fn mark(&mut self, owner: Owner, at: u64, name: String, details: Vec<(&'static str, String)>) {
-        let inside = self
-            .shown()
-            .is_some_and(|(from, to)| (from..=to).contains(&at));
-        if !inside || !self.has_room() {
-            return;
-        }
-        self.lane(owner).marks.push(Mark { at, name, details });
-    }
-
-    /// The window in nanoseconds since reset.
-    fn shown(&self) -> Option<(u64, u64)> {
-        let begun = self.begun?;
-        let from = begun.saturating_add(self.window.start);
-        Some((from, begun.saturating_add(self.window.end)))
-    }
-
-    fn has_room(&mut self) -> bool {
-        let room = self.count < self.window.most;
-        if room {
-            self.count += 1;
-        } else {
-            self.lost += 1;
-        }
-        room
-    }
-
-    fn lane(&mut self, owner: Owner) -> &mut Lane {
-        self.lanes.entry(owner.clone()).or_insert_with(|| Lane {
-            owner,
-            slices: Vec::new(),
-            marks: Vec::new(),
-        })
-    }
-}
-
-fn file_name(file: InterruptFile) -> String {
-    format!("{file:?}")
-}
-
-fn describe(cause: Cause) -> String {
-    let text = format!("{cause:?}");
-    // The first word, without what it holds.
-    let word = text.split([' ', '(', '{']).next().unwrap_or_default();
-    let mut out = String::new();
-    for character in word.chars() {
-        if character.is_uppercase() && !out.is_empty() {
-            out.push('-');
-        }
-        out.extend(character.to_lowercase());
-    }
-    out
-}
-
-/// Interrupt codes of scause and vscause (privileged architecture, §Supervisor cause register; AIA).
-fn interrupt(code: u64) -> String {
-    let name = match code {
-        1 | 2 => "software",
-        5 | 6 => "timer",
-        9 | 10 => "external",
-        12 => "guest-external",
-        13 => "overflow",
-        other => return other.to_string(),
-    };
-    String::from(name)
 }

@@ -138,3 +138,103 @@ fn a_timeline_has_an_end() {
     assert_eq!(slices, 3);
     assert!(timeline.lost > 100);
 }
+
+#[test]
+fn a_lock_is_followed_from_hand_to_hand() {
+    const WORD: u64 = 0x9000_0000;
+    let mut recorder = recorder(1000);
+    let word = |cycles, hart, value, stored| {
+        let happening = Happening::Word {
+            mode: Mode::VIRTUAL_SUPERVISOR,
+            physical: WORD,
+            value,
+            stored,
+        };
+        at(cycles, hart, happening)
+    };
+    let wake = |cycles, hart| {
+        let happening = Happening::Wake {
+            end: WaitEnd::Store,
+        };
+        at(cycles, hart, happening)
+    };
+    for event in [
+        enter(100, 0, 1),
+        enter(100, 1, 2),
+        // web vCPU 1 waits for a lock that web vCPU 0 has had since before anybody listened.
+        wait(200, 1),
+        word(200, 1, 2 << 16, false),
+        word(300, 0, 2 << 16 | 1, true),
+        wake(301, 1),
+        // It has drawn its ticket unheard, too; the next one has not.
+        word(400, 0, 3 << 16 | 1, true),
+        wait(410, 0),
+        word(500, 1, 3 << 16 | 2, true),
+        wake(501, 0),
+        word(700, 0, 3 << 16 | 3, true),
+        exit(800, 0, 1),
+    ] {
+        recorder.event(&event);
+    }
+    let timeline = recorder.timeline();
+    let lock = story(&timeline, &Owner::Lock(WORD));
+    assert_eq!(lock, [(500, 700, Kind::Holds)]);
+    let lane = timeline
+        .lanes
+        .iter()
+        .find(|lane| lane.owner == Owner::Lock(WORD));
+    assert_eq!(lane.unwrap().slices[0].name, "web vCPU 0");
+    assert_eq!(timeline.lengths(Kind::Holds), [200]);
+}
+
+#[test]
+fn an_arrow_leads_from_a_device_to_its_handler() {
+    let mut recorder = recorder(1000);
+    let device = |cycles, happening| Event {
+        place: Place::Devices,
+        cycles,
+        happening,
+    };
+    let source = 9;
+    let interrupt = Happening::Interrupt {
+        code: 9,
+        from: Mode::VIRTUAL_SUPERVISOR,
+        to: Mode::VIRTUAL_SUPERVISOR,
+        pc: 0x8020_0000,
+        vmid: 3,
+        guest_file: 2,
+    };
+    for event in [
+        enter(100, 0, 3),
+        device(
+            200,
+            Happening::Line {
+                source,
+                level: true,
+            },
+        ),
+        device(
+            200,
+            Happening::Message {
+                hart: HartId(0),
+                file: machine::device::InterruptFile::Guest(2),
+                identity: 4,
+            },
+        ),
+        at(260, 0, interrupt),
+        exit(300, 0, 3),
+    ] {
+        recorder.event(&event);
+    }
+    let timeline = recorder.timeline();
+    let flows = |owner: &Owner| {
+        let lane = timeline.lanes.iter().find(|lane| lane.owner == *owner);
+        let marks = lane.unwrap().marks.iter();
+        marks
+            .flat_map(|mark| mark.flows.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(flows(&Owner::Devices), [Flow::From(1)]);
+    assert_eq!(flows(&Owner::Vcpu(String::from("db"), 0)), [Flow::To(1)]);
+    assert_eq!(timeline.deliveries, [60]);
+}

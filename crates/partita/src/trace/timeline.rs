@@ -15,17 +15,23 @@ pub enum Kind {
     SpinWait,
     /// A vCPU waits for an interrupt without a hart.
     Waits,
+    /// A vCPU has a lock.
+    Holds,
+    /// An interrupt is on its way from its message to its handler.
+    Delivery,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Runs,
         Self::Exit,
         Self::Idle,
         Self::Spins,
         Self::SpinWait,
         Self::Waits,
+        Self::Holds,
+        Self::Delivery,
     ];
 
     /// In words.
@@ -37,6 +43,8 @@ impl Kind {
             Self::Spins => "spins",
             Self::SpinWait => "spin wait",
             Self::Waits => "waits",
+            Self::Holds => "holds a lock",
+            Self::Delivery => "interrupt to its handler",
         }
     }
 }
@@ -65,6 +73,26 @@ pub struct Mark {
     pub name: String,
     /// More about it, by name.
     pub details: Vec<(&'static str, String)>,
+    /// Arrows that begin or end here.
+    pub flows: Vec<Flow>,
+}
+
+/// An end of an arrow; both ends have the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// It begins.
+    From(u64),
+    /// It ends.
+    To(u64),
+}
+
+impl Flow {
+    /// The arrow's number.
+    pub const fn number(self) -> u64 {
+        match self {
+            Self::From(number) | Self::To(number) => number,
+        }
+    }
 }
 
 /// Whose a lane is.
@@ -74,6 +102,8 @@ pub enum Owner {
     Vcpu(String, u32),
     /// A hart.
     Hart(u32),
+    /// A lock: the physical address of its word.
+    Lock(u64),
     /// The devices.
     Devices,
 }
@@ -84,6 +114,7 @@ impl Owner {
         match self {
             Self::Vcpu(vm, number) => format!("{vm} vCPU {number}"),
             Self::Hart(number) => format!("hart {number}"),
+            Self::Lock(word) => format!("lock {word:#x}"),
             Self::Devices => String::from("devices"),
         }
     }
@@ -103,10 +134,12 @@ pub struct Lane {
 /// All lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Timeline {
-    /// The lanes: vCPUs, then harts, then devices.
+    /// The lanes: vCPUs, then harts, then locks, then devices.
     pub lanes: Vec<Lane>,
     /// Events that came after there was no room for more.
     pub lost: u64,
+    /// How long each interrupt took from its message to its handler, in nanoseconds, sorted.
+    pub deliveries: Vec<u64>,
 }
 
 impl Timeline {
@@ -120,6 +153,9 @@ impl Timeline {
 
     /// The lengths of all slices of a kind, sorted, in nanoseconds.
     pub fn lengths(&self, kind: Kind) -> Vec<u64> {
+        if kind == Kind::Delivery {
+            return self.deliveries.clone();
+        }
         let slices = self.lanes.iter().flat_map(|lane| &lane.slices);
         let of_kind = slices.filter(|slice| slice.kind == kind);
         let mut lengths: Vec<u64> = of_kind

@@ -11,6 +11,8 @@ fn entry(seed: u64) -> Entry {
         computer: Computer::Machine { profile: None },
         seed,
         native: false,
+        hypervisor: None,
+        start: None,
     };
     let made_by = MadeBy {
         partita: String::from("0"),

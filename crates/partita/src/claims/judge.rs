@@ -1,0 +1,180 @@
+//! What came out of a claim's runs.
+
+use super::{Bound, Claim, Test};
+use crate::laboratory::statistics::{Summary, summarise};
+use crate::laboratory::{Entry, Figures};
+use crate::measures::number;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// What an event's measure begins with: one that nobody counted did not happen.
+const EVENT: &str = "events.";
+
+/// A claim and what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// Its name.
+    pub name: String,
+    /// What is claimed.
+    pub text: String,
+    /// Each of its tests, for each method.
+    pub findings: Vec<Finding>,
+    /// Runs that failed, for people.
+    pub failures: Vec<String>,
+    /// What is known about it.
+    pub note: Option<String>,
+}
+
+/// What one test found for one method.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was measured.
+    pub figure: String,
+    /// Of which method, perhaps beside which.
+    pub method: String,
+    /// What it is, over the seeds; `None` where no run knows it.
+    pub value: Option<Summary>,
+    /// What it must be.
+    pub wanted: String,
+    /// Whether the median is.
+    pub holds: bool,
+}
+
+impl Judged {
+    /// Whether everything holds.
+    pub fn holds(&self) -> bool {
+        self.failures.is_empty() && self.findings.iter().all(|finding| finding.holds)
+    }
+}
+
+/// Judges a claim by its runs, which are those of [`super::plan`] in its order.
+pub fn judge(claim: &Claim, entries: &[Entry]) -> Judged {
+    let each = (entries.len() / claim.methods.len().max(1)).max(1);
+    let runs = |method: &str| -> &[Entry] {
+        let place = claim.methods.iter().position(|other| other == method);
+        let place = place.and_then(|place| entries.chunks(each).nth(place));
+        place.unwrap_or(&[])
+    };
+    let mut findings = Vec::new();
+    for test in &claim.tests {
+        for method in &test.of {
+            let base = test.to.as_deref().map(runs);
+            findings.push(find(test, method, runs(method), base));
+        }
+    }
+    let failures = entries.iter().filter_map(|entry| match &entry.outcome {
+        crate::laboratory::Outcome::Failed(why) => {
+            let changes = entry.point.changes.join(" ");
+            Some(format!("{changes}, seed {}: {why}", entry.point.seed))
+        }
+        crate::laboratory::Outcome::Finished { .. } => None,
+    });
+    Judged {
+        name: claim.name.clone(),
+        text: claim.text.clone(),
+        findings,
+        failures: failures.collect(),
+        note: claim.note.clone(),
+    }
+}
+
+fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Finding {
+    let value = |entry: &Entry| {
+        entry
+            .outcome
+            .figures()
+            .and_then(|figures| figure(test, figures))
+    };
+    let values: Option<Vec<f64>> = match base {
+        None => runs.iter().map(value).collect(),
+        Some(base) => runs
+            .iter()
+            .zip(base)
+            .map(|(run, base)| {
+                let (run, base) = (value(run)?, value(base)?);
+                let compared = if test.difference {
+                    run - base
+                } else {
+                    run / base
+                };
+                compared.is_finite().then_some(compared)
+            })
+            .collect(),
+    };
+    let summary = values.and_then(|values| summarise(&values));
+    let kept = |bound: Bound, median: f64| match bound {
+        Bound::AtLeast(least) => median >= least,
+        Bound::AtMost(most) => median <= most,
+    };
+    let holds =
+        summary.is_some_and(|summary| test.bounds().all(|bound| kept(bound, summary.median)));
+    let wanted: Vec<String> = test
+        .bounds()
+        .map(|bound| match bound {
+            Bound::AtLeast(least) => format!("at least {least}"),
+            Bound::AtMost(most) => format!("at most {most}"),
+        })
+        .collect();
+    let method = match (&test.to, test.difference) {
+        (None, _) => String::from(method),
+        (Some(to), true) => format!("{method} - {to}"),
+        (Some(to), false) => format!("{method} / {to}"),
+    };
+    Finding {
+        figure: test.figure(),
+        method,
+        value: summary,
+        wanted: wanted.join(", "),
+        holds,
+    }
+}
+
+/// The figure that a test is about, of one run.
+fn figure(test: &Test, figures: &Figures) -> Option<f64> {
+    let one = |name: &String| {
+        let missing = name.starts_with(EVENT).then_some(0.0);
+        figures.get(name).copied().or(missing)
+    };
+    let sum = |names: &[String]| names.iter().map(one).sum::<Option<f64>>();
+    let above = sum(&test.measure)?;
+    if test.per.is_empty() {
+        return Some(above);
+    }
+    let below = sum(&test.per)?;
+    (below != 0.0).then_some(above / below)
+}
+
+/// A claim as people read it.
+pub fn show(judged: &Judged) -> String {
+    let verdict = if judged.holds() {
+        "HOLDS"
+    } else {
+        "DOES NOT HOLD"
+    };
+    let mut text = format!("{}: {verdict}\n  {}\n", judged.name, judged.text);
+    // Writing to a String does not fail.
+    for finding in &judged.findings {
+        let value = finding.value.as_ref().map_or_else(
+            || String::from("not measured"),
+            |value| {
+                let one = value.count == 1;
+                let interval = format!(" [{} .. {}]", number(value.low), number(value.high));
+                let interval = if one { String::new() } else { interval };
+                format!("{}{interval}", number(value.median))
+            },
+        );
+        let mark = if finding.holds { "ok " } else { "NOT" };
+        let _ = writeln!(
+            text,
+            "  {mark} {}: {} {value}, wanted {}",
+            finding.figure, finding.method, finding.wanted
+        );
+    }
+    for failure in &judged.failures {
+        let _ = writeln!(text, "  failed: {failure}");
+    }
+    if let Some(note) = judged.note.as_ref().filter(|_| !judged.holds()) {
+        let _ = writeln!(text, "  note: {note}");
+    }
+    text
+}

@@ -1,0 +1,159 @@
+use super::*;
+use crate::laboratory::{Entry, Figures, Fingerprint, MadeBy, Outcome};
+use std::collections::BTreeMap;
+
+const FILE: &str = r#"
+title = "Two"
+[[claim]]
+name = "faster"
+text = "b is twice as fast as a, and nothing is lost"
+system = "one.toml"
+vary = "spin"
+methods = ["a", "b"]
+set = ["harts=2"]
+on-qemu = { set = ["harts=3"], once = true }
+test = [
+  { measure = ["etr"], of = ["b"], to = "a", at-least = 2.0 },
+  { measure = ["events.lost", "off-line"], of = ["a", "b"], at-most = 0 },
+]
+"#;
+
+fn claim() -> Claim {
+    let claims = Claims::parse(Path::new("claims.toml"), FILE).unwrap();
+    claims.claims.into_iter().next().unwrap()
+}
+
+fn entry(point: Point, figures: &[(&str, f64)]) -> Entry {
+    let figures = figures
+        .iter()
+        .map(|(name, value)| (String::from(*name), *value));
+    Entry {
+        id: Fingerprint::of(format!("{point:?}").as_bytes()),
+        made_by: MadeBy {
+            partita: String::new(),
+            system: String::new(),
+            profile: None,
+            files: BTreeMap::new(),
+        },
+        outcome: Outcome::Finished {
+            figures: figures.collect::<Figures>(),
+            report: serde_json::Value::Null,
+        },
+        point,
+    }
+}
+
+#[test]
+fn every_method_runs_with_every_seed_and_what_is_particular() {
+    let computer = Computer::Machine { profile: None };
+    let points = plan(&claim(), Path::new("folder"), &computer, 3);
+    let changes: Vec<_> = points
+        .iter()
+        .map(|point| (point.changes.clone(), point.seed))
+        .collect();
+    let change = |method: &str| vec![String::from("harts=2"), format!("spin={method}")];
+    let expected: Vec<_> = ["a", "b"]
+        .into_iter()
+        .flat_map(|method| (0..3).map(move |seed| (change(method), seed)))
+        .collect();
+    assert_eq!(changes, expected);
+    assert!(
+        points
+            .iter()
+            .all(|point| point.system == Path::new("folder/one.toml"))
+    );
+
+    let on_qemu = plan(&claim(), Path::new("folder"), &Computer::Qemu, 3);
+    assert_eq!(on_qemu.len(), 2);
+    assert_eq!(on_qemu[1].changes, ["harts=2", "harts=3", "spin=b"]);
+}
+
+#[test]
+fn medians_of_pairs_are_held_to_their_bounds() {
+    let claim = claim();
+    let computer = Computer::Machine { profile: None };
+    let points = plan(&claim, Path::new("."), &computer, 3);
+    // Of the ratios 1.9, 2.0 and 4.0 the median is just enough.
+    let etr = [10.0, 20.0, 10.0, 19.0, 40.0, 40.0];
+    let entries: Vec<Entry> = points
+        .into_iter()
+        .zip(etr)
+        .map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]))
+        .collect();
+    let judged = judge(&claim, &entries);
+    assert!(judged.holds(), "{}", show(&judged));
+    assert_eq!(judged.findings[0].value.unwrap().median, 2.0);
+
+    let mut slower = entries.clone();
+    slower[4].outcome = entry(slower[4].point.clone(), &[("etr", 39.0), ("off-line", 0.0)]).outcome;
+    let judged = judge(&claim, &slower);
+    assert!(!judged.findings[0].holds && !judged.holds());
+    assert!(show(&judged).contains("DOES NOT HOLD"));
+}
+
+#[test]
+fn what_nobody_measured_does_not_hold_and_failures_are_told() {
+    let claim = claim();
+    let computer = Computer::Machine { profile: None };
+    let points = plan(&claim, Path::new("."), &computer, 1);
+    let mut entries: Vec<Entry> = points
+        .into_iter()
+        .map(|point| entry(point, &[("etr", 1.0)]))
+        .collect();
+    entries[1].outcome = Outcome::Failed(String::from("it burns"));
+    let judged = judge(&claim, &entries);
+    assert!(judged.findings.iter().all(|finding| !finding.holds));
+    // An event that nobody counted is zero, a measure that is not there is not.
+    assert_eq!(judged.findings[1].value, None);
+    assert_eq!(judged.failures.len(), 1);
+    assert!(show(&judged).contains("it burns"));
+}
+
+#[test]
+fn mistakes_name_the_claim_and_the_remedy() {
+    let path = Path::new("claims.toml");
+    for (from, to, told) in [
+        (
+            r#"to = "a""#,
+            r#"to = "c""#,
+            "\"c\" is not among its methods",
+        ),
+        (", at-most = 0", "", "neither at-least nor at-most"),
+        (r#"measure = ["etr"]"#, "measure = []", "needs a measure"),
+        ("vary =", "varies =", "varies"),
+    ] {
+        let text = FILE.replace(from, to);
+        let error = Claims::parse(path, &text).unwrap_err().to_string();
+        assert!(
+            error.contains("claims.toml") && error.contains(told),
+            "{error}"
+        );
+    }
+    let claims = Claims::parse(path, FILE).unwrap();
+    let error = claims.named(&[String::from("slower")]).unwrap_err();
+    assert!(error.to_string().contains("there are faster"));
+}
+
+#[test]
+fn the_claims_that_come_with_the_command_can_be_read_and_their_systems_too() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let claims = Claims::read(&folder.join("policies.toml")).unwrap();
+    for claim in &claims.claims {
+        for computer in [Computer::Machine { profile: None }, Computer::Qemu] {
+            for point in plan(claim, &folder, &computer, 1) {
+                let long = |change: &String| {
+                    let key = change.split_once('=').map_or("", |(key, _)| key);
+                    !key.starts_with("guest.") && key != "vms"
+                };
+                let changes = point.changes.into_iter().filter(long).collect();
+                let point = Point { changes, ..point };
+                assert!(
+                    point.read().is_ok(),
+                    "{}: {:?}",
+                    claim.name,
+                    point.read().err()
+                );
+            }
+        }
+    }
+}

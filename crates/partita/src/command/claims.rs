@@ -1,0 +1,81 @@
+//! `partita claims`.
+
+use super::laboratory::{Laboratory, LaboratoryArguments, experiments};
+use super::{Failure, write_json};
+use partita::claims::{self, Claims};
+use partita::laboratory::Computer;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ClaimsArguments {
+    /// The claims to show; without any, all
+    names: Vec<String>,
+    /// How many start phases each method is run with
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: u32,
+    /// The file of claims; without it, the one that comes with this command
+    #[arg(long, value_name = "FILE.toml")]
+    file: Option<PathBuf>,
+    /// Says what there is, and runs nothing
+    #[arg(long)]
+    list: bool,
+    /// Writes what came out as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
+    let file = arguments.file.clone();
+    let file = file.unwrap_or_else(|| experiments().join("policies.toml"));
+    let all = Claims::read(&file)?;
+    let wanted = all.named(&arguments.names)?;
+    let mut out = std::io::stdout();
+    // A reader that has gone needs no answer, here and below.
+    let _ = writeln!(out, "{}", all.title);
+    if arguments.list {
+        for claim in wanted {
+            let _ = writeln!(out, "{}\n  {}", claim.name, claim.text);
+        }
+        return Ok(());
+    }
+    let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+    let computer = arguments.laboratory.computer()?;
+    let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
+    let mut judged = Vec::new();
+    for claim in wanted {
+        let own = if computer == Computer::Qemu {
+            &claim.on_qemu
+        } else {
+            &claim.on_machine
+        };
+        if let Some(why) = &own.not {
+            let _ = writeln!(out, "\n{}: not run on {computer}\n  {why}", claim.name);
+            continue;
+        }
+        let points = claims::plan(claim, &folder, &computer, arguments.seeds);
+        let entries = laboratory.run(laboratory.with_phases(points)?)?;
+        let one = claims::judge(claim, &entries);
+        let _ = write!(out, "\n{}", claims::show(&one));
+        judged.push(one);
+    }
+    if let Some(path) = &arguments.json {
+        write_json(path, &judged)?;
+    }
+    let failing: Vec<String> = judged
+        .iter()
+        .filter(|claim| !claim.holds())
+        .map(|claim| claim.name.clone())
+        .collect();
+    if failing.is_empty() {
+        Ok(())
+    } else {
+        let (count, names) = (failing.len(), failing.join(", "));
+        Err(Failure::Different(format!(
+            "{count} of {} claims do not hold: {names}",
+            judged.len()
+        )))
+    }
+}

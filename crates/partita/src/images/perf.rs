@@ -1,0 +1,44 @@
+//! An initial RAM disk with Debian's perf, for a guest that measures itself.
+
+use super::{Folder, ImagesError, Progress, apt, at, initrd, libraries};
+use std::fs;
+use std::hash::{DefaultHasher, Hash};
+use std::path::Path;
+
+/// The guest's first process.
+const INIT: &str = include_str!("../../../../guests/perf");
+/// The packages.
+const PACKAGES: [&str; 3] = ["busybox-static", "linux-perf", "rt-tests"];
+/// The programs that are taken from them, with the libraries that they link.
+const PROGRAMS: [&str; 2] = ["usr/bin/perf", "usr/bin/hackbench"];
+
+/// The folder `perf`.
+#[derive(Debug)]
+pub(super) struct Perf;
+
+impl Folder for Perf {
+    fn name(&self) -> &'static str {
+        "perf"
+    }
+
+    fn hash(&self, hasher: &mut DefaultHasher) {
+        (INIT, PACKAGES, PROGRAMS).hash(hasher);
+    }
+
+    fn build(
+        &self,
+        packages: &Path,
+        work: &Path,
+        built: &Path,
+        progress: &Progress,
+    ) -> Result<(), ImagesError> {
+        let root = work.join("root");
+        apt::Apt::up_to_date(packages, progress)?
+            .unpack_with_dependencies(&PACKAGES, &root, progress)?;
+        progress.step("making perf's initial RAM disk");
+        let files = libraries::closure(&root, &PROGRAMS)?;
+        let archive = initrd::compose(&root, INIT, &[], &files)?;
+        let target = built.join("initrd");
+        fs::write(&target, archive).map_err(at(&target))
+    }
+}

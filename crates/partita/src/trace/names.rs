@@ -1,0 +1,37 @@
+//! What the machine's events are called.
+
+use machine::device::InterruptFile;
+use machine::hart::Cause;
+
+/// An interrupt file.
+pub(super) fn file_name(file: InterruptFile) -> String {
+    format!("{file:?}")
+}
+
+/// An exception's cause.
+pub(super) fn describe(cause: Cause) -> String {
+    let text = format!("{cause:?}");
+    // The first word, without what it holds.
+    let word = text.split([' ', '(', '{']).next().unwrap_or_default();
+    let mut out = String::new();
+    for character in word.chars() {
+        if character.is_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.extend(character.to_lowercase());
+    }
+    out
+}
+
+/// Interrupt codes of scause and vscause (privileged architecture, §Supervisor cause register; AIA).
+pub(super) fn interrupt(code: u64) -> String {
+    let name = match code {
+        1 | 2 => "software",
+        5 | 6 => "timer",
+        9 | 10 => "external",
+        12 => "guest-external",
+        13 => "overflow",
+        other => return other.to_string(),
+    };
+    String::from(name)
+}

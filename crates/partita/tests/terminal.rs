@@ -1,0 +1,188 @@
+//! The user's terminal: whatever ends a run, it is as it was before.
+
+#[path = "common/program.rs"]
+#[allow(dead_code, reason = "another test has use for the rest")]
+mod program;
+
+use program::{BASE, LOOP, elf};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{InputModes, LocalModes, OutputModes, tcgetattr};
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+type Modes = (LocalModes, InputModes, OutputModes);
+
+/// A terminal, and a command that has it.
+struct Session {
+    user: OwnedFd,
+    keyboard: File,
+    before: Modes,
+    child: Child,
+}
+
+fn modes(terminal: &OwnedFd) -> Modes {
+    let found = tcgetattr(terminal).unwrap();
+    (found.local_modes, found.input_modes, found.output_modes)
+}
+
+impl Session {
+    /// Starts the command and waits until it has taken the terminal.
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&main).unwrap();
+        unlockpt(&main).unwrap();
+        let name = ptsname(&main, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let user = open(name, flags, Mode::empty()).unwrap();
+        let before = modes(&user);
+        assert!(before.0.contains(LocalModes::ECHO | LocalModes::ICANON));
+        let keyboard = File::from(main);
+        let mut screen = keyboard.try_clone().unwrap();
+        // Somebody must read what is shown, or the command waits for them.
+        std::thread::spawn(
+            move || while screen.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {},
+        );
+        let child = Command::new(env!("CARGO_BIN_EXE_partita"))
+            .args(arguments)
+            .current_dir(folder)
+            .env("PARTITA_CACHE", folder.join("cache"))
+            .env("PARTITA_FIRMWARE", folder.join("firmware"))
+            .stdin(user.try_clone().unwrap())
+            .stdout(user.try_clone().unwrap())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut session = Self {
+            user,
+            keyboard,
+            before,
+            child,
+        };
+        while modes(&session.user).0.contains(LocalModes::ICANON) {
+            if let Some(status) = session.child.try_wait().unwrap() {
+                panic!("{status}: {}", session.end().1);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        session
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// The command's end and what it said of it. The terminal must be as it was.
+    fn end(mut self) -> (ExitStatus, String) {
+        let mut said = String::new();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(modes(&self.user), self.before, "{status}: {said}");
+        (status, said)
+    }
+}
+
+/// A folder with firmware that does nothing, a kernel, a disk, a system, and profiles.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("firmware", &LOOP.to_le_bytes());
+    let kernel = elf(&[LOOP], &[]);
+    write("kernel", &kernel);
+    let mut hypervisor = kernel;
+    // Entry, virtual and physical address: away from the firmware.
+    for at in [24, 80, 88] {
+        hypervisor[at..at + 8].copy_from_slice(&(BASE + (2 << 20)).to_le_bytes());
+    }
+    write("hypervisor", &hypervisor);
+    write("disk", &[7; 4096]);
+    write(
+        "system.toml",
+        b"harts = 1\nmemory = \"512 MiB\"\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\n\
+          kernel = \"kernel\"\n",
+    );
+    let ideal = include_str!("../../../profiles/ideal.toml");
+    let slow = ideal.lines().map(|line| match line.split_once(" = ") {
+        // A slice of machine time, after which a run can be broken off, takes the host seconds then.
+        Some(("hertz", _)) => "hertz = 100_000_000_000",
+        _ => line,
+    });
+    write("slow.toml", slow.collect::<Vec<_>>().join("\n").as_bytes());
+    folder
+}
+
+const MACHINE: [&str; 8] = [
+    "machine",
+    "--firmware",
+    "firmware",
+    "--memory",
+    "16 MiB",
+    "--disk",
+    "disk",
+    "--harts=1",
+];
+
+#[test]
+fn a_signal_or_the_escape_key_gives_the_terminal_back() {
+    let folder = folder();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let session = Session::start(folder.path(), &MACHINE);
+        session.signal(signal);
+        let (status, said) = session.end();
+        assert_eq!(status.code(), Some(130), "{signal:?}: {said}");
+    }
+    let mut session = Session::start(folder.path(), &MACHINE);
+    session.keyboard.write_all(b"\x1dq").unwrap();
+    assert_eq!(session.end().0.code(), Some(130));
+    assert_eq!(fs::read(folder.path().join("disk")).unwrap(), [7; 4096]);
+}
+
+#[test]
+fn a_second_signal_ends_the_machine_at_once_and_gives_the_terminal_back() {
+    let folder = folder();
+    let arguments = [&MACHINE[..], &["--profile", "slow.toml"]].concat();
+    let session = Session::start(folder.path(), &arguments);
+    session.signal(Signal::INT);
+    session.signal(Signal::TERM);
+    let (status, said) = session.end();
+    let by = status.signal().and_then(Signal::from_named_raw);
+    assert!(
+        matches!(by, Some(Signal::INT | Signal::TERM)),
+        "{status}: {said}"
+    );
+    // The disk is free, and whole.
+    let session = Session::start(folder.path(), &MACHINE);
+    session.signal(Signal::TERM);
+    assert_eq!(session.end().0.code(), Some(130));
+    assert_eq!(fs::read(folder.path().join("disk")).unwrap(), [7; 4096]);
+}
+
+#[test]
+fn a_run_that_does_not_come_to_an_end_gives_the_terminal_back_after_a_second_signal() {
+    let folder = folder();
+    let arguments = [
+        "run",
+        "system.toml",
+        "--hypervisor",
+        "hypervisor",
+        "--console",
+        "one",
+    ];
+    let session = Session::start(folder.path(), &arguments);
+    session.signal(Signal::INT);
+    session.signal(Signal::TERM);
+    let (status, said) = session.end();
+    assert_eq!(status.code(), Some(130), "{said}");
+    assert!(said.contains("broken off"), "{said}");
+}
