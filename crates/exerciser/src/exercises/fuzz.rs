@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use abi::sbi::NOTIFICATION_INTERRUPT;
 use exerciser::arguments::Arguments;
 use exerciser::csr::Host;
 use exerciser::fuzz::{self, Limits};
@@ -35,6 +36,12 @@ const WINDOWS: u64 = 32;
 /// Causes that a hart without the hypervisor extension has (privileged specification, table "Supervisor
 /// cause register values"), and those of 20 to 23, which it has not.
 const PLAIN_CAUSES: u64 = 0b1011_0011_1111_1111;
+
+/// In a cause: an interrupt, not an exception.
+const INTERRUPT: u64 = 1 << 63;
+
+/// Supervisor software, timer, external and counter-overflow interrupts, by their numbers.
+const OWN_INTERRUPTS: u64 = 1 << 1 | 1 << 5 | 1 << 9 | 1 << 13;
 
 /// What happened, by kind.
 #[derive(Debug)]
@@ -116,9 +123,15 @@ impl Tally {
                 if let Some(slot) = self.causes.get(cause as usize) {
                     slot.fetch_add(1, Ordering::Relaxed);
                 }
-                // A program may enable and raise the supervisor's own interrupts.
-                let is_interrupt = cause >> 63 == 1 && matches!(cause as u8, 1 | 5 | 9 | 13);
-                let is_known = is_interrupt || cause < 64 && PLAIN_CAUSES >> cause & 1 == 1;
+                // A program may enable and raise the supervisor's own interrupts, and the one that the
+                // hypervisor adds: writing sie and sip is enough (AIA specification, "Virtual interrupts").
+                let own = match host {
+                    Host::VirtualMachine => OWN_INTERRUPTS | 1 << NOTIFICATION_INTERRUPT,
+                    _ => OWN_INTERRUPTS,
+                };
+                let code = cause & !INTERRUPT;
+                let causes = if code == cause { PLAIN_CAUSES } else { own };
+                let is_known = code < 64 && causes >> code & 1 == 1;
                 if !is_known && host != Host::WithHypervisorExtension {
                     self.strange.fetch_add(1, Ordering::Relaxed);
                     say!(
