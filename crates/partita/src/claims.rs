@@ -14,6 +14,9 @@ pub use read::{Bound, Claim, Claims, ClaimsError, Test, Where};
 use crate::laboratory::{Computer, Point};
 use std::path::Path;
 
+/// What an event's measure begins with.
+const EVENT: &str = "events.";
+
 /// The runs of a claim: every method with every seed, the methods in their order.
 pub fn plan(claim: &Claim, folder: &Path, computer: &Computer, seeds: u32) -> Vec<Point> {
     let on_qemu = *computer == Computer::Qemu;

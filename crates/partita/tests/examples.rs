@@ -1,5 +1,8 @@
-//! The example systems that the tree carries.
+//! The example systems that the tree carries, and those that its claims are about.
 
+use partita::claims::{Claims, plan};
+use partita::compare::expand;
+use partita::laboratory::Computer;
 use partita::system::{Document, System};
 use std::path::Path;
 
@@ -19,4 +22,21 @@ fn the_examples_have_no_mistakes() {
         count += 1;
     }
     assert!(count > 0, "there are no examples in {}", folder.display());
+}
+
+#[test]
+#[ignore = "most claims are about the exerciser, which must have been built; make test runs it"]
+fn the_systems_of_the_claims_have_no_mistakes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let claims = Claims::read(&folder.join("policies.toml")).unwrap();
+    let profiles = tempfile::tempdir().unwrap();
+    for claim in &claims.claims {
+        for computer in [Computer::Machine { profile: None }, Computer::Qemu] {
+            for point in plan(claim, &folder, &computer, 1) {
+                let point = expand(point, profiles.path()).unwrap();
+                let read = point.read();
+                assert!(read.is_ok(), "{}: {:?}", claim.name, read.err());
+            }
+        }
+    }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::{alone, hypervisor, root};
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The computers that a system runs on.
@@ -234,8 +234,13 @@ fn disks_take_time_and_fail_as_the_profile_says() {
     assert_eq!(figure("busy_cycles"), figure("requests") * 100_000);
 }
 
-/// A `partita run` whose console is fed from here.
-fn with_console(on: &str, system: &str, console: &str, changes: &[&str]) -> std::process::Child {
+/// A `partita run` whose console is fed from here, with its output and its keys.
+fn with_console(
+    on: &str,
+    system: &str,
+    console: &str,
+    changes: &[&str],
+) -> (Child, ChildStdout, ChildStdin) {
     let mut command = run_command(on, system);
     for change in changes {
         command.args(["--set", change]);
@@ -245,7 +250,10 @@ fn with_console(on: &str, system: &str, console: &str, changes: &[&str]) -> std:
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command.spawn().unwrap()
+    let mut child = command.spawn().unwrap();
+    let output = child.stdout.take().unwrap();
+    let keys = child.stdin.take().unwrap();
+    (child, output, keys)
 }
 
 /// Reads the console until `words` have come, and returns what came.
@@ -272,9 +280,7 @@ fn wait_for(console: &mut impl std::io::Read, words: &str) -> String {
 fn a_guests_console_can_be_used() {
     let _alone = alone();
     for on in COMPUTERS {
-        let mut child = with_console(on, "shell.toml", "debian", &[]);
-        let mut console = child.stdout.take().unwrap();
-        let mut keys = child.stdin.take().unwrap();
+        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
         wait_for(&mut console, "partita-guest start workload=shell");
         wait_for(&mut console, "# ");
         keys.write_all(b"echo 6 times 7 is $((6 * 7))\n").unwrap();
@@ -296,9 +302,8 @@ fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
         "vm.one.command-line=exercise=allocation duration-ms=4000 changes=4",
         "vm.two.command-line=exercise=heartbeat duration-ms=4000",
     ];
-    let mut child = with_console("qemu", "exercises.toml", "partita", &changes);
-    let mut console = child.stdout.take().unwrap();
-    let mut keys = child.stdin.take().unwrap();
+    let (mut child, mut console, mut keys) =
+        with_console("qemu", "exercises.toml", "partita", &changes);
     wait_for(&mut console, "allocation start code=0x0 flag=0 harts=0");
     for harts in ["0,1", "shared", "2,1", "shared"] {
         writeln!(keys, "harts one {harts}").unwrap();
@@ -319,9 +324,7 @@ fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
 fn the_escape_key_powers_everything_off() {
     let _alone = alone();
     for on in COMPUTERS {
-        let mut child = with_console(on, "shell.toml", "debian", &[]);
-        let mut console = child.stdout.take().unwrap();
-        let mut keys = child.stdin.take().unwrap();
+        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
         wait_for(&mut console, "partita-guest start workload=shell");
         keys.write_all(b"\x1dq").unwrap();
         wait_for(&mut console, "interrupts: direct");

@@ -1,14 +1,11 @@
 //! What came out of a claim's runs.
 
-use super::{Bound, Claim, Test};
+use super::{Bound, Claim, EVENT, Test};
 use crate::laboratory::statistics::{Summary, summarise};
 use crate::laboratory::{Entry, Figures};
 use crate::measures::number;
 use serde::Serialize;
 use std::fmt::Write;
-
-/// What an event's measure begins with: one that nobody counted did not happen.
-const EVENT: &str = "events.";
 
 /// A claim and what was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -132,6 +129,7 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
 /// The figure that a test is about, of one run.
 fn figure(test: &Test, figures: &Figures) -> Option<f64> {
     let one = |name: &String| {
+        // An event that nobody counted did not happen.
         let missing = name.starts_with(EVENT).then_some(0.0);
         figures.get(name).copied().or(missing)
     };

@@ -1,5 +1,8 @@
 //! The file of claims.
 
+use super::EVENT;
+use crate::measures;
+use abi::monitor::Event;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -231,6 +234,16 @@ impl Claim {
             if test.measure.is_empty() || test.of.is_empty() {
                 return Some(String::from("a test needs a measure and a method"));
             }
+            let unknown = test
+                .measure
+                .iter()
+                .chain(&test.per)
+                .find(|name| !is_measured(name));
+            if let Some(name) = unknown {
+                return Some(format!(
+                    "nobody measures {name:?}; partita run SYSTEM.toml --explain NAME knows what there is"
+                ));
+            }
             if test.bounds().next().is_none() {
                 return Some(format!(
                     "the test of {} has neither at-least nor at-most",
@@ -239,5 +252,13 @@ impl Claim {
             }
         }
         None
+    }
+}
+
+/// Whether a run may have this figure. One that no run has must not pass for an event that never happened.
+fn is_measured(name: &str) -> bool {
+    match name.strip_prefix(EVENT) {
+        Some(event) => Event::ALL.iter().any(|known| known.name() == event),
+        None => measures::find(name).is_some(),
     }
 }
