@@ -4,7 +4,9 @@
 //! their tests. Here all of them must pass with 1 and with 2 harts; on QEMU, where it is installed,
 //! all but the known departures below. What only one of the two gets wrong is the suite's value.
 
-use std::path::{Path, PathBuf};
+mod programs;
+
+use std::path::Path;
 use std::process::Command;
 
 use machine::device::Script;
@@ -43,25 +45,6 @@ const QEMU_DEPARTURES: [&str; 11] = [
     // No interrupt when hvictl gives no priority.
     "hvictl with IID = 9 gives an external interrupt its priority",
 ];
-
-/// Builds the suite in a folder of its own and gives the folder of its programs.
-fn build() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("conformance");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--target", "riscv64gc-unknown-none-elf"])
-        .arg("--manifest-path")
-        .arg(root.join("conformance/Cargo.toml"))
-        .arg("--target-dir")
-        .arg(&target)
-        .status()
-        .expect("cargo runs");
-    assert!(
-        status.success(),
-        "the suite builds: `rustup target add riscv64gc-unknown-none-elf`"
-    );
-    target.join("riscv64gc-unknown-none-elf/debug")
-}
 
 /// The names of the tests that failed, of a report that is complete.
 fn failures(report: &str, program: &str) -> Vec<String> {
@@ -136,7 +119,7 @@ fn on_qemu(program: &Path, guest_files: u8) -> Option<String> {
 
 #[test]
 fn the_suite_passes_here_and_on_qemu_but_for_its_departures() {
-    let programs = build();
+    let programs = programs::build();
     for (program, guest_files) in PROGRAMS {
         let path = programs.join(program);
         for (harts, &files) in [1, 2].into_iter().flat_map(|harts| {
