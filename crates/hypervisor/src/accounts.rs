@@ -27,36 +27,59 @@ impl Counter {
     /// Adds to it; on the hart that owns it.
     #[inline]
     fn add(&self, amount: u64) {
-        let value = self.0.load(Ordering::Relaxed);
-        self.0.store(value.wrapping_add(amount), Ordering::Relaxed);
+        self.set(self.get().wrapping_add(amount));
     }
 
+    /// Adds one to it, if anything is counted; on the hart that owns it.
+    #[inline]
+    fn count(&self) {
+        if MONITORED {
+            self.add(1);
+        }
+    }
+
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The accounts of one hart.
+/// The accounts of one hart, on cache lines that no other hart writes to.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Accounts {
-    started: AtomicU64,
-    charged_to: AtomicU64,
+    charged_to: Counter,
+    started: Counter,
     idle: Counter,
     scheduling: Counter,
     work: Vec<Work>,
+    /// Where what concerns no VM of the system would go: every VM has its place in `work`, and looking for it cannot panic.
+    spare: Work,
 }
 
-/// What a hart has done for one VM.
+/// What a hart has done for one VM; what every exit writes to stands together.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Work {
     guest: Counter,
     scheduling: Counter,
     dispatches: Counter,
     calls: Counter,
     injected: Counter,
-    exits: [Counter; ExitCause::COUNT],
-    simulation: [Counter; ExitCause::COUNT],
+    exits: [Exits; ExitCause::COUNT],
     events: [Counter; Event::COUNT],
+}
+
+/// Exits for one cause: how many, and the cycles that they took.
+#[derive(Debug, Default)]
+struct Exits {
+    count: Counter,
+    simulation: Counter,
 }
 
 impl Work {
@@ -67,8 +90,7 @@ impl Work {
             dispatches: Counter::default(),
             calls: Counter::default(),
             injected: Counter::default(),
-            exits: core::array::from_fn(|_| Counter::default()),
-            simulation: core::array::from_fn(|_| Counter::default()),
+            exits: core::array::from_fn(|_| Exits::default()),
             events: core::array::from_fn(|_| Counter::default()),
         }
     }
@@ -80,11 +102,8 @@ impl Work {
         counters.dispatches = self.dispatches.get();
         counters.calls = self.calls.get();
         counters.injected = self.injected.get();
-        let causes = ExitCause::ALL
-            .into_iter()
-            .zip(self.exits.iter().zip(&self.simulation));
-        for (cause, (exits, simulation)) in causes {
-            counters.add_exits(cause, exits.get(), Cycles(simulation.get()));
+        for (cause, exits) in ExitCause::ALL.into_iter().zip(&self.exits) {
+            counters.add_exits(cause, exits.count.get(), Cycles(exits.simulation.get()));
         }
         for (event, count) in Event::ALL.into_iter().zip(&self.events) {
             counters.add_events(event, count.get());
@@ -93,113 +112,124 @@ impl Work {
     }
 }
 
+/// The hart's clock, for [`Books::charge_exit`].
+#[inline]
+pub fn clock() -> u64 {
+    if MONITORED { hart::cycles() } else { 0 }
+}
+
+/// Where a hart writes down what it does for one VM: looked up once for as long as a vCPU has the hart.
+#[derive(Debug, Clone, Copy)]
+pub struct Books<'a> {
+    hart: &'a Accounts,
+    work: &'a Work,
+}
+
+impl Books<'_> {
+    /// An exit has been handled, for which the guest was left at `left_at`: the time before that was its own.
+    #[inline]
+    pub fn charge_exit(self, left_at: u64, cause: ExitCause) {
+        if !MONITORED {
+            return;
+        }
+        self.work.guest.add(self.hart.until(left_at));
+        // A cause's number is below the array's length by construction; `get` keeps panics out of the exit path.
+        if let Some(exits) = self.work.exits.get(cause.index()) {
+            exits.count.add(1);
+            exits.simulation.add(self.hart.until_now());
+        }
+    }
+
+    /// A vCPU of the VM has been chosen and made ready to enter, or has been put away.
+    #[inline]
+    pub fn charge_scheduling(self) {
+        if MONITORED {
+            self.work.scheduling.add(self.hart.until_now());
+        }
+    }
+
+    /// Counts a dispatch.
+    #[inline]
+    pub fn count_dispatch(self) {
+        self.work.dispatches.count();
+    }
+
+    /// Counts something that happened to a vCPU of the VM.
+    #[inline]
+    pub fn count(self, event: Event) {
+        // As for `charge_exit`.
+        if let Some(count) = self.work.events.get(event.index()) {
+            count.count();
+        }
+    }
+
+    /// Counts an SBI call of the guest.
+    #[inline]
+    pub fn count_call(self) {
+        self.work.calls.count();
+    }
+
+    /// Counts an interrupt that the hypervisor delivered.
+    #[inline]
+    pub fn count_injected(self) {
+        self.work.injected.count();
+    }
+}
+
 impl Accounts {
     /// Accounts of a hart that runs `vms` VMs.
     pub fn new(vms: usize) -> Self {
         Self {
-            started: AtomicU64::new(0),
-            charged_to: AtomicU64::new(0),
+            charged_to: Counter::default(),
+            started: Counter::default(),
             idle: Counter::default(),
             scheduling: Counter::default(),
             work: (0..vms).map(|_| Work::new()).collect(),
+            spare: Work::new(),
         }
     }
 
     /// Starts counting.
     pub fn open(&self) {
         let now = hart::cycles();
-        self.started.store(now, Ordering::Relaxed);
-        self.charged_to.store(now, Ordering::Relaxed);
+        self.started.set(now);
+        self.charged_to.set(now);
     }
 
-    /// The cycles since the last charge, which are charged now.
+    /// Where to write what concerns `vm`.
     #[inline]
-    fn since_last(&self) -> u64 {
-        let now = hart::cycles();
-        let passed = now.wrapping_sub(self.charged_to.load(Ordering::Relaxed));
-        self.charged_to.store(now, Ordering::Relaxed);
+    #[must_use]
+    pub fn of(&self, vm: VmId) -> Books<'_> {
+        Books {
+            hart: self,
+            work: self.work.get(vm.index()).unwrap_or(&self.spare),
+        }
+    }
+
+    /// The cycles from the last charge until `now`, which are charged now.
+    #[inline]
+    fn until(&self, now: u64) -> u64 {
+        let passed = now.wrapping_sub(self.charged_to.get());
+        self.charged_to.set(now);
         passed
     }
 
-    /// Where to write what concerns `vm`, unless nothing is to be counted.
     #[inline]
-    fn of(&self, vm: VmId) -> Option<&Work> {
+    fn until_now(&self) -> u64 {
+        self.until(hart::cycles())
+    }
+
+    /// The hart has looked for something to run in vain.
+    pub fn charge_scheduling(&self) {
         if MONITORED {
-            self.work.get(vm.index())
-        } else {
-            None
-        }
-    }
-
-    /// The guest has just been left: the time since the last charge was its own.
-    pub fn charge_guest(&self, vm: VmId) {
-        if let Some(work) = self.of(vm) {
-            work.guest.add(self.since_last());
-        }
-    }
-
-    /// An exit has been handled.
-    pub fn charge_exit(&self, vm: VmId, cause: ExitCause) {
-        let Some(work) = self.of(vm) else {
-            return;
-        };
-        // A cause's number is below the arrays' length by construction; `get` keeps panics out of the exit path.
-        if let (Some(exits), Some(simulation)) = (
-            work.exits.get(cause.index()),
-            work.simulation.get(cause.index()),
-        ) {
-            exits.add(1);
-            simulation.add(self.since_last());
-        }
-    }
-
-    /// A vCPU of `vm` has been chosen and made ready to enter, or has been put away.
-    pub fn charge_scheduling(&self, vm: Option<VmId>) {
-        match vm {
-            Some(vm) => {
-                if let Some(work) = self.of(vm) {
-                    work.scheduling.add(self.since_last());
-                }
-            }
-            None if MONITORED => self.scheduling.add(self.since_last()),
-            None => {}
+            self.scheduling.add(self.until_now());
         }
     }
 
     /// The hart has waited with nothing to run.
     pub fn charge_idle(&self) {
         if MONITORED {
-            self.idle.add(self.since_last());
-        }
-    }
-
-    /// Counts a dispatch.
-    pub fn count_dispatch(&self, vm: VmId) {
-        if let Some(work) = self.of(vm) {
-            work.dispatches.add(1);
-        }
-    }
-
-    /// Counts something that happened to a vCPU of `vm`.
-    pub fn count(&self, vm: VmId, event: Event) {
-        // As for `charge_exit`.
-        let events = self.of(vm).map(|work| &work.events);
-        if let Some(count) = events.and_then(|events| events.get(event.index())) {
-            count.add(1);
-        }
-    }
-
-    /// Counts an SBI call of a guest.
-    pub fn count_call(&self, vm: VmId) {
-        if let Some(work) = self.of(vm) {
-            work.calls.add(1);
-        }
-    }
-
-    /// Counts an interrupt that the hypervisor delivered.
-    pub fn count_injected(&self, vm: VmId) {
-        if let Some(work) = self.of(vm) {
-            work.injected.add(1);
+            self.idle.add(self.until_now());
         }
     }
 
@@ -220,8 +250,7 @@ impl Accounts {
 
     fn look(&self) -> (HartCounters, Vec<WorkCounters>) {
         let work = self.work.iter().map(Work::read).collect();
-        let charged_to = self.charged_to.load(Ordering::Relaxed);
-        let started = self.started.load(Ordering::Relaxed);
+        let (charged_to, started) = (self.charged_to.get(), self.started.get());
         let own = HartCounters {
             // What is not yet charged is left out on both sides, so that the sum closes.
             elapsed: Cycles(charged_to.wrapping_sub(started)),

@@ -115,7 +115,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
         write(vm, *told);
     }
     for vcpu in system.vcpus_of(vm.id) {
-        harts::current().accounts.count(vm.id, Event::Notified);
+        harts::current().accounts.of(vm.id).count(Event::Notified);
         if let Some(hart) = vcpu.ask(request::NOTIFICATION) {
             system.hart(hart).kick();
         }

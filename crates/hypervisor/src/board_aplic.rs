@@ -145,7 +145,8 @@ impl BoardAplic {
             }
         }
         if let Some((vcpu, identity)) = receiver {
-            crate::harts::current().accounts.count_injected(vcpu.vm);
+            let accounts = &crate::harts::current().accounts;
+            accounts.of(vcpu.vm).count_injected();
             interrupts::deliver(system, vcpu, identity);
         }
     }

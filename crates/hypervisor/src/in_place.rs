@@ -79,7 +79,7 @@ impl InPlace<'_> {
         } else {
             self.go_on(registers)
         };
-        hart.accounts.charge_scheduling(Some(vm.id));
+        hart.accounts.of(vm.id).charge_scheduling();
         // The look into the files sees those of vCPUs that have left.
         leaves.or_else(|| (look && interrupted).then_some(Leave::SelfWait))
     }
@@ -107,7 +107,7 @@ impl InPlace<'_> {
         let look = hart.next_look.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
         run::set_timer(system, hart);
-        hart.accounts.charge_scheduling(Some(self.vm.id));
+        hart.accounts.of(self.vm.id).charge_scheduling();
         let mut elsewhere = false;
         // Whoever has something for the vCPU interrupts this hart from here on.
         if vcpu.enter_guest(hart.index) {

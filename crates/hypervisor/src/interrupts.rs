@@ -256,7 +256,7 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
                 let vm = system.vcpu(vcpu).vm;
-                hart.accounts.count(vm, Event::HostInterrupt);
+                hart.accounts.of(vm).count(Event::HostInterrupt);
                 system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),
@@ -295,7 +295,8 @@ fn forward(system: &Hypervisor, file: u8, vcpu: VcpuId) {
         .filter_map(Identity::new)
         .filter(|identity| pending & identity.bit() != 0)
     {
-        harts::current().accounts.count(vcpu.vm, Event::Forwarded);
+        let accounts = &harts::current().accounts;
+        accounts.of(vcpu.vm).count(Event::Forwarded);
         deliver(system, vcpu, identity);
     }
 }

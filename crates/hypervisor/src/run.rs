@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 use abi::monitor::{Event, ExitCause};
 use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
 
+use crate::accounts::{self, Books};
 use crate::exits::{self, Next};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
@@ -59,7 +60,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
 fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
-    hart.accounts.charge_scheduling(None);
+    hart.accounts.charge_scheduling();
     if !hart.ask.swap(false, Ordering::Relaxed) {
         match watch {
             None => hart::wait_for_interrupt(),
@@ -158,6 +159,7 @@ fn run_vcpu(
     trap_waits: bool,
 ) -> Left {
     let vm = system.vm(vcpu.vm);
+    let books = hart.accounts.of(vm.id);
     let began = now();
     let mut registers = vcpu.registers.lock();
     system.end_wait(vcpu);
@@ -165,22 +167,22 @@ fn run_vcpu(
     let word = vcpu.word.lock().take();
     start_if_pending(vcpu, &mut registers);
     if registers.last_hart.is_some_and(|last| last != hart.index) {
-        hart.accounts.count(vm.id, Event::Migration);
+        books.count(Event::Migration);
     }
     let file = load(system, hart, vm, vcpu, &mut registers);
     if file == 0 {
-        hart.accounts.count(vm.id, Event::MemoryFile);
+        books.count(Event::MemoryFile);
     }
     if let Some(word) = word {
-        end_spin(hart, vm, &mut registers, word, file);
+        end_spin(books, &mut registers, word, file);
     }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
     set_pause_loops(hart, trap_waits);
     set_slice(system, hart, slice);
-    hart.accounts.count_dispatch(vm.id);
-    hart.accounts.charge_scheduling(Some(vm.id));
+    books.count_dispatch();
+    books.charge_scheduling();
 
-    let reason = stay(system, hart, vm, vcpu, began, &mut registers);
+    let reason = stay(system, hart, vm, vcpu, began, &mut registers, books);
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -194,7 +196,7 @@ fn run_vcpu(
         system.begin_wait(hart, vcpu);
     }
     drop(registers);
-    hart.accounts.charge_scheduling(Some(vm.id));
+    books.charge_scheduling();
     Left {
         reason,
         ran: now() - began,
@@ -205,7 +207,7 @@ fn run_vcpu(
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word, file: u8) {
+fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
     if word.was_seen_to_come() || word.has_come() {
         registers.spinning.has_come();
         return;
@@ -218,9 +220,9 @@ fn end_spin(hart: &Hart, vm: &Vm, registers: &mut Registers, word: Word, file: u
     // hstatus.VGEIN does not name the vCPU's file yet.
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
-        hart.accounts.count(vm.id, Event::FutileDispatch);
+        books.count(Event::FutileDispatch);
     } else {
-        hart.accounts.count(vm.id, Event::SpinInterrupted);
+        books.count(Event::SpinInterrupted);
         registers.spinning.interrupted();
     }
 }
@@ -233,6 +235,7 @@ fn stay(
     vcpu: &Vcpu,
     began: Ticks,
     registers: &mut Registers,
+    books: Books<'_>,
 ) -> Leave {
     let mut generation = None;
     loop {
@@ -249,10 +252,10 @@ fn stay(
             continue;
         }
         world::enter(&mut registers.context);
+        let left_at = accounts::clock();
         vcpu.leave_guest();
-        hart.accounts.charge_guest(vm.id);
-        let (cause, next) = exits::handle(system, hart, vm, vcpu, registers);
-        hart.accounts.charge_exit(vm.id, cause);
+        let (cause, next) = exits::handle(system, hart, vm, vcpu, registers, books);
+        books.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
             Next::Reconsider => {

@@ -341,7 +341,7 @@ fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                harts::current().accounts.count_injected(vm.id);
+                harts::current().accounts.of(vm.id).count_injected();
                 interrupts::deliver(system, vcpu, destination.identity);
             }
         }

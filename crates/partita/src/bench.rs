@@ -16,7 +16,7 @@ mod report;
 mod tree;
 
 pub use guest::Amount;
-pub use kvm::ensure as kvm_host;
+pub use kvm::{ensure as kvm_host, initrd as kvm_initrd};
 pub use machine::{Count, MachineError};
 pub use report::{Job, Report, Way};
 

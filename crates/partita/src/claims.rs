@@ -51,6 +51,7 @@ pub fn plan(claim: &Claim, folder: &Path, computer: &Computer, seeds: u32) -> Ve
         computer: computer.clone(),
         seed,
         native: false,
+        kvm: false,
         hypervisor: None,
         start: None,
     };

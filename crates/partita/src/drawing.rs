@@ -1,6 +1,7 @@
 //! Pictures: SVG inside one HTML file that needs no other, legible in light and in dark.
 
 mod distribution;
+mod frame;
 mod intervals;
 pub mod lanes;
 mod lines;

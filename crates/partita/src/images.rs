@@ -121,15 +121,33 @@ trait Folder {
     /// What it is built from, apart from the packages: whoever changes it wants a new folder.
     fn hash(&self, hasher: &mut DefaultHasher);
 
-    /// Builds everything in `built`, which is there and empty; `work` takes what is needed on the way, `packages` keeps
-    /// what was fetched.
-    fn build(
-        &self,
-        packages: &Path,
-        work: &Path,
-        built: &Path,
-        progress: &Progress,
-    ) -> Result<(), ImagesError>;
+    /// Builds everything.
+    fn build(&self, site: &Site<'_>) -> Result<(), ImagesError>;
+}
+
+/// Where a folder is built.
+#[derive(Debug)]
+struct Site<'a> {
+    /// What was fetched is kept here.
+    packages: &'a Path,
+    /// Takes what is needed on the way.
+    work: &'a Path,
+    /// Takes the files; it is there and empty.
+    built: &'a Path,
+    progress: &'a Progress,
+}
+
+impl Site<'_> {
+    /// Unpacks packages with all that they depend on; the folder in which their files lie then.
+    fn unpack(&self, names: &[&str]) -> Result<PathBuf, ImagesError> {
+        let root = self.work.join("root");
+        apt::Apt::up_to_date(self.packages, self.progress)?.unpack_with_dependencies(
+            names,
+            &root,
+            self.progress,
+        )?;
+        Ok(root)
+    }
 }
 
 /// The folder `debian`: what every guest boots.
@@ -220,7 +238,12 @@ fn ensure_folder(
         .map_err(at(root))?;
     let built = work.path().join("built");
     fs::create_dir(&built).map_err(at(&built))?;
-    folder.build(&root.join("packages"), work.path(), &built, progress)?;
+    folder.build(&Site {
+        packages: &root.join("packages"),
+        work: work.path(),
+        built: &built,
+        progress,
+    })?;
     let target = built.join(STAMP);
     fs::write(&target, stamp(folder)).map_err(at(&target))?;
     replace(&root.join(folder.name()), &built, &work.path().join("old"))?;
@@ -244,13 +267,13 @@ impl Folder for Guests {
         (INIT, PACKAGES, PROGRAMS, SMALL_PROGRAMS, MODULES).hash(hasher);
     }
 
-    fn build(
-        &self,
-        packages: &Path,
-        work: &Path,
-        built: &Path,
-        progress: &Progress,
-    ) -> Result<(), ImagesError> {
+    fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
+        let Site {
+            packages,
+            work,
+            built,
+            progress,
+        } = site;
         let apt = apt::Apt::up_to_date(packages, progress)?;
         let kernel_root = work.join("kernel");
         apt.unpack_kernel(KERNEL, &kernel_root, progress)?;

@@ -136,7 +136,8 @@ pub const MEASURES: [Measure; 38] = [
         Better::Neither,
         "part of the harts' time that they were busy",
         "Guest, scheduling and simulation together; natively 100 x (cycles - cycles that harts waited) / cycles, which is \
-         the native load of paper 002 table 1. Booting is in it, so that short runs show a little less.",
+         the native load of paper 002 table 1. Booting is in it unless the run goes on from a checkpoint: work that is \
+         shorter than Debian's boot hardly shows.",
     ),
     measure(
         "busy-per-end",

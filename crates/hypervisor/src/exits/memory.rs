@@ -156,7 +156,7 @@ fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64
             if let Some(identity) = Identity::new(identity)
                 && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize)
             {
-                exit.hart.accounts.count_injected(exit.vm.id);
+                exit.books.count_injected();
                 interrupts::deliver(exit.system, target, identity);
             }
         },

@@ -9,6 +9,7 @@ mod spins;
 use abi::monitor::ExitCause;
 use scheduler::Leave;
 
+use crate::accounts::Books;
 use crate::hart::csr::{self, exception, number};
 use crate::harts::Hart;
 use crate::run;
@@ -37,6 +38,7 @@ pub struct Exit<'a> {
     pub vm: &'a Vm,
     pub vcpu: &'a Vcpu,
     pub registers: &'a mut Registers,
+    pub books: Books<'a>,
 }
 
 /// Handles the exit that has just happened on this hart.
@@ -46,6 +48,7 @@ pub fn handle(
     vm: &Vm,
     vcpu: &Vcpu,
     registers: &mut Registers,
+    books: Books<'_>,
 ) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
     if cause & csr::interrupt::CAUSE != 0 {
@@ -57,6 +60,7 @@ pub fn handle(
         vm,
         vcpu,
         registers,
+        books,
     };
     match cause {
         exception::ECALL_FROM_VS => sbi::call(&mut exit),

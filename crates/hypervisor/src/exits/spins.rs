@@ -13,7 +13,8 @@ const STAY: u64 = 100_000;
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
-    let count = |event| exit.hart.accounts.count(exit.vm.id, event);
+    let books = exit.books;
+    let count = |event| books.count(event);
     if let Some(before) = exit.registers.spinning.exit(spin) {
         count(Event::SpinBegun);
         let (exits, interrupts) = before;

@@ -10,6 +10,8 @@ use std::path::PathBuf;
 
 /// The host's first process.
 const INIT: &str = include_str!("../../../../guests/kvm-host");
+/// What is built, in the cache.
+const FOLDER: &str = "kvm";
 /// The packages of its programs.
 const PACKAGES: [&str; 2] = ["busybox-static", "qemu-system-riscv"];
 /// Its program.
@@ -17,13 +19,18 @@ const PROGRAMS: [&str; 1] = ["usr/bin/qemu-system-riscv64"];
 /// The modules that it loads.
 const MODULES: [&str; 3] = ["virtio_mmio", "virtio_blk", "kvm"];
 
+/// Where the host's initial RAM disk lies once [`ensure`] has built it.
+pub fn initrd(cache: &Cache) -> PathBuf {
+    cache.folder().join(FOLDER).join("initrd")
+}
+
 /// The host's initial RAM disk without a guest, built unless it is there. The images of `partita images` must be.
 ///
 /// # Errors
 /// As for those.
 pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError> {
-    let folder = cache.folder().join("kvm");
-    let target = folder.join("initrd");
+    let target = initrd(cache);
+    let folder = cache.folder().join(FOLDER);
     let kernel = cache.folder().join("debian/kernel");
     let size = fs::metadata(&kernel).map_err(at(&kernel))?.len();
     let stamp = format!("{size} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}");

@@ -3,6 +3,7 @@
 use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
 use machine::timing::Profile;
+use partita::bench::kvm_host;
 use partita::cache::Cache;
 use partita::compare::{expand, from_checkpoint, usual_start, with_phase};
 use partita::computer::Chosen;
@@ -249,13 +250,13 @@ impl Laboratory {
             let system = point.read()?;
             let files = super::run::built_files(&system);
             images::ensure(&self.cache, &files, &images::Progress::new())?;
+            if point.kvm {
+                kvm_host(&self.cache, &images::Progress::new())?;
+            }
         }
         let with_maker = |point: Point| {
             let hypervisor = point.hypervisor.as_ref().unwrap_or(&self.hypervisor);
-            let programs = [
-                ("partita", self.command.as_path()),
-                ("hypervisor", hypervisor.as_path()),
-            ];
+            let programs = point.programs(&self.command, hypervisor);
             let made_by = point.made_by(&programs, &self.cache, &mut known)?;
             Ok((point, made_by))
         };

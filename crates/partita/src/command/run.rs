@@ -140,8 +140,7 @@ fn write_report(
         for (name, part) in parts {
             object.insert(String::from(*name), part.clone());
         }
-        // What runs under KVM is not repeated by `rerun`.
-        if !arguments.without_makers && !arguments.kvm {
+        if !arguments.without_makers {
             let (point, made_by) = makers(arguments, cache)?;
             object.insert(String::from("point"), to_json(path, &point)?);
             object.insert(String::from("made-by"), to_json(path, &made_by)?);
@@ -210,6 +209,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         },
         seed: arguments.seed,
         native: arguments.native,
+        kvm: arguments.kvm,
         hypervisor: None,
         start: None,
     }
@@ -220,7 +220,7 @@ fn makers(arguments: &RunArguments, cache: &Cache) -> Result<(Point, MadeBy), Fa
     let point = point(arguments);
     let hypervisor = arguments.hypervisor.path()?;
     let command = std::env::current_exe().unwrap_or_default();
-    let programs = [("partita", command.as_path()), ("hypervisor", &hypervisor)];
+    let programs = point.programs(&command, &hypervisor);
     let made_by = point.made_by(&programs, cache, &mut Fingerprints::new())?;
     Ok((point, made_by))
 }

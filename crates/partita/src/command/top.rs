@@ -47,7 +47,7 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
     let Bench {
         mut run,
         vms,
-        limit,
+        limits: most,
         hertz,
     } = boot(&arguments.watched)?;
     let top = Top::default();
@@ -94,7 +94,7 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
         if broken_off {
             return Err(Failure::Interrupted);
         }
-        if limit.is_some_and(|limit| begun.elapsed() >= limit) {
+        if most.reached(now, begun) {
             return Err(Failure::TimeLimit);
         }
     }

@@ -25,7 +25,7 @@ pub(super) struct Watched {
     /// What everything random follows from
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Gives the run up after this time; without it, after the system's time-limit
+    /// Gives the run up after this much of the host's time; without it, after the system's time-limit, which is machine time
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     #[command(flatten)]
@@ -70,7 +70,8 @@ const MOST_EVENTS: usize = 2_000_000;
 pub(super) struct Bench {
     pub(super) run: Run,
     pub(super) vms: Vec<(String, u32)>,
-    pub(super) limit: Option<Duration>,
+    /// Where it is given up.
+    pub(super) limits: Limits<'static>,
     pub(super) hertz: u64,
 }
 
@@ -96,14 +97,13 @@ pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
         cache: &cache,
     };
     let run = Run::boot(&setup, &chosen)?;
-    let hertz = run.machine.clock().cycles_per_second();
+    let clock = run.machine.clock();
+    let hertz = clock.cycles_per_second();
+    let timeout = arguments.timeout.map(Duration::from_secs);
     Ok(Bench {
         run,
         vms: vcpus(&system),
-        limit: arguments
-            .timeout
-            .map(Duration::from_secs)
-            .or_else(|| system.time_limit.map(Duration::from)),
+        limits: Limits::of(&system, timeout, clock),
         hertz,
     })
 }
@@ -140,7 +140,7 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         let over = recorder
             .begun()
             .is_some_and(|begun| now >= begun + window.end);
-        let late = bench.limit.is_some_and(|limit| begun.elapsed() >= limit);
+        let late = bench.limits.reached(bench.run.machine.now(), begun);
         if over || late || stop != machine::Stop::Limit {
             break;
         }

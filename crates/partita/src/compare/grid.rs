@@ -210,6 +210,7 @@ impl Grid {
             computer: combination.computer(computer),
             seed,
             native: false,
+            kvm: false,
             hypervisor: combination.hypervisor(),
             start: None,
         };

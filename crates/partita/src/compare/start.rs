@@ -26,7 +26,7 @@ pub fn usual_start(system: &System) -> Option<&'static str> {
 pub fn from_checkpoint(mut point: Point, text: &str) -> Result<Point, PointError> {
     // Names and values are checked as for a boot.
     point.read()?;
-    if point.native || point.computer == Computer::Qemu {
+    if point.native || point.kvm || point.computer == Computer::Qemu {
         return Ok(point);
     }
     let mut commands = Vec::new();
@@ -73,6 +73,7 @@ mod tests {
             computer: Computer::Machine { profile: None },
             seed: 3,
             native: false,
+            kvm: false,
             hypervisor: None,
             start: None,
         }

@@ -137,6 +137,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             computer: Computer::Qemu,
             seed,
             native: false,
+            kvm: false,
             hypervisor: None,
             start: None,
         })
@@ -169,6 +170,7 @@ fn short_keys_are_written_out() {
         },
         seed: 0,
         native: false,
+        kvm: false,
         hypervisor: None,
         start: None,
     };

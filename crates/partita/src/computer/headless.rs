@@ -6,10 +6,10 @@ use super::{ComputerError, End, Piece, Setup, simulator};
 use crate::measures::Guests;
 use crate::report::Report;
 use crate::run::{Account, Ending, Outcome, Relay};
-use crate::system::Vm;
+use crate::system::{System, Vm};
 use crate::terminals::Users;
 use abi::system::VmName;
-use machine::device::Cycles;
+use machine::device::{Clock, Cycles};
 use machine::{Limit, Machine, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -26,6 +26,26 @@ pub struct Limits<'a> {
     pub time: Option<Duration>,
     /// As soon as this is true, for whoever must be able to break a run off.
     pub stop: Option<&'a AtomicBool>,
+}
+
+impl Limits<'_> {
+    /// Where a run of `system` is given up: after `timeout` of the host's time, and without that at the system's own limit,
+    /// which is machine time and so the same point each time.
+    pub fn of(system: &System, timeout: Option<Duration>, clock: Clock) -> Self {
+        let own = system.time_limit.filter(|_| timeout.is_none());
+        let nanoseconds = own.map(|own| own.0.saturating_mul(1000));
+        Self {
+            time: timeout,
+            cycles: nanoseconds.map(|nanoseconds| clock.cycles_in_nanoseconds(nanoseconds).0),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a run that began at `begun` and stands at `now` in cycles is to be given up for the time that it takes.
+    pub fn reached(&self, now: u64, begun: Instant) -> bool {
+        self.cycles.is_some_and(|cycles| now >= cycles)
+            || self.time.is_some_and(|time| begun.elapsed() >= time)
+    }
 }
 
 /// Machine time between two looks at the host's clock, in cycles.
@@ -138,15 +158,12 @@ impl Run {
                     }
                 }
             }
-            let over = limits
-                .cycles
-                .is_some_and(|cycles| self.machine.now() >= cycles)
+            let over = limits.reached(self.machine.now(), begun)
                 || most.is_some_and(|most| self.machine.retired() >= most)
                 || limits.instructions.is_some_and(|most| {
                     // Only a trap handler that traps itself raises so many.
                     self.machine.exceptions() - exceptions_before > most
                 })
-                || limits.time.is_some_and(|time| begun.elapsed() >= time)
                 || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
             if stop != Stop::Limit || over {
                 return stop;
@@ -226,4 +243,27 @@ pub fn run(
     let mut run = Run::boot(setup, chosen)?;
     let stop = run.follow(limits, show);
     Ok(run.finish(stop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Document;
+    use std::path::Path;
+
+    #[test]
+    fn a_systems_own_limit_is_machine_time_and_gives_way_to_one_of_the_hosts() {
+        let text = "harts = 1\nmemory = \"2 GiB\"\ntime-limit = \"3 s\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\n";
+        let document = Document::new(Path::new("a.toml"), String::from(text), &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        let clock = Clock::new(1_000_000, 1_000);
+        let own = Limits::of(&system, None, clock);
+        assert_eq!((own.cycles, own.time), (Some(3_000_000), None));
+        let now = Instant::now();
+        assert!(!own.reached(2_999_999, now) && own.reached(3_000_000, now));
+        let host = Limits::of(&system, Some(Duration::ZERO), clock);
+        assert_eq!((host.cycles, host.time), (None, Some(Duration::ZERO)));
+        assert!(host.reached(0, now));
+    }
 }

@@ -1,5 +1,6 @@
 //! How values are distributed: the part that does not exceed each length.
 
+use super::frame::Frame;
 use super::page::colour;
 use super::scale::Scale;
 use crate::report::Table;
@@ -9,56 +10,42 @@ use std::fmt::Write;
 
 /// Points of the curve.
 const POINTS: usize = 400;
-/// Distances in the picture's units.
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 240.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 30.0;
-const TOP: f64 = 16.0;
-const BOTTOM: f64 = 30.0;
+const FRAME: Frame = Frame {
+    width: 900.0,
+    height: 240.0,
+    left: 70.0,
+    right: 30.0,
+    top: 16.0,
+    bottom: 30.0,
+};
 
 /// The picture for sorted lengths in nanoseconds: per cent that last no longer, over time on a logarithmic scale.
 pub fn distribution(sorted: &[u64]) -> String {
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\">\n");
+    let mut svg = FRAME.open();
     let (Some(&shortest), Some(&longest)) = (sorted.first(), sorted.last()) else {
         return svg + "</svg>\n";
     };
     // Whole decades, at least one.
     let low = shortest.max(1).ilog10();
     let high = (longest.max(1).saturating_sub(1).max(1).ilog10() + 1).max(low + 1);
-    let bottom = HEIGHT - BOTTOM;
-    let x = Scale::exact(f64::from(low), f64::from(high), LEFT, WIDTH - RIGHT);
-    let y = Scale::exact(0.0, 100.0, bottom, TOP);
-    // Writing to a String does not fail.
+    let x = Scale::exact(f64::from(low), f64::from(high), FRAME.left, FRAME.end());
+    let y = Scale::exact(0.0, 100.0, FRAME.floor(), FRAME.top);
     for part in [0.0, 50.0, 90.0, 100.0] {
-        let at = y.at(part);
-        let _ = writeln!(
-            svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-             <text class=\"faint\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{part} %</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            at + 4.0
-        );
+        FRAME.across(&mut svg, y.at(part), &format!("{part} %"));
     }
     for decade in low..=high {
-        let at = x.at(f64::from(decade));
-        let _ = writeln!(
-            svg,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{bottom:.1}\"/>\
-             <text class=\"faint\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-            bottom + 18.0,
-            time(10u64.saturating_pow(decade))
-        );
+        let text = time(10u64.saturating_pow(decade));
+        FRAME.down(&mut svg, x.at(f64::from(decade)), &text);
     }
     let place = |length: u64| x.at((length.max(1) as f64).log10());
-    let mut path = format!("{:.1},{bottom:.1}", place(shortest));
+    let mut path = format!("{:.1},{:.1}", place(shortest), FRAME.floor());
     let count = sorted.len();
     let step = count.div_ceil(POINTS).max(1);
     let indices = (0..count).step_by(step).chain(count.checked_sub(1));
     let points = indices.filter_map(|index| Some((index, *sorted.get(index)?)));
     for (index, length) in points {
         let part = (index + 1) as f64 * 100.0 / count as f64;
+        // Writing to a String does not fail.
         let _ = write!(path, " {:.1},{:.1}", place(length), y.at(part));
     }
     let _ = writeln!(

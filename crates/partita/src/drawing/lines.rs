@@ -1,5 +1,6 @@
 //! Lines over a quantity: how a measure changes with what is swept.
 
+use super::frame::Frame;
 use super::page::{colour, escape};
 use super::scale::Scale;
 use std::fmt::Write;
@@ -13,44 +14,56 @@ pub struct Line {
     pub points: Vec<(f64, f64, f64, f64)>,
 }
 
-/// Distances in the picture's units.
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 380.0;
-const LEFT: f64 = 70.0;
-const RIGHT: f64 = 170.0;
-const TOP: f64 = 16.0;
-const BOTTOM: f64 = 46.0;
+const FRAME: Frame = Frame {
+    width: 900.0,
+    height: 380.0,
+    left: 70.0,
+    right: 170.0,
+    top: 16.0,
+    bottom: 46.0,
+};
 /// Names at the lines' ends do not come closer than this.
 const NAME: f64 = 15.0;
 
 /// The picture of lines; `marks` are places that are marked by a line across, with a word each.
 pub fn lines(lines: &[Line], across: &str, up: &str, marks: &[(f64, String)]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
-    let x = Scale::new(points().map(|point| point.0), false, LEFT, WIDTH - RIGHT);
+    let x = Scale::new(
+        points().map(|point| point.0),
+        false,
+        FRAME.left,
+        FRAME.end(),
+    );
     let ends = points().flat_map(|point| [point.2, point.3]);
-    let y = Scale::new(ends, false, HEIGHT - BOTTOM, TOP);
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\">\n");
-    grid(&mut svg, &x, &y);
+    let y = Scale::new(ends, false, FRAME.floor(), FRAME.top);
+    let mut svg = FRAME.open();
+    for (value, text) in y.marks() {
+        FRAME.across(&mut svg, y.at(value), &text);
+    }
+    for (value, text) in x.marks() {
+        FRAME.down(&mut svg, x.at(value), &text);
+    }
     // Writing to a String does not fail.
     let _ = writeln!(
         svg,
         "<text class=\"faint\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
          <text class=\"faint\" transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-        f64::midpoint(LEFT, WIDTH - RIGHT),
-        HEIGHT - 8.0,
+        f64::midpoint(FRAME.left, FRAME.end()),
+        FRAME.height - 8.0,
         escape(across),
-        f64::midpoint(TOP, HEIGHT - BOTTOM),
+        f64::midpoint(FRAME.top, FRAME.floor()),
         escape(up)
     );
     for (place, word) in marks {
         let at = x.at(*place);
         let _ = writeln!(
             svg,
-            "<line class=\"axis\" stroke-dasharray=\"4 4\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
+            "<line class=\"axis\" stroke-dasharray=\"4 4\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>\
              <text class=\"faint\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            HEIGHT - BOTTOM,
+            FRAME.top,
+            FRAME.floor(),
             at + 4.0,
-            TOP + 10.0,
+            FRAME.top + 10.0,
             escape(word)
         );
     }
@@ -59,30 +72,6 @@ pub fn lines(lines: &[Line], across: &str, up: &str, marks: &[(f64, String)]) ->
     }
     names(&mut svg, lines, &y);
     svg + "</svg>\n"
-}
-
-fn grid(svg: &mut String, x: &Scale, y: &Scale) {
-    for (value, text) in y.marks() {
-        let at = y.at(value);
-        let _ = writeln!(
-            svg,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
-             <text class=\"faint\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>",
-            WIDTH - RIGHT,
-            LEFT - 8.0,
-            at + 4.0
-        );
-    }
-    for (value, text) in x.marks() {
-        let at = x.at(value);
-        let _ = writeln!(
-            svg,
-            "<line class=\"grid\" x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{:.1}\"/>\
-             <text class=\"faint\" x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{text}</text>",
-            HEIGHT - BOTTOM,
-            HEIGHT - BOTTOM + 16.0
-        );
-    }
 }
 
 fn draw(svg: &mut String, line: &Line, colour: &str, x: &Scale, y: &Scale) {
@@ -122,7 +111,7 @@ fn names(svg: &mut String, lines: &[Line], y: &Scale) {
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" style=\"fill:{}\">{}</text>",
-            WIDTH - RIGHT + 8.0,
+            FRAME.end() + 8.0,
             place + 4.0,
             colour(index),
             escape(name)

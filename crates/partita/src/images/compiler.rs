@@ -1,9 +1,8 @@
 //! A disk with Debian's C compiler, for guests whose work is to compile, link and run programs.
 
-use super::{Folder, ImagesError, Progress, apt, at, disk};
+use super::{Folder, ImagesError, Site, at, disk};
 use std::fs;
 use std::hash::{DefaultHasher, Hash};
-use std::path::Path;
 
 /// The packages: the compiler with what it needs to link.
 const PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
@@ -30,23 +29,15 @@ impl Folder for Compiler {
         (PACKAGES, LEFT_OUT, SIZE).hash(hasher);
     }
 
-    fn build(
-        &self,
-        packages: &Path,
-        work: &Path,
-        built: &Path,
-        progress: &Progress,
-    ) -> Result<(), ImagesError> {
-        let root = work.join("root");
-        apt::Apt::up_to_date(packages, progress)?
-            .unpack_with_dependencies(&PACKAGES, &root, progress)?;
+    fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
+        let root = site.unpack(&PACKAGES)?;
         for folder in LEFT_OUT {
             let path = root.join(folder);
             if path.exists() {
                 fs::remove_dir_all(&path).map_err(at(&path))?;
             }
         }
-        progress.step("making the compiler's disk image");
-        disk::from_folder(&built.join("disk"), &root, "compiler", SIZE)
+        site.progress.step("making the compiler's disk image");
+        disk::from_folder(&site.built.join("disk"), &root, "compiler", SIZE)
     }
 }

@@ -1,9 +1,8 @@
 //! An initial RAM disk with Debian's perf, for a guest that measures itself.
 
-use super::{Folder, ImagesError, Progress, apt, at, initrd, libraries};
+use super::{Folder, ImagesError, Site, at, initrd, libraries};
 use std::fs;
 use std::hash::{DefaultHasher, Hash};
-use std::path::Path;
 
 /// The guest's first process.
 const INIT: &str = include_str!("../../../../guests/perf");
@@ -25,20 +24,12 @@ impl Folder for Perf {
         (INIT, PACKAGES, PROGRAMS).hash(hasher);
     }
 
-    fn build(
-        &self,
-        packages: &Path,
-        work: &Path,
-        built: &Path,
-        progress: &Progress,
-    ) -> Result<(), ImagesError> {
-        let root = work.join("root");
-        apt::Apt::up_to_date(packages, progress)?
-            .unpack_with_dependencies(&PACKAGES, &root, progress)?;
-        progress.step("making perf's initial RAM disk");
+    fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
+        let root = site.unpack(&PACKAGES)?;
+        site.progress.step("making perf's initial RAM disk");
         let files = libraries::closure(&root, &PROGRAMS)?;
         let archive = initrd::compose(&root, INIT, &[], &files)?;
-        let target = built.join("initrd");
+        let target = site.built.join("initrd");
         fs::write(&target, archive).map_err(at(&target))
     }
 }

@@ -36,6 +36,7 @@ pub fn native_point(point: &Point) -> Point {
     Point {
         changes: point.changes.iter().filter(matters).cloned().collect(),
         native: true,
+        kvm: false,
         start: None,
         ..point.clone()
     }
@@ -126,6 +127,7 @@ mod tests {
                 computer: Computer::Machine { profile: None },
                 seed,
                 native: false,
+                kvm: false,
                 hypervisor: None,
                 start: None,
             };

@@ -209,9 +209,8 @@ pub fn measure(
     let before = run.machine.snapshot();
     run.begin(&boot.system.vms);
     let limits = Limits {
-        time: boot.limit,
         stop: Some(boot.stop),
-        ..Limits::default()
+        ..Limits::of(boot.system, boot.limit, run.machine.clock())
     };
     let stop = run.follow(&limits, show);
     let mut finished = run.finish(stop);

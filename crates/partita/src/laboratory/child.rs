@@ -52,6 +52,9 @@ impl ChildRunner<'_> {
         if point.native {
             words.push("--native".into());
         }
+        if point.kvm {
+            words.push("--kvm".into());
+        }
         if let (Some(start), Some(boot)) = (&point.start, point.boot()) {
             let mut known = self.checkpoints.iter();
             if let Some((_, file)) = known.find(|(known, _)| *known == boot) {
@@ -191,6 +194,7 @@ mod tests {
             },
             seed: 7,
             native: false,
+            kvm: false,
             hypervisor: None,
             start: None,
         }
@@ -260,5 +264,10 @@ mod tests {
         let text = words.join(" ");
         let expected = "run a.toml --set spin=wapd --on machine --seed 7 --profile ideal --hypervisor h --timeout 9";
         assert_eq!(text, expected);
+        let kvm = Point {
+            kvm: true,
+            ..point()
+        };
+        assert!(runner.arguments(&kvm).contains(&"--kvm".into()));
     }
 }

@@ -4,7 +4,7 @@
 //! same kernels, initial RAM disks, command lines and disks, and with the same users at the same terminals.
 
 use super::native::Native;
-use crate::bench::kvm_host;
+use crate::bench::{kvm_host, kvm_initrd as initrd};
 use crate::cache::Cache;
 use crate::computer::headless::{Limits, Run};
 use crate::computer::{Chosen, ComputerError, Setup};
@@ -56,6 +56,14 @@ pub enum KvmError {
     },
 }
 
+/// The files that the host boots from, by what they are.
+pub(super) fn host_files(cache: &Cache) -> [(&'static str, PathBuf); 2] {
+    [
+        ("kvm.kernel", cache.folder().join(KERNEL)),
+        ("kvm.initrd", initrd(cache)),
+    ]
+}
+
 /// Runs every VM of a system under KVM. Every line of the console goes to `show`; a VM's lines begin with its name in
 /// brackets, as under Partita.
 ///
@@ -103,10 +111,7 @@ pub fn under_kvm(
     };
     let mut run = Run::boot(&setup, &chosen)?;
     let mut verdict = None;
-    let limits = Limits {
-        time: limit,
-        ..Limits::default()
-    };
+    let limits = Limits::of(system, limit, run.machine.clock());
     let stop = run.follow(&limits, &mut |line| {
         if line.contains(FAILED) {
             verdict.get_or_insert_with(|| String::from(line));

@@ -73,13 +73,7 @@ pub fn native(
         None => Run::boot(&setup, &chosen)?,
     };
     let mut verdict = None;
-    let own = system.time_limit.filter(|_| limit.is_none());
-    let clock = run.machine.clock();
-    let limits = Limits {
-        time: limit,
-        cycles: own.map(|own| clock.cycles_in_nanoseconds(own.0.saturating_mul(1000)).0),
-        ..Limits::default()
-    };
+    let limits = Limits::of(system, limit, run.machine.clock());
     let stop = run.follow(&limits, &mut |line| {
         let failed = line.starts_with(FAIL);
         if failed || line.starts_with(PASS) {

@@ -47,6 +47,9 @@ pub struct Point {
     /// Whether the guests run without a hypervisor: `true` means the first VM alone, on the computer itself.
     #[serde(default)]
     pub native: bool,
+    /// Whether all guests run under KVM on the computer, in the hypervisor's place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kvm: bool,
     /// The hypervisor's ELF file, if it is not the command's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervisor: Option<PathBuf>,
@@ -118,6 +121,20 @@ impl Point {
         })
     }
 
+    /// The programs that run it, of the command and its hypervisor: there is none below a native run, and KVM in its place.
+    pub fn programs<'a>(
+        &self,
+        command: &'a Path,
+        hypervisor: &'a Path,
+    ) -> Vec<(&'static str, &'a Path)> {
+        let with_hypervisor = !self.native && !self.kvm;
+        let hypervisor = with_hypervisor.then_some(("hypervisor", hypervisor));
+        [("partita", command)]
+            .into_iter()
+            .chain(hypervisor)
+            .collect()
+    }
+
     /// Finds out what makes this point's result. `programs` are those that run it: the command, the hypervisor,
     /// the firmware.
     ///
@@ -142,6 +159,11 @@ impl Point {
         };
         for (what, path) in programs {
             add(String::from(*what), path)?;
+        }
+        if self.kvm {
+            for (what, path) in super::kvm::host_files(cache) {
+                add(String::from(what), &path)?;
+            }
         }
         for vm in &system.vms {
             let mut parts = vec![(format!("vm.{}.kernel", vm.name), &vm.kernel.value)];
@@ -183,6 +205,7 @@ impl Point {
             &self.computer,
             self.seed,
             self.native,
+            self.kvm,
             &self.start,
             made_by,
         );

@@ -159,6 +159,7 @@ mod tests {
                 computer: Computer::Machine { profile: None },
                 seed: 3,
                 native: false,
+                kvm: false,
                 hypervisor: None,
                 start: None,
             },
@@ -217,6 +218,28 @@ mod tests {
         for nothing in ["{}", "", "a diary", "{\"partita_results\":1}\n"] {
             assert!(Recorded::read(nothing).is_err(), "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_run_under_kvm_is_recorded_as_one_and_older_records_are_none() {
+        let mut under_kvm = entry(json!({}));
+        under_kvm.point.kvm = true;
+        let text = serde_json::to_string(&under_kvm).unwrap();
+        let read: Entry = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.point, under_kvm.point);
+        let other = entry(json!({}));
+        assert_ne!(
+            under_kvm.point.identity(&under_kvm.made_by),
+            other.point.identity(&other.made_by)
+        );
+        let mut older = serde_json::to_value(&under_kvm.point).unwrap();
+        older.as_object_mut().unwrap().remove("kvm");
+        let older: Point = serde_json::from_value(older).unwrap();
+        assert_eq!(older, other.point);
+        // The hypervisor takes no part.
+        let (command, hypervisor) = (PathBuf::from("c"), PathBuf::from("h"));
+        let programs = under_kvm.point.programs(&command, &hypervisor);
+        assert_eq!(programs, [("partita", command.as_path())]);
     }
 
     #[test]

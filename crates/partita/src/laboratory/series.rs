@@ -243,6 +243,7 @@ mod tests {
             computer: Computer::Qemu,
             seed,
             native: false,
+            kvm: false,
             hypervisor: None,
             start: None,
         };

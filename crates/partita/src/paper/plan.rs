@@ -191,6 +191,7 @@ impl Runs<'_> {
             computer: self.wanted.computer.clone(),
             seed,
             native,
+            kvm: false,
             hypervisor: None,
             start: None,
         };

@@ -55,7 +55,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     };
     let which = context.get(17);
     context.program_counter = context.program_counter.wrapping_add(4);
-    exit.hart.accounts.count_call(exit.vm.id);
+    exit.books.count_call();
 
     let mut next = Next::Resume;
     let (cause, result) = match which {
@@ -139,7 +139,7 @@ fn send_ipi(exit: &Exit<'_>, call: &Call) -> SbiResult {
     }
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
-        exit.hart.accounts.count_injected(exit.vm.id);
+        exit.books.count_injected();
         interrupts::notify(exit.system, vcpu);
     }
     Ok(0)

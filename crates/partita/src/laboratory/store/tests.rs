@@ -11,6 +11,7 @@ fn entry(seed: u64) -> Entry {
         computer: Computer::Machine { profile: None },
         seed,
         native: false,
+        kvm: false,
         hypervisor: None,
         start: None,
     };
