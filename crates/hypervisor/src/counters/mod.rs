@@ -103,11 +103,16 @@ impl Counters {
     pub fn load(&mut self, hardware: &mut impl Hardware) {
         let wanted = self.started.hardware().or(self.overflowed);
         if !wanted.is_empty() {
-            self.resume(wanted, hardware);
-            let idle = self.overflowed.without(self.started).and(self.open);
-            if !idle.is_empty() {
-                hardware.stop(idle.bits_of_hardware());
-            }
+            self.come(wanted, hardware);
+        }
+    }
+
+    #[cold]
+    fn come(&mut self, wanted: CounterSet, hardware: &mut impl Hardware) {
+        self.resume(wanted, hardware);
+        let idle = self.overflowed.without(self.started).and(self.open);
+        if !idle.is_empty() {
+            hardware.stop(idle.bits_of_hardware());
         }
     }
 
@@ -120,10 +125,15 @@ impl Counters {
     }
 
     /// Notes what has passed zero on the hart, and interrupts the guest for what is new.
+    #[inline]
     pub fn note_overflows(&mut self, hardware: &mut impl Hardware) {
-        if self.open.is_empty() {
-            return;
+        if !self.open.is_empty() {
+            self.look(hardware);
         }
+    }
+
+    #[cold]
+    fn look(&mut self, hardware: &mut impl Hardware) {
         let seen = CounterSet::of_hardware(hardware.take_overflows());
         let new = seen.and(self.open).without(self.overflowed);
         if !new.is_empty() {
@@ -154,6 +164,7 @@ impl Counters {
         }
     }
 
+    #[cold]
     fn count_in(&mut self, started: CounterSet, event: FirmwareEvent) {
         for counter in started.iter() {
             if self.counter(counter).selection.kind == Kind::Firmware(event) {
@@ -182,6 +193,7 @@ impl Counters {
     }
 
     /// Takes hardware counters off the hart, their values and overflows with them.
+    #[cold]
     fn free(&mut self, counters: CounterSet, hardware: &mut impl Hardware) {
         self.note_overflows(hardware);
         self.settle(counters, hardware);
