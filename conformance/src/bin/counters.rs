@@ -3,7 +3,9 @@
 #![no_std]
 #![no_main]
 
-use conformance::csr::{self, HSTATUS, ILLEGAL, MIDELEG, MIE, MIP, MSTATEEN0, SIP, VIRTUAL};
+use conformance::csr::{
+    self, HSTATUS, HVIEN, HVIP, ILLEGAL, MIDELEG, MIE, MIP, MSTATEEN0, SIP, VIRTUAL,
+};
 use conformance::mode::{Mode, attempt, cause, run};
 use conformance::suite::{Failure, gives, same};
 use conformance::{suite, trap};
@@ -15,6 +17,7 @@ suite!(
     stopped: "mcountinhibit stops a counter and keeps its value",
     written: "a counter goes on from what is written",
     by_mode: "the inhibit bits keep a counter from counting in their modes",
+    returns: "a return counts in the mode that it returns from",
     exits: "traps from V = 1 are counted as exits",
     fences: "fences of translations are counted",
     overflow: "a counter that passes zero sets OF and makes the interrupt pending",
@@ -22,6 +25,7 @@ suite!(
     no_overflow: "a counter that does not pass zero leaves OF alone",
     interrupt: "the interrupt is taken in M-mode as number 13",
     delegated: "mideleg bit 13 gives the interrupt to S-mode",
+    injected: "hvien bit 13 gives a guest an interrupt of its own",
     overflow_view: "scountovf shows what mcounteren and hcounteren let through",
     overflow_modes: "scountovf is read-only and not for U-mode",
 );
@@ -173,6 +177,26 @@ fn by_mode() -> Outcome {
     Ok(())
 }
 
+core::arch::global_asm!(
+    ".globl first_count",
+    "first_count:",
+    "csrr a0, 0xc03",
+    "ret"
+);
+
+unsafe extern "C" {
+    /// What counter 3 shows to the first instruction of a mode.
+    safe fn first_count() -> u64;
+}
+
+fn returns() -> Outcome {
+    quiet();
+    let _ = csr::write::<MHPMEVENT3>(INSTRUCTIONS | ALL_MODES & !VSINH);
+    let found = run(Mode::VirtualSupervisor, first_count);
+    quiet();
+    same("instructions before the first", found, 0)
+}
+
 fn exits() -> Outcome {
     quiet();
     let guest = counted(Mode::VirtualSupervisor, EXITS);
@@ -261,6 +285,29 @@ fn delegated() -> Outcome {
     same("mideleg", delegated, 1)?;
     same("sip", pending, 1)?;
     same("after sip is cleared", after, 0)
+}
+
+extern "C" fn take_overflow() -> u64 {
+    let pending = csr::read::<SIP>().unwrap_or(0);
+    let _ = csr::clear::<SIP>(1 << LCOFI);
+    pending >> LCOFI & 1
+}
+
+fn injected() -> Outcome {
+    quiet();
+    let _ = csr::write::<HVIP>(1 << LCOFI);
+    let closed = run(Mode::VirtualSupervisor, take_overflow);
+    let _ = csr::write::<HVIEN>(1 << LCOFI);
+    let open = run(Mode::VirtualSupervisor, take_overflow);
+    let after = csr::read::<HVIP>().unwrap_or(u64::MAX) >> LCOFI & 1;
+    let own = csr::read::<MIP>().unwrap_or(u64::MAX) >> LCOFI & 1;
+    let _ = csr::write::<HVIEN>(0);
+    let _ = csr::write::<HVIP>(0);
+    quiet();
+    same("without hvien", closed, 0)?;
+    same("with it", open, 1)?;
+    same("hvip, after the guest has cleared it", after, 0)?;
+    same("mip", own, 0)
 }
 
 extern "C" fn read_overflow() -> u64 {

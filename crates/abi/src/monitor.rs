@@ -119,6 +119,8 @@ named! {
         HostExternal = "host-external",
         /// SGEI: a guest interrupt file of a vCPU that does not run has something pending.
         GuestExternal = "guest-external",
+        /// A hardware counter of the vCPU has passed zero.
+        CounterOverflow = "counter-overflow",
         /// SBI, Base extension.
         SbiBase = "sbi-base",
         /// SBI, TIME.
@@ -133,6 +135,8 @@ named! {
         SbiSrst = "sbi-srst",
         /// SBI, DBCN and the legacy console.
         SbiDbcn = "sbi-dbcn",
+        /// SBI, PMU.
+        SbiPmu = "sbi-pmu",
         /// SBI, Partita's own extension.
         SbiPartita = "sbi-partita",
         /// SBI, any other.

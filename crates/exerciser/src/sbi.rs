@@ -42,6 +42,13 @@ pub const NOT_SUPPORTED: i64 = -2;
 /// `SBI_ERR_INVALID_PARAM`.
 pub const INVALID_PARAM: i64 = -3;
 
+/// `SBI_ERR_ALREADY_STARTED`.
+pub const ALREADY_STARTED: i64 = -7;
+/// `SBI_ERR_ALREADY_STOPPED`.
+pub const ALREADY_STOPPED: i64 = -8;
+/// `SBI_ERR_NO_SHMEM`.
+pub const NO_SHMEM: i64 = -9;
+
 /// Whether an error code is one that the specification defines.
 #[must_use]
 pub const fn is_defined_error(error: i64) -> bool {

@@ -9,7 +9,7 @@ use linked_list_allocator::LockedHeap;
 use crate::board::{Board, Range};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
-use crate::hart::{custom, fence, interrupt_file, world};
+use crate::hart::{counters, custom, fence, interrupt_file, world};
 use crate::harts::{self, Hart};
 use crate::system::Hypervisor;
 use crate::{assemble, console, hart, lifecycle, run, system};
@@ -30,9 +30,6 @@ const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
 /// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
 /// state of theirs that nobody saves.
 const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
-
-/// hcounteren: guests read cycle, time and instret.
-const COUNTERS_FOR_GUESTS: u64 = 0b111;
 
 core::arch::global_asm!(
     r#"
@@ -143,7 +140,6 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         // Where the bit stays 0, guests are not told by an interrupt (AIA, "Virtual interrupts for VS level").
         csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
-        csr::write::<{ number::HCOUNTEREN }>(COUNTERS_FOR_GUESTS);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
         if hart.board.extensions.has("smstateen") || hart.board.extensions.has("ssstateen") {
             csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
@@ -157,6 +153,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         // SAFETY: the board's device tree says that the hart has the extension.
         unsafe { custom::open_pause_loops() };
     }
+    counters::close();
     fence::guest_physical_all();
     fence::guest_virtual_all();
     hart.files.lock().set_count(interrupt_file::guest_files());

@@ -11,6 +11,7 @@ use scheduler::{Continue, InPlace as Answer, Leave, Ticks, VcpuSet};
 
 use crate::hart::{
     self,
+    counters::HartCounters,
     csr::{self, number},
 };
 use crate::harts::Hart;
@@ -69,6 +70,7 @@ impl InPlace<'_> {
         let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
+            registers.counters.note_overflows(&mut HartCounters);
             run::attend(system, hart);
         }
         let asked = hart.ask.swap(false, Ordering::Relaxed);

@@ -7,6 +7,7 @@ use hypervisor::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevic
 use hypervisor::image::{ImageError, KernelImage, Layout, LayoutError};
 
 use crate::board::BoardDevice;
+use crate::hart::counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
 use crate::hart::{self, fence};
 use crate::harts;
@@ -82,7 +83,10 @@ fn put(vm: &Vm, region: GuestRegion, data: &[u8]) -> Result<(), LoadError> {
 
 fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec<u8>, LoadError> {
     let board = &harts::current().board;
-    let extensions = isa::offered(board.extensions.names(), csr::read::<{ number::HENVCFG }>());
+    let tells_overflows = system.counters.counters() != 0 && counters::interrupt_guests();
+    let names = board.extensions.names();
+    let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
+    let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
     let registers =
         |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
     let virtio: Vec<_> = vm

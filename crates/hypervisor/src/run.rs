@@ -7,6 +7,7 @@ use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
 
 use crate::accounts::{self, Books};
 use crate::exits::{self, Next};
+use crate::hart::counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
 use crate::harts::{Hart, identity};
@@ -100,6 +101,10 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 }
             }
         }
+    }
+    if pending & csr::interrupt::LCOFI != 0 {
+        // No guest's: those are noted where they are taken, and before their counters leave the hart.
+        counters::acknowledge();
     }
     if pending & csr::interrupt::STI != 0 {
         wake_expired(system, hart);
@@ -383,12 +388,14 @@ fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut 
         hart.set_last_loaded(vcpu.id);
     }
     registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    registers.counters.load(&mut HartCounters);
     carry_out(vcpu, request::INTERRUPT);
     file
 }
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
+    registers.counters.unload(&mut HartCounters);
     interrupts::detach(system, hart, vcpu, waits);
     registers.supervisor.save();
     if registers.context.sstatus & status::FS == status::FS_DIRTY {

@@ -9,6 +9,7 @@ use spin::{Mutex, Once};
 use crate::board::Board;
 use crate::board_aplic::BoardAplic;
 use crate::hart;
+use crate::hart::counters::{MODES_AND_OVERFLOW, Offer};
 use crate::harts::{self, Hart};
 use crate::interrupts;
 use crate::vcpu::Vcpu;
@@ -23,6 +24,8 @@ pub struct Hypervisor {
     pub vcpus: Vec<Vcpu>,
     pub scheduler: Mutex<Scheduler>,
     pub aplic: BoardAplic,
+    /// The counters that guests are offered.
+    pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
     /// When the devices' wires are next looked at.
@@ -59,6 +62,11 @@ impl Hypervisor {
     ) -> Self {
         let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
         let aplic = BoardAplic::new(&board);
+        let counters = Offer::find(
+            harts
+                .iter()
+                .all(|hart| hart.board.extensions.has(MODES_AND_OVERFLOW)),
+        );
         Self {
             board,
             harts,
@@ -66,6 +74,7 @@ impl Hypervisor {
             vcpus,
             scheduler: Mutex::new(scheduler),
             aplic,
+            counters,
             host_interrupts,
             next_look: AtomicU64::new(0),
             started,

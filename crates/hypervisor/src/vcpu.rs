@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use hypervisor::counters::Counters;
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
 
@@ -118,6 +119,7 @@ pub struct Registers {
     pub context: GuestContext,
     pub float: FloatContext,
     pub supervisor: SupervisorState,
+    pub counters: Counters,
     /// Where it ran last; its translations may be cached there.
     pub last_hart: Option<HartId>,
     /// The wait that its last spin exits belong to.
@@ -134,6 +136,7 @@ impl Registers {
             context: GuestContext::starting_at(entry, a0, a1),
             float: FloatContext::new(),
             supervisor: SupervisorState::at_reset(),
+            counters: Counters::default(),
             last_hart: None,
             spinning: Spinning::default(),
             holder: None,

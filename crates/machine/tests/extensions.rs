@@ -66,5 +66,5 @@ fn without_them_their_encodings_are_illegal() {
 fn counters_count_what_the_events_say() {
     let (stop, report) = run(&programs::build().join("counters"), 1, &profile(false));
     assert_eq!(stop, Stop::PowerOff, "{report}");
-    assert!(report.contains("counters: 14 tests, 0 failed"), "{report}");
+    assert!(report.contains("counters: 16 tests, 0 failed"), "{report}");
 }

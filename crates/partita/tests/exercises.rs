@@ -116,6 +116,22 @@ fn a_vcpu_keeps_its_state_wherever_it_runs() {
     }
 }
 
+/// Two VMs count the same at once on two harts, then one does beside a guest that takes all counters and keeps them. On the
+/// machine only: QEMU counts instructions by its clock. 21 is the machine's event for fences (docs/machine.md).
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_vm_counts_its_own_events_and_no_others() {
+    let told = together("machine", "pmu fences=21", &[]);
+    assert!(migrations(&told) > 0, "nobody moved\n{told}");
+    let changes = [
+        "harts=1",
+        "time-slice=\"1 ms\"",
+        "vm.hostile.command-line=\"exercise=hostile test=counters storm-ms=50\"",
+        "vm.victim.command-line=\"exercise=pmu fences=21\"",
+    ];
+    exercise("machine", "hostile.toml", 2, &changes.map(String::from));
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale() {

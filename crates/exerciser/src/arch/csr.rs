@@ -118,6 +118,31 @@ pub unsafe fn set_translation(satp: u64) {
     unsafe { asm!("csrw satp, {}", in(reg) satp) };
 }
 
+/// As many local fences as `turns` says, at least one: three instructions each, and a few that are always the same.
+#[inline(never)]
+pub fn fence_often(turns: u64) {
+    // SAFETY: fences, and a register of the block's own.
+    unsafe {
+        asm!(
+            "2: sfence.vma",
+            "addi {0}, {0}, -1",
+            "bnez {0}, 2b",
+            inout(reg) turns.max(1) => _,
+            options(nostack)
+        );
+    }
+}
+
+/// Interrupts pending one by one.
+pub fn pending() -> u64 {
+    read!("0x144")
+}
+
+/// The counters that have passed zero, a bit each (`scountovf`; Sscofpmf).
+pub fn counter_overflows() -> u64 {
+    read!("0xda0")
+}
+
 /// `satp` as it is.
 pub fn translation() -> u64 {
     read!("0x180")

@@ -10,6 +10,7 @@ pub mod fuzz;
 pub mod heartbeat;
 pub mod hostile;
 pub mod ipi;
+pub mod pmu;
 pub mod reboot;
 pub mod stale;
 pub mod state;
@@ -49,6 +50,7 @@ const EXERCISES: &[Exercise] = &[
     stale::EXERCISE,
     state::EXERCISE,
     ipi::EXERCISE,
+    pmu::EXERCISE,
     timer::EXERCISE,
     work::EXERCISE,
     reboot::EXERCISE,

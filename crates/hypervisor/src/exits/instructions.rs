@@ -5,6 +5,7 @@ use hypervisor::instruction::{CsrAccess, CsrOperand, Instruction};
 use hypervisor::softfile::InterruptFile;
 
 use super::{Exit, Next, inject, spins};
+use crate::hart::counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::unprivileged;
 use crate::interrupts::Backing;
@@ -14,6 +15,9 @@ use crate::spin;
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
 const STOPEI: u16 = 0x15C;
+
+/// hpmcounter3 to hpmcounter31.
+const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
 
 /// siselect values of the array of major interrupt priorities.
 const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
@@ -30,6 +34,7 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
         Instruction::Pause => pause_loop(exit),
+        Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
@@ -72,6 +77,22 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
     (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+}
+
+/// A read of a counter that is not on the hart: one that has an event shows the value that it has.
+fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
+    let number = (access.csr - number::HPMCOUNTER0) as u8;
+    let granted = !exit.registers.context.in_user_mode()
+        || csr::read::<{ number::SCOUNTEREN }>() >> number & 1 != 0;
+    let value = exit.registers.counters.read(number, &HartCounters);
+    let Some(value) = value.filter(|_| granted && !access.writes()) else {
+        return refuse(exit, bits, ExitCause::Csr);
+    };
+    exit.registers
+        .context
+        .set(access.destination.number() as u8, value);
+    advance(exit);
+    (ExitCause::Csr, Next::Resume)
 }
 
 /// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.

@@ -10,12 +10,16 @@ use abi::monitor::ExitCause;
 use scheduler::Leave;
 
 use crate::accounts::Books;
+use crate::hart::counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::harts::Hart;
 use crate::run;
 use crate::system::Hypervisor;
 use crate::vcpu::{Registers, Vcpu};
 use crate::vm::Vm;
+
+/// scause of the interrupt of a counter that has passed zero (Sscofpmf).
+const COUNTER_OVERFLOW: u64 = csr::interrupt::CAUSE | 13;
 
 /// What follows an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,11 @@ pub fn handle(
 ) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
     if cause & csr::interrupt::CAUSE != 0 {
+        registers.counters.note_overflows(&mut HartCounters);
+        if cause == COUNTER_OVERFLOW {
+            counters::acknowledge();
+            return (ExitCause::CounterOverflow, Next::Resume);
+        }
         return (run::attend(system, hart), Next::Reconsider);
     }
     let mut exit = Exit {

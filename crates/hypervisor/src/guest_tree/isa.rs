@@ -71,6 +71,7 @@ const OFFERED: &[(&str, u64)] = &[
     ("zkt", 0),
     ("ssaia", 0),
     ("ssccptr", 0),
+    ("sscofpmf", 0),
     ("sscounterenw", 0),
     ("sstc", TIME_COMPARE),
     ("sstvala", 0),

@@ -49,6 +49,9 @@ pub mod number {
     pub const HGATP: u16 = 0x680;
     pub const CYCLE: u16 = 0xC00;
     pub const TIME: u16 = 0xC01;
+    /// hpmcounter n is `HPMCOUNTER0` + n, for n from 3 to 31.
+    pub const HPMCOUNTER0: u16 = 0xC00;
+    pub const SCOUNTOVF: u16 = 0xDA0;
     pub const HGEIP: u16 = 0xE12;
 }
 
@@ -82,6 +85,8 @@ pub mod interrupt {
     pub const SEI: u64 = 1 << 9;
     pub const VSEI: u64 = 1 << 10;
     pub const SGEI: u64 = 1 << 12;
+    /// A counter has passed zero (Sscofpmf): in sie and sip the hart's own, in hvien and hvip the guest's.
+    pub const LCOFI: u64 = 1 << 13;
     /// In hvien, hvip and a guest's sie and sip: the form of allocation has changed.
     pub const NOTIFICATION: u64 = 1 << abi::sbi::NOTIFICATION_INTERRUPT;
     /// The interrupt bit of scause.

@@ -4,12 +4,13 @@ const BASE: u64 = 0x10;
 const HART_STATE_MANAGEMENT: u64 = 0x48534D;
 const SYSTEM_RESET: u64 = 0x53525354;
 const DEBUG_CONSOLE: u64 = 0x4442434E;
+const COUNTERS: u64 = 0x504D55;
 
 /// An SBI error code (a negative number of the specification's table "Standard SBI Errors").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirmwareError(pub i64);
 
-fn call(extension: u64, function: u64, arguments: [u64; 3]) -> Result<u64, FirmwareError> {
+fn call(extension: u64, function: u64, arguments: [u64; 5]) -> Result<u64, FirmwareError> {
     let error: i64;
     let value: u64;
     // SAFETY: an SBI call preserves all registers but a0 and a1; the functions used here touch no memory of ours, or
@@ -20,6 +21,8 @@ fn call(extension: u64, function: u64, arguments: [u64; 3]) -> Result<u64, Firmw
             inlateout("a0") arguments[0] => error,
             inlateout("a1") arguments[1] => value,
             in("a2") arguments[2],
+            in("a3") arguments[3],
+            in("a4") arguments[4],
             in("a6") function,
             in("a7") extension,
             options(nostack)
@@ -43,7 +46,7 @@ pub struct MachineIdentity {
 /// mvendorid, marchid and mimpid, 0 where the firmware does not say.
 #[must_use]
 pub fn machine_identity() -> MachineIdentity {
-    let get = |function| call(BASE, function, [0; 3]).unwrap_or(0);
+    let get = |function| call(BASE, function, [0; 5]).unwrap_or(0);
     MachineIdentity {
         vendor: get(4),
         architecture: get(5),
@@ -56,7 +59,7 @@ pub fn machine_identity() -> MachineIdentity {
 /// # Errors
 /// The firmware's error, when there is no such hart or it is running.
 pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), FirmwareError> {
-    call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque]).map(drop)
+    call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque, 0, 0]).map(drop)
 }
 
 /// What the board is asked to do at the end.
@@ -72,7 +75,7 @@ pub fn reset(kind: Reset) -> ! {
         Reset::PowerOff => 0,
         Reset::PowerOffAfterFailure => 1,
     };
-    let _ = call(SYSTEM_RESET, 0, [0, reason, 0]);
+    let _ = call(SYSTEM_RESET, 0, [0, reason, 0, 0, 0]);
     loop {
         super::wait_for_interrupt();
     }
@@ -80,5 +83,48 @@ pub fn reset(kind: Reset) -> ! {
 
 /// Writes one byte to the firmware's debug console; used before the board's UART is known.
 pub fn debug_byte(byte: u8) {
-    let _ = call(DEBUG_CONSOLE, 2, [u64::from(byte), 0, 0]);
+    let _ = call(DEBUG_CONSOLE, 2, [u64::from(byte), 0, 0, 0, 0]);
+}
+
+/// Whether the firmware has counters to offer.
+#[must_use]
+pub fn has_counters() -> bool {
+    call(BASE, 3, [COUNTERS, 0, 0, 0, 0]).is_ok_and(|found| found != 0)
+}
+
+/// What kind of counter `counter` is (SBI, "Get details of a counter").
+///
+/// # Errors
+/// The firmware's error, where there is none.
+pub fn counter_information(counter: u8) -> Result<u64, FirmwareError> {
+    call(COUNTERS, 1, [u64::from(counter), 0, 0, 0, 0])
+}
+
+/// Has one of the hart's counters `among` ready to count an event, and says which.
+///
+/// # Errors
+/// The firmware's error, where none can.
+pub fn configure_counter(
+    among: u32,
+    flags: u64,
+    event: u32,
+    data: u64,
+) -> Result<u64, FirmwareError> {
+    let event = u64::from(event);
+    call(COUNTERS, 2, [0, u64::from(among), flags, event, data])
+}
+
+/// Starts a counter at `value`.
+///
+/// # Errors
+/// The firmware's error, where it has no event or counts already.
+pub fn start_counter(counter: u8, value: u64) -> Result<(), FirmwareError> {
+    const SET_VALUE: u64 = 1;
+    call(COUNTERS, 3, [u64::from(counter), 1, SET_VALUE, value, 0]).map(drop)
+}
+
+/// Stops counters; with `reset` they lose their events. Those that do not count stay as they are.
+pub fn stop_counters(counters: u32, reset: bool) {
+    let flags = u64::from(reset);
+    let _ = call(COUNTERS, 4, [0, u64::from(counters), flags, 0, 0]);
 }

@@ -1,6 +1,7 @@
 //! The thin layer over one hart: registers, fences, world switch, firmware calls.
 
 pub mod copy;
+pub mod counters;
 pub mod csr;
 pub mod custom;
 pub mod fence;

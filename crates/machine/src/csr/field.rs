@@ -69,9 +69,9 @@ pub mod interrupt {
     pub const MACHINE: u64 = MSI | MTI | MEI;
     pub const VIRTUAL: u64 = VSSI | VSTI | VSEI;
     pub const HYPERVISOR: u64 = VIRTUAL | SGEI;
-    /// Major interrupts 24 to 31, which the Advanced Interrupt Architecture designates for custom use ("Interrupt
-    /// identities"): here they exist for guests alone, injected by hvien and hvip.
-    pub const CUSTOM: u64 = 0xff << 24;
+    /// What hvien and hvip can inject into guests (AIA, "Virtual interrupts for VS level"): counter overflow, and major
+    /// interrupts 24 to 31, which are designated for custom use ("Interrupt identities") and exist for guests alone here.
+    pub const INJECTED: u64 = LCOFI | 0xff << 24;
     pub const ALL: u64 = SUPERVISOR | MACHINE | HYPERVISOR | LCOFI;
 }
 

@@ -109,20 +109,20 @@ impl Hart {
     #[must_use]
     pub const fn virtual_pending(&self, pending: u64) -> u64 {
         (pending & self.csrs.hideleg & interrupt::VIRTUAL) >> 1
-            | self.csrs.virtual_custom & self.csrs.hvien
+            | self.csrs.injected & self.csrs.hvien
     }
 
     /// vsie.
     #[must_use]
     pub const fn virtual_enabled(&self) -> u64 {
         (self.csrs.mie & self.csrs.hideleg & interrupt::VIRTUAL) >> 1
-            | self.csrs.virtual_custom_enabled & self.csrs.hvien
+            | self.csrs.injected_enabled & self.csrs.hvien
     }
 
     /// Interrupts that exist for guests alone, pending and enabled.
-    const fn custom_ready(&self) -> u64 {
+    const fn injected_ready(&self) -> u64 {
         let csrs = &self.csrs;
-        csrs.virtual_custom & csrs.virtual_custom_enabled & csrs.hvien
+        csrs.injected & csrs.injected_enabled & csrs.hvien
     }
 
     /// mtopi.
@@ -211,7 +211,7 @@ impl Hart {
         let mode = self.mode();
         let ready = pending & self.csrs.mie;
         let trapping = self.csrs.hvictl & hvictl::VTI != 0;
-        if ready == 0 && !trapping && self.custom_ready() == 0 {
+        if ready == 0 && !trapping && self.injected_ready() == 0 {
             return None;
         }
         let machine = ready & !self.csrs.mideleg;

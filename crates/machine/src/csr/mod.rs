@@ -86,9 +86,9 @@ pub struct Csrs {
     pub hvictl: u64,
     pub hvien: u64,
     /// hvip's bits for interrupts that exist for guests alone (hvien).
-    pub virtual_custom: u64,
+    pub injected: u64,
     /// vsie's bits for the same.
-    pub virtual_custom_enabled: u64,
+    pub injected_enabled: u64,
 
     pub vsstatus: u64,
     pub vstvec: u64,
@@ -157,8 +157,8 @@ impl Csrs {
             hgatp: 0,
             hvictl: 0,
             hvien: 0,
-            virtual_custom: 0,
-            virtual_custom_enabled: 0,
+            injected: 0,
+            injected_enabled: 0,
             vsstatus: 0,
             vstvec: 0,
             vsscratch: 0,

@@ -58,7 +58,7 @@ impl Hart {
             csr::HIDELEG => csrs.hideleg,
             csr::HIE => csrs.mie & interrupt::HYPERVISOR,
             csr::HIP => self.pending(system) & interrupt::HYPERVISOR,
-            csr::HVIP => csrs.mip & interrupt::VIRTUAL | csrs.virtual_custom,
+            csr::HVIP => csrs.mip & interrupt::VIRTUAL | csrs.injected,
             csr::HTIMEDELTA => csrs.htimedelta,
             csr::HCOUNTEREN => csrs.hcounteren,
             csr::HGEIE => csrs.hgeie,

@@ -23,7 +23,7 @@ impl Hart {
     pub(super) const fn software_pending(&self, number: u16) -> u64 {
         match number {
             csr::SIP => self.csrs.mip & self.csrs.mideleg,
-            csr::HVIP => self.csrs.mip | self.csrs.virtual_custom,
+            csr::HVIP => self.csrs.mip | self.csrs.injected,
             _ => self.csrs.mip,
         }
     }
@@ -234,7 +234,7 @@ impl Hart {
                 replace(&mut csrs.mie, csrs.hideleg & interrupt::VIRTUAL, value << 1);
                 // With hvien set and hideleg clear, vsie's bit stands by itself and vsip's is hvip's (AIA, "Virtual
                 // interrupts for VS level").
-                replace(&mut csrs.virtual_custom_enabled, csrs.hvien, value);
+                replace(&mut csrs.injected_enabled, csrs.hvien, value);
             }
             csr::MIP | csr::MVIP => {
                 let timer = if stimecmp_drives { 0 } else { interrupt::STI };
@@ -252,13 +252,13 @@ impl Hart {
             csr::HIP => replace(&mut csrs.mip, interrupt::VSSI, value),
             csr::HVIP => {
                 replace(&mut csrs.mip, interrupt::VIRTUAL, value);
-                replace(&mut csrs.virtual_custom, interrupt::CUSTOM, value);
+                replace(&mut csrs.injected, interrupt::INJECTED, value);
             }
             csr::VSIP => {
                 replace(&mut csrs.mip, csrs.hideleg & interrupt::VSSI, value << 1);
-                replace(&mut csrs.virtual_custom, csrs.hvien, value);
+                replace(&mut csrs.injected, csrs.hvien, value);
             }
-            csr::HVIEN => csrs.hvien = value & interrupt::CUSTOM,
+            csr::HVIEN => csrs.hvien = value & interrupt::INJECTED,
             csr::MIDELEG => {
                 csrs.mideleg = value & interrupt::DELEGABLE | interrupt::HYPERVISOR;
             }

@@ -113,8 +113,15 @@ impl Hart {
 
     /// Changes the privilege mode.
     pub fn set_mode(&mut self, mode: Mode) {
+        self.set_mode_after(mode, 0);
+    }
+
+    /// Changes the privilege mode at the end of an instruction that changes it: the mode before has had `own` instructions
+    /// and cycles more than are counted yet.
+    pub fn set_mode_after(&mut self, mode: Mode, own: u64) {
         if mode != self.mode {
-            self.counts.settle(self.mode, self.cycles, self.retired);
+            let (cycles, retired) = (self.cycles + own, self.retired + own);
+            self.counts.settle(self.mode, cycles, retired);
             if self.mode.virtualized != mode.virtualized {
                 self.extension.pause.change_mode(mode.virtualized);
                 if mode.virtualized {

@@ -165,7 +165,8 @@ impl Hart {
             pc: hart.pc,
             vmid: hart.vmid(),
         });
-        self.set_mode(to);
+        // The return itself belongs to where it returns from.
+        self.set_mode_after(to, 1);
     }
 
     /// SRET in HS-mode, M-mode or, acting on the VS CSRs, in VS-mode.

@@ -17,6 +17,7 @@ use crate::console::say;
 use crate::harts;
 
 mod addresses;
+mod counters;
 mod csrs;
 mod instructions;
 mod interrupts;
@@ -103,6 +104,7 @@ impl Siege {
 type SubTest = (&'static str, fn(&mut Siege));
 
 const SUB_TESTS: &[SubTest] = &[
+    ("counters", counters::run),
     ("sbi", monitor_calls::run),
     ("csr", csrs::run),
     ("instructions", instructions::run),

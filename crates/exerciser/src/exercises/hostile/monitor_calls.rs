@@ -82,7 +82,7 @@ fn garbage(siege: &Siege, random: &mut Random, scrap: u64) -> u64 {
 
 /// A call from the sandbox, so that every register can be compared: the environment keeps all but a0 and a1
 /// (SBI chapter 3). Returns the error code.
-fn checked_call(
+pub fn checked_call(
     siege: &mut Siege,
     extension: u64,
     function: u64,

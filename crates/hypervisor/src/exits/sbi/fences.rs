@@ -3,6 +3,8 @@
 //! A vCPU that is not in its guest only gets a purge bit, which is honoured before it next enters: nobody is signalled.
 //! One that is in its guest is interrupted, and the caller waits until it has left the guest.
 
+use hypervisor::counters::FirmwareEvent;
+
 use super::{Call, SbiError, SbiResult, named};
 use crate::exits::Exit;
 use crate::vcpu::request;
@@ -12,13 +14,18 @@ const SFENCE_VMA: u64 = 1;
 const SFENCE_VMA_ASID: u64 = 2;
 
 /// Answers an RFENCE call. The HFENCE functions are for hypervisors, which guests have no use for.
-pub fn call(exit: &Exit<'_>, call: &Call) -> SbiResult {
-    let what = match call.function {
-        FENCE_I => request::FENCE_INSTRUCTIONS,
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
+    let (what, event) = match call.function {
+        FENCE_I => (
+            request::FENCE_INSTRUCTIONS,
+            FirmwareEvent::FenceInstructionsSent,
+        ),
         // A fence over everything of the vCPU includes every range and address space.
-        SFENCE_VMA | SFENCE_VMA_ASID => request::FENCE_VIRTUAL,
+        SFENCE_VMA => (request::FENCE_VIRTUAL, FirmwareEvent::FenceVirtualSent),
+        SFENCE_VMA_ASID => (request::FENCE_VIRTUAL, FirmwareEvent::FenceVirtualAsidSent),
         _ => return Err(SbiError::NotSupported),
     };
+    exit.registers.counters.count(event);
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         if let Some(hart) = vcpu.ask(what) {
             exit.system.hart(hart).kick();

@@ -2,11 +2,13 @@
 
 mod base;
 mod console;
+mod counters;
 mod fences;
 mod power;
 mod vendor;
 
 use abi::monitor::ExitCause;
+use hypervisor::counters::FirmwareEvent;
 
 use super::{Exit, Next};
 use crate::hart::csr::{self, number};
@@ -22,8 +24,9 @@ pub mod extension {
     pub const HSM: u64 = 0x48534D;
     pub const SRST: u64 = 0x53525354;
     pub const DBCN: u64 = 0x4442434E;
+    pub const PMU: u64 = 0x504D55;
     pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
-    /// All that a probe finds.
+    /// All that a probe finds on every board.
     pub const ALL: [u64; 8] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, PARTITA];
 }
 
@@ -34,6 +37,9 @@ pub enum SbiError {
     InvalidParameter = -3,
     InvalidAddress = -5,
     AlreadyAvailable = -6,
+    AlreadyStarted = -7,
+    AlreadyStopped = -8,
+    NoSharedMemory = -9,
 }
 
 /// What a call returns: a value, or an error.
@@ -59,8 +65,8 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
     let mut next = Next::Resume;
     let (cause, result) = match which {
-        extension::BASE => (ExitCause::SbiBase, base::call(&call)),
-        extension::TIME => (ExitCause::SbiTime, time(&call)),
+        extension::BASE => (ExitCause::SbiBase, base::call(exit, &call)),
+        extension::TIME => (ExitCause::SbiTime, time(exit, &call)),
         extension::IPI => (ExitCause::SbiIpi, send_ipi(exit, &call)),
         extension::RFENCE => (ExitCause::SbiRfence, fences::call(exit, &call)),
         extension::DBCN => {
@@ -72,6 +78,7 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             }
             (ExitCause::SbiDbcn, result)
         }
+        extension::PMU => (ExitCause::SbiPmu, counters::call(exit, &call)),
         extension::HSM => {
             let (result, follows) = power::hart_state(exit, &call);
             next = follows;
@@ -99,10 +106,11 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 }
 
 /// TIME: the deadline goes to the guest's own comparator (Sstc).
-fn time(call: &Call) -> SbiResult {
+fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if call.function != 0 {
         return Err(SbiError::NotSupported);
     }
+    exit.registers.counters.count(FirmwareEvent::SetTimer);
     // SAFETY: vstimecmp concerns the guest alone.
     unsafe { csr::write::<{ number::VSTIMECMP }>(call.arguments[0]) };
     Ok(0)
@@ -133,10 +141,11 @@ pub fn named<'a>(
 }
 
 /// IPI: a software interrupt for each named vCPU.
-fn send_ipi(exit: &Exit<'_>, call: &Call) -> SbiResult {
+fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     if call.function != 0 {
         return Err(SbiError::NotSupported);
     }
+    exit.registers.counters.count(FirmwareEvent::IpiSent);
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
         exit.books.count_injected();

@@ -1,0 +1,302 @@
+//! `pmu`: counters (SBI, "Performance Monitoring Unit Extension") that count what this guest does and nothing else.
+//!
+//! Every hart counts instructions of a loop whose length is known, several times and each time as long as some slices,
+//! so that other guests run in between: what one time more than another counts must be the instructions by which the
+//! loop is longer. With `fences=N` (the number of the computer's own event) it counts the loop's fences
+//! of translations too, across sleeps, and they must be as many as there were. So must the calls that firmware counts. A counter that passes zero must make its
+//! interrupt pending, and one that was not asked for must not be readable.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use exerciser::arguments::Arguments;
+use exerciser::instruction::{A1, csr_read};
+use exerciser::random::Random;
+use exerciser::sbi::{PMU, RFENCE};
+
+use super::hostile::{ILLEGAL, plain_setting, run_word};
+use super::{Exercise, Outcome, Verdict};
+use crate::arch::sandbox::Ending;
+use crate::arch::{csr, sbi};
+use crate::board::board;
+use crate::console::say;
+use crate::harts::{self, Hart};
+
+pub const EXERCISE: Exercise = Exercise {
+    name: "pmu",
+    parameters: &["harts", "rounds", "turns", "fences", "away-us", "seed"],
+    run,
+};
+
+/// event_idx of instructions, of raw events, and of remote fences that were sent.
+const INSTRUCTIONS: u64 = 2;
+const RAW: u64 = 0x2_0000;
+const FENCES_SENT: u64 = 0xf_000a;
+
+/// Functions of the extension.
+const COUNTERS: u64 = 0;
+const INFORMATION: u64 = 1;
+const CONFIGURE: u64 = 2;
+const START: u64 = 3;
+const STOP: u64 = 4;
+const READ_FIRMWARE: u64 = 5;
+
+/// Flags of starts and stops.
+const SET_VALUE: u64 = 1;
+const RESET: u64 = 1;
+
+/// The type of a firmware counter in counter_info, and the CSR's number.
+const IS_FIRMWARE: u64 = 1 << 63;
+const CSR: u64 = 0xfff;
+
+/// The extension that tells of counters that have passed zero, and its interrupt.
+const OVERFLOW_BITS: &str = "sscofpmf";
+const OVERFLOW: u64 = 1 << 13;
+
+/// Instructions of a turn of the loop: a fence, a subtraction, a branch.
+const TURN: u64 = 3;
+
+/// What all harts count.
+#[derive(Debug, Default)]
+struct Tally {
+    checks: AtomicU64,
+    wrong: AtomicU64,
+}
+
+impl Tally {
+    fn check(&self, hart: &Hart, what: &str, wanted: u64, found: u64) {
+        self.checks.fetch_add(1, Ordering::Relaxed);
+        if wanted != found && self.wrong.fetch_add(1, Ordering::Relaxed) < 20 {
+            let hart = hart.index();
+            say!("pmu: hart {hart} {what} should be {wanted:#x} and is {found:#x}");
+        }
+    }
+}
+
+/// What a hart has to count with.
+#[derive(Debug, Clone, Copy)]
+struct Kit {
+    /// Its counters, a bit each.
+    present: u64,
+    /// The raw event of a fence of translations, if it is to be counted.
+    fences: Option<u64>,
+    turns: u64,
+    away: u64,
+}
+
+fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
+    let harts = super::harts(arguments)?;
+    let rounds = arguments.number("rounds", 10, 1, 1 << 32)?;
+    let turns = arguments.number("turns", 300_000, 1, 1 << 40)?;
+    let fences = arguments.number("fences", 0, 0, (1 << 48) - 1)?;
+    let away = arguments.number("away-us", 1000, 1, 1 << 32)?;
+    let seed = arguments.number("seed", 1, 0, u64::MAX)?;
+    if !sbi::probe(PMU) {
+        say!("pmu: there are no counters");
+        return Ok(Verdict::Fail);
+    }
+    if harts::open_sandboxes(harts).is_none() {
+        crate::start::fail(format_args!("not enough memory for sandboxes"));
+    }
+    let tally = Tally::default();
+    harts::run(harts, &|hart| {
+        let kit = Kit {
+            present: present(),
+            fences: Some(fences).filter(|event| *event != 0),
+            turns,
+            away,
+        };
+        let mut random = Random::stream(seed, hart.index() as u64);
+        let open = csr::close_interrupts();
+        closed(hart, kit, &tally);
+        count_calls(hart, &mut random, &tally);
+        for _ in 0..rounds {
+            count_instructions(hart, kit, &mut random, &tally);
+            if let Some(event) = kit.fences {
+                count_fences(hart, kit, event, &mut random, &tally);
+            }
+            pass_zero(hart, kit, &mut random, &tally);
+        }
+        closed(hart, kit, &tally);
+        if open {
+            csr::open_interrupts();
+        }
+    });
+    let wrong = tally.wrong.load(Ordering::Relaxed);
+    let checks = tally.checks.load(Ordering::Relaxed);
+    say!("pmu checks={checks} wrong={wrong}");
+    Ok(Verdict::of(wrong == 0))
+}
+
+/// A call of the extension: its error and its value.
+fn call(function: u64, [a, b, c, d, e]: [u64; 5]) -> (i64, u64) {
+    let answer = sbi::call(PMU, function, [a, b, c, d, e, 0]);
+    (answer.error, answer.value)
+}
+
+/// The hart's hardware counters, a bit each.
+fn present() -> u64 {
+    let is_hardware = |counter: &u64| {
+        let (error, information) = call(INFORMATION, [*counter, 0, 0, 0, 0]);
+        error == 0 && information & IS_FIRMWARE == 0 && information & CSR == 0xc00 + counter
+    };
+    let counters = call(COUNTERS, [0; 5]).1.min(64);
+    (0..counters)
+        .filter(is_hardware)
+        .fold(0, |bits, counter| bits | 1 << counter)
+}
+
+/// A counter that has been configured for an event.
+struct Counter<'a> {
+    hart: &'a Hart,
+    tally: &'a Tally,
+    number: u64,
+}
+
+/// What a counter showed when it was stopped.
+struct Stopped {
+    value: u64,
+    passed_zero: bool,
+}
+
+impl<'a> Counter<'a> {
+    fn new(hart: &'a Hart, kit: Kit, tally: &'a Tally, event: u64, data: u64) -> Self {
+        let (error, number) = call(CONFIGURE, [0, kit.present, 0, event, data]);
+        tally.check(hart, "configuring a counter", 0, error.cast_unsigned());
+        let is_one = number < 32 && kit.present >> number & 1 != 0;
+        tally.check(hart, "a counter of those named", 1, u64::from(is_one));
+        Self {
+            hart,
+            tally,
+            number: number & 31,
+        }
+    }
+
+    fn start(&self, value: u64) {
+        let error = call(START, [self.number, 1, SET_VALUE, value, 0]).0;
+        let (hart, tally) = (self.hart, self.tally);
+        tally.check(hart, "starting a counter", 0, error.cast_unsigned());
+    }
+
+    /// What it counts of so many turns of the loop, and of what is around it: always the same instructions.
+    #[inline(never)]
+    fn instructions(&self, start: u64, turns: u64) -> u64 {
+        self.start(start);
+        csr::fence_often(turns);
+        self.stop().value.wrapping_sub(start)
+    }
+
+    /// Stops it, and looks what it shows.
+    fn stop(&self) -> Stopped {
+        let error = call(STOP, [self.number, 1, 0, 0, 0]).0;
+        // At once, before anything else happens.
+        let passed_zero =
+            board().has(OVERFLOW_BITS) && csr::counter_overflows() >> self.number & 1 != 0;
+        let (hart, tally) = (self.hart, self.tally);
+        tally.check(hart, "stopping a counter", 0, error.cast_unsigned());
+        let shown = read(self.number);
+        tally.check(hart, "a readable counter", 1, u64::from(shown.is_some()));
+        Stopped {
+            value: shown.unwrap_or(0),
+            passed_zero,
+        }
+    }
+}
+
+impl Drop for Counter<'_> {
+    fn drop(&mut self) {
+        call(STOP, [self.number, 1, RESET, 0, 0]);
+    }
+}
+
+/// hpmcounter `number`, where it can be read.
+fn read(number: u64) -> Option<u64> {
+    let mut setting = plain_setting();
+    let ending = run_word(csr_read(0xc00 + number as u16, A1), &mut setting);
+    (ending == Ending::Completed).then_some(setting.registers[A1 as usize])
+}
+
+/// Every counter that has no event is an illegal instruction.
+fn closed(hart: &Hart, kit: Kit, tally: &Tally) {
+    for number in 3..32u16 {
+        let mut setting = plain_setting();
+        let ending = run_word(csr_read(0xc00 + number, A1), &mut setting);
+        let is_closed = matches!(ending, Ending::Trapped { cause: ILLEGAL, .. });
+        tally.check(hart, "a closed counter", 1, u64::from(is_closed));
+    }
+    tally.check(hart, "a counter at least", 1, u64::from(kit.present != 0));
+}
+
+/// Counts remote fences, by a counter of the firmware's.
+fn count_calls(hart: &Hart, random: &mut Random, tally: &Tally) {
+    let is_firmware = |counter: &u64| {
+        let (error, information) = call(INFORMATION, [*counter, 0, 0, 0, 0]);
+        error == 0 && information & IS_FIRMWARE != 0
+    };
+    let Some(counter) = (0..call(COUNTERS, [0; 5]).1.min(64)).find(is_firmware) else {
+        return tally.check(hart, "a counter of the firmware's", 1, 0);
+    };
+    let (error, number) = call(CONFIGURE, [counter, 1, 0, FENCES_SENT, 0]);
+    tally.check(hart, "configuring it", 0, error.cast_unsigned());
+    tally.check(hart, "the counter that was named", counter, number);
+    let (start, fences) = (random.next(), random.below(100));
+    let fence = || sbi::call(RFENCE, 1, [1 << hart.id(), 0, 0, 4096, 0, 0]);
+    fence();
+    call(START, [number, 1, SET_VALUE, start, 0]);
+    for _ in 0..fences {
+        fence();
+    }
+    let (error, value) = call(READ_FIRMWARE, [number, 0, 0, 0, 0]);
+    tally.check(hart, "reading it", 0, error.cast_unsigned());
+    tally.check(hart, "remote fences", start.wrapping_add(fences), value);
+    call(STOP, [number, 1, RESET, 0, 0]);
+}
+
+/// Counts the instructions of a short loop and of a long one.
+fn count_instructions(hart: &Hart, kit: Kit, random: &mut Random, tally: &Tally) {
+    let counter = Counter::new(hart, kit, tally, INSTRUCTIONS, 0);
+    let more = random.below(kit.turns);
+    let short = counter.instructions(random.next() >> 1, 1);
+    let long = counter.instructions(random.next() >> 1, 1 + more);
+    tally.check(hart, "instructions", more * TURN, long.wrapping_sub(short));
+}
+
+/// Counts fences, and sleeps between them.
+fn count_fences(hart: &Hart, kit: Kit, event: u64, random: &mut Random, tally: &Tally) {
+    let counter = Counter::new(hart, kit, tally, RAW, event);
+    let (before, after) = (random.below(kit.turns), random.below(1000));
+    counter.start(0);
+    csr::fence_often(1 + before);
+    harts::sleep_until(csr::time() + board().ticks(random.below(kit.away)));
+    csr::fence_often(1 + after);
+    tally.check(hart, "fences", 2 + before + after, counter.stop().value);
+}
+
+/// Lets a counter pass zero, or not quite.
+fn pass_zero(hart: &Hart, kit: Kit, random: &mut Random, tally: &Tally) {
+    if !board().has(OVERFLOW_BITS) {
+        return;
+    }
+    let counter = Counter::new(hart, kit, tally, INSTRUCTIONS, 0);
+    for passes in [false, true] {
+        csr::clear_pending(OVERFLOW);
+        let turns = 1 + random.below(kit.turns);
+        // Somewhere in the loop, or long after it.
+        let distance = if passes {
+            random.below(turns * TURN)
+        } else {
+            1 << 62
+        };
+        counter.start((1 + distance).wrapping_neg());
+        csr::fence_often(turns);
+        let stopped = counter.stop();
+        tally.check(
+            hart,
+            "zero passed",
+            u64::from(passes),
+            u64::from(stopped.passed_zero),
+        );
+        let pending = csr::pending() & OVERFLOW != 0;
+        tally.check(hart, "the interrupt", u64::from(passes), u64::from(pending));
+    }
+    csr::clear_pending(OVERFLOW);
+}

@@ -1,0 +1,156 @@
+//! What the calls of the extension do to a vCPU's counters.
+
+use super::{CounterSet, Counters, Hardware, Kind, Selection};
+
+/// Why a call is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// An argument is none of the specification's.
+    Invalid,
+    /// No counter can count the event.
+    NoCounter,
+    /// One of the counters counts already; the others have been started.
+    Started,
+}
+
+/// What a counter is configured for besides its event (SBI, table "PMU Counter Config Match Flags").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The first counter of the set is meant, whether or not it has an event.
+    pub exactly: bool,
+    pub clear: bool,
+    pub start: bool,
+    pub no_user: bool,
+    pub no_supervisor: bool,
+}
+
+impl Configuration {
+    /// The flags of a call. Those of modes that a guest does not have are hints, and count for nothing.
+    #[must_use]
+    pub const fn from_flags(flags: u64) -> Option<Self> {
+        if flags & !0xff != 0 {
+            return None;
+        }
+        Some(Self {
+            exactly: flags & 1 != 0,
+            clear: flags & 2 != 0,
+            start: flags & 4 != 0,
+            no_user: flags & 0x20 != 0,
+            no_supervisor: flags & 0x40 != 0,
+        })
+    }
+}
+
+impl Counters {
+    /// Finds a counter of `set` for the event, and configures it.
+    ///
+    /// # Errors
+    /// [`CallError::NoCounter`], and [`CallError::Invalid`] where the one counter that is meant counts.
+    pub fn configure(
+        &mut self,
+        set: CounterSet,
+        selection: Selection,
+        configuration: Configuration,
+        hardware: &mut impl Hardware,
+    ) -> Result<u8, CallError> {
+        let selection = Selection {
+            no_user: configuration.no_user,
+            no_supervisor: configuration.no_supervisor,
+            ..selection
+        };
+        let among = if configuration.exactly {
+            let first = set.iter().next().ok_or(CallError::Invalid)?;
+            if self.started.has(first) {
+                return Err(CallError::Invalid);
+            }
+            let only = CounterSet::only(first);
+            self.forget(only, hardware);
+            only
+        } else {
+            set.without(self.configured)
+        };
+        let found = match selection.kind {
+            Kind::Hardware if !among.hardware().is_empty() => {
+                hardware.configure(among.bits_of_hardware(), &selection)
+            }
+            Kind::Firmware(_) => Self::firmware_counter(among),
+            Kind::Hardware | Kind::Unknown => None,
+        };
+        // Firmware may answer with a counter that was not asked for.
+        let number = found
+            .filter(|number| among.has(*number))
+            .ok_or(CallError::NoCounter)?;
+        let only = CounterSet::only(number);
+        if selection.kind == Kind::Hardware {
+            self.held = self.held.or(only);
+        }
+        self.configured = self.configured.or(only);
+        if let Some(counter) = self.counters.get_mut(usize::from(number)) {
+            counter.selection = selection;
+            if configuration.clear {
+                counter.value = 0;
+            }
+        }
+        if configuration.start {
+            self.start(only, None, hardware)?;
+        }
+        Ok(number)
+    }
+
+    /// Starts counters, at `value` where there is one.
+    ///
+    /// # Errors
+    /// [`CallError::Invalid`], with nothing done, where one has no event; [`CallError::Started`].
+    pub fn start(
+        &mut self,
+        set: CounterSet,
+        value: Option<u64>,
+        hardware: &mut impl Hardware,
+    ) -> Result<(), CallError> {
+        if !set.without(self.configured).is_empty() {
+            return Err(CallError::Invalid);
+        }
+        self.note_overflows(hardware);
+        let already = !set.and(self.started).is_empty();
+        let new = set.without(self.started);
+        self.settle(new, hardware);
+        for counter in new.iter() {
+            if let Some(value) = value {
+                self.set_value(counter, value);
+            }
+        }
+        self.overflowed = self.overflowed.without(new);
+        self.started = self.started.or(new);
+        if !new.hardware().is_empty() {
+            self.resume(new.hardware(), hardware);
+        }
+        if already {
+            Err(CallError::Started)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Stops counters; with `reset` they lose their events too. False where one did not count.
+    pub fn stop(&mut self, set: CounterSet, reset: bool, hardware: &mut impl Hardware) -> bool {
+        self.note_overflows(hardware);
+        let running = set.and(self.started);
+        self.started = self.started.without(running);
+        let on_hart = running.and(self.open);
+        if reset {
+            self.forget(set, hardware);
+        } else if !on_hart.is_empty() {
+            hardware.stop(on_hart.bits_of_hardware());
+        }
+        running == set
+    }
+
+    /// Takes the events away from counters that do not count.
+    fn forget(&mut self, set: CounterSet, hardware: &mut impl Hardware) {
+        if !set.and(self.held).is_empty() {
+            self.free(set.and(self.held), hardware);
+        }
+        self.configured = self.configured.without(set);
+        self.overflowed = self.overflowed.without(set);
+    }
+}

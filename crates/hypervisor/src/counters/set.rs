@@ -1,0 +1,98 @@
+//! Sets of counters, as calls name them.
+
+/// Hardware counters have the numbers of the hart's, 3 to 31: 0 to 2 are cycle, time and instret, which all guests share.
+pub const HARDWARE_COUNTERS: core::ops::RangeInclusive<u8> = 3..=31;
+/// Firmware counters of a vCPU.
+pub const FIRMWARE_COUNTERS: u8 = 8;
+/// The first firmware counter's number.
+pub(super) const FIRST_FIRMWARE: u8 = 32;
+/// One more than the last number.
+pub(super) const TOTAL: usize = (FIRST_FIRMWARE + FIRMWARE_COUNTERS) as usize;
+
+const FIRMWARE: u64 = ((1 << FIRMWARE_COUNTERS) - 1) << FIRST_FIRMWARE;
+const HARDWARE: u64 = 0xffff_fff8;
+
+/// Some of a vCPU's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterSet(u64);
+
+impl CounterSet {
+    pub const EMPTY: Self = Self(0);
+    /// All firmware counters.
+    pub const FIRMWARE: Self = Self(FIRMWARE);
+
+    /// The counters that `mask` has bits for, from `base` on: nothing where one is not in `present`.
+    #[must_use]
+    pub fn named(base: u64, mask: u64, present: Self) -> Option<Self> {
+        if mask == 0 {
+            return Some(Self::EMPTY);
+        }
+        let base = u32::try_from(base).ok().filter(|base| *base < u64::BITS)?;
+        let bits = mask << base;
+        (bits >> base == mask && bits & !present.0 == 0).then_some(Self(bits))
+    }
+
+    /// The hart's counters with bits in `mask`.
+    #[must_use]
+    pub const fn of_hardware(mask: u32) -> Self {
+        Self(mask as u64 & HARDWARE)
+    }
+
+    /// One counter; none where there is no such number.
+    #[must_use]
+    pub const fn only(counter: u8) -> Self {
+        if (counter as usize) < TOTAL {
+            Self(1 << counter)
+        } else {
+            Self::EMPTY
+        }
+    }
+
+    #[must_use]
+    pub const fn has(self, counter: u8) -> bool {
+        self.0 & Self::only(counter).0 != 0
+    }
+
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Those that are the hart's.
+    #[must_use]
+    pub const fn hardware(self) -> Self {
+        Self(self.0 & HARDWARE)
+    }
+
+    /// Those that are firmware's.
+    #[must_use]
+    pub const fn firmware(self) -> Self {
+        Self(self.0 & FIRMWARE)
+    }
+
+    /// The hart's counters, a bit each.
+    #[must_use]
+    pub const fn bits_of_hardware(self) -> u32 {
+        (self.0 & HARDWARE) as u32
+    }
+
+    /// Their numbers, from the lowest.
+    pub fn iter(self) -> impl Iterator<Item = u8> {
+        (0..TOTAL as u8).filter(move |counter| self.has(*counter))
+    }
+}
