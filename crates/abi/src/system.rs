@@ -37,7 +37,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{LogLevel, OnFailure, Placement, SpinMethod, WaitMethod};
+pub use choice::{LogLevel, Migration, OnFailure, Placement, SpinMethod, WaitMethod};
 pub use error::{Problem, Subject, SystemError, ValueText};
 
 use arrayvec::{ArrayString, ArrayVec};
@@ -236,6 +236,8 @@ pub struct SystemDescription<'a> {
     pub spin: SpinMethod,
     /// What happens when a vCPU waits for an interrupt.
     pub wait: WaitMethod,
+    /// When vCPUs go to other harts.
+    pub migration: Migration,
     /// The VM that has the console at the start.
     pub console_focus: Option<VmId>,
     /// How much the hypervisor says on the console.

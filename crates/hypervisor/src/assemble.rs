@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
 use abi::system::{
-    Allocation, FILE_NAME, Placement, SystemDescription, SystemError, VmDescription, VmName,
+    Allocation, FILE_NAME, Migration, Placement, SystemDescription, SystemError, VmDescription,
+    VmName,
 };
 use hypervisor::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use hypervisor::frames::FrameAllocator;
@@ -194,6 +195,10 @@ fn scheduler(
     config.slice = Ticks::new(frequency * u64::from(description.time_slice_us) / 1_000_000);
     config.spin = operator::spin_policy(description.spin);
     config.wait = operator::wait_policy(description.wait);
+    config.migration = match description.migration {
+        Migration::AsNeeded => scheduler::Migration::AsNeeded,
+        Migration::Always => scheduler::Migration::Always,
+    };
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }

@@ -16,7 +16,9 @@ pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
 
 use crate::terminals::Habits;
-use abi::system::{Allocation, LogLevel, OnFailure, Placement, SpinMethod, VmName, WaitMethod};
+use abi::system::{
+    Allocation, LogLevel, Migration, OnFailure, Placement, SpinMethod, VmName, WaitMethod,
+};
 use std::path::PathBuf;
 
 /// virtio-mmio slots of QEMU's virt board.
@@ -118,6 +120,8 @@ pub struct System {
     pub spin: SpinMethod,
     /// What happens when a vCPU waits for an interrupt.
     pub wait: WaitMethod,
+    /// When vCPUs go to other harts.
+    pub migration: Located<Migration>,
     /// How much the hypervisor says.
     pub log_level: LogLevel,
     /// When a run is given up: machine time on the machine, the host's on QEMU.

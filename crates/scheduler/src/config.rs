@@ -108,6 +108,16 @@ pub enum Placement {
     Fixed,
 }
 
+/// When a vCPU goes to another hart than the one that it ran on last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Migration {
+    /// When its own hart is not free, or somebody has been passed over too often.
+    AsNeeded,
+    /// At every dispatch, where another shared hart may take it; and nobody waits in place. For tests: all that has to
+    /// follow a vCPU does so all the time.
+    Always,
+}
+
 /// Everything about a scheduler that can be chosen.
 ///
 /// [`Config::new`] gives usual values; [`crate::Scheduler::new`] checks the ranges.
@@ -134,6 +144,8 @@ pub struct Config {
     pub wait: WaitPolicy,
     /// Floating or fixed scheduling on the shared harts.
     pub placement: Placement,
+    /// When vCPUs move. `Always` makes no sense under fixed scheduling, or with a single hart.
+    pub migration: Migration,
 }
 
 impl Config {
@@ -151,6 +163,7 @@ impl Config {
             spin: SpinPolicy::Rslp,
             wait: WaitPolicy::HostInterrupt,
             placement: Placement::Floating,
+            migration: Migration::AsNeeded,
         }
     }
 
@@ -175,6 +188,9 @@ impl Config {
         }
         if !(self.slice.get()..=self.frequency).contains(&self.reservation_limit.get()) {
             return Err(ConfigError::ReservationLimit);
+        }
+        if self.migration == Migration::Always && self.placement == Placement::Fixed {
+            return Err(ConfigError::Migration);
         }
         Ok(())
     }
@@ -219,6 +235,8 @@ pub enum ConfigError {
     SelfWaitBudget,
     /// The limit of a reservation wait is not between one slice and one second.
     ReservationLimit,
+    /// vCPUs are to move at every dispatch, and have one hart to run on.
+    Migration,
     /// No hart is online.
     NoHarts,
     /// A virtual machine has no vCPU.
@@ -252,6 +270,9 @@ impl fmt::Display for ConfigError {
             Self::Affinity => "a vCPU may be passed over 64 times at most",
             Self::SelfWaitBudget => "the self-wait budget must be from 1 to 1024",
             Self::ReservationLimit => "the reservation limit must be from one slice to one second",
+            Self::Migration => {
+                "vCPUs can move at every dispatch under floating scheduling on two harts at least"
+            }
             Self::NoHarts => "no hart is online",
             Self::NoVcpus => "a virtual machine needs at least one vCPU",
             Self::TooManyVms => "there are too many virtual machines",

@@ -140,7 +140,7 @@ impl Scheduler {
 
     /// Ready, not in a spin wait, and allowed on this hart.
     fn dispatchable_on(&self, hart: HartId) -> VcpuSet {
-        let here = self.may_run[hart.index()];
+        let here = self.takes(hart);
         self.queues
             .ready()
             .without(self.spin_waits.waiting())
@@ -211,7 +211,7 @@ impl Scheduler {
             if skipped || !self.has_reason(vcpu, now, probe) {
                 continue;
             }
-            let here = self.may_run[hart.index()].contains(vcpu);
+            let here = self.takes(hart).contains(vcpu);
             if here && !scan.spent && !self.is_out_of_service(vcpu) {
                 return Some(vcpu);
             }
@@ -286,7 +286,7 @@ impl Scheduler {
     /// The next out of the proper-ready queue: one that ran here last, unless this would pass over
     /// somebody too often. Those whose virtual machine is out of service leave for that queue.
     fn next_proper_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
-        let here = self.may_run[hart.index()];
+        let here = self.takes(hart);
         let mut first = None;
         let mut chosen = None;
         let mut cursor = self.queues.first(Queue::ProperReady);
@@ -404,7 +404,7 @@ impl Scheduler {
 
     /// On what terms `vcpu` runs on `hart` while nothing changes.
     fn terms(&self, hart: HartId, vcpu: VcpuId) -> Terms {
-        let here = self.may_run[hart.index()];
+        let here = self.takes(hart);
         let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
         let ready = self
             .queues

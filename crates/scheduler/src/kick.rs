@@ -34,7 +34,7 @@ impl Scheduler {
         for vcpu in waiting.iter() {
             let last = self
                 .last_hart(vcpu)
-                .filter(|&last| self.allowed(vcpu).contains(last));
+                .filter(|&last| self.may_dispatch(vcpu).contains(last));
             if let Some(hart) = last.filter(|&last| searching.contains(last)) {
                 searching.remove(hart);
                 waiting.remove(vcpu);
@@ -42,7 +42,7 @@ impl Scheduler {
         }
         let mut kicks = HartSet::EMPTY;
         for vcpu in waiting.iter() {
-            let allowed = self.allowed(vcpu);
+            let allowed = self.may_dispatch(vcpu);
             if let Some(hart) = searching.intersection(allowed).first() {
                 searching.remove(hart);
                 continue;

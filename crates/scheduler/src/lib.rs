@@ -46,7 +46,9 @@ mod ticks;
 mod vcpu;
 mod wait;
 
-pub use config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
+pub use config::{
+    Allocation, Config, ConfigError, Migration, Placement, SpinPolicy, VmConfig, WaitPolicy,
+};
 pub use decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
 pub use id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
 pub use queue::Queue;

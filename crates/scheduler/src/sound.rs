@@ -61,9 +61,10 @@ impl Scheduler {
                 .idle
                 .union(self.relaxed)
                 .union(self.in_place)
-                .intersection(self.allowed(vcpu));
+                .intersection(self.may_dispatch(vcpu));
             // Somebody who searches will come for it, or for another that is ready.
-            if !asleep.is_empty() && self.searching.intersection(self.allowed(vcpu)).is_empty() {
+            let searching = self.searching.intersection(self.may_dispatch(vcpu));
+            if !asleep.is_empty() && searching.is_empty() {
                 return Err(Unsound::Forgotten(vcpu));
             }
         }

@@ -1,6 +1,6 @@
 //! The scheduler's tables, and what an operator changes in them.
 
-use crate::config::{Allocation, Config, ConfigError, SpinPolicy, VmConfig, WaitPolicy};
+use crate::config::{Allocation, Config, ConfigError, Migration, SpinPolicy, VmConfig, WaitPolicy};
 use crate::decision::{Kicks, VcpuState};
 use crate::hart::{Doing, Hart, Run};
 use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
@@ -51,6 +51,9 @@ impl Scheduler {
         config.check()?;
         if harts.is_empty() {
             return Err(ConfigError::NoHarts);
+        }
+        if config.migration == Migration::Always && harts.count() < 2 {
+            return Err(ConfigError::Migration);
         }
         let mut table = [Hart::new(false); MAX_HARTS];
         for hart in harts.iter() {
@@ -341,6 +344,33 @@ impl Scheduler {
             }) => HartSet::only(home),
             Some(_) => self.shared,
             None => HartSet::EMPTY,
+        }
+    }
+
+    /// Whether vCPUs that share harts move at every dispatch.
+    pub(crate) fn always_moves(&self) -> bool {
+        self.config.migration == Migration::Always && self.shared.count() > 1
+    }
+
+    /// The harts that may dispatch a vCPU next.
+    #[must_use]
+    pub fn may_dispatch(&self, vcpu: VcpuId) -> HartSet {
+        let allowed = self.allowed(vcpu);
+        match self.last_hart(vcpu) {
+            Some(last) if self.always_moves() && allowed.count() > 1 => {
+                allowed.without(HartSet::only(last))
+            }
+            _ => allowed,
+        }
+    }
+
+    /// The vCPUs that a hart may dispatch next, once they are ready: those for which [`Scheduler::may_dispatch`] names it.
+    pub(crate) fn takes(&self, hart: HartId) -> VcpuSet {
+        let here = self.may_run[hart.index()];
+        if self.always_moves() && self.shared.contains(hart) {
+            here.without(self.last_on[hart.index()])
+        } else {
+            here
         }
     }
 

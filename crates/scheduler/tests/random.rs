@@ -19,15 +19,22 @@ fn system() -> impl Strategy<Value = System> {
     let spin = prop::sample::select(&SpinPolicy::ALL[..]);
     let wait = prop::sample::select(&WaitPolicy::ALL[..]);
     let placement = prop::sample::select(&[Placement::Floating, Placement::Fixed][..]);
+    let always = any::<bool>();
     let vms = prop::collection::vec((1u16..=4, 1u32..=20), 1..=4);
-    let choices = (spin, wait, placement, 0u8..=4, 1u16..=4);
+    let choices = (spin, wait, placement, always, 0u8..=4, 1u16..=4);
     (1u16..=4, vms, any::<bool>(), choices, any::<u64>()).prop_map(
-        |(harts, vms, dedicated, (spin, wait, placement, affinity, self_wait_budget), seed)| {
+        |(harts, vms, dedicated, choices, seed)| {
+            let (spin, wait, placement, always, affinity, self_wait_budget) = choices;
             let usual = Config::new(FREQUENCY);
+            let migration = match always && harts > 1 && placement == Placement::Floating {
+                true => Migration::Always,
+                false => Migration::AsNeeded,
+            };
             let config = Config {
                 spin,
                 wait,
                 placement,
+                migration,
                 affinity,
                 self_wait_budget,
                 ..usual

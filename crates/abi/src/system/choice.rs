@@ -88,6 +88,16 @@ choice! {
 }
 
 choice! {
+    /// When a vCPU goes to another hart than the one that it ran on last.
+    Migration {
+        /// When its own hart is not free, or others would wait for too long.
+        AsNeeded = "as-needed",
+        /// At every dispatch, where another shared hart may take it: for tests.
+        Always = "always",
+    }
+}
+
+choice! {
     /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.

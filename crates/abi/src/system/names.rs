@@ -11,6 +11,8 @@ pub const TIME_SLICE_US: &str = "time-slice-us";
 pub const SPIN: &str = "spin";
 /// Root: `<string>`, a [`WaitMethod`](super::WaitMethod). Required.
 pub const WAIT: &str = "wait";
+/// Root: `<string>`, a [`Migration`](super::Migration). Optional, `as-needed` without it.
+pub const MIGRATION: &str = "migration";
 /// Root: `<string>`, the name of the VM that has the console at the start. Optional.
 pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: `<string>`, a [`LogLevel`](super::LogLevel). Optional, `info` without it.

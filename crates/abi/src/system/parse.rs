@@ -3,7 +3,7 @@
 use super::names;
 use super::{
     Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, OnFailure, Placement, Problem, SHARE, Slot, SpinMethod, Subject,
+    MEMORY_GRANULE, Migration, OnFailure, Placement, Problem, SHARE, Slot, SpinMethod, Subject,
     SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
@@ -258,6 +258,7 @@ struct SystemParts<'a> {
     time_slice_us: Option<u32>,
     spin: Option<SpinMethod>,
     wait: Option<WaitMethod>,
+    migration: Option<Migration>,
     console_focus: Option<&'a str>,
     log_level: Option<LogLevel>,
     vms: ArrayVec<VmDescription<'a>, { super::MAX_VMS }>,
@@ -276,6 +277,7 @@ impl<'a> SystemParts<'a> {
             }
             names::SPIN => field.keep(&mut self.spin, field.word(SpinMethod::from_name)?),
             names::WAIT => field.keep(&mut self.wait, field.word(WaitMethod::from_name)?),
+            names::MIGRATION => field.keep(&mut self.migration, field.word(Migration::from_name)?),
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::LOG_LEVEL => field.keep(&mut self.log_level, field.word(LogLevel::from_name)?),
             _ => Err(field.error(Problem::UnknownProperty)),
@@ -327,6 +329,7 @@ impl<'a> SystemParts<'a> {
                 .ok_or_else(missing(names::TIME_SLICE_US))?,
             spin: self.spin.ok_or_else(missing(names::SPIN))?,
             wait: self.wait.ok_or_else(missing(names::WAIT))?,
+            migration: self.migration.unwrap_or(Migration::AsNeeded),
             console_focus: None,
             log_level: self.log_level.unwrap_or(LogLevel::Info),
             vms: self.vms,

@@ -104,6 +104,7 @@ fn a_description_is_read_whole() {
     );
     assert_eq!(system.console_focus, Some(VmId(1)));
     assert_eq!(system.log_level, LogLevel::Info);
+    assert_eq!(system.migration, Migration::AsNeeded);
     let [first, second] = &system.vms[..] else {
         panic!("{} VMs", system.vms.len())
     };
@@ -127,6 +128,21 @@ fn a_description_is_read_whole() {
         panic!("shared")
     };
     assert!(harts.iter().eq([HartId(2), HartId(3)]));
+}
+
+#[test]
+fn how_vcpus_move_is_one_of_two_words() {
+    let with_word = |word| with(root(), names::MIGRATION, Some(Value::Text(word)));
+    let machines = [vm("first", &[0]), vm("second", &[1])];
+    let always = blob(&with_word("always"), &machines);
+    let system = SystemDescription::parse(&always).unwrap();
+    assert_eq!(system.migration, Migration::Always);
+    let (problem, told) = refusal(&with_word("never"), &machines);
+    assert_eq!(problem, Problem::UnknownWord);
+    assert!(
+        told.contains("migration") && told.contains("never"),
+        "{told}"
+    );
 }
 
 #[test]

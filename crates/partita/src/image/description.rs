@@ -3,7 +3,7 @@
 use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
-use abi::system::{Allocation, Slot, VmName, names};
+use abi::system::{Allocation, Migration, Slot, VmName, names};
 use vm_fdt::{Error, FdtWriter};
 
 /// The description as a flattened device tree.
@@ -21,6 +21,9 @@ pub fn compile(
     tree.property_u32(names::TIME_SLICE_US, time_slice)?;
     tree.property_string(names::SPIN, system.spin.name())?;
     tree.property_string(names::WAIT, system.wait.name())?;
+    if system.migration.value != Migration::AsNeeded {
+        tree.property_string(names::MIGRATION, system.migration.value.name())?;
+    }
     tree.property_string(names::LOG_LEVEL, system.log_level.name())?;
     if let Some(focus) = focus {
         tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;

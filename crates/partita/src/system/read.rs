@@ -9,7 +9,8 @@ use super::{
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    OnFailure, Placement, RESERVED_NAME, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
+    Migration, OnFailure, Placement, RESERVED_NAME, SHARE, SpinMethod, TIME_SLICE_US, VmName,
+    WaitMethod,
 };
 use std::path::PathBuf;
 
@@ -49,6 +50,16 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         WaitMethod::name,
         WaitMethod::SelfWait,
     );
+    let written = root.table.get("migration");
+    let migration = Located {
+        value: root.word(
+            "migration",
+            Migration::ALL,
+            Migration::name,
+            Migration::AsNeeded,
+        ),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
     let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
     let console = root.optional("console");
@@ -121,6 +132,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         time_slice,
         spin,
         wait,
+        migration,
         log_level,
         time_limit,
         console: console.map(|(_, name)| String::from(name)),

@@ -163,6 +163,11 @@ fn mistakes_name_place_key_value_and_remedy() {
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
         GOOD,
+        &["migration=often"],
+        &["migration", "often", "as-needed, always"],
+    );
+    mistake(
+        GOOD,
         &["vm.web.kernel=none/such"],
         &["vm.web.kernel", "there is no file", "image:"],
     );
@@ -204,6 +209,16 @@ fn what_does_not_fit_is_found() {
         GOOD,
         &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
         &["every hart is dedicated"],
+    );
+    read(GOOD, &["migration=always"]).unwrap();
+    mistake(
+        GOOD,
+        &[
+            "harts=3",
+            "vm.control.dedicated-harts=[1, 2]",
+            "migration=always",
+        ],
+        &["migration=always", "1 of the harts is shared", "share two"],
     );
     mistake(
         GOOD,

@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet};
+use abi::system::{Allocation, HartSet, Migration};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -60,6 +60,9 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
     let left = (0..count)
         .filter(|hart| !taken.contains(abi::system::HartId(*hart)))
         .count();
+    if complete {
+        migration(document, system, left, problems);
+    }
     if complete && shared && left == 0 {
         problems.push(
             Problem::new(
@@ -72,6 +75,18 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
             .with_value(count.to_string()),
         );
     }
+}
+
+/// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
+fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
+    if system.migration.value != Migration::Always || left > 1 {
+        return;
+    }
+    let origin = &system.migration.origin;
+    let message = format!("{left} of the harts is shared, so that no vCPU can go to another");
+    let remedy = "share two harts at least, or leave migration away: always is for tests";
+    let value = system.migration.value.name();
+    problems.push(Problem::new(document, origin, "migration", message, remedy).with_value(value));
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {

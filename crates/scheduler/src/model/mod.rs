@@ -14,7 +14,7 @@ use std::vec::Vec;
 
 use stateright::{Checker, Model, Property};
 
-use crate::config::{Config, SpinPolicy, WaitPolicy};
+use crate::config::{Config, Migration, SpinPolicy, WaitPolicy};
 use crate::decision::{Leave, VcpuState};
 use crate::id::{VcpuId, VcpuSet};
 use crate::queue::Queue;
@@ -138,14 +138,22 @@ fn explore(
     disturbances: u8,
     depth: usize,
 ) {
-    let usual = Config::new(1_000_000);
-    let config = Config {
+    explore_with(strict(spin, wait), vms, disturbances, depth);
+}
+
+/// The strict order of paper 000, and a budget that is soon spent.
+fn strict(spin: SpinPolicy, wait: WaitPolicy) -> Config {
+    Config {
         spin,
         wait,
         affinity: 0,
         self_wait_budget: 1,
-        ..usual
-    };
+        ..Config::new(1_000_000)
+    }
+}
+
+fn explore_with(config: Config, vms: &'static [u16], disturbances: u8, depth: usize) {
+    let Config { spin, wait, .. } = config;
     let system = System {
         config,
         vms,
@@ -182,6 +190,22 @@ fn all_states_of_three_vcpus_by_self_wait() {
         for wait in [WaitPolicy::SelfWait, WaitPolicy::SelfWaitAll] {
             explore(spin, wait, &[2, 1], 1, WITHOUT_LIMIT);
         }
+    }
+}
+
+/// Nobody is dispatched twice in a row on one hart.
+#[test]
+fn all_states_of_three_vcpus_that_always_move() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
+        (SpinPolicy::Wopd, WaitPolicy::SelfWaitAll),
+    ] {
+        let config = Config {
+            migration: Migration::Always,
+            ..strict(spin, wait)
+        };
+        explore_with(config, &[2, 1], 1, WITHOUT_LIMIT);
     }
 }
 
@@ -232,15 +256,20 @@ fn first_steps_of_two_machines_with_three_vcpus() {
 
 /// Walks through a system at random: `paths` ways of so many steps, each from its own seed.
 fn walk(spin: SpinPolicy, wait: WaitPolicy, vms: &'static [u16], paths: u64, steps: u32) {
-    let config = Config {
-        spin,
-        wait,
-        affinity: 1,
-        self_wait_budget: 2,
-        ..Config::new(1_000_000)
-    };
     for seed in 1..=paths {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let migration = match seed % 4 {
+            0 => Migration::Always,
+            _ => Migration::AsNeeded,
+        };
+        let config = Config {
+            spin,
+            wait,
+            migration,
+            affinity: 1,
+            self_wait_budget: 2,
+            ..Config::new(1_000_000)
+        };
         let mut world = World::new(config, HARTS, vms, u8::MAX);
         for hart in world.harts() {
             world.dispatch(hart);

@@ -125,6 +125,7 @@ impl Scheduler {
         let here = self.may_run[hart.index()];
         let ready = self.queues.ready().union(self.self_wait_ready);
         policy(self.config.wait).in_place()
+            && !self.always_moves()
             && ready.intersection(here).is_empty()
             && self.words_for(hart).is_empty()
     }

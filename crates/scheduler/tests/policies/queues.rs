@@ -256,4 +256,105 @@ fn parameters_out_of_range_are_refused() {
         Scheduler::new(usual, HartSet::EMPTY).unwrap_err(),
         ConfigError::NoHarts
     );
+    let moving = Config {
+        migration: Migration::Always,
+        ..usual
+    };
+    assert_eq!(refused(moving), ConfigError::Migration);
+    assert!(Scheduler::new(moving, harts(&[0, 1])).is_ok());
+    let fixed = Config {
+        placement: Placement::Fixed,
+        ..moving
+    };
+    let refused = Scheduler::new(fixed, harts(&[0, 1])).unwrap_err();
+    assert_eq!(refused, ConfigError::Migration);
+}
+
+/// Three vCPUs on two harts, with every reason to leave.
+#[test]
+fn where_vcpus_always_move_nobody_runs_twice_in_a_row_on_a_hart() {
+    for wait in WaitPolicy::ALL {
+        let config = Config {
+            migration: Migration::Always,
+            spin: SpinPolicy::None,
+            wait,
+            ..Config::new(FREQUENCY)
+        };
+        let mut bench = Bench::new(config, 2, &[2, 1]);
+        let mut last = [None; 3];
+        let mut dispatches = 0;
+        for turn in 0..60 {
+            let hart = turn % 2;
+            // Whoever waits has an interrupt; under host interrupts that is a wake-up.
+            for vcpu in (0..3).filter(|_| {
+                matches!(
+                    wait,
+                    WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
+                )
+            }) {
+                let _ = bench.scheduler.wake(v(vcpu), Ticks::new(bench.now));
+            }
+            if let Dispatch::Run {
+                vcpu,
+                migrated_from,
+                ..
+            } = bench.dispatch_with(hart, &[0, 1, 2])
+            {
+                let before = last[usize::from(vcpu.get())].replace(hart);
+                assert_eq!(migrated_from, before.map(h), "{wait:?}, turn {turn}");
+                assert_ne!(before, Some(hart), "{wait:?}, turn {turn}");
+                dispatches += 1;
+                let reason = [
+                    Leave::SelfWait,
+                    Leave::Yield,
+                    Leave::SliceEnd,
+                    Leave::Preempted,
+                ];
+                let _ = bench.leave(hart, reason[usize::from(turn / 2 % 4)]);
+            }
+        }
+        assert!(dispatches > 40, "{wait:?}: only {dispatches}");
+    }
+}
+
+#[test]
+fn where_vcpus_always_move_nobody_waits_in_place() {
+    for (migration, stays) in [(Migration::AsNeeded, true), (Migration::Always, false)] {
+        let config = Config {
+            migration,
+            wait: WaitPolicy::SelfWait,
+            ..Config::new(FREQUENCY)
+        };
+        let mut bench = Bench::new(config, 2, &[1]);
+        assert_eq!(bench.dispatch(0), Some(0));
+        let answer = bench
+            .scheduler
+            .wait_in_place(h(0), Ticks::new(5), Ticks::new(5));
+        assert_eq!(matches!(answer, InPlace::With(_)), stays, "{migration:?}");
+    }
+}
+
+/// With one shared hart left there is nowhere to go.
+#[test]
+fn who_always_moves_stays_where_there_is_one_hart() {
+    let config = Config {
+        migration: Migration::Always,
+        spin: SpinPolicy::None,
+        ..Config::new(FREQUENCY)
+    };
+    let mut bench = Bench::new(config, 2, &[1, 1]);
+    let own = Allocation::Dedicated { harts: harts(&[1]) };
+    let vm = bench.scheduler.vm_of(v(1)).unwrap();
+    let _ = bench.scheduler.set_allocation(vm, own).unwrap();
+    for _ in 0..3 {
+        assert_eq!(bench.dispatch(0), Some(0));
+        let _ = bench.leave(0, Leave::Yield);
+        assert_eq!(bench.dispatch(1), Some(1));
+        let _ = bench.leave(1, Leave::Yield);
+    }
+    // Sharing again, they move again.
+    let shared = Allocation::Shared { share: 1 };
+    let _ = bench.scheduler.set_allocation(vm, shared).unwrap();
+    assert_eq!(bench.dispatch(0), Some(1));
+    assert_eq!(bench.dispatch(1), Some(0));
 }

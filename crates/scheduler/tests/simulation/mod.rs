@@ -446,6 +446,10 @@ impl Simulation {
             changed: changed.map(|vcpu| vcpu.id).collect(),
             found: BTreeSet::new(),
         };
+        let mine: BTreeSet<VcpuId> = (self.vcpus.iter())
+            .filter(|vcpu| self.may_run(vcpu.id, hart))
+            .map(|vcpu| vcpu.id)
+            .collect();
         let answer = self.scheduler.dispatch(hart, now, &mut files);
         let whole_vm = self.scheduler.config().wait == WaitPolicy::SelfWaitAll;
         self.reference.found(&files.found, whole_vm, self.now);
@@ -459,8 +463,7 @@ impl Simulation {
             } => {
                 let index = self.place_of(vcpu).unwrap();
                 let policy = self.scheduler.config().spin;
-                let may = self.may_run(vcpu, hart);
-                assert!(may, "{vcpu} may not run on {hart}");
+                assert!(mine.contains(&vcpu), "{vcpu} may not run on {hart}");
                 self.reference.dispatch(vcpu, hart, policy);
                 self.vcpus[index].pending = false;
                 self.vcpus[index].ready_since = None;
@@ -504,8 +507,12 @@ impl Simulation {
         }
     }
 
+    /// By the scheduler's rule for where, and under `Migration::Always` never where it ran last if there is another hart.
     fn may_run(&self, vcpu: VcpuId, hart: HartId) -> bool {
-        self.scheduler.allowed(vcpu).contains(hart)
+        let allowed = self.scheduler.allowed(vcpu);
+        let moves = self.scheduler.config().migration == Migration::Always;
+        let stays = self.scheduler.last_hart(vcpu) == Some(hart);
+        allowed.contains(hart) && !(moves && stays && allowed.count() > 1)
     }
 
     fn place_of(&self, vcpu: VcpuId) -> Option<usize> {
