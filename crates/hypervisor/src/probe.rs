@@ -63,8 +63,8 @@ const LOOKS: u32 = 512;
 /// Waits while a hart must test the vCPUs `watch` itself, until one of them may go on or an interrupt is pending.
 ///
 /// It is one wait for work, interrupts and timers, in which no interrupt is taken: sstatus.SIE is 0, hgeie has the files
-/// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.NTO stalls on the
-/// first of these (at most for the hart's own limit) and the others are looked at in between; else WFI waits.
+/// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.STO stalls on the
+/// first of these for a short time, and the others are looked at in between; else WFI waits.
 pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
     let words = || {
         watch

@@ -192,7 +192,11 @@ fn run_vcpu(
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
     // A vCPU that waits for a word is woken by an interrupt too, if it could take one.
-    let waits = reason == Leave::SelfWait || reason == Leave::SpinOnWord && open;
+    let waits = match reason {
+        Leave::SelfWait => true,
+        Leave::SpinOnWord | Leave::SpinForTurn => open,
+        _ => false,
+    };
     unload(system, hart, vcpu, &mut registers, waits);
     let holder = registers.holder.take();
     if waits {

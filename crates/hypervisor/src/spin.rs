@@ -100,25 +100,26 @@ impl Word {
         })
     }
 
-    /// Stalls until the word may have changed, at most as long as the hart's WRS.NTO does.
+    /// Stalls until the word may have changed, at most for the short time of the hart's WRS.STO: WRS.NTO need not end here,
+    /// where nobody traps it.
     pub fn stall(self) {
         let value = self.value();
         if self.is_over_at(value) {
             return;
         }
-        // SAFETY: LR reads a word of the VM's memory (see `value`), which leaves only a reservation behind; WRS.NTO only
+        // SAFETY: LR reads a word of the VM's memory (see `value`), which leaves only a reservation behind; WRS.STO only
         // stalls.
         unsafe {
             if self.wide {
                 core::arch::asm!(
                     ".option push", ".option arch, +a, +zawrs",
-                    "lr.d {0}, ({1})", "bne {0}, {2}, 1f", "wrs.nto", "1:", ".option pop",
+                    "lr.d {0}, ({1})", "bne {0}, {2}, 1f", "wrs.sto", "1:", ".option pop",
                     out(reg) _, in(reg) self.host, in(reg) value, options(nostack)
                 );
             } else {
                 core::arch::asm!(
                     ".option push", ".option arch, +a, +zawrs",
-                    "lr.w {0}, ({1})", "bne {0}, {2}, 1f", "wrs.nto", "1:", ".option pop",
+                    "lr.w {0}, ({1})", "bne {0}, {2}, 1f", "wrs.sto", "1:", ".option pop",
                     out(reg) _, in(reg) self.host, in(reg) value, options(nostack)
                 );
             }

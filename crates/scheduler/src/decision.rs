@@ -40,6 +40,9 @@ pub enum Leave {
     /// It spins on a word that the hypervisor knows; [`Probe::changed`] will tell when it is worth
     /// going on. Under any policy but `reservation` this is the same as `Spin`.
     SpinOnWord,
+    /// The same at a lock that is first come, first served: what changes is whose turn it is, and all behind it wait
+    /// until it has had its turn.
+    SpinForTurn,
     /// It had to give way: it was paused, or lost the right to this hart, or the hypervisor wants
     /// the hart for something else. It keeps the rest of its slice.
     Preempted,

@@ -1,6 +1,5 @@
 //! What a hart does next.
 
-use crate::config::SpinPolicy;
 use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
@@ -18,15 +17,6 @@ struct Terms {
     /// The hart must ask again after a slice.
     sliced: bool,
     trap_waits: bool,
-}
-
-/// How the self-wait queue is looked through.
-#[derive(Clone, Copy)]
-struct Scan {
-    /// The hart has taken enough out of it in a row: whoever is found becomes ready.
-    spent: bool,
-    /// Only those that wait for words.
-    words: bool,
 }
 
 impl Scheduler {
@@ -147,7 +137,8 @@ impl Scheduler {
             .intersection(here)
     }
 
-    /// The first self-waiting vCPU that has a reason to run and may run here (paper 002 §3.4).
+    /// The first self-waiting vCPU that has a reason to run and may run here (paper 002 §3.4): whose turn it is at a lock
+    /// goes before whoever has an interrupt, because others wait for it in their turn.
     ///
     /// Others with a reason are not left behind: where their virtual machine is out of service, they
     /// may not run here, or this hart has spent its budget while others are ready, they become ready.
@@ -159,40 +150,63 @@ impl Scheduler {
     ) -> Option<VcpuId> {
         let spent = self.harts[hart.index()].self_waits >= self.config.self_wait_budget
             && !self.dispatchable_on(hart).is_empty();
-        // Whose turn it is at a lock goes before whoever has an interrupt: others wait for it in their turn.
-        let turn = if self.config.spin == SpinPolicy::Reservation {
-            self.scan_self_waiting(hart, now, probe, Scan { spent, words: true })
-        } else {
-            None
-        };
-        turn.or_else(|| {
-            self.scan_self_waiting(
-                hart,
-                now,
-                probe,
-                Scan {
-                    spent,
-                    words: false,
-                },
-            )
-        })
+        self.take_by_word(hart, spent, now, probe)
+            .or_else(|| self.take_by_interrupt(hart, spent, now, probe))
     }
 
-    fn scan_self_waiting(
+    /// Looks at the words that vCPUs wait for, and takes the first whose time has come and who is at its place here.
+    ///
+    /// Others do not wait for who has no turn, and to move it costs more than it gains: where it is not at its place, it
+    /// becomes ready before the others, so that the hart on which it ran last prefers it.
+    fn take_by_word(
         &mut self,
         hart: HartId,
+        spent: bool,
         now: Ticks,
         probe: &mut dyn Probe,
-        scan: Scan,
+    ) -> Option<VcpuId> {
+        if self.for_words.is_empty() {
+            return None;
+        }
+        let mut cursor = self.queues.first(Queue::SelfWait);
+        while let Some(vcpu) = cursor {
+            cursor = self.queues.after(vcpu);
+            let word = self.vcpus[vcpu.index()].and_then(|entry| entry.word);
+            let Some(word) = word.filter(|word| now >= word.until || probe.changed(vcpu)) else {
+                continue;
+            };
+            if spent || !self.may_take(hart, vcpu) {
+                self.make_ready(vcpu, now);
+            } else if word.turn || self.is_at_its_place(hart, vcpu) {
+                return Some(vcpu);
+            } else {
+                self.make_ready_early(vcpu, now);
+            }
+        }
+        None
+    }
+
+    /// Whether `vcpu` ran last on `hart`, or where a partner runs now: who waits for each other had better run at the same
+    /// time than one after the other.
+    fn is_at_its_place(&self, hart: HartId, vcpu: VcpuId) -> bool {
+        let Some(last) = self.last_hart(vcpu) else {
+            return true;
+        };
+        let there = self.running(last);
+        last == hart || there.is_some_and(|other| self.vm_of(other) == self.vm_of(vcpu))
+    }
+
+    fn take_by_interrupt(
+        &mut self,
+        hart: HartId,
+        spent: bool,
+        now: Ticks,
+        probe: &mut dyn Probe,
     ) -> Option<VcpuId> {
         // Files of other harts cannot be read, so there is no need to ask about their vCPUs.
-        let reach = match probe.reaches_every_file() {
+        let candidates = match probe.reaches_every_file() {
             true => VcpuSet::from_bits(u64::MAX),
             false => self.last_on[hart.index()].union(self.self_wait_ready),
-        };
-        let candidates = match scan.words {
-            true => self.for_words,
-            false => reach.union(self.for_words),
         };
         let waiting = self.queues.members(Queue::SelfWait);
         let mut cursor = match waiting.intersection(candidates).is_empty() {
@@ -200,23 +214,22 @@ impl Scheduler {
             false => self.queues.first(Queue::SelfWait),
         };
         loop {
-            let granted = || {
-                let all = !scan.words;
-                all.then(|| self.first_granted(hart)).flatten()
-            };
-            let vcpu = cursor.or_else(granted)?;
+            let vcpu = cursor.or_else(|| self.first_granted(hart))?;
             cursor = self.queues.after(vcpu);
-            let granted = !scan.words && self.self_wait_ready.contains(vcpu);
+            let granted = self.self_wait_ready.contains(vcpu);
             let skipped = !granted && !candidates.contains(vcpu);
-            if skipped || !self.has_reason(vcpu, now, probe) {
+            if skipped || !self.has_interrupt(vcpu, probe) {
                 continue;
             }
-            let here = self.takes(hart).contains(vcpu);
-            if here && !scan.spent && !self.is_out_of_service(vcpu) {
+            if !spent && self.may_take(hart, vcpu) {
                 return Some(vcpu);
             }
             self.make_ready(vcpu, now);
         }
+    }
+
+    fn may_take(&self, hart: HartId, vcpu: VcpuId) -> bool {
+        self.takes(hart).contains(vcpu) && !self.is_out_of_service(vcpu)
     }
 
     /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt
@@ -230,19 +243,18 @@ impl Scheduler {
             .find(|&vcpu| granted.contains(vcpu))
     }
 
-    /// Whether a self-waiting vCPU has a reason to run; if it is an interrupt, others may get one.
-    fn has_reason(&mut self, vcpu: VcpuId, now: Ticks, probe: &mut dyn Probe) -> bool {
+    /// Whether a self-waiting vCPU has an interrupt that is a reason to run; then others may get one.
+    fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut dyn Probe) -> bool {
         if self.self_wait_ready.contains(vcpu) {
             return true;
         }
+        let deaf = self.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf);
         let wait = wait::policy(self.config.wait);
-        let word = self.vcpus[vcpu.index()].and_then(|entry| entry.word_until);
-        if let Some(until) = word {
-            let listens = wait.tests() && !self.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf);
-            return now >= until || probe.changed(vcpu) || (listens && probe.pending(vcpu));
-        }
-        if !wait.tests() || !probe.pending(vcpu) {
+        if deaf || !wait.tests() || !probe.pending(vcpu) {
             return false;
+        }
+        if self.for_words.contains(vcpu) {
+            return true;
         }
         if wait.grants_all() {
             let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
@@ -357,7 +369,7 @@ impl Scheduler {
             migrated_from = entry.last.filter(|&last| last != hart);
             entry.phase = Phase::Running(hart);
             entry.last = Some(hart);
-            entry.word_until = None;
+            entry.word = None;
             entry.deaf = false;
             entry.preempted_in_supervisor = false;
             entry.preempted_closed = false;

@@ -9,7 +9,7 @@ use crate::service::Service;
 use crate::spin;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
-use crate::vcpu::Phase;
+use crate::vcpu::{Phase, Word};
 use crate::wait;
 
 /// A vCPU that has left its hart because it spins, with the rest of its slice.
@@ -43,7 +43,7 @@ impl Scheduler {
             return Kicks(HartSet::only(hart));
         }
         entry.phase = Phase::Stopped;
-        entry.word_until = None;
+        entry.word = None;
         entry.deaf = false;
         self.for_words.remove(vcpu);
         self.withdraw(vcpu);
@@ -63,7 +63,7 @@ impl Scheduler {
         }
         // A word that changes while nobody tests it, or a reason that is known, must not be missed.
         entry.deaf = false;
-        if entry.word_until.take().is_some() || granted {
+        if entry.word.take().is_some() || granted {
             entry.phase = Phase::Ready;
         }
         self.for_words.remove(vcpu);
@@ -146,10 +146,13 @@ impl Scheduler {
                 }
             }
             _ if entry.paused => entry.phase = Phase::Ready,
-            Leave::Spin | Leave::SpinOnWord => {
-                let known = left.reason == Leave::SpinOnWord && !(woken && left.open);
+            Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
+                let known = left.reason != Leave::Spin && !(woken && left.open);
                 entry.deaf = known && !left.open;
-                let until = known.then(|| now + self.config.reservation_limit);
+                let word = known.then(|| Word {
+                    until: now + self.config.reservation_limit,
+                    turn: left.reason == Leave::SpinForTurn,
+                });
                 let holder = left.holder;
                 let spinner = Spinner {
                     hart,
@@ -157,7 +160,7 @@ impl Scheduler {
                     rest,
                     holder,
                 };
-                self.suspend_spin(spinner, until, now);
+                self.suspend_spin(spinner, word, now);
             }
             Leave::Preempted if rest > Ticks::ZERO => self.put_first(vcpu, rest, now),
             Leave::SliceEnd | Leave::Preempted => self.end_slice(vcpu, now),
@@ -237,7 +240,7 @@ impl Scheduler {
             return;
         };
         entry.phase = Phase::Ready;
-        entry.word_until = None;
+        entry.word = None;
         entry.deaf = false;
         entry.slice = slice;
         entry.since = now;
@@ -247,6 +250,20 @@ impl Scheduler {
         }
         self.queues
             .push_last(if out { Queue::OutService } else { queue }, vcpu);
+    }
+
+    /// Makes a vCPU ready before all that have not waited for a whole service round.
+    pub(crate) fn make_ready_early(&mut self, vcpu: VcpuId, now: Ticks) {
+        self.make_ready(vcpu, now);
+        if self.queues.holding(vcpu) != Some(Queue::ProperReady) {
+            return;
+        }
+        let round = self.round();
+        let is_recent = |other: &VcpuId| {
+            self.vcpus[other.index()].is_some_and(|entry| now - entry.since < round)
+        };
+        let next = self.queues.iter(Queue::ProperReady).find(is_recent);
+        self.queues.insert(Queue::ProperReady, vcpu, next);
     }
 
     /// Makes a vCPU ready before the others, with the rest of its slice.
@@ -283,7 +300,7 @@ impl Scheduler {
     }
 
     /// Suspends a spin as the policy says.
-    fn suspend_spin(&mut self, spinner: Spinner, word: Option<Ticks>, now: Ticks) {
+    fn suspend_spin(&mut self, spinner: Spinner, word: Option<Word>, now: Ticks) {
         let Spinner {
             hart,
             vcpu,
@@ -313,10 +330,10 @@ impl Scheduler {
                 self.make_ready(vcpu, now);
                 self.favour(hart, partner);
             }
-            spin::Suspend::WaitForWord { until, favour } => {
+            spin::Suspend::WaitForWord { word, favour } => {
                 if let Some(entry) = self.vcpu_mut(vcpu) {
                     entry.phase = Phase::SelfWait;
-                    entry.word_until = Some(until);
+                    entry.word = Some(word);
                 }
                 self.for_words.insert(vcpu);
                 self.queues.push_last(Queue::SelfWait, vcpu);

@@ -196,10 +196,16 @@ impl Scheduler {
         }
     }
 
+    /// The length of a service round.
+    pub(crate) fn round(&self) -> Ticks {
+        let slice = self.config.slice.get();
+        Ticks::new(slice.saturating_mul(u64::from(self.config.round)))
+    }
+
     /// Brings all service quantities up to date with shares, slices and harts.
     pub(crate) fn set_quantities(&mut self) {
         let slice = self.config.slice;
-        let round = Ticks::new(slice.get().saturating_mul(u64::from(self.config.round)));
+        let round = self.round();
         let harts = self.shared.count().max(1);
         let sharing = || self.vms.iter().flatten().filter(|vm| !vm.dedicated);
         let shares = sharing().map(|vm| u64::from(vm.share)).sum();

@@ -82,7 +82,7 @@ impl Scheduler {
         };
         let fits = match (entry.phase, entry.paused) {
             (Phase::Ready, false) => {
-                queue.is_some_and(|queue| queue != Queue::SelfWait) && entry.word_until.is_none()
+                queue.is_some_and(|queue| queue != Queue::SelfWait) && entry.word.is_none()
             }
             (Phase::SelfWait, false) => queue == Some(Queue::SelfWait),
             (Phase::Running(hart), _) => {
@@ -90,7 +90,7 @@ impl Scheduler {
             }
             (_, _) => queue.is_none(),
         };
-        let words = self.for_words.contains(vcpu) == entry.word_until.is_some();
+        let words = self.for_words.contains(vcpu) == entry.word.is_some();
         let harts = (0..).map_while(HartId::new);
         let last = harts.filter(|hart| self.last_on[hart.index()].contains(vcpu));
         if !words || !last.eq(entry.last) {

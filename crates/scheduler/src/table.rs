@@ -124,7 +124,7 @@ impl Scheduler {
                 stopping: false,
                 paused: false,
                 woken: false,
-                word_until: None,
+                word: None,
                 deaf: false,
                 preempted_in_supervisor: false,
                 preempted_closed: false,

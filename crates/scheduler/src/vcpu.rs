@@ -12,6 +12,15 @@ pub(crate) enum Phase {
     Running(HartId),
 }
 
+/// The wait for a word that the hypervisor knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Word {
+    /// It ends then at the latest.
+    pub(crate) until: Ticks,
+    /// What will come is the vCPU's turn.
+    pub(crate) turn: bool,
+}
+
 /// A vCPU. Which queue holds it is known to the queues: one of them does if and only if it is ready
 /// or self-waiting, and not paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,8 +32,8 @@ pub(crate) struct Vcpu {
     pub(crate) paused: bool,
     /// Woken while running: it must not fall asleep over it.
     pub(crate) woken: bool,
-    /// Self-waiting for a word, until this time at the latest.
-    pub(crate) word_until: Option<Ticks>,
+    /// Self-waiting for a word.
+    pub(crate) word: Option<Word>,
     /// Waits for a word with its interrupts closed: none is a reason to run.
     pub(crate) deaf: bool,
     /// Was in its supervisor when it was preempted.

@@ -56,6 +56,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     }
     *exit.vcpu.word.lock() = word;
     Next::Leave(match word {
+        Some(_) if place.is_some() => Leave::SpinForTurn,
         Some(_) => Leave::SpinOnWord,
         None => Leave::Spin,
     })

@@ -81,6 +81,7 @@ impl World {
         (
             (phase, place, on),
             (entry.paused, entry.stopping, entry.woken, entry.deaf),
+            entry.word.map(|word| word.turn),
             (entry.preempted_in_supervisor, entry.preempted_closed),
             (
                 entry.passed_over,

@@ -162,6 +162,7 @@ impl World {
                         if trap_waits {
                             steps.push(Step::Guest(hart, Leave::Spin));
                             steps.push(Step::Guest(hart, Leave::SpinOnWord));
+                            steps.push(Step::Guest(hart, Leave::SpinForTurn));
                             if self.scheduler.config.spin == SpinPolicy::Reservation {
                                 steps.push(Step::SpinClosed(hart));
                                 let holders = self.siblings_of_running(hart);
@@ -231,7 +232,7 @@ impl World {
             Step::SpinOnHolder(hart, holder) => {
                 let left = Left {
                     holder: Some(holder),
-                    ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+                    ..Left::new(Leave::SpinForTurn, Ticks::ZERO)
                 };
                 self.guest(hart, left);
             }

@@ -2,7 +2,7 @@
 //! `kvm_vcpu_on_spin` does, for comparison.
 
 use super::{Scene, Spin, Suspend};
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(super) struct Directed;
 
@@ -11,7 +11,7 @@ impl Spin for Directed {
         true
     }
 
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
         scene
             .preempted_partner()
             .map_or(Suspend::GoOn, Suspend::Favour)

@@ -15,15 +15,15 @@ use crate::config::SpinPolicy;
 use crate::id::{VcpuId, VcpuSet};
 use crate::queue::{Queue, Queues};
 use crate::table::Scheduler;
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(crate) use waits::SpinWaits;
 
 /// A spin policy.
 pub(crate) trait Spin: Sync {
-    /// `scene.vcpu` spins and has left its hart. `word`: the hypervisor knows the word that it waits
-    /// on, and would have it looked at until that time at the latest.
-    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Ticks>) -> Suspend;
+    /// `scene.vcpu` spins and has left its hart. `word`: the hypervisor knows the word that it waits on, and this is how
+    /// it would wait for it.
+    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Word>) -> Suspend;
 
     /// Whether a spinner may ever keep its hart: where not, nobody has to look.
     fn may_go_on(&self) -> bool {
@@ -52,8 +52,8 @@ pub(crate) enum Suspend {
     Favour(VcpuId),
     /// It waits for its word.
     WaitForWord {
-        /// At the latest until then.
-        until: Ticks,
+        /// How.
+        word: Word,
         /// The next on this hart.
         favour: Option<VcpuId>,
     },

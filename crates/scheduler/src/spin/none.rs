@@ -1,7 +1,7 @@
 //! `none`: spins are not suspended.
 
 use super::{Scene, Spin, Suspend};
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(super) struct GoOn;
 
@@ -10,7 +10,7 @@ impl Spin for GoOn {
         true
     }
 
-    fn suspend(&self, _: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+    fn suspend(&self, _: &mut Scene<'_>, _: Option<Word>) -> Suspend {
         Suspend::GoOn
     }
 }

@@ -2,12 +2,12 @@
 
 use super::{Scene, Spin, Suspend};
 use crate::queue::Queue;
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(super) struct Requeue;
 
 impl Spin for Requeue {
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
         let holds_partner = |queue: &Queue| {
             !scene
                 .queues

@@ -2,12 +2,12 @@
 
 use super::{Scene, Spin, Suspend};
 use crate::queue::Queue;
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(super) struct AllPartners;
 
 impl Spin for AllPartners {
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
         let ready = scene.ready_partners();
         if ready.is_empty() {
             Suspend::Requeue(Queue::ProperReady)

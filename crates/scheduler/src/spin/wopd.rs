@@ -2,7 +2,7 @@
 
 use super::{Scene, Spin, Suspend};
 use crate::queue::Queue;
-use crate::ticks::Ticks;
+use crate::vcpu::Word;
 
 pub(super) struct OnePartner;
 
@@ -11,7 +11,7 @@ impl Spin for OnePartner {
         true
     }
 
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Ticks>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
         if !scene.running.is_empty() {
             return Suspend::GoOn;
         }

@@ -1,6 +1,6 @@
 //! Reservation wait: the spin policy that knows the word.
 
-use super::bench::{Bench, FREQUENCY, v};
+use super::bench::{Bench, FREQUENCY, h, v};
 use scheduler::*;
 
 struct Word(bool);
@@ -58,7 +58,7 @@ fn reservation_gives_the_hart_to_a_partner_that_was_preempted_in_its_kernel() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
-    let _ = bench.leave(0, Leave::SpinOnWord);
+    let _ = bench.leave(0, Leave::SpinForTurn);
     let hart = HartId::new(0).unwrap();
     match bench
         .scheduler
@@ -86,7 +86,7 @@ fn next_after_a_spin(holder: Option<u16>) -> Option<VcpuId> {
     assert_eq!(bench.dispatch(0), Some(3));
     let left = Left {
         holder: holder.map(v),
-        ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+        ..Left::new(Leave::SpinForTurn, Ticks::ZERO)
     };
     let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
     match bench
@@ -184,7 +184,7 @@ fn whose_turn_it_is_goes_before_whoever_has_an_interrupt() {
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave(0, Leave::SelfWait);
     assert_eq!(bench.dispatch(0), Some(1));
-    let _ = bench.leave(0, Leave::SpinOnWord);
+    let _ = bench.leave(0, Leave::SpinForTurn);
     let mut both = Both {
         changed: v(1),
         pending: v(0),
@@ -193,6 +193,81 @@ fn whose_turn_it_is_goes_before_whoever_has_an_interrupt() {
         Dispatch::Run { vcpu, .. } => assert_eq!(vcpu, v(1), "though 0 is before it"),
         idle @ Dispatch::Idle { .. } => panic!("{idle:?}"),
     }
+}
+
+/// On two harts, 0 spins for `reason`, having run on hart 0, which goes to its partner 1, or to a stranger, 2. The word of 0
+/// changes, and the next on hart 1 is returned.
+fn next_elsewhere(reason: Leave, to_partner: bool) -> Option<u16> {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[2, 3]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.dispatch(1), Some(1));
+    if to_partner {
+        let _ = bench.leave(1, Leave::Preempted);
+    }
+    let _ = bench.leave(0, reason);
+    let now = Ticks::new(bench.now);
+    let next = bench.scheduler.dispatch(h(0), now, &mut Word(false));
+    let expected = v(if to_partner { 1 } else { 2 });
+    assert!(
+        matches!(next, Dispatch::Run { vcpu, .. } if vcpu == expected),
+        "{next:?}"
+    );
+    if !to_partner {
+        let _ = bench.leave(1, Leave::SelfWait);
+    }
+    bench.dispatch(1)
+}
+
+#[test]
+fn whose_word_has_changed_goes_to_another_hart_for_its_turn_or_away_from_a_partner() {
+    assert_eq!(next_elsewhere(Leave::SpinForTurn, false), Some(0));
+    assert_eq!(next_elsewhere(Leave::SpinOnWord, true), Some(0));
+}
+
+/// On two harts, 0 spins, having run on hart 0, which goes to a stranger, 2. Its word changes, and `ticks` later the next on
+/// hart 1 is returned: 0, or 3, which has been ready since the beginning.
+fn next_when_a_word_has_changed(ticks: u64) -> Option<u16> {
+    let config = Config {
+        spin: SpinPolicy::Reservation,
+        ..Config::new(FREQUENCY)
+    };
+    let mut bench = Bench::new(config, 2, &[2, 2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.dispatch(1), Some(1));
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let now = Ticks::new(bench.now);
+    let next = bench.scheduler.dispatch(h(0), now, &mut Word(false));
+    assert!(
+        matches!(next, Dispatch::Run { vcpu, .. } if vcpu == v(2)),
+        "{next:?}"
+    );
+    bench.now += ticks;
+    let _ = bench.leave(1, Leave::SelfWait);
+    bench.dispatch(1)
+}
+
+#[test]
+fn whose_word_has_changed_is_ready_before_the_others_but_not_before_who_waited_for_a_round() {
+    let round = 8 * 5000;
+    assert_eq!(
+        next_when_a_word_has_changed(0),
+        Some(0),
+        "though 3 was ready first"
+    );
+    assert_eq!(next_when_a_word_has_changed(round), Some(3));
+}
+
+#[test]
+fn without_a_turn_nobody_is_preferred() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
+    let _ = bench.leave(0, Leave::SpinOnWord);
+    let next = (bench.scheduler).dispatch(h(0), Ticks::ZERO, &mut Word(false));
+    assert!(
+        matches!(next, Dispatch::Run { vcpu, .. } if vcpu == v(2)),
+        "{next:?}"
+    );
 }
 
 #[test]

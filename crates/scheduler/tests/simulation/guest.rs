@@ -24,6 +24,7 @@ pub enum Act {
     Wait,
     Spin,
     SpinOnWord,
+    SpinForTurn,
     Yield,
     Stop,
 }
@@ -46,6 +47,7 @@ impl Act {
         Self::Wait,
         Self::Spin,
         Self::SpinOnWord,
+        Self::SpinForTurn,
         Self::Yield,
     ];
 }

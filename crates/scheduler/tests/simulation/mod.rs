@@ -368,9 +368,10 @@ impl Simulation {
             Act::Wait if std::mem::take(&mut self.vcpus[index].pending) => (None, again),
             Act::Wait if !guest.trap_waits => (None, None),
             Act::Wait => (Some(Leave::SelfWait), None),
-            Act::Spin | Act::SpinOnWord if !guest.trap_waits => (None, again),
+            Act::Spin | Act::SpinOnWord | Act::SpinForTurn if !guest.trap_waits => (None, again),
             Act::Spin => (Some(Leave::Spin), None),
             Act::SpinOnWord => (Some(Leave::SpinOnWord), None),
+            Act::SpinForTurn => (Some(Leave::SpinForTurn), None),
             Act::Yield => (Some(Leave::Yield), None),
             Act::Stop => (Some(Leave::Stopped), None),
         };
@@ -413,7 +414,7 @@ impl Simulation {
         let ran = self.now - guest.entered;
         let index = self.place_of(guest.vcpu).unwrap();
         self.vcpus[index].ran += ran;
-        if reason == Leave::SpinOnWord {
+        if matches!(reason, Leave::SpinOnWord | Leave::SpinForTurn) {
             self.vcpus[index].changed = false;
         }
         let policy = self.scheduler.config().spin;

@@ -203,12 +203,13 @@ impl Reference {
             return;
         }
         entry.phase = Phase::Ready;
-        let known = reason == Leave::SpinOnWord && policy == SpinPolicy::Reservation;
+        let names_word = matches!(reason, Leave::SpinOnWord | Leave::SpinForTurn);
+        let known = names_word && policy == SpinPolicy::Reservation;
         match reason {
             Leave::SelfWait if !woken => entry.phase = Phase::Waiting,
             _ if entry.paused || !shares => {}
-            Leave::SpinOnWord if known && !woken => entry.phase = Phase::WaitingForWord { until },
-            Leave::Spin | Leave::SpinOnWord => match policy {
+            _ if known && !woken => entry.phase = Phase::WaitingForWord { until },
+            Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => match policy {
                 SpinPolicy::Wopd if !partner_runs => entry.waits_for = ready,
                 SpinPolicy::Wapd | SpinPolicy::Reservation => entry.waits_for = ready,
                 _ => {}
