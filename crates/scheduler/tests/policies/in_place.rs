@@ -173,3 +173,16 @@ fn nobody_is_sent_away_where_there_is_time_or_no_hart_rests() {
     let now = Ticks::new(bench.now + 20);
     assert_eq!(bench.scheduler.spread(h(0), v(0), now), None);
 }
+
+#[test]
+fn one_is_sent_away_where_the_other_hart_has_rested_for_much_longer() {
+    for (rested, sent) in [(350, false), (450, true)] {
+        let mut bench = crowded();
+        // Found after 100 ticks of waiting: four times as long is asked for.
+        bench.now += rested - 100;
+        let _ = bench.wait_in_place(0);
+        let now = Ticks::new(bench.now + 100);
+        let kicks = bench.scheduler.spread(h(0), v(0), now);
+        assert_eq!(kicks.is_some(), sent, "the other has rested for {rested}");
+    }
+}
