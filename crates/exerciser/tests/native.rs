@@ -107,7 +107,8 @@ fn boots_in_under_two_million_instructions() {
 fn hostile_sees_the_exceptions_that_the_specification_names() {
     for harts in [1, 4] {
         let output = passes(harts, "exercise=hostile", &[]);
-        assert!(figure(&output, "checks") > 0, "{output}");
+        // Of all tests together: those of what only VMs have check nothing here.
+        assert!(figure(&output, "hostile checks") > 0, "{output}");
     }
 }
 
