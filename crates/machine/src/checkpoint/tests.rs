@@ -2,6 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::container::VERSION;
 use super::{CheckpointError, DiskMismatch, Marker};
 use crate::device::virtio::{
     Block, Disk, Entropy, Faults, MemoryDisk, Net, Ports, Service, VirtioDevice,
@@ -113,7 +114,7 @@ fn every_flipped_byte_and_every_cut_is_refused() {
         let error = Machine::restore(&damaged).expect_err("damaged");
         let expected = match place {
             0..VERSION_AT => matches!(error, CheckpointError::Foreign),
-            VERSION_AT..20 => matches!(error, CheckpointError::Version { expected: 1, .. }),
+            VERSION_AT..20 => matches!(error, CheckpointError::Version { expected: VERSION, .. }),
             _ => matches!(error, CheckpointError::Damaged),
         };
         assert!(expected, "byte {place}: {error}");

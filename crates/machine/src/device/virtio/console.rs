@@ -44,7 +44,6 @@ const MOST_INPUT: u64 = 4096;
 struct Port {
     name: String,
     /// Whether it is a console: Linux makes a terminal of it (hvc). Port 0 always is.
-    #[serde(default)]
     terminal: bool,
     #[serde(skip)]
     console: HostConsole,
