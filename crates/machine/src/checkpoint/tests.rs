@@ -114,7 +114,13 @@ fn every_flipped_byte_and_every_cut_is_refused() {
         let error = Machine::restore(&damaged).expect_err("damaged");
         let expected = match place {
             0..VERSION_AT => matches!(error, CheckpointError::Foreign),
-            VERSION_AT..20 => matches!(error, CheckpointError::Version { expected: VERSION, .. }),
+            VERSION_AT..20 => matches!(
+                error,
+                CheckpointError::Version {
+                    expected: VERSION,
+                    ..
+                }
+            ),
             _ => matches!(error, CheckpointError::Damaged),
         };
         assert!(expected, "byte {place}: {error}");
