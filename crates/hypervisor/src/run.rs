@@ -199,6 +199,7 @@ fn run_vcpu(
     };
     unload(system, hart, vcpu, &mut registers, waits);
     let holder = registers.holder.take();
+    let exits = registers.spinning.exits();
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
@@ -212,6 +213,7 @@ fn run_vcpu(
         supervisor,
         open,
         holder,
+        exits,
     }
 }
 

@@ -167,7 +167,13 @@ impl Spinning {
         (!goes_on).then_some(before)
     }
 
-    /// The vCPU is dispatched again, and what it waited for has come.
+    /// How many exits the wait has had so far.
+    #[must_use]
+    pub const fn exits(self) -> u32 {
+        self.exits
+    }
+
+    /// What the vCPU waited for has come.
     pub fn has_come(&mut self) {
         self.over = true;
     }

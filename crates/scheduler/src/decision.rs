@@ -66,6 +66,8 @@ pub struct Left {
     pub open: bool,
     /// For a spin on a ticket lock: the partner that holds it, if the hypervisor can tell.
     pub holder: Option<VcpuId>,
+    /// For a spin: how many exits this wait has had, with this one.
+    pub exits: u32,
 }
 
 impl Left {
@@ -78,6 +80,7 @@ impl Left {
             supervisor: true,
             open: true,
             holder: None,
+            exits: 1,
         }
     }
 }
@@ -136,6 +139,40 @@ pub enum Continue {
     },
     /// The vCPU must leave: call [`crate::Scheduler::leave`] with this reason, then `dispatch`.
     Leave(Leave),
+}
+
+/// A spin exit, before it is decided whether the vCPU leaves its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpinExit {
+    /// What the vCPU waits for.
+    pub on: SpinOn,
+    /// For a ticket lock: the partner that holds it, if the hypervisor can tell.
+    pub holder: Option<VcpuId>,
+}
+
+/// What a spinning vCPU waits for, as far as the hypervisor can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpinOn {
+    /// It cannot.
+    Unknown,
+    /// A word that is to change.
+    Word,
+    /// Its turn at a lock that is first come, first served.
+    Turn {
+        /// Nobody is between whoever is served and this vCPU.
+        next: bool,
+    },
+}
+
+/// Whether a spinning vCPU keeps its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It must leave: call [`crate::Scheduler::leave`].
+    No,
+    /// It may look for a little while, and leaves if what it waits for has not come by then.
+    Look,
+    /// It goes on.
+    GoOn,
 }
 
 /// Tests that only the hypervisor can make. Each names a self-waiting vCPU.

@@ -1,6 +1,5 @@
 //! What happens to vCPUs: starts, stops, pauses, wake-ups, and their leaving a hart.
 
-use crate::config::SpinPolicy;
 use crate::decision::{Kicks, Leave, Left};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId};
@@ -11,6 +10,9 @@ use crate::table::Scheduler;
 use crate::ticks::Ticks;
 use crate::vcpu::{Phase, Word};
 use crate::wait;
+
+/// A wait for a word that has had so many exits was interrupted each time, and is not interrupted again.
+const MOST_EXITS: u32 = 4;
 
 /// A vCPU that has left its hart because it spins, with the rest of its slice.
 struct Spinner {
@@ -147,8 +149,9 @@ impl Scheduler {
             }
             _ if entry.paused => entry.phase = Phase::Ready,
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
-                let known = left.reason != Leave::Spin && !(woken && left.open);
-                entry.deaf = known && !left.open;
+                let deaf = !left.open || left.exits >= MOST_EXITS;
+                let known = left.reason != Leave::Spin && (deaf || !woken);
+                entry.deaf = known && deaf;
                 let word = known.then(|| Word {
                     until: now + self.config.reservation_limit,
                     turn: left.reason == Leave::SpinForTurn,
@@ -167,36 +170,6 @@ impl Scheduler {
             Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
         }
         self.cover()
-    }
-
-    /// Whether the vCPU on `hart`, if it left because it spins, would only be given the hart back: then
-    /// it need not leave. The terms on which it runs stay as they are.
-    #[must_use]
-    pub fn goes_on_spinning(&mut self, hart: HartId) -> bool {
-        let Some(vcpu) = self.running(hart) else {
-            return false;
-        };
-        let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
-        let policy = spin::policy(self.config.spin);
-        dedicated
-            || policy.may_go_on()
-                && policy.suspend(&mut self.spin_scene(vcpu), None) == spin::Suspend::GoOn
-    }
-
-    /// Whether the next in line for a lock had better stay on its hart and look a little longer: under `reservation`,
-    /// where the lock's holder is known and runs, or nobody is known to have been preempted while he might hold it.
-    #[must_use]
-    pub fn next_in_line_stays(&mut self, hart: HartId, holder: Option<VcpuId>) -> bool {
-        let Some(vcpu) = self.running(hart) else {
-            return false;
-        };
-        if self.config.spin != SpinPolicy::Reservation {
-            return false;
-        }
-        match holder {
-            Some(holder) => self.running_on(holder).is_some(),
-            None => self.spin_scene(vcpu).preempted_partner().is_none(),
-        }
     }
 
     /// Takes a vCPU out of its queue and out of everybody's mind.

@@ -49,7 +49,9 @@ mod wait;
 pub use config::{
     Allocation, Config, ConfigError, Migration, Placement, SpinPolicy, VmConfig, WaitPolicy,
 };
-pub use decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
+pub use decision::{
+    Continue, Dispatch, InPlace, Keep, Kicks, Leave, Left, Probe, SpinExit, SpinOn, VcpuState,
+};
 pub use id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
 pub use queue::Queue;
 pub use sound::Unsound;

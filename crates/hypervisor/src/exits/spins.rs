@@ -1,15 +1,18 @@
 //! Spin exits: WRS.NTO that traps, and the spin call.
 
 use abi::monitor::Event;
-use scheduler::{Leave, VcpuId};
+use scheduler::{Keep, Leave, SpinExit, SpinOn, VcpuId};
 
 use super::{Exit, Next};
 use crate::hart;
 use crate::spin::{Spin, Word};
 
-/// How long the next in line for a lock stays on its hart and looks, in parts of a second: about what two changes of
-/// the vCPU on a hart cost (docs/scheduling.md, "What a dispatch costs").
-const STAY: u64 = 100_000;
+/// How long the next in line for a lock looks before it leaves its hart, in parts of a second: about what two changes of the
+/// vCPU on a hart cost (docs/scheduling.md, "What becomes of a spin").
+const LOOK_FOR_TURN: u64 = 100_000;
+
+/// How long whoever waits for a word without a turn looks, likewise.
+const LOOK_AT_WORD: u64 = 33_000;
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
@@ -40,13 +43,19 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     }
     let holder = word.and_then(|word| holder(exit, word));
     exit.registers.holder = holder;
-    let next = word.filter(|word| word.is_next());
-    let (stays, goes_on) = {
-        let mut scheduler = exit.system.scheduler.lock();
-        let stays = next.is_some() && scheduler.next_in_line_stays(exit.hart.index, holder);
-        (stays, scheduler.goes_on_spinning(exit.hart.index))
+    let keep = exit.system.scheduler.lock().keeps(
+        exit.hart.index,
+        SpinExit {
+            on: spin_on(word),
+            holder,
+        },
+    );
+    let goes_on = match keep {
+        Keep::No => false,
+        Keep::Look => word.is_some_and(|word| comes_soon(exit, word)),
+        Keep::GoOn => true,
     };
-    if goes_on || stays && next.is_some_and(|word| comes_soon(exit, word)) {
+    if goes_on {
         count(Event::SpinKept);
         return Next::Resume;
     }
@@ -60,6 +69,16 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         Some(_) => Leave::SpinOnWord,
         None => Leave::Spin,
     })
+}
+
+fn spin_on(word: Option<Word>) -> SpinOn {
+    match word {
+        None => SpinOn::Unknown,
+        Some(word) if word.place().is_some() => SpinOn::Turn {
+            next: word.is_next(),
+        },
+        Some(_) => SpinOn::Word,
+    }
 }
 
 /// Under which event a wait of so many exits is counted.
@@ -88,11 +107,16 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Keeps the next in line on its hart for a little while. True where its turn has come.
-fn comes_soon(exit: &Exit<'_>, word: Word) -> bool {
-    let end = hart::time() + u64::from(exit.system.board.timebase_hertz) / STAY;
+/// Keeps the vCPU on its hart for a little while. True where what it waits for has come.
+fn comes_soon(exit: &mut Exit<'_>, word: Word) -> bool {
+    let parts = match word.place() {
+        Some(_) => LOOK_FOR_TURN,
+        None => LOOK_AT_WORD,
+    };
+    let end = hart::time() + u64::from(exit.system.board.timebase_hertz) / parts;
     while hart::time() < end {
         if word.has_come() {
+            exit.registers.spinning.has_come();
             return true;
         }
         word.stall();

@@ -309,14 +309,22 @@ fn long_ways_through_two_machines() {
     }
 }
 
-/// Two machines with three vCPUs each, to the end or as far as `PARTITA_MODEL_DEPTH` says:
-/// `PARTITA_MODEL_DEPTH=12 cargo test -p scheduler --release -- --ignored --nocapture two_machines_with_three`.
+/// Two machines with three vCPUs each under every policy, to the end or as far as `PARTITA_MODEL_DEPTH` says, with one
+/// disturbance or as many as `PARTITA_MODEL_DISTURBANCES` says:
+/// `cargo test -p scheduler --release -- --ignored --nocapture two_machines_with_three`.
 #[test]
-#[ignore = "takes hours and all memory: for a computer that has nothing else to do"]
+#[ignore = "takes minutes for each policy, on all harts of the host"]
 fn all_states_of_two_machines_with_three_vcpus() {
-    let depth = std::env::var("PARTITA_MODEL_DEPTH").ok();
-    let depth = depth.map_or(WITHOUT_LIMIT, |depth| depth.parse().unwrap());
-    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWait] {
-        explore(SpinPolicy::Wapd, wait, &[3, 3], 1, depth);
+    let number = |name, usual: usize| {
+        let text = std::env::var(name).ok();
+        text.map_or(usual, |text| text.parse().unwrap())
+    };
+    let depth = number("PARTITA_MODEL_DEPTH", WITHOUT_LIMIT);
+    let disturbances = number("PARTITA_MODEL_DISTURBANCES", 1);
+    let disturbances = u8::try_from(disturbances).unwrap();
+    for wait in WaitPolicy::ALL {
+        for spin in SpinPolicy::ALL {
+            explore(spin, wait, &[3, 3], disturbances, depth);
+        }
     }
 }

@@ -12,7 +12,8 @@ mod wapd;
 mod wopd;
 
 use crate::config::SpinPolicy;
-use crate::id::{VcpuId, VcpuSet};
+use crate::decision::{Keep, SpinExit};
+use crate::id::{HartId, VcpuId, VcpuSet};
 use crate::queue::{Queue, Queues};
 use crate::table::Scheduler;
 use crate::vcpu::Word;
@@ -25,9 +26,10 @@ pub(crate) trait Spin: Sync {
     /// it would wait for it.
     fn suspend(&self, scene: &mut Scene<'_>, word: Option<Word>) -> Suspend;
 
-    /// Whether a spinner may ever keep its hart: where not, nobody has to look.
-    fn may_go_on(&self) -> bool {
-        false
+    /// Whether `vcpu`, which spins and has not left yet, keeps its hart.
+    fn keep(&self, scheduler: &mut Scheduler, vcpu: VcpuId, exit: SpinExit) -> Keep {
+        let _ = (scheduler, vcpu, exit);
+        Keep::No
     }
 
     /// `scene.vcpu`, which was not in a spin wait, is dispatched: ends the spin waits of partners
@@ -75,6 +77,14 @@ pub(crate) struct Scene<'a> {
     pub(crate) waits: &'a mut SpinWaits,
     /// The last that was favoured in this virtual machine.
     pub(crate) favoured: Option<VcpuId>,
+}
+
+/// [`Spin::keep`] of policies that may give the hart straight back: then the vCPU need not leave.
+fn keep_if_given_back(policy: &dyn Spin, scheduler: &mut Scheduler, vcpu: VcpuId) -> Keep {
+    match policy.suspend(&mut scheduler.spin_scene(vcpu), None) {
+        Suspend::GoOn => Keep::GoOn,
+        _ => Keep::No,
+    }
 }
 
 impl Scene<'_> {
@@ -128,6 +138,18 @@ pub(crate) fn policy(name: SpinPolicy) -> &'static dyn Spin {
 }
 
 impl Scheduler {
+    /// Whether the vCPU on `hart`, which spins, keeps it. Whoever does not must leave.
+    #[must_use]
+    pub fn keeps(&mut self, hart: HartId, exit: SpinExit) -> Keep {
+        let Some(vcpu) = self.running(hart) else {
+            return Keep::No;
+        };
+        if self.vm(vcpu).is_some_and(|vm| vm.dedicated) {
+            return Keep::GoOn;
+        }
+        policy(self.config.spin).keep(self, vcpu, exit)
+    }
+
     /// `vcpu` among its partners.
     pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
         let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();

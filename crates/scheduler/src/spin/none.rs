@@ -1,13 +1,16 @@
 //! `none`: spins are not suspended.
 
 use super::{Scene, Spin, Suspend};
+use crate::decision::{Keep, SpinExit};
+use crate::id::VcpuId;
+use crate::table::Scheduler;
 use crate::vcpu::Word;
 
 pub(super) struct GoOn;
 
 impl Spin for GoOn {
-    fn may_go_on(&self) -> bool {
-        true
+    fn keep(&self, _: &mut Scheduler, _: VcpuId, _: SpinExit) -> Keep {
+        Keep::GoOn
     }
 
     fn suspend(&self, _: &mut Scene<'_>, _: Option<Word>) -> Suspend {

@@ -4,9 +4,14 @@
 //! whoever is in the way: to the lock's holder if that is known and was preempted, else to a partner that was preempted with
 //! its interrupts closed, else to one that was preempted in its kernel. Where a word just changes, nobody is preferred. A spin
 //! on a word that nobody knows is treated as by `wapd`.
+//!
+//! Before that, whoever may be served soon looks for a little while: the next in line whose holder runs, and one that waits for
+//! a word while a partner runs and none is ready, so that the one that it waits for probably runs.
 
 use super::{Scene, Spin, Suspend, wapd};
+use crate::decision::{Keep, SpinExit, SpinOn};
 use crate::id::VcpuId;
+use crate::table::Scheduler;
 use crate::vcpu::Word;
 
 pub(super) struct Reservation;
@@ -20,6 +25,19 @@ impl Spin for Reservation {
             },
             None => wapd::AllPartners.suspend(scene, None),
         }
+    }
+
+    fn keep(&self, scheduler: &mut Scheduler, vcpu: VcpuId, exit: SpinExit) -> Keep {
+        let soon = match (exit.on, exit.holder) {
+            (SpinOn::Unknown | SpinOn::Turn { next: false }, _) => return Keep::No,
+            (SpinOn::Turn { .. }, Some(holder)) => scheduler.running_on(holder).is_some(),
+            (SpinOn::Turn { .. }, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
+            (SpinOn::Word, _) => {
+                let scene = scheduler.spin_scene(vcpu);
+                !scene.running.is_empty() && scene.ready_partners().is_empty()
+            }
+        };
+        if soon { Keep::Look } else { Keep::No }
     }
 
     fn dispatched(&self, scene: &mut Scene<'_>) {

@@ -1,14 +1,17 @@
 //! `wopd`: waiting for one partner to be dispatched (paper 000 §3.2.2, 4).
 
-use super::{Scene, Spin, Suspend};
+use super::{Scene, Spin, Suspend, keep_if_given_back};
+use crate::decision::{Keep, SpinExit};
+use crate::id::VcpuId;
 use crate::queue::Queue;
+use crate::table::Scheduler;
 use crate::vcpu::Word;
 
 pub(super) struct OnePartner;
 
 impl Spin for OnePartner {
-    fn may_go_on(&self) -> bool {
-        true
+    fn keep(&self, scheduler: &mut Scheduler, vcpu: VcpuId, _: SpinExit) -> Keep {
+        keep_if_given_back(self, scheduler, vcpu)
     }
 
     fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {

@@ -49,6 +49,12 @@ impl Bench {
         )
     }
 
+    /// Whether the vCPU on `hart` keeps it at the first exit of a spin, with no holder known.
+    pub fn keeps(&mut self, hart: u16, on: SpinOn) -> Keep {
+        let holder = None;
+        self.scheduler.keeps(h(hart), SpinExit { on, holder })
+    }
+
     /// What the hart does next, with interrupts pending for these vCPUs.
     pub fn dispatch_with(&mut self, hart: u16, pending: &[u16]) -> Dispatch {
         let now = Ticks::new(self.now);

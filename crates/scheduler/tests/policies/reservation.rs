@@ -305,3 +305,71 @@ fn reservation_without_a_word_is_wapd() {
     let _ = bench.leave(0, Leave::Spin);
     assert_eq!(bench.state(0), VcpuState::SpinWait);
 }
+
+#[test]
+fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "nobody runs");
+    assert_eq!(bench.dispatch(1), Some(1));
+    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "2 is ready");
+    assert_eq!(bench.turn(1, Leave::SelfWait), Some(2));
+    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::Look);
+    assert_eq!(bench.turn(1, Leave::SelfWait), None);
+    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "all sleep");
+}
+
+#[test]
+fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
+    let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
+    let next = SpinExit {
+        on: SpinOn::Turn { next: true },
+        holder: Some(v(1)),
+    };
+    let behind = SpinExit {
+        on: SpinOn::Turn { next: false },
+        ..next
+    };
+    let unknown_holder = SpinExit {
+        holder: None,
+        ..next
+    };
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
+    assert_eq!(bench.scheduler.keeps(h(0), unknown_holder), Keep::Look);
+    assert_eq!(bench.dispatch(1), Some(1));
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::Look);
+    assert_eq!(bench.scheduler.keeps(h(0), behind), Keep::No);
+    assert_eq!(bench.turn(1, Leave::Preempted), Some(1));
+    assert_eq!(bench.turn(1, Leave::SliceEnd), Some(2));
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
+    assert_eq!(
+        bench.scheduler.keeps(h(0), unknown_holder),
+        Keep::No,
+        "1 was preempted in its kernel"
+    );
+}
+
+#[test]
+fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again() {
+    for exits in [1, 3, 4, 100] {
+        let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
+        let now = Ticks::ZERO;
+        assert_eq!(bench.dispatch(0), Some(0));
+        let left = Left {
+            exits,
+            ..Left::new(Leave::SpinOnWord, now)
+        };
+        // One that comes before the wait does not count either.
+        let _ = bench.scheduler.wake(v(0), now);
+        let _ = bench.scheduler.leave(h(0), left, now);
+        let _ = bench.scheduler.wake(v(0), now);
+        let mut runs = |at| {
+            let answer = bench.scheduler.dispatch(h(0), at, &mut Interrupts);
+            matches!(answer, Dispatch::Run { .. })
+        };
+        assert_eq!(runs(now), exits < 4, "after {exits} exits");
+        let limit = Config::new(FREQUENCY).reservation_limit;
+        assert!(runs(limit), "after {exits} exits");
+    }
+}

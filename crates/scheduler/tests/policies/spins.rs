@@ -86,18 +86,17 @@ fn wopd_takes_no_action_while_a_partner_runs() {
 
 #[test]
 fn who_would_only_be_given_the_hart_back_need_not_leave() {
-    let hart = HartId::new(0).unwrap();
     for spin in SpinPolicy::ALL {
         let mut bench = Bench::with(spin, 2, &[3]);
         assert_eq!(bench.dispatch(0), Some(0));
-        let alone = bench.scheduler.goes_on_spinning(hart);
+        let alone = bench.keeps(0, SpinOn::Unknown) == Keep::GoOn;
         assert_eq!(
             alone,
             matches!(spin, SpinPolicy::None | SpinPolicy::Directed),
             "{spin:?}"
         );
         assert_eq!(bench.dispatch(1), Some(1));
-        let beside_a_partner = bench.scheduler.goes_on_spinning(hart);
+        let beside_a_partner = bench.keeps(0, SpinOn::Unknown) == Keep::GoOn;
         assert_eq!(
             beside_a_partner,
             alone || spin == SpinPolicy::Wopd,
