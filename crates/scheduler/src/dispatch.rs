@@ -7,7 +7,7 @@ use crate::queue::Queue;
 use crate::spin;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
-use crate::vcpu::Phase;
+use crate::vcpu::{Phase, Word};
 use crate::wait;
 
 /// On what terms a vCPU may run.
@@ -171,10 +171,13 @@ impl Scheduler {
         let mut cursor = self.queues.first(Queue::SelfWait);
         while let Some(vcpu) = cursor {
             cursor = self.queues.after(vcpu);
-            let word = self.vcpus[vcpu.index()].and_then(|entry| entry.word);
-            let Some(word) = word.filter(|word| now >= word.until || probe.changed(vcpu)) else {
+            let Some(word) = self.vcpus[vcpu.index()].and_then(|entry| entry.word) else {
                 continue;
             };
+            let is_over = now >= word.until || probe.changed(vcpu);
+            if !is_over && !self.heard(vcpu, word, now) {
+                continue;
+            }
             if spent || !self.may_take(hart, vcpu) {
                 self.make_ready(vcpu, now);
             } else if word.turn || self.is_at_its_place(hart, vcpu) {
@@ -184,6 +187,18 @@ impl Scheduler {
             }
         }
         None
+    }
+
+    /// Ends the time in which `vcpu` is not to be interrupted, when it is over. Whether it was woken in it.
+    fn heard(&mut self, vcpu: VcpuId, word: Word, now: Ticks) -> bool {
+        let Some(entry) = self.vcpu_mut(vcpu) else {
+            return false;
+        };
+        if !entry.deaf || now < word.hears_from {
+            return false;
+        }
+        entry.deaf = false;
+        core::mem::take(&mut entry.woken)
     }
 
     /// Whether `vcpu` ran last on `hart`, or where a partner runs now: who waits for each other had better run at the same
@@ -371,6 +386,7 @@ impl Scheduler {
             entry.last = Some(hart);
             entry.word = None;
             entry.deaf = false;
+            entry.woken = false;
             entry.preempted_in_supervisor = false;
             entry.preempted_closed = false;
             entry.passed_over = 0;

@@ -11,7 +11,8 @@ use crate::ticks::Ticks;
 use crate::vcpu::{Phase, Word};
 use crate::wait;
 
-/// A wait for a word that has had so many exits was interrupted each time, and is not interrupted again.
+/// A wait for a word that has had so many exits was interrupted each time. The next interrupt has to wait for a service round,
+/// in which whoever the vCPU waits for will have run.
 const MOST_EXITS: u32 = 4;
 
 /// A vCPU that has left its hart because it spins, with the rest of its slice.
@@ -47,6 +48,7 @@ impl Scheduler {
         entry.phase = Phase::Stopped;
         entry.word = None;
         entry.deaf = false;
+        entry.woken = false;
         self.for_words.remove(vcpu);
         self.withdraw(vcpu);
         self.cover()
@@ -65,6 +67,7 @@ impl Scheduler {
         }
         // A word that changes while nobody tests it, or a reason that is known, must not be missed.
         entry.deaf = false;
+        entry.woken = false;
         if entry.word.take().is_some() || granted {
             entry.phase = Phase::Ready;
         }
@@ -109,8 +112,11 @@ impl Scheduler {
                 entry.woken = true;
                 Kicks::NONE
             }
-            // It finds the interrupt when it is dispatched, and could not take it before.
-            Phase::SelfWait if entry.deaf => Kicks::NONE,
+            // It finds the interrupt when it is dispatched, or hears of it later.
+            Phase::SelfWait if entry.deaf => {
+                entry.woken = true;
+                Kicks::NONE
+            }
             Phase::SelfWait => {
                 self.make_ready(vcpu, now);
                 self.cover()
@@ -128,6 +134,7 @@ impl Scheduler {
         };
         let vcpu = run.vcpu;
         let rest = self.settle(hart, run, left.ran);
+        let (round, limit) = (self.round(), self.config.reservation_limit);
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
@@ -149,11 +156,19 @@ impl Scheduler {
             }
             _ if entry.paused => entry.phase = Phase::Ready,
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
-                let deaf = !left.open || left.exits >= MOST_EXITS;
+                let until = now + limit;
+                let hears_from = match (left.open, left.exits) {
+                    (false, _) => until,
+                    (true, ..MOST_EXITS) => now,
+                    (true, _) => now + round,
+                };
+                let deaf = hears_from > now;
                 let known = left.reason != Leave::Spin && (deaf || !woken);
                 entry.deaf = known && deaf;
+                entry.woken = entry.deaf && woken;
                 let word = known.then(|| Word {
-                    until: now + self.config.reservation_limit,
+                    until,
+                    hears_from,
                     turn: left.reason == Leave::SpinForTurn,
                 });
                 let holder = left.holder;
@@ -215,6 +230,7 @@ impl Scheduler {
         entry.phase = Phase::Ready;
         entry.word = None;
         entry.deaf = false;
+        entry.woken = false;
         entry.slice = slice;
         entry.since = now;
         entry.passed_over = 0;

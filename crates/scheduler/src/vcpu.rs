@@ -17,6 +17,8 @@ pub(crate) enum Phase {
 pub(crate) struct Word {
     /// It ends then at the latest.
     pub(crate) until: Ticks,
+    /// Until then no interrupt is a reason to run.
+    pub(crate) hears_from: Ticks,
     /// What will come is the vCPU's turn.
     pub(crate) turn: bool,
 }
@@ -30,11 +32,11 @@ pub(crate) struct Vcpu {
     /// Told to stop while running.
     pub(crate) stopping: bool,
     pub(crate) paused: bool,
-    /// Woken while running: it must not fall asleep over it.
+    /// Woken while running, or while it was deaf: it must not sleep over it.
     pub(crate) woken: bool,
     /// Self-waiting for a word.
     pub(crate) word: Option<Word>,
-    /// Waits for a word with its interrupts closed: none is a reason to run.
+    /// Waits for a word, and no interrupt is a reason to run: it has its interrupts closed, or was interrupted too often.
     pub(crate) deaf: bool,
     /// Was in its supervisor when it was preempted.
     pub(crate) preempted_in_supervisor: bool,
