@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
+use hypervisor::change::ChangeCost;
 use scheduler::{HartId, VcpuId};
 use spin::Mutex;
 
@@ -54,6 +55,8 @@ pub struct Hart {
     pub waiting_files: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
+    /// What a change of the vCPU takes here.
+    pub change: ChangeCost,
     /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
     pub tests_any_file: bool,
     pub exits_pause_loops: bool,
@@ -87,6 +90,7 @@ impl Hart {
             waiting: AtomicU64::new(0),
             waiting_files: AtomicU64::new(0),
             rests: AtomicBool::new(false),
+            change: ChangeCost::default(),
             tests_any_file: description.extensions.has(custom::PENDING_TEST),
             exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
         }

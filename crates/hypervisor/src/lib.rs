@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod address;
 pub mod aplic;
+pub mod change;
 pub mod counters;
 pub mod decode;
 pub mod frames;

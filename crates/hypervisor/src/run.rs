@@ -28,9 +28,10 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
         let (kicks, decision) = {
             // Both under one lock: it is what all harts meet at.
             let mut scheduler = system.scheduler.lock();
-            let leave = |(_, left)| scheduler.leave(hart.index, left, now());
+            let now = now();
+            let leave = |(_, left)| scheduler.leave(hart.index, left, now);
             let kicks = left.map_or(Kicks::NONE, leave);
-            (kicks, scheduler.dispatch(hart.index, now(), &mut probe))
+            (kicks, scheduler.dispatch(hart.index, now, &mut probe))
         };
         system.kick(kicks);
         if let Some((vcpu, _)) = left.take() {
@@ -59,6 +60,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
 
 /// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
 fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
+    hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
@@ -148,9 +150,9 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
 }
 
-/// Starts a slice of `slice` from now, without an end where there is none.
-fn set_slice(system: &Hypervisor, hart: &Hart, slice: Option<Ticks>) {
-    let end = slice.map_or(u64::MAX, |slice| hart::time().saturating_add(slice.get()));
+/// Starts a slice of `slice`, without an end where there is none.
+fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
+    let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
     hart.slice_end.store(end, Ordering::Relaxed);
     set_timer(system, hart);
 }
@@ -183,7 +185,9 @@ fn run_vcpu(
     }
     registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
     set_pause_loops(hart, trap_waits);
-    set_slice(system, hart, slice);
+    let ready = now();
+    hart.change.enter(ready);
+    set_slice(system, hart, ready, slice);
     books.count_dispatch();
     books.charge_scheduling();
 
@@ -207,9 +211,11 @@ fn run_vcpu(
     }
     drop(registers);
     books.charge_scheduling();
+    let end = now();
+    hart.change.leave(end);
     Left {
         reason,
-        ran: now() - began,
+        ran: end - began,
         supervisor,
         open,
         holder,
@@ -319,7 +325,7 @@ pub fn follow(
             let bit = csr::hstatus::VTW;
             registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
             set_pause_loops(hart, trap_waits);
-            set_slice(system, hart, slice);
+            set_slice(system, hart, now(), slice);
             None
         }
         Continue::Leave(reason) => Some(reason),

@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use hypervisor::change::Looks;
 use hypervisor::counters::Counters;
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
@@ -124,6 +125,8 @@ pub struct Registers {
     pub last_hart: Option<HartId>,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
+    /// Whether looking has been worth it.
+    pub looks: Looks,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
 }
@@ -139,6 +142,7 @@ impl Registers {
             counters: Counters::default(),
             last_hart: None,
             spinning: Spinning::default(),
+            looks: Looks::default(),
             holder: None,
         }
     }

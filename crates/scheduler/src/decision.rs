@@ -169,8 +169,9 @@ pub enum SpinOn {
 pub enum Keep {
     /// It must leave: call [`crate::Scheduler::leave`].
     No,
-    /// It may look for a little while, and leaves if what it waits for has not come by then.
-    Look,
+    /// It may look for as long as it takes to change to another vCPU, but not longer than this, and leaves if what it waits
+    /// for has not come by then.
+    Look(Ticks),
     /// It goes on.
     GoOn,
 }

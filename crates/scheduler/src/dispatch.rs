@@ -171,11 +171,12 @@ impl Scheduler {
         let mut cursor = self.queues.first(Queue::SelfWait);
         while let Some(vcpu) = cursor {
             cursor = self.queues.after(vcpu);
-            let Some(word) = self.vcpus[vcpu.index()].and_then(|entry| entry.word) else {
+            let Some((word, deaf)) = self.waits_for(vcpu) else {
                 continue;
             };
             let is_over = now >= word.until || probe.changed(vcpu);
-            if !is_over && !self.heard(vcpu, word, now) {
+            let heard = || deaf && now >= word.hears_from;
+            if !(is_over || heard() && self.hears_again(vcpu)) {
                 continue;
             }
             if spent || !self.may_take(hart, vcpu) {
@@ -189,16 +190,18 @@ impl Scheduler {
         None
     }
 
-    /// Ends the time in which `vcpu` is not to be interrupted, when it is over. Whether it was woken in it.
-    fn heard(&mut self, vcpu: VcpuId, word: Word, now: Ticks) -> bool {
-        let Some(entry) = self.vcpu_mut(vcpu) else {
-            return false;
-        };
-        if !entry.deaf || now < word.hears_from {
-            return false;
-        }
-        entry.deaf = false;
-        core::mem::take(&mut entry.woken)
+    /// What `vcpu` waits for in memory, and whether it is not to be interrupted.
+    fn waits_for(&self, vcpu: VcpuId) -> Option<(Word, bool)> {
+        let entry = self.vcpus[vcpu.index()].as_ref()?;
+        Some((entry.word?, entry.deaf))
+    }
+
+    /// The time in which `vcpu` is not to be interrupted is over. Whether it was woken in it.
+    fn hears_again(&mut self, vcpu: VcpuId) -> bool {
+        self.vcpu_mut(vcpu).is_some_and(|entry| {
+            entry.deaf = false;
+            core::mem::take(&mut entry.woken)
+        })
     }
 
     /// Whether `vcpu` ran last on `hart`, or where a partner runs now: who waits for each other had better run at the same

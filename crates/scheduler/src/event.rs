@@ -134,7 +134,6 @@ impl Scheduler {
         };
         let vcpu = run.vcpu;
         let rest = self.settle(hart, run, left.ran);
-        let (round, limit) = (self.round(), self.config.reservation_limit);
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
@@ -156,21 +155,7 @@ impl Scheduler {
             }
             _ if entry.paused => entry.phase = Phase::Ready,
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
-                let until = now + limit;
-                let hears_from = match (left.open, left.exits) {
-                    (false, _) => until,
-                    (true, ..MOST_EXITS) => now,
-                    (true, _) => now + round,
-                };
-                let deaf = hears_from > now;
-                let known = left.reason != Leave::Spin && (deaf || !woken);
-                entry.deaf = known && deaf;
-                entry.woken = entry.deaf && woken;
-                let word = known.then(|| Word {
-                    until,
-                    hears_from,
-                    turn: left.reason == Leave::SpinForTurn,
-                });
+                let word = self.wait_for_word(&left, vcpu, woken, now);
                 let holder = left.holder;
                 let spinner = Spinner {
                     hart,
@@ -185,6 +170,37 @@ impl Scheduler {
             Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
         }
         self.cover()
+    }
+
+    /// How `vcpu`, which spins, would wait for its word, where that is known; and whether it hears of interrupts.
+    fn wait_for_word(
+        &mut self,
+        left: &Left,
+        vcpu: VcpuId,
+        woken: bool,
+        now: Ticks,
+    ) -> Option<Word> {
+        if left.reason == Leave::Spin {
+            return None;
+        }
+        let until = now + self.config.reservation_limit;
+        let hears_from = match (left.open, left.exits) {
+            (false, _) => until,
+            (true, ..MOST_EXITS) if woken => return None,
+            (true, ..MOST_EXITS) => now,
+            (true, _) => now + self.round(),
+        };
+        if hears_from > now
+            && let Some(entry) = self.vcpu_mut(vcpu)
+        {
+            entry.deaf = true;
+            entry.woken = woken;
+        }
+        Some(Word {
+            until,
+            hears_from,
+            turn: left.reason == Leave::SpinForTurn,
+        })
     }
 
     /// Takes a vCPU out of its queue and out of everybody's mind.

@@ -1,18 +1,11 @@
 //! Spin exits: WRS.NTO that traps, and the spin call.
 
 use abi::monitor::Event;
-use scheduler::{Keep, Leave, SpinExit, SpinOn, VcpuId};
+use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
 
 use super::{Exit, Next};
 use crate::hart;
 use crate::spin::{Spin, Word};
-
-/// How long the next in line for a lock looks before it leaves its hart, in parts of a second: about what two changes of the
-/// vCPU on a hart cost (docs/scheduling.md, "What becomes of a spin").
-const LOOK_FOR_TURN: u64 = 100_000;
-
-/// How long whoever waits for a word without a turn looks, likewise.
-const LOOK_AT_WORD: u64 = 33_000;
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
@@ -52,7 +45,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     );
     let goes_on = match keep {
         Keep::No => false,
-        Keep::Look => word.is_some_and(|word| comes_soon(exit, word)),
+        Keep::Look(longest) => word.is_some_and(|word| comes_soon(exit, word, longest)),
         Keep::GoOn => true,
     };
     if goes_on {
@@ -107,19 +100,22 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Keeps the vCPU on its hart for a little while. True where what it waits for has come.
-fn comes_soon(exit: &mut Exit<'_>, word: Word) -> bool {
-    let parts = match word.place() {
-        Some(_) => LOOK_FOR_TURN,
-        None => LOOK_AT_WORD,
-    };
-    let end = hart::time() + u64::from(exit.system.board.timebase_hertz) / parts;
-    while hart::time() < end {
-        if word.has_come() {
-            exit.registers.spinning.has_come();
-            return true;
-        }
-        word.stall();
+/// Keeps the vCPU on its hart for as long as it takes to change to another, but not longer than this; or not at all, where that
+/// has come to nothing lately. True where what it waits for has come.
+fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
+    if !exit.registers.looks.try_again() {
+        return false;
     }
-    false
+    let there_and_back = exit.hart.change.mean() + exit.hart.change.mean();
+    let end = hart::time() + there_and_back.min(longest).get();
+    let mut has_come = false;
+    while !has_come && hart::time() < end {
+        word.stall();
+        has_come = word.has_come();
+    }
+    exit.registers.looks.end(has_come);
+    if has_come {
+        exit.registers.spinning.has_come();
+    }
+    has_come
 }

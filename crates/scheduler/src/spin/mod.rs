@@ -150,6 +150,14 @@ impl Scheduler {
         policy(self.config.spin).keep(self, vcpu, exit)
     }
 
+    /// Whether a partner only needs a hart.
+    pub(crate) fn a_partner_is_ready(&self, vcpu: VcpuId) -> bool {
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        let ready = self.queues.ready().intersection(partners);
+        let ready = ready.without(VcpuSet::only(vcpu));
+        !ready.without(self.spin_waits.waiting()).is_empty()
+    }
+
     /// `vcpu` among its partners.
     pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
         let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();

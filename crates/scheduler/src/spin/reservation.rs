@@ -12,7 +12,11 @@ use super::{Scene, Spin, Suspend, wapd};
 use crate::decision::{Keep, SpinExit, SpinOn};
 use crate::id::VcpuId;
 use crate::table::Scheduler;
+use crate::ticks::Ticks;
 use crate::vcpu::Word;
+
+/// The longest look, as a part of a slice: where changes take long because the hypervisor's own hart is taken away from it.
+const LOOKS_IN_A_SLICE: u64 = 64;
 
 pub(super) struct Reservation;
 
@@ -32,12 +36,16 @@ impl Spin for Reservation {
             (SpinOn::Unknown | SpinOn::Turn { next: false }, _) => return Keep::No,
             (SpinOn::Turn { .. }, Some(holder)) => scheduler.running_on(holder).is_some(),
             (SpinOn::Turn { .. }, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
+            // The first is soon said; the scene takes longer.
             (SpinOn::Word, _) => {
-                let scene = scheduler.spin_scene(vcpu);
-                !scene.running.is_empty() && scene.ready_partners().is_empty()
+                !scheduler.a_partner_is_ready(vcpu)
+                    && !scheduler.spin_scene(vcpu).running.is_empty()
             }
         };
-        if soon { Keep::Look } else { Keep::No }
+        match soon {
+            true => Keep::Look(Ticks::new(scheduler.config.slice.get() / LOOKS_IN_A_SLICE)),
+            false => Keep::No,
+        }
     }
 
     fn dispatched(&self, scene: &mut Scene<'_>) {

@@ -306,6 +306,9 @@ fn reservation_without_a_word_is_wapd() {
     assert_eq!(bench.state(0), VcpuState::SpinWait);
 }
 
+/// A 64th of the bench's slice.
+const LOOK: Ticks = Ticks::new(FREQUENCY / 200 / 64);
+
 #[test]
 fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
@@ -314,7 +317,7 @@ fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
     assert_eq!(bench.dispatch(1), Some(1));
     assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "2 is ready");
     assert_eq!(bench.turn(1, Leave::SelfWait), Some(2));
-    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::Look);
+    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::Look(LOOK));
     assert_eq!(bench.turn(1, Leave::SelfWait), None);
     assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "all sleep");
 }
@@ -336,9 +339,12 @@ fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
     };
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
-    assert_eq!(bench.scheduler.keeps(h(0), unknown_holder), Keep::Look);
+    assert_eq!(
+        bench.scheduler.keeps(h(0), unknown_holder),
+        Keep::Look(LOOK)
+    );
     assert_eq!(bench.dispatch(1), Some(1));
-    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::Look);
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::Look(LOOK));
     assert_eq!(bench.scheduler.keeps(h(0), behind), Keep::No);
     assert_eq!(bench.turn(1, Leave::Preempted), Some(1));
     assert_eq!(bench.turn(1, Leave::SliceEnd), Some(2));
