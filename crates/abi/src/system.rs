@@ -9,6 +9,7 @@
 //!     time-slice-us = <5000>;
 //!     spin = "wopd";
 //!     wait = "self-wait";
+//!     affinity = <0>;                          // this, and other parameters of the policies, may be left away
 //!     vms {
 //!         vm@0 {
 //!             name = "web";
@@ -33,12 +34,14 @@
 mod choice;
 mod error;
 pub mod names;
+mod parameters;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{LogLevel, Migration, OnFailure, Placement, SpinMethod, WaitMethod};
 pub use error::{Problem, Subject, SystemError, ValueText};
+pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
@@ -238,6 +241,8 @@ pub struct SystemDescription<'a> {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Migration,
+    /// What is said of the policies' parameters.
+    pub parameters: Parameters,
     /// The VM that has the console at the start.
     pub console_focus: Option<VmId>,
     /// How much the hypervisor says on the console.
