@@ -61,7 +61,7 @@ pub const MAX_SLOTS: usize = 32;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
 pub const MEMORY_GRANULE: u64 = 2 << 20;
 /// Bounds of the time slice in microseconds.
-pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 100..=100_000;
+pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
 /// Bounds of a VM's share.
 pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
 /// The file in the system image that holds the description.

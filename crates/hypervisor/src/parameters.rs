@@ -5,6 +5,8 @@ use scheduler::{Config, Ticks};
 
 // The bounds of the description are those of the scheduler.
 const _: () = {
+    assert!(*system::TIME_SLICE_US.start() as u64 == *Config::SLICE_US.start());
+    assert!(*system::TIME_SLICE_US.end() as u64 == *Config::SLICE_US.end());
     assert!(*system::AFFINITY.start() == *Config::AFFINITY.start() as u32);
     assert!(*system::AFFINITY.end() == *Config::AFFINITY.end() as u32);
     assert!(*system::SELF_WAIT_BUDGET.start() == *Config::SELF_WAIT_BUDGET.start() as u32);

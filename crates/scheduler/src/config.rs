@@ -126,7 +126,7 @@ pub enum Migration {
 pub struct Config {
     /// Ticks a second of the clock that all times are in.
     pub frequency: u64,
-    /// The time slice: from 1 ms to 10 ms (paper 002 §1).
+    /// The time slice, in [`Config::SLICE_US`].
     pub slice: Ticks,
     /// The length of a service round in slices of each shared hart, in [`Config::ROUND`]. In one round, a
     /// virtual machine may consume its share of it before it goes out of service.
@@ -150,6 +150,8 @@ pub struct Config {
 }
 
 impl Config {
+    /// Limits of [`Config::slice`] in microseconds (paper 002 §1).
+    pub const SLICE_US: RangeInclusive<u64> = 1_000..=10_000;
     /// Limits of [`Config::round`].
     pub const ROUND: RangeInclusive<u32> = 2..=1024;
     /// Limits of [`Config::affinity`].
@@ -182,8 +184,8 @@ impl Config {
         if !(1000..=1 << 40).contains(&self.frequency) {
             return Err(ConfigError::Frequency);
         }
-        let shortest = self.frequency.div_ceil(1000);
-        let longest = self.frequency / 100;
+        let shortest = (self.frequency * Self::SLICE_US.start()).div_ceil(1_000_000);
+        let longest = self.frequency * Self::SLICE_US.end() / 1_000_000;
         if !(shortest..=longest.max(shortest)).contains(&self.slice.get()) {
             return Err(ConfigError::Slice);
         }
@@ -236,7 +238,7 @@ pub struct VmConfig {
 pub enum ConfigError {
     /// The clock's frequency is below 1 kHz or above 2^40 Hz.
     Frequency,
-    /// The slice is not between 1 ms and 10 ms.
+    /// The slice is not in [`Config::SLICE_US`].
     Slice,
     /// The service round is not in [`Config::ROUND`].
     Round,
@@ -276,7 +278,10 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Frequency => "the clock's frequency must be from 1 kHz to 2^40 Hz",
-            Self::Slice => "the time slice must be from 1 ms to 10 ms",
+            Self::Slice => {
+                let (low, high) = (Config::SLICE_US.start(), Config::SLICE_US.end());
+                return write!(formatter, "time-slice must be from {low} to {high} us");
+            }
             Self::Round => {
                 let (low, high) = (Config::ROUND.start(), Config::ROUND.end());
                 return write!(formatter, "round must be from {low} to {high} slices");

@@ -323,6 +323,12 @@ fn mistakes_of_the_system_are_named() {
         Problem::NotASystem
     );
     assert_eq!(changed(names::TIME_SLICE_US, None), Problem::Missing);
+    for slice in [0, 999, 10_001, u32::MAX] {
+        assert_eq!(
+            changed(names::TIME_SLICE_US, number(slice)),
+            Problem::OutOfRange
+        );
+    }
     assert_eq!(
         changed(names::SPIN, Some(Value::Text("idle"))),
         Problem::UnknownWord

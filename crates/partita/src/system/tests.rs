@@ -211,7 +211,9 @@ fn parameters_are_read_whatever_the_policies_are() {
 
 #[test]
 fn parameters_out_of_their_limits_are_named_with_them() {
-    let cases: [(&str, &str, &[&str]); 12] = [
+    let cases: [(&str, &str, &[&str]); 14] = [
+        ("time-slice", "999 us", &["1 ms to 10 ms"]),
+        ("time-slice", "11 ms", &["1 ms to 10 ms"]),
         ("affinity", "65", &["0 to 64"]),
         ("affinity", "-1", &["0 to 64"]),
         ("affinity", "true", &["whole number"]),
