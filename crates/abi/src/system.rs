@@ -9,6 +9,7 @@
 //!     time-slice-us = <5000>;
 //!     spin = "wopd";
 //!     wait = "self-wait";
+//!     affinity = <0>;                          // this, and other parameters of the policies, may be left away
 //!     vms {
 //!         vm@0 {
 //!             name = "web";
@@ -33,12 +34,14 @@
 mod choice;
 mod error;
 pub mod names;
+mod parameters;
 mod parse;
 #[cfg(test)]
 mod tests;
 
 pub use choice::{LogLevel, Migration, OnFailure, Placement, SpinMethod, WaitMethod};
 pub use error::{Problem, Subject, SystemError, ValueText};
+pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
@@ -58,7 +61,7 @@ pub const MAX_SLOTS: usize = 32;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
 pub const MEMORY_GRANULE: u64 = 2 << 20;
 /// Bounds of the time slice in microseconds.
-pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 100..=100_000;
+pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
 /// Bounds of a VM's share.
 pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
 /// The file in the system image that holds the description.
@@ -238,6 +241,8 @@ pub struct SystemDescription<'a> {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Migration,
+    /// What is said of the policies' parameters.
+    pub parameters: Parameters,
     /// The VM that has the console at the start.
     pub console_focus: Option<VmId>,
     /// How much the hypervisor says on the console.

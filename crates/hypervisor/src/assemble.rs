@@ -11,8 +11,9 @@ use abi::system::{
 use hypervisor::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use hypervisor::frames::FrameAllocator;
 use hypervisor::gstage::{GStage, MapError, Mode, Permissions};
+use hypervisor::parameters;
 use hypervisor::placement::{self, PlacementError};
-use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, Ticks, VmConfig};
+use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig};
 
 use crate::board::{Board, BoardDevice, Range};
 use crate::harts::{Hart, MAX_HARTS};
@@ -192,7 +193,8 @@ fn scheduler(
 ) -> Result<Scheduler, AssembleError> {
     let frequency = u64::from(board.timebase_hertz);
     let mut config = Config::new(frequency);
-    config.slice = Ticks::new(frequency * u64::from(description.time_slice_us) / 1_000_000);
+    config.slice = parameters::ticks(frequency, description.time_slice_us);
+    parameters::set(&mut config, &description.parameters);
     config.spin = operator::spin_policy(description.spin);
     config.wait = operator::wait_policy(description.wait);
     config.migration = match description.migration {

@@ -4,6 +4,8 @@
 //! While the word is unchanged, giving it the hart again would be futile. All of this is a hint: a wrong guess costs
 //! time, never correctness, because WRS.NTO may end for any reason (Zawrs).
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use hypervisor::address::GuestPhysical;
 use hypervisor::decode::{Register, Width};
 use hypervisor::instruction::{LENGTH, WatchedWord, ticket};
@@ -78,9 +80,7 @@ impl Word {
     /// For a ticket lock: the lock, and the ticket that the vCPU waits with.
     #[must_use]
     pub fn place(self) -> Option<Place> {
-        let ticket = self.ticket?;
-        let lock = self.host;
-        Some(Place { lock, ticket })
+        Some(Place::new(self.host, self.ticket?))
     }
 
     /// For a ticket lock: whether nobody is between whoever is served and this vCPU.
@@ -94,10 +94,7 @@ impl Word {
     #[must_use]
     pub fn served(self) -> Option<Place> {
         let _ = self.ticket?;
-        Some(Place {
-            lock: self.host,
-            ticket: self.seen as u16,
-        })
+        Some(Place::new(self.host, self.seen as u16))
     }
 
     /// Stalls until the word may have changed, at most for the short time of the hart's WRS.STO: WRS.NTO need not end here,
@@ -127,11 +124,35 @@ impl Word {
     }
 }
 
-/// A ticket of a ticket lock, which is known by the host's address of its word.
+/// A ticket of a ticket lock.
+///
+/// The lock is known by bits 2 to 49 of the host's address of its word, which is aligned to 4 bytes. Places of vCPUs of one VM
+/// alone are compared, and its memory is one region of the host's, far below 2^50 bytes: two words in it differ in these bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub lock: u64,
-    pub ticket: u16,
+pub struct Place(u64);
+
+impl Place {
+    const fn new(lock: u64, ticket: u16) -> Self {
+        Self((lock >> 2) << 16 | ticket as u64)
+    }
+}
+
+/// The place that a vCPU waited at last. Lock and ticket are in one word, so that another hart never reads the one of now with
+/// the other of before. Nothing else hangs on the order in which harts see it: what it tells is a hint.
+#[derive(Debug, Default)]
+pub struct LastPlace(AtomicU64);
+
+impl LastPlace {
+    /// Remembers a place.
+    pub fn set(&self, place: Place) {
+        self.0.store(place.0, Ordering::Relaxed);
+    }
+
+    /// Whether it is this one. 0, where there was none yet, is no word of a VM's memory: the firmware's lies below that.
+    #[must_use]
+    pub fn is(&self, place: Place) -> bool {
+        self.0.load(Ordering::Relaxed) == place.0
+    }
 }
 
 /// The wait that a vCPU is in, as its spin exits tell: for the performance monitor.

@@ -14,7 +14,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::harts::MAX_HARTS;
 use crate::interrupts::Interrupts;
-use crate::spin::{Place, Spinning, Word};
+use crate::spin::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -181,7 +181,7 @@ pub struct Vcpu {
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
-    pub place: Mutex<Option<Place>>,
+    pub place: LastPlace,
     requests: AtomicU32,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
@@ -207,7 +207,7 @@ impl Vcpu {
             power: Mutex::new(Power::Stopped),
             interrupts: Mutex::new(Interrupts::default()),
             word: Mutex::new(None),
-            place: Mutex::new(None),
+            place: LastPlace::default(),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),

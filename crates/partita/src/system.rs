@@ -17,7 +17,8 @@ pub use problem::{Mistakes, Problem};
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, LogLevel, Migration, OnFailure, Placement, SpinMethod, VmName, WaitMethod,
+    Allocation, LogLevel, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName,
+    WaitMethod,
 };
 use std::path::PathBuf;
 
@@ -122,6 +123,8 @@ pub struct System {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Located<Migration>,
+    /// What the file says of the policies' parameters.
+    pub parameters: Parameters,
     /// How much the hypervisor says.
     pub log_level: LogLevel,
     /// When a run is given up: machine time on the machine, the host's on QEMU.

@@ -1,6 +1,7 @@
 //! What can be chosen, and the ranges within which it can.
 
 use core::fmt;
+use core::ops::RangeInclusive;
 
 use crate::id::HartSet;
 use crate::ticks::Ticks;
@@ -125,18 +126,18 @@ pub enum Migration {
 pub struct Config {
     /// Ticks a second of the clock that all times are in.
     pub frequency: u64,
-    /// The time slice: from 1 ms to 10 ms (paper 002 §1).
+    /// The time slice, in [`Config::SLICE_US`].
     pub slice: Ticks,
-    /// The length of a service round in slices of each shared hart: 2 to 1024. In one round, a
+    /// The length of a service round in slices of each shared hart, in [`Config::ROUND`]. In one round, a
     /// virtual machine may consume its share of it before it goes out of service.
     pub round: u32,
-    /// How often a ready vCPU may be passed over for one that ran on the dispatching hart last:
-    /// 0 (strict order) to 64.
+    /// How often a ready vCPU may be passed over for one that ran on the dispatching hart last, in
+    /// [`Config::AFFINITY`]; 0 is the strict order.
     pub affinity: u8,
-    /// How many vCPUs a hart takes out of the self-wait queue in a row while others are ready:
-    /// 1 to 1024. This bounds what a storm of interrupts can take from the ready queue.
+    /// How many vCPUs a hart takes out of the self-wait queue in a row while others are ready, in
+    /// [`Config::SELF_WAIT_BUDGET`]. This bounds what a storm of interrupts can take from the ready queue.
     pub self_wait_budget: u16,
-    /// The longest that a vCPU waits for a word to change: one slice to one second.
+    /// The longest that a vCPU waits for a word to change: one slice to [`Config::LONGEST_RESERVATION_US`].
     pub reservation_limit: Ticks,
     /// What happens at a spin.
     pub spin: SpinPolicy,
@@ -149,6 +150,17 @@ pub struct Config {
 }
 
 impl Config {
+    /// Limits of [`Config::slice`] in microseconds (paper 002 §1).
+    pub const SLICE_US: RangeInclusive<u64> = 1_000..=10_000;
+    /// Limits of [`Config::round`].
+    pub const ROUND: RangeInclusive<u32> = 2..=1024;
+    /// Limits of [`Config::affinity`].
+    pub const AFFINITY: RangeInclusive<u8> = 0..=64;
+    /// Limits of [`Config::self_wait_budget`].
+    pub const SELF_WAIT_BUDGET: RangeInclusive<u16> = 1..=1024;
+    /// Most of [`Config::reservation_limit`] in microseconds; the least is the slice.
+    pub const LONGEST_RESERVATION_US: u64 = 1_000_000;
+
     /// The usual values for a clock of `frequency` ticks a second: 5 ms slices, `rslp`,
     /// `host-interrupt`, floating.
     #[must_use]
@@ -172,21 +184,22 @@ impl Config {
         if !(1000..=1 << 40).contains(&self.frequency) {
             return Err(ConfigError::Frequency);
         }
-        let shortest = self.frequency.div_ceil(1000);
-        let longest = self.frequency / 100;
+        let shortest = (self.frequency * Self::SLICE_US.start()).div_ceil(1_000_000);
+        let longest = self.frequency * Self::SLICE_US.end() / 1_000_000;
         if !(shortest..=longest.max(shortest)).contains(&self.slice.get()) {
             return Err(ConfigError::Slice);
         }
-        if !(2..=1024).contains(&self.round) {
+        if !Self::ROUND.contains(&self.round) {
             return Err(ConfigError::Round);
         }
-        if self.affinity > 64 {
+        if !Self::AFFINITY.contains(&self.affinity) {
             return Err(ConfigError::Affinity);
         }
-        if !(1..=1024).contains(&self.self_wait_budget) {
+        if !Self::SELF_WAIT_BUDGET.contains(&self.self_wait_budget) {
             return Err(ConfigError::SelfWaitBudget);
         }
-        if !(self.slice.get()..=self.frequency).contains(&self.reservation_limit.get()) {
+        let longest = self.frequency * Self::LONGEST_RESERVATION_US / 1_000_000;
+        if !(self.slice.get()..=longest).contains(&self.reservation_limit.get()) {
             return Err(ConfigError::ReservationLimit);
         }
         if self.migration == Migration::Always && self.placement == Placement::Fixed {
@@ -225,15 +238,15 @@ pub struct VmConfig {
 pub enum ConfigError {
     /// The clock's frequency is below 1 kHz or above 2^40 Hz.
     Frequency,
-    /// The slice is not between 1 ms and 10 ms.
+    /// The slice is not in [`Config::SLICE_US`].
     Slice,
-    /// The service round is not between 2 and 1024 slices.
+    /// The service round is not in [`Config::ROUND`].
     Round,
-    /// A vCPU could be passed over more than 64 times.
+    /// How often a vCPU may be passed over is not in [`Config::AFFINITY`].
     Affinity,
-    /// The self-wait budget is not between 1 and 1024.
+    /// The self-wait budget is not in [`Config::SELF_WAIT_BUDGET`].
     SelfWaitBudget,
-    /// The limit of a reservation wait is not between one slice and one second.
+    /// The limit of a reservation wait is not between one slice and [`Config::LONGEST_RESERVATION_US`].
     ReservationLimit,
     /// vCPUs are to move at every dispatch, and have one hart to run on.
     Migration,
@@ -265,11 +278,32 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Frequency => "the clock's frequency must be from 1 kHz to 2^40 Hz",
-            Self::Slice => "the time slice must be from 1 ms to 10 ms",
-            Self::Round => "the service round must be from 2 to 1024 slices",
-            Self::Affinity => "a vCPU may be passed over 64 times at most",
-            Self::SelfWaitBudget => "the self-wait budget must be from 1 to 1024",
-            Self::ReservationLimit => "the reservation limit must be from one slice to one second",
+            Self::Slice => {
+                let (low, high) = (Config::SLICE_US.start(), Config::SLICE_US.end());
+                return write!(formatter, "time-slice must be from {low} to {high} us");
+            }
+            Self::Round => {
+                let (low, high) = (Config::ROUND.start(), Config::ROUND.end());
+                return write!(formatter, "round must be from {low} to {high} slices");
+            }
+            Self::Affinity => {
+                let (low, high) = (Config::AFFINITY.start(), Config::AFFINITY.end());
+                return write!(formatter, "affinity must be from {low} to {high}");
+            }
+            Self::SelfWaitBudget => {
+                let (low, high) = (
+                    Config::SELF_WAIT_BUDGET.start(),
+                    Config::SELF_WAIT_BUDGET.end(),
+                );
+                return write!(formatter, "self-wait-budget must be from {low} to {high}");
+            }
+            Self::ReservationLimit => {
+                let longest = Config::LONGEST_RESERVATION_US;
+                return write!(
+                    formatter,
+                    "reservation-limit must be from one slice to {longest} us"
+                );
+            }
             Self::Migration => {
                 "vCPUs can move at every dispatch under floating scheduling on two harts at least"
             }

@@ -1,7 +1,9 @@
 //! What can be wrong with a system's description.
 
+use super::{
+    AFFINITY, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, TIME_SLICE_US, VmName,
+};
 use super::{MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_SLOTS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE};
-use super::{SHARE, TIME_SLICE_US, VmName};
 use crate::tree::TreeError;
 use arrayvec::ArrayString;
 use core::fmt::{self, Write};
@@ -160,13 +162,22 @@ impl fmt::Display for SystemError {
             Problem::OutOfRange => write!(
                 f,
                 "out of range (vcpus 1 to {MAX_VCPUS_PER_VM}, memory a multiple of {} MiB, share {} to {}, \
-                 time slice {} to {} us, harts below {MAX_HARTS}, slots below {MAX_SLOTS}, \
+                 time slice {} to {} us, affinity {} to {}, self-wait budget {} to {}, \
+                 reservation limit {} to {} us and not below the time slice, round {} to {}, harts below {MAX_HARTS}, slots below {MAX_SLOTS}, \
                  a command line up to {MAX_BOOTARGS_LENGTH} bytes)",
                 MEMORY_GRANULE >> 20,
                 SHARE.start(),
                 SHARE.end(),
                 TIME_SLICE_US.start(),
-                TIME_SLICE_US.end()
+                TIME_SLICE_US.end(),
+                AFFINITY.start(),
+                AFFINITY.end(),
+                SELF_WAIT_BUDGET.start(),
+                SELF_WAIT_BUDGET.end(),
+                RESERVATION_LIMIT_US.start(),
+                RESERVATION_LIMIT_US.end(),
+                ROUND.start(),
+                ROUND.end()
             ),
             Problem::TooMany => write!(f, "too many; there is room for {MAX_VMS} VMs"),
             Problem::Taken => write!(f, "it belongs to somebody already"),

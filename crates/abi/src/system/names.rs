@@ -13,6 +13,15 @@ pub const SPIN: &str = "spin";
 pub const WAIT: &str = "wait";
 /// Root: `<string>`, a [`Migration`](super::Migration). Optional, `as-needed` without it.
 pub const MIGRATION: &str = "migration";
+/// Root: `<u32>`, in [`AFFINITY`](super::AFFINITY). Optional.
+pub const AFFINITY: &str = "affinity";
+/// Root: `<u32>`, in [`SELF_WAIT_BUDGET`](super::SELF_WAIT_BUDGET). Optional.
+pub const SELF_WAIT_BUDGET: &str = "self-wait-budget";
+/// Root: `<u32>`, microseconds, in [`RESERVATION_LIMIT_US`](super::RESERVATION_LIMIT_US) and not below [`TIME_SLICE_US`].
+/// Optional.
+pub const RESERVATION_LIMIT_US: &str = "reservation-limit-us";
+/// Root: `<u32>`, in [`ROUND`](super::ROUND). Optional.
+pub const ROUND: &str = "round";
 /// Root: `<string>`, the name of the VM that has the console at the start. Optional.
 pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: `<string>`, a [`LogLevel`](super::LogLevel). Optional, `info` without it.

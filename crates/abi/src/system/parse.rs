@@ -2,8 +2,9 @@
 
 use super::names;
 use super::{
-    Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Placement, Problem, SHARE, Slot, SpinMethod, Subject,
+    AFFINITY, Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_SLOTS,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
+    RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
     SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
@@ -259,6 +260,7 @@ struct SystemParts<'a> {
     spin: Option<SpinMethod>,
     wait: Option<WaitMethod>,
     migration: Option<Migration>,
+    parameters: Parameters,
     console_focus: Option<&'a str>,
     log_level: Option<LogLevel>,
     vms: ArrayVec<VmDescription<'a>, { super::MAX_VMS }>,
@@ -278,6 +280,16 @@ impl<'a> SystemParts<'a> {
             names::SPIN => field.keep(&mut self.spin, field.word(SpinMethod::from_name)?),
             names::WAIT => field.keep(&mut self.wait, field.word(WaitMethod::from_name)?),
             names::MIGRATION => field.keep(&mut self.migration, field.word(Migration::from_name)?),
+            names::AFFINITY => field.keep(&mut self.parameters.affinity, field.number(AFFINITY)?),
+            names::SELF_WAIT_BUDGET => field.keep(
+                &mut self.parameters.self_wait_budget,
+                field.number(SELF_WAIT_BUDGET)?,
+            ),
+            names::RESERVATION_LIMIT_US => field.keep(
+                &mut self.parameters.reservation_limit_us,
+                field.number(RESERVATION_LIMIT_US)?,
+            ),
+            names::ROUND => field.keep(&mut self.parameters.round, field.number(ROUND)?),
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::LOG_LEVEL => field.keep(&mut self.log_level, field.word(LogLevel::from_name)?),
             _ => Err(field.error(Problem::UnknownProperty)),
@@ -330,10 +342,17 @@ impl<'a> SystemParts<'a> {
             spin: self.spin.ok_or_else(missing(names::SPIN))?,
             wait: self.wait.ok_or_else(missing(names::WAIT))?,
             migration: self.migration.unwrap_or(Migration::AsNeeded),
+            parameters: self.parameters,
             console_focus: None,
             log_level: self.log_level.unwrap_or(LogLevel::Info),
             vms: self.vms,
         };
+        if let Some(limit) = system.parameters.reservation_limit_us
+            && limit < system.time_slice_us
+        {
+            let property = names::RESERVATION_LIMIT_US;
+            return Err(refused(subject, property, limit, Problem::OutOfRange));
+        }
         if let Some(name) = self.console_focus {
             let vm = system.find(name);
             system.console_focus =

@@ -105,6 +105,7 @@ fn a_description_is_read_whole() {
     assert_eq!(system.console_focus, Some(VmId(1)));
     assert_eq!(system.log_level, LogLevel::Info);
     assert_eq!(system.migration, Migration::AsNeeded);
+    assert_eq!(system.parameters, Parameters::default());
     let [first, second] = &system.vms[..] else {
         panic!("{} VMs", system.vms.len())
     };
@@ -145,9 +146,81 @@ fn how_vcpus_move_is_one_of_two_words() {
     );
 }
 
+fn number(number: u32) -> Option<Value> {
+    Some(Value::Row(Vec::from([number])))
+}
+
+/// The parameters' properties with their bounds.
+fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 4] {
+    [
+        (names::AFFINITY, AFFINITY),
+        (names::SELF_WAIT_BUDGET, SELF_WAIT_BUDGET),
+        // A limit below the slice of 5 ms is refused as well.
+        (
+            names::RESERVATION_LIMIT_US,
+            5_000..=*RESERVATION_LIMIT_US.end(),
+        ),
+        (names::ROUND, ROUND),
+    ]
+}
+
+#[test]
+fn parameters_are_read_up_to_their_bounds() {
+    let machines = [vm("first", &[0]), vm("second", &[1])];
+    let with_all = |of: &dyn Fn(&core::ops::RangeInclusive<u32>) -> u32| {
+        parameters().iter().fold(root(), |root, (name, range)| {
+            with(root, name, number(of(range)))
+        })
+    };
+    for end in [
+        core::ops::RangeInclusive::start,
+        core::ops::RangeInclusive::end,
+    ] {
+        let blob = blob(&with_all(&|range| *end(range)), &machines);
+        let read = SystemDescription::parse(&blob).unwrap().parameters;
+        let values = [
+            read.affinity,
+            read.self_wait_budget,
+            read.reservation_limit_us,
+            read.round,
+        ];
+        let expected = parameters().map(|(_, range)| Some(*end(&range)));
+        assert_eq!(values, expected);
+    }
+}
+
+#[test]
+fn parameters_out_of_their_bounds_are_refused_by_name_and_value() {
+    let machines = [vm("first", &[0]), vm("second", &[1])];
+    for (name, range) in parameters() {
+        let below = range.start().checked_sub(1);
+        for value in below.into_iter().chain([range.end() + 1, u32::MAX]) {
+            let (problem, told) = refusal(&with(root(), name, number(value)), &machines);
+            assert_eq!(problem, Problem::OutOfRange, "{name}");
+            let shown = std::format!("{name} = {value}:");
+            assert!(told.contains(&shown), "{told:?} lacks {shown:?}");
+        }
+        let twice = [
+            root(),
+            Vec::from([
+                (name, Value::Row(Vec::from([*range.end()]))),
+                (name, Value::Row(Vec::from([*range.end()]))),
+            ]),
+        ]
+        .concat();
+        assert_eq!(refusal(&twice, &machines).0, Problem::Repeated, "{name}");
+        for wrong in [Value::Text("many"), Value::Long(10), Value::Empty] {
+            let (problem, _) = refusal(&with(root(), name, Some(wrong)), &machines);
+            assert_eq!(problem, Problem::WrongType, "{name}");
+        }
+        let own = with(vm("second", &[1]), name, number(*range.end()));
+        let (problem, told) = refusal(&root(), &[vm("first", &[0]), own]);
+        assert_eq!(problem, Problem::UnknownProperty, "{told}");
+    }
+}
+
 #[test]
 fn each_mistake_is_named_with_its_vm_property_and_value() {
-    let number = |number| Some(Value::Row(Vec::from([number])));
     let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
         (
             names::VCPUS,
@@ -250,6 +323,12 @@ fn mistakes_of_the_system_are_named() {
         Problem::NotASystem
     );
     assert_eq!(changed(names::TIME_SLICE_US, None), Problem::Missing);
+    for slice in [0, 999, 10_001, u32::MAX] {
+        assert_eq!(
+            changed(names::TIME_SLICE_US, number(slice)),
+            Problem::OutOfRange
+        );
+    }
     assert_eq!(
         changed(names::SPIN, Some(Value::Text("idle"))),
         Problem::UnknownWord
@@ -314,7 +393,10 @@ proptest! {
     fn garbage_never_panics_and_what_passes_is_in_bounds(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
     ) {
-        let mut blob = blob(&root(), &[vm("first", &[0]), vm("second", &[1])]);
+        let full = parameters()
+            .iter()
+            .fold(root(), |root, (name, range)| with(root, name, number(*range.end())));
+        let mut blob = blob(&full, &[vm("first", &[0]), vm("second", &[1])]);
         for (position, byte) in changes {
             let position = position.index(blob.len());
             blob[position] = byte;
@@ -322,6 +404,12 @@ proptest! {
         match SystemDescription::parse(&blob) {
             Ok(system) => {
                 prop_assert!(TIME_SLICE_US.contains(&system.time_slice_us));
+                let given = system.parameters;
+                prop_assert!(given.affinity.is_none_or(|value| AFFINITY.contains(&value)));
+                prop_assert!(given.self_wait_budget.is_none_or(|value| SELF_WAIT_BUDGET.contains(&value)));
+                let limits = system.time_slice_us.max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
+                prop_assert!(given.reservation_limit_us.is_none_or(|value| limits.contains(&value)));
+                prop_assert!(given.round.is_none_or(|value| ROUND.contains(&value)));
                 for vm in &system.vms {
                     prop_assert!((1..=MAX_VCPUS_PER_VM).contains(&(vm.vcpus as usize)));
                     prop_assert_eq!(vm.memory % MEMORY_GRANULE, 0);

@@ -30,9 +30,9 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         Spin::Unknown => None,
     };
     let place = word.and_then(Word::place);
-    if place.is_some() {
+    if let Some(place) = place {
         count(Event::TicketKnown);
-        *exit.vcpu.place.lock() = place;
+        exit.vcpu.place.set(place);
     }
     let holder = word.and_then(|word| holder(exit, word));
     exit.registers.holder = holder;
@@ -92,7 +92,7 @@ fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
         .filter(|sibling| sibling.id != exit.vcpu.id)
-        .find(|sibling| *sibling.place.lock() == Some(served))
+        .find(|sibling| sibling.place.is(served))
         .map(|sibling| sibling.id)
 }
 

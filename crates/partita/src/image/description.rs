@@ -3,7 +3,7 @@
 use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
-use abi::system::{Allocation, Migration, Slot, VmName, names};
+use abi::system::{Allocation, Migration, Parameters, Slot, VmName, names};
 use vm_fdt::{Error, FdtWriter};
 
 /// The description as a flattened device tree.
@@ -24,6 +24,7 @@ pub fn compile(
     if system.migration.value != Migration::AsNeeded {
         tree.property_string(names::MIGRATION, system.migration.value.name())?;
     }
+    compile_parameters(&mut tree, &system.parameters)?;
     tree.property_string(names::LOG_LEVEL, system.log_level.name())?;
     if let Some(focus) = focus {
         tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;
@@ -38,6 +39,28 @@ pub fn compile(
     tree.end_node(vms)?;
     tree.end_node(root)?;
     tree.finish()
+}
+
+/// Those that the system gives; the scheduler knows the usual values of the others.
+fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(), Error> {
+    let Parameters {
+        affinity,
+        self_wait_budget,
+        reservation_limit_us,
+        round,
+    } = *parameters;
+    let all = [
+        (names::AFFINITY, affinity),
+        (names::SELF_WAIT_BUDGET, self_wait_budget),
+        (names::RESERVATION_LIMIT_US, reservation_limit_us),
+        (names::ROUND, round),
+    ];
+    for (name, value) in all {
+        if let Some(value) = value {
+            tree.property_u32(name, value)?;
+        }
+    }
+    Ok(())
 }
 
 fn compile_vm(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::system::Document;
 use abi::cpio::Archive;
-use abi::system::{Allocation, Slot, SystemDescription, VmId};
+use abi::system::{Allocation, Parameters, Slot, SystemDescription, VmId};
 use std::fs;
 
 /// A system of two VMs with files of its own in `folder`.
@@ -53,6 +53,7 @@ fn the_hypervisor_reads_what_is_composed() {
     let read = SystemDescription::parse(first.data).unwrap();
 
     assert_eq!(read.time_slice_us, 5000);
+    assert_eq!(read.parameters, Parameters::default());
     assert_eq!((read.spin, read.wait), (system.spin, system.wait));
     assert_eq!(read.console_focus, Some(VmId(1)));
     let [one, two] = &read.vms[..] else {
@@ -76,6 +77,32 @@ fn the_hypervisor_reads_what_is_composed() {
     // The description, two kernels and an initrd that both share; what else there is only aligns these.
     let files = archive.entries().map(Result::unwrap);
     assert_eq!(files.filter(|entry| entry.name != "pad").count(), 4);
+}
+
+#[test]
+fn the_hypervisor_reads_the_parameters_that_are_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut system = system(folder.path());
+    let slots = slots::Assignment::of(&system);
+    let cache = Cache::new(folder.path().join("cache"));
+    let all = Parameters {
+        affinity: Some(0),
+        self_wait_budget: Some(3),
+        reservation_limit_us: Some(250_000),
+        round: Some(1024),
+    };
+    let one = Parameters {
+        round: Some(2),
+        ..Parameters::default()
+    };
+    for parameters in [all, one] {
+        system.parameters = parameters;
+        let image = compose(&system, &slots, &cache, None).unwrap();
+        let archive = Archive::new(&image);
+        let description = archive.find(abi::system::FILE_NAME).unwrap().unwrap();
+        let read = SystemDescription::parse(description).unwrap();
+        assert_eq!(read.parameters, parameters);
+    }
 }
 
 #[test]

@@ -16,7 +16,18 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 5] = ["spin", "wait", "time-slice", "guest-files", "log-level"];
+const OF_THE_HYPERVISOR: [&str; 10] = [
+    "spin",
+    "wait",
+    "time-slice",
+    "migration",
+    "affinity",
+    "self-wait-budget",
+    "reservation-limit",
+    "round",
+    "guest-files",
+    "log-level",
+];
 
 /// Whether the first VM, which a native run boots, does work whose ends are counted.
 pub fn counts_ends(system: &System) -> bool {
@@ -139,7 +150,17 @@ mod tests {
         };
         let expected = Some(Figures::from([(String::from("etr"), 4.0)]));
         assert_eq!(figures(&["spin=wapd"], 1), Ok(expected.clone()));
-        assert_eq!(figures(&["spin=rslp", "vm.a.share=7"], 1), Ok(expected));
+        assert_eq!(
+            figures(&["spin=rslp", "vm.a.share=7"], 1),
+            Ok(expected.clone())
+        );
+        let parameters = [
+            "affinity=0",
+            "self-wait-budget=1",
+            "reservation-limit=\"20 ms\"",
+            "round=4",
+        ];
+        assert_eq!(figures(&parameters, 1), Ok(expected));
         assert_eq!(runner.0.load(Ordering::Relaxed), 1);
         // Another seed, or another computer, is another run.
         assert!(figures(&["spin=rslp"], 2).is_ok());

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, Placement, RESERVED_NAME, SHARE, SpinMethod, TIME_SLICE_US, VmName,
-    WaitMethod,
+    AFFINITY, Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
+    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US,
+    RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
 };
 use std::path::PathBuf;
 
@@ -60,6 +60,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
+    let parameters = read_parameters(&mut root, time_slice);
     let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
     let console = root.optional("console");
@@ -133,6 +134,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         spin,
         wait,
         migration,
+        parameters,
         log_level,
         time_limit,
         console: console.map(|(_, name)| String::from(name)),
@@ -145,6 +147,35 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     ));
     Mistakes::check(problems)?;
     Ok(system)
+}
+
+/// Reads the policies' parameters. None needs the policy that it belongs to: policies are chosen while a system runs, too.
+fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
+    let mut integer = |key, range| {
+        let node = root.optional(key)?;
+        root.integer(node, key, range)
+    };
+    Parameters {
+        affinity: integer("affinity", AFFINITY),
+        self_wait_budget: integer("self-wait-budget", SELF_WAIT_BUDGET),
+        round: integer("round", ROUND),
+        reservation_limit_us: read_reservation_limit(root, time_slice),
+    }
+}
+
+/// A wait for a word is not given up before a slice would have been over.
+fn read_reservation_limit(root: &mut Section<'_>, time_slice: Duration) -> Option<u32> {
+    let key = "reservation-limit";
+    let (low, high) = (*RESERVATION_LIMIT_US.start(), *RESERVATION_LIMIT_US.end());
+    let limit = root.duration(key, u64::from(low)..=u64::from(high))?;
+    if limit.0 < time_slice.0 {
+        let node = root.table.get(key)?;
+        let message = format!("it is below the time slice, {time_slice}");
+        let high = Duration(high.into());
+        let remedy = format!("use {time_slice} to {high}, or a shorter time-slice");
+        root.report(node, key, message, remedy);
+    }
+    u32::try_from(limit.0).ok()
 }
 
 /// Reads one VM: `None` if what is missing makes it none, and its mistakes.

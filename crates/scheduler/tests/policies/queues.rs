@@ -224,7 +224,11 @@ fn parameters_out_of_range_are_refused() {
     assert_eq!(refused(slice(10_001)), ConfigError::Slice);
     assert!(Scheduler::new(slice(1000), online).is_ok());
     assert!(Scheduler::new(slice(10_000), online).is_ok());
-    assert_eq!(refused(Config { round: 1, ..usual }), ConfigError::Round);
+    for round in [0, Config::ROUND.start() - 1, Config::ROUND.end() + 1] {
+        let error = refused(Config { round, ..usual });
+        assert_eq!(error, ConfigError::Round);
+        assert_eq!(error.to_string(), "round must be from 2 to 1024 slices");
+    }
     assert_eq!(
         refused(Config {
             affinity: 65,
@@ -239,12 +243,31 @@ fn parameters_out_of_range_are_refused() {
         }),
         ConfigError::SelfWaitBudget
     );
-    let reservation_limit = Ticks::new(10);
-    let short = Config {
-        reservation_limit,
+    assert_eq!(
+        refused(Config {
+            self_wait_budget: 1025,
+            ..usual
+        }),
+        ConfigError::SelfWaitBudget
+    );
+    let limited = |ticks| Config {
+        reservation_limit: Ticks::new(ticks),
         ..usual
     };
-    assert_eq!(refused(short), ConfigError::ReservationLimit);
+    for ticks in [0, usual.slice.get() - 1, FREQUENCY + 1, u64::MAX] {
+        assert_eq!(refused(limited(ticks)), ConfigError::ReservationLimit);
+    }
+    assert!(Scheduler::new(limited(usual.slice.get()), online).is_ok());
+    assert!(Scheduler::new(limited(FREQUENCY), online).is_ok());
+    for (round, affinity, self_wait_budget) in [(2, 0, 1), (1024, 64, 1024)] {
+        let outermost = Config {
+            round,
+            affinity,
+            self_wait_budget,
+            ..usual
+        };
+        assert!(Scheduler::new(outermost, online).is_ok());
+    }
     assert_eq!(
         refused(Config {
             frequency: 1,

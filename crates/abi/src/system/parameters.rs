@@ -1,0 +1,26 @@
+//! Parameters of the policies.
+
+use core::ops::RangeInclusive;
+
+/// Bounds of [`Parameters::affinity`].
+pub const AFFINITY: RangeInclusive<u32> = 0..=64;
+/// Bounds of [`Parameters::self_wait_budget`].
+pub const SELF_WAIT_BUDGET: RangeInclusive<u32> = 1..=1024;
+/// Bounds of [`Parameters::reservation_limit_us`]; it is not below the time slice either.
+pub const RESERVATION_LIMIT_US: RangeInclusive<u32> = 1_000..=1_000_000;
+/// Bounds of [`Parameters::round`].
+pub const ROUND: RangeInclusive<u32> = 2..=1024;
+
+/// Those parameters of the policies that a system gives. The others have the scheduler's usual values. What belongs to a policy
+/// that is not chosen waits until it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parameters {
+    /// Dispatches that a ready vCPU may be passed over for one that ran on the hart last.
+    pub affinity: Option<u32>,
+    /// vCPUs that a hart takes out of the self-wait queue in a row while others are ready.
+    pub self_wait_budget: Option<u32>,
+    /// Longest time in microseconds that a vCPU waits for a word to change.
+    pub reservation_limit_us: Option<u32>,
+    /// Length of a service round in slices of each shared hart.
+    pub round: Option<u32>,
+}
