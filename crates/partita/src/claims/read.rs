@@ -58,7 +58,8 @@ pub struct Where {
     /// More changes to the system.
     #[serde(default)]
     pub set: Vec<String>,
-    /// One run for each method is enough: its length makes up for start phases.
+    /// One run for each method is enough: its length makes up for start phases. It is measured from its boot; several of a Debian
+    /// system go on from the checkpoint at which its guests begin their work.
     #[serde(default)]
     pub once: bool,
     /// Why it is not run there at all.

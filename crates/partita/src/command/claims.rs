@@ -1,6 +1,6 @@
 //! `partita claims`.
 
-use super::laboratory::{Laboratory, LaboratoryArguments, experiments};
+use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::{Failure, write_json};
 use partita::claims::{self, Claims};
 use partita::laboratory::Computer;
@@ -56,7 +56,9 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
             continue;
         }
         let points = claims::plan(claim, &folder, &computer, arguments.seeds);
-        let entries = laboratory.run(laboratory.with_phases(points)?)?;
+        let start = StartArguments::usual(own.once);
+        let points = laboratory.start(laboratory.expand(points)?, &start)?;
+        let entries = laboratory.run(points)?;
         let one = claims::judge(claim, &entries);
         let _ = write!(out, "\n{}", claims::show(&one));
         judged.push(one);

@@ -62,6 +62,16 @@ pub(super) struct StartArguments {
     boot: bool,
 }
 
+impl StartArguments {
+    /// Where runs usually begin, unless each is to boot.
+    pub(super) const fn usual(boot: bool) -> Self {
+        Self {
+            start_at: None,
+            boot,
+        }
+    }
+}
+
 impl LaboratoryArguments {
     /// The computer that is asked for.
     pub(super) fn computer(&self) -> Result<Computer, Failure> {
