@@ -41,10 +41,11 @@ impl ChangeCost {
 
     /// A vCPU is about to run.
     pub fn enter(&self, now: Ticks) {
-        let left_at = self.left_at.swap(NOBODY_LEFT, Ordering::Relaxed);
+        let left_at = self.left_at.load(Ordering::Relaxed);
         if left_at == NOBODY_LEFT {
             return;
         }
+        self.rest();
         let took = now.get().saturating_sub(left_at);
         let sum = self.sum.load(Ordering::Relaxed);
         let new = (sum - sum / WEIGHT).saturating_add(took);

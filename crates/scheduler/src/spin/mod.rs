@@ -16,7 +16,7 @@ use crate::decision::{Keep, SpinExit};
 use crate::id::{HartId, VcpuId, VcpuSet};
 use crate::queue::{Queue, Queues};
 use crate::table::Scheduler;
-use crate::vcpu::Word;
+use crate::vcpu::{Phase, Word};
 
 pub(crate) use waits::SpinWaits;
 
@@ -162,21 +162,29 @@ impl Scheduler {
     pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
         let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
         partners.remove(vcpu);
-        let entry = |partner: &VcpuId| self.vcpus[partner.index()];
-        // Whoever waits in place does nothing for a spinner.
-        let running = partners.iter().filter(|&partner| {
-            let run = self
-                .running_on(partner)
-                .and_then(|hart| self.harts[hart.index()].run());
-            run.is_some_and(|run| !run.in_place)
-        });
-        let running = running.collect();
-        let preempted = (partners.iter())
-            .filter(|partner| entry(partner).is_some_and(|entry| entry.preempted_in_supervisor));
-        let preempted_in_supervisor = preempted.collect();
-        let closed = (partners.iter())
-            .filter(|partner| entry(partner).is_some_and(|entry| entry.preempted_closed));
-        let preempted_closed = closed.collect();
+        let mut running = VcpuSet::EMPTY;
+        let mut preempted_in_supervisor = VcpuSet::EMPTY;
+        let mut preempted_closed = VcpuSet::EMPTY;
+        for partner in partners.iter() {
+            let Some(entry) = &self.vcpus[partner.index()] else {
+                continue;
+            };
+            // Whoever waits in place does nothing for a spinner.
+            let does_something = |hart: HartId| {
+                let run = self.harts[hart.index()].run();
+                run.is_some_and(|run| !run.in_place)
+            };
+            match entry.phase {
+                Phase::Running(hart) if does_something(hart) => running.insert(partner),
+                _ => {}
+            }
+            if entry.preempted_in_supervisor {
+                preempted_in_supervisor.insert(partner);
+            }
+            if entry.preempted_closed {
+                preempted_closed.insert(partner);
+            }
+        }
         let favoured = self.vm(vcpu).and_then(|vm| vm.favoured);
         Scene {
             vcpu,
