@@ -4,8 +4,8 @@
 //! would do: then everybody who was ready, or had a reason to be, must have run. So no wake-up is lost,
 //! nobody starves, and no spin wait is for somebody who will not come.
 //!
-//! Three vCPUs in two machines on two harts are explored to the end, and two machines with three each in their first steps: with
-//! six vCPUs there are more states than a computer holds. Beyond those, long random ways are walked.
+//! Three vCPUs in two machines on two harts are explored to the end, and two machines with three each in their first steps, or on
+//! demand to the end. Beyond those, long random ways are walked.
 
 mod symmetry;
 mod world;
