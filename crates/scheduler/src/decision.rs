@@ -169,8 +169,8 @@ pub enum SpinOn {
 pub enum Keep {
     /// It must leave: call [`crate::Scheduler::leave`].
     No,
-    /// It may look for as long as it takes to change to another vCPU, but not longer than this, and leaves if what it waits
-    /// for has not come by then.
+    /// It may look for as long as it takes to change to another vCPU and back, but not longer than this, and leaves if what
+    /// it waits for has not come by then.
     Look(Ticks),
     /// It goes on.
     GoOn,

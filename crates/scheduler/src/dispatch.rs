@@ -175,8 +175,8 @@ impl Scheduler {
                 continue;
             };
             let is_over = now >= word.until || probe.changed(vcpu);
-            let heard = || deaf && now >= word.hears_from;
-            if !(is_over || heard() && self.hears_again(vcpu)) {
+            let hears = deaf && now >= word.hears_from;
+            if !(is_over || hears && self.hears_again(vcpu)) {
                 continue;
             }
             if spent || !self.may_take(hart, vcpu) {

@@ -100,8 +100,8 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Keeps the vCPU on its hart for as long as it takes to change to another, but not longer than this; or not at all, where that
-/// has come to nothing lately. True where what it waits for has come.
+/// Keeps the vCPU on its hart for as long as it takes to change to another and back, but not longer than this; or not at all, where
+/// that has come to nothing lately. True where what it waits for has come.
 fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
     if !exit.registers.looks.try_again() {
         return false;
