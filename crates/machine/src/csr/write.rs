@@ -11,8 +11,13 @@ use crate::translation::Fence;
 
 /// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
 const MEDELEG: u64 = 0x00f0_b7ff;
-/// Exceptions that hedeleg can delegate: not those that only HS-mode can handle.
-const HEDELEG: u64 = 0x0000_b1ff;
+/// Exceptions that hedeleg can delegate: not those that only HS-mode can handle. Software checks (18) and
+/// hardware errors (19) are among them ("Hypervisor Trap Delegation Registers").
+const HEDELEG: u64 = 0x000c_b1ff;
+/// hgatp.MODE.
+const HGATP_MODE: u64 = 0xf << 60;
+/// hgatp.VMID, of which 14 bits exist, and hgatp.PPN without its two low bits.
+const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
 /// satp's modes: Bare, Sv39, Sv48. The same numbers are hgatp's.
 const fn mode_is_supported(atp: u64) -> bool {
     matches!(atp >> 60, 0 | 8 | 9)
@@ -169,16 +174,20 @@ impl Hart {
     }
 
     fn write_translation(&mut self, number: u16, value: u64) {
-        if !mode_is_supported(value) {
-            // A write with an unsupported mode has no effect at all.
-            return;
-        }
+        let supported = mode_is_supported(value);
         match number {
+            // A write with an unsupported mode has no effect at all.
+            csr::SATP | csr::VSATP if !supported => return,
             csr::SATP => self.csrs.satp = value,
             csr::VSATP => self.csrs.vsatp = value,
-            // Fourteen bits of VMID; the root table is 16 KiB: its page number's two low bits
-            // read as zero.
-            _ => self.csrs.hgatp = value & !(3 << 58) & !3,
+            _ => {
+                // Unlike satp's, the other fields are written; an unsupported mode leaves the present one.
+                let mode = if supported { value } else { self.csrs.hgatp };
+                // Fourteen bits of VMID; the root table is 16 KiB: its page number's two low bits
+                // read as zero.
+                let rest = value & HGATP_FIELDS;
+                self.csrs.hgatp = mode & HGATP_MODE | rest;
+            }
         }
         self.translation_changed();
     }
