@@ -36,14 +36,16 @@ pub(super) const fn space(old: u64, value: u64) -> u64 {
     if mode_is_supported(value) { value } else { old }
 }
 
-/// hgatp: fourteen bits of VMID; the root table is 16 KiB, so its page number's two low bits read
-/// as zero.
+/// hgatp.MODE.
+const HGATP_MODE: u64 = 0xf << 60;
+/// hgatp.VMID, of which 14 bits exist, and hgatp.PPN without its two low bits: the root table is 16 KiB.
+const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
+
+/// hgatp: unlike satp's, the other fields are written whatever the mode; an unsupported mode leaves
+/// the present one.
 pub(super) const fn guest_space(old: u64, value: u64) -> u64 {
-    if mode_is_supported(value) {
-        value & !(3 << 58) & !3
-    } else {
-        old
-    }
+    let mode = if mode_is_supported(value) { value } else { old };
+    mode & HGATP_MODE | value & HGATP_FIELDS
 }
 
 /// An envcfg register: the reserved CBIE encoding 2 is not kept.

@@ -19,7 +19,7 @@ impl Hart {
     ) -> Result<u64, Trapped> {
         let address = self.x[i.rs1 as usize];
         let physical = self.atomic_address::<T>(system, Access::Load, address)?;
-        self.reserve(physical, T::SIZE);
+        self.reserve(&system.memory, physical, T::SIZE);
         Ok(system.memory.ram.read::<T>(physical).map_or(0, T::to_u64))
     }
 
@@ -79,7 +79,11 @@ impl Hart {
         let address = self.x[i.rs1 as usize];
         let physical = self.atomic_address::<T>(system, Access::Store, address)?;
         let reserved = self.reservation.take();
-        let matches = reserved.is_some_and(|r| r.physical == physical && r.size == T::SIZE);
+        let matches = reserved.is_some_and(|reserved| {
+            reserved.physical == physical
+                && reserved.size == T::SIZE
+                && reserved.device_stores == system.memory.device_stores()
+        });
         // rd may be rs2.
         let value = T::from_u64(self.x[i.rs2 as usize]);
         self.x[i.rd as usize] = u64::from(!matches);

@@ -3,7 +3,7 @@
 use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
 use crate::code::CodeIndex;
 use crate::device::Cycles;
-use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
+use crate::memory::{PAGE_BYTES, PhysicalMemory, Scalar, StoreOutcome};
 use crate::monitor::Event;
 use crate::system::System;
 use crate::trace::Happening;
@@ -353,8 +353,20 @@ impl Hart {
         Ok(place.physical)
     }
 
+    /// Forgets store translations to pages that have come under observation.
+    pub(crate) fn forget_restricted_stores(&mut self, memory: &PhysicalMemory) {
+        for &offset in memory.restricted_since(self.restrictions_seen) {
+            self.tlb.forget_stores_to(offset);
+        }
+        self.restrictions_seen = memory.restrictions();
+    }
+
     /// Reserves what LR loaded.
-    pub(crate) const fn reserve(&mut self, physical: u64, size: u64) {
-        self.reservation = Some(Reservation { physical, size });
+    pub(crate) const fn reserve(&mut self, memory: &PhysicalMemory, physical: u64, size: u64) {
+        self.reservation = Some(Reservation {
+            physical,
+            size,
+            device_stores: memory.device_stores(),
+        });
     }
 }

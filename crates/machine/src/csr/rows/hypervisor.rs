@@ -9,8 +9,9 @@ use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{environment, guest_space, replace};
 use crate::extension::number as extension;
 
-/// Exceptions that hedeleg can delegate: not those that only HS-mode can handle.
-const HEDELEG: u64 = 0x0000_b1ff;
+/// Exceptions that hedeleg can delegate: not those that only HS-mode can handle. Software checks (18) and
+/// hardware errors (19) are among them ("Hypervisor Trap Delegation Registers").
+const HEDELEG: u64 = 0x000c_b1ff;
 
 pub(in crate::csr) const ROWS: &[Row] = &[
     Row::new(
