@@ -13,6 +13,7 @@ pub mod gstage;
 pub mod guest_tree;
 pub mod image;
 pub mod instruction;
+pub mod interrupt_state;
 pub mod parameters;
 pub mod placement;
 pub mod softfile;
