@@ -1,0 +1,109 @@
+//! SBI HSM and SRST: the power of a guest's harts, and of the guest.
+
+use abi::monitor::StopReason;
+use scheduler::Leave;
+
+use super::{Call, SbiError, SbiResult};
+use crate::run::exits::{Exit, Next};
+use crate::run::system::now;
+use crate::vm::lifecycle::{self, Ending};
+use crate::vm::vcpu::Power;
+
+const STARTED: u64 = 0;
+const STOPPED: u64 = 1;
+const START_PENDING: u64 = 2;
+const STOP_PENDING: u64 = 3;
+const SUSPENDED: u64 = 4;
+
+/// Suspend types: bit 31 set loses the registers.
+const RETENTIVE: u64 = 0;
+const NON_RETENTIVE: u64 = 0x8000_0000;
+
+/// Answers an HSM call.
+pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let [first, second, third, ..] = call.arguments;
+    match call.function {
+        0 => (start(exit, first, second, third), Next::Resume),
+        1 => {
+            // A sibling may start it again only once it has left its hart.
+            *exit.vcpu.power.lock() = Power::StopPending;
+            (Ok(0), Next::Leave(Leave::Stopped))
+        }
+        2 => (status(exit, first), Next::Resume),
+        3 => suspend(exit, first, second, third),
+        _ => (Err(SbiError::NotSupported), Next::Resume),
+    }
+}
+
+fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
+    let vcpus = exit.system.vcpus_of(exit.vm.id);
+    let target = usize::try_from(index)
+        .ok()
+        .and_then(|index| vcpus.get(index))
+        .ok_or(SbiError::InvalidParameter)?;
+    if !exit.vm.memory_holds(address) {
+        return Err(SbiError::InvalidAddress);
+    }
+    {
+        let mut power = target.power.lock();
+        if *power != Power::Stopped {
+            return Err(SbiError::AlreadyAvailable);
+        }
+        *power = Power::StartPending { address, opaque };
+    }
+    let kicks = exit.system.scheduler.lock().start(target.id, now());
+    exit.system.kick(kicks);
+    Ok(0)
+}
+
+fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
+    let vcpus = exit.system.vcpus_of(exit.vm.id);
+    let target = usize::try_from(index)
+        .ok()
+        .and_then(|index| vcpus.get(index))
+        .ok_or(SbiError::InvalidParameter)?;
+    Ok(match *target.power.lock() {
+        Power::Started => STARTED,
+        Power::Stopped => STOPPED,
+        Power::StartPending { .. } => START_PENDING,
+        Power::StopPending => STOP_PENDING,
+        Power::Suspended { .. } => SUSPENDED,
+    })
+}
+
+fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiResult, Next) {
+    // The type is a 32-bit parameter.
+    let resume = match kind & 0xffff_ffff {
+        RETENTIVE => None,
+        NON_RETENTIVE if !exit.vm.memory_holds(address) => {
+            return (Err(SbiError::InvalidAddress), Next::Resume);
+        }
+        NON_RETENTIVE => Some((address, opaque)),
+        _ => return (Err(SbiError::InvalidParameter), Next::Resume),
+    };
+    *exit.vcpu.power.lock() = Power::Suspended { resume };
+    (Ok(0), Next::Leave(Leave::SelfWait))
+}
+
+/// Answers an SRST call. One that is carried out does not return.
+pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let [kind, reason, ..] = call.arguments;
+    if call.function != 0 {
+        return (Err(SbiError::NotSupported), Next::Resume);
+    }
+    let (kind, reason) = (kind & 0xffff_ffff, reason & 0xffff_ffff);
+    let failed = match reason {
+        0 => false,
+        1 => true,
+        _ => return (Err(SbiError::InvalidParameter), Next::Resume),
+    };
+    let ending = match (kind, failed) {
+        (0, false) => Ending::Stop(StopReason::PowerOff),
+        (1 | 2, false) => Ending::Restart,
+        (0..=2, true) => Ending::Fail(StopReason::SystemFailure),
+        _ => return (Err(SbiError::InvalidParameter), Next::Resume),
+    };
+    // It runs, so it can end; where another vCPU has asked first, that one's wish stands.
+    let _ = lifecycle::end(exit.system, exit.vm, ending);
+    (Ok(0), Next::Reconsider)
+}
