@@ -62,8 +62,8 @@ impl Hart {
             self.cycles += timing.costs.atomic;
             let offset = physical.wrapping_sub(system.memory.ram.base());
             match access {
-                Access::Store => self.measure_store(system, address, offset),
-                _ => self.measure_load(system, address, offset),
+                Access::Store => self.measure_store::<T>(system, address, offset),
+                _ => self.measure_load::<T>(system, address, offset),
             }
         }
         Ok(physical)
@@ -197,9 +197,19 @@ impl Hart {
         let address = self.x[i.rs1 as usize];
         let block = address & !(CACHE_BLOCK - 1);
         if zero {
+            if self.zero_known(system, block) {
+                return Ok(StoreOutcome::default());
+            }
             let view = self.data_view();
             let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
             let place = place.inspect_err(|_| self.name_inside_block(address))?;
+            if place.whole_page
+                && let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK)
+                && let Some(open) = system.memory.open(offset)
+            {
+                let (tag, shift) = (self.data_tag, place.first_shift);
+                self.tlb.insert_store(block, tag, offset, shift, open);
+            }
             if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
                 self.charge(system, view, Access::Store, block, offset);
             }
@@ -238,6 +248,23 @@ impl Hart {
             return Err(self.raise(fault));
         }
         Ok(StoreOutcome::default())
+    }
+
+    /// Zeroes a cache block in a page that stores may go straight to, if the host TLB knows one.
+    fn zero_known(&mut self, system: &mut System, block: u64) -> bool {
+        let entry = self.tlb.store_entry(block);
+        if !entry.serves::<u64>(block, self.data_tag) {
+            return false;
+        }
+        let offset = entry.addend.wrapping_add(block);
+        let Some(bytes) = system.memory.ram.bytes_mut(offset, CACHE_BLOCK) else {
+            return false;
+        };
+        bytes.fill(0);
+        if system.timing.is_some() {
+            self.measure_store::<u64>(system, block, offset);
+        }
+        true
     }
 
     /// Makes an exception that was found for a cache block's start name the address in the block that

@@ -47,7 +47,8 @@ impl Hart {
             self.code_generation = system.memory.code.generation();
         }
         let tag = self.jump_tag;
-        *self.jumps.place(pc) = crate::translation::JumpEntry { pc, tag, index };
+        let entry = crate::translation::JumpEntry { pc, tag, index };
+        self.jumps.insert(entry);
         Ok(index)
     }
 
