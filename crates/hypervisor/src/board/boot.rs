@@ -5,6 +5,7 @@ use fdt::Fdt;
 use crate::board::assemble;
 use crate::board::{Board, Range};
 use crate::hart;
+use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
@@ -93,6 +94,20 @@ pub fn other_hart(hart: &'static Hart) -> ! {
 /// Sets what is the same for all guests of this hart, and opens its interrupt files.
 fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     harts::set_current(hart);
+    if let Some(missing) = capabilities::missing() {
+        fail(format_args!("hart {} has no {missing}", hart.board.id));
+    }
+    let promised = |name: &str| hart.board.extensions.has(name);
+    let found = Capabilities::find(promised, capabilities::works);
+    hart.set_capabilities(found);
+    if system.counters.counters() != 0 && !found.has(Capability::CounterOverflow) {
+        // Guests would be offered what this hart does not have.
+        let name = Capability::CounterOverflow.names()[0];
+        fail(format_args!(
+            "hart {} does not have the {name} that its device tree names",
+            hart.board.id
+        ));
+    }
     // SAFETY: what is delegated and enabled here concerns guests; sstatus.SIE stays 0, so nothing is taken in HS-mode.
     unsafe {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
@@ -101,7 +116,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
-        if hart.board.extensions.has("smstateen") || hart.board.extensions.has("ssstateen") {
+        if hart.has(Capability::StateEnable) {
             csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
         }
         csr::write::<{ number::VSATP }>(0);
@@ -109,8 +124,8 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
-    if hart.exits_pause_loops {
-        // SAFETY: the board's device tree says that the hart has the extension.
+    if hart.has(Capability::PauseLoopExit) {
+        // SAFETY: the hart has the extension.
         unsafe { custom::open_pause_loops() };
     }
     hart_counters::close();

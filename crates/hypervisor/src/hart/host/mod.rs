@@ -110,6 +110,28 @@ pub mod entry {
     }
 }
 
+/// Trials of instructions: none is there.
+pub mod trial {
+    macro_rules! none {
+        ($($name:ident)+) => {
+            $(
+                /// There is no such thing.
+                #[must_use]
+                pub fn $name() -> Option<u64> {
+                    None
+                }
+            )+
+        };
+    }
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop);
+
+    /// There is no such thing.
+    #[must_use]
+    pub fn zero_block(_page: *mut [u8; 4096]) -> Option<u64> {
+        None
+    }
+}
+
 /// Lets others have the processor.
 pub fn wait_for_interrupt() {
     std::thread::yield_now();
