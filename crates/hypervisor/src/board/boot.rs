@@ -15,6 +15,7 @@ use crate::run::system::Hypervisor;
 use crate::run::{self, system};
 use crate::vm::guest_tree::isa;
 use crate::vm::lifecycle;
+use crate::vm::seed::{self, Seeds};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
 /// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
@@ -55,6 +56,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         ));
     };
     prepare_hart(system, own);
+    give_seeds(system, own);
     start_others(system, own);
     system.aplic.take(
         system.board.uart.source,
@@ -63,6 +65,21 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     );
     lifecycle::start_automatic(system);
     run::run(system, own)
+}
+
+/// Gives the VMs what their guests' seeds are made of, where the board or this hart has entropy.
+fn give_seeds(system: &Hypervisor, own: &Hart) {
+    let mut entropy = system.board.rng_seed.clone();
+    if own.has(Capability::EntropySource) {
+        let mut bytes = [0; seed::LENGTH];
+        // SAFETY: the hart has the capability.
+        if unsafe { capabilities::entropy(&mut bytes) } {
+            entropy.extend(bytes);
+        }
+    }
+    for vm in &system.vms {
+        vm.loading.lock().seeds = Seeds::new(&entropy, vm.id.get());
+    }
 }
 
 fn start_others(system: &'static Hypervisor, own: &Hart) {

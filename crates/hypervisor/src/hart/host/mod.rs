@@ -85,6 +85,15 @@ pub mod copy {
         unsafe { core::ptr::copy_nonoverlapping(from, to, length) };
     }
 
+    /// Makes `length` bytes from `to` zero, a block of `block` bytes at a time.
+    ///
+    /// # Safety
+    /// The range must be the caller's to write.
+    pub unsafe fn zero_blocks(to: *mut u8, length: usize, _block: usize) {
+        // SAFETY: the caller answers for the range.
+        unsafe { core::ptr::write_bytes(to, 0, length) };
+    }
+
     /// Makes `length` bytes from `to` zero.
     ///
     /// # Safety
