@@ -130,7 +130,13 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         frames.free_bytes() >> 20
     );
     Ok(system::install(Hypervisor::new(
-        board, harts, vms, vcpus, scheduler, started,
+        board,
+        harts,
+        vms,
+        vcpus,
+        scheduler,
+        description.when_idle,
+        started,
     )))
 }
 

@@ -4,6 +4,7 @@ pub mod change;
 pub mod exits;
 pub mod harts;
 pub mod in_place;
+pub mod loading;
 pub mod probe;
 pub mod spin;
 pub mod system;
@@ -11,7 +12,7 @@ pub mod system;
 use core::sync::atomic::Ordering;
 
 use abi::monitor::{Event, ExitCause};
-use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
+use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
 
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
@@ -25,8 +26,8 @@ use crate::run::spin::Word;
 use crate::run::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::accounts::{self, Books};
-use crate::vm::lifecycle;
-use crate::vm::vcpu::{Power, Registers, Vcpu, request};
+use crate::vm::lifecycle::{self, life::Begin};
+use crate::vm::vcpu::{Registers, Vcpu, request};
 use crate::{interrupts, operator};
 
 /// Runs this hart; never returns.
@@ -36,17 +37,23 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
-        let (kicks, decision) = {
-            // Both under one lock: it is what all harts meet at.
+        let (kicks, stopped, decision) = {
+            // All under one lock: it is what all harts meet at.
             let mut scheduler = system.scheduler.lock();
             let now = now();
             let leave = |(_, left)| scheduler.leave(hart.index, left, now);
             let kicks = left.map_or(Kicks::NONE, leave);
-            (kicks, scheduler.dispatch(hart.index, now, &mut probe))
+            let left = left.take().map(|(vcpu, _)| vcpu);
+            let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
+            let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            (kicks, stopped, decision)
         };
         system.kick(kicks);
-        if let Some((vcpu, _)) = left.take() {
-            stop_if_pending(vcpu);
+        let kicks = match &decision {
+            Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. } => *kicks,
+        };
+        system.kick(kicks);
+        if let Some(vcpu) = stopped {
             lifecycle::vcpu_left(system, system.vm(vcpu.vm));
         }
         match decision {
@@ -54,18 +61,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 vcpu,
                 slice,
                 trap_waits,
-                kicks,
                 ..
             } => {
-                system.kick(kicks);
                 let vcpu = system.vcpu(vcpu);
                 let terms = (slice, trap_waits);
                 left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
-            Dispatch::Idle { watch, poll, kicks } => {
-                system.kick(kicks);
-                idle(system, hart, poll.then_some(watch));
-            }
+            Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
         }
     }
 }
@@ -163,7 +165,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
 }
 
 /// Starts a slice of `slice`, without an end where there is none.
-fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
+pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
     let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
     hart.slice_end.store(end, Ordering::Relaxed);
     set_timer(system, hart);
@@ -184,7 +186,18 @@ fn run_vcpu(
     system.end_wait(vcpu);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
-    start_if_pending(vcpu, &mut registers);
+    match lifecycle::dispatched(system, vm, vcpu) {
+        Begin::GoOn => {}
+        // Nothing of its former life counts, so that its cached translations are dropped too.
+        Begin::At { address, opaque } => {
+            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+        }
+        Begin::Load(run) => {
+            let reason = loading::load(system, hart, vm, run, (began, slice), books);
+            return left_without_guest(reason, began);
+        }
+        Begin::Leave => return left_without_guest(Leave::Stopped, began),
+    }
     let last = registers.cached.last_hart();
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
@@ -361,27 +374,16 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> 
     generation
 }
 
-/// A vCPU that asked to be stopped has left its hart, and can be started again from now on.
-fn stop_if_pending(vcpu: &Vcpu) {
-    let mut power = vcpu.power.lock();
-    if *power == Power::StopPending {
-        *power = Power::Stopped;
+/// A vCPU leaves whose guest has not run.
+fn left_without_guest(reason: Leave, began: Ticks) -> Left {
+    Left {
+        reason,
+        ran: now() - began,
+        supervisor: true,
+        open: true,
+        holder: None,
+        exits: 0,
     }
-}
-
-/// Gives a vCPU that was started, or resumes at an address of its own, the registers of a hart after reset. Nothing of
-/// its former life counts, so that its cached translations are dropped too.
-fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
-    let mut power = vcpu.power.lock();
-    let start = match *power {
-        Power::StartPending { address, opaque } => Some((address, opaque)),
-        Power::Suspended { resume } => resume,
-        Power::Started | Power::Stopped | Power::StopPending => return,
-    };
-    if let Some((address, opaque)) = start {
-        *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-    }
-    *power = Power::Started;
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.

@@ -31,7 +31,8 @@ use crate::run::harts;
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
-use crate::vm::lifecycle::Control;
+use crate::vm::lifecycle::life::Life;
+use crate::vm::loader::Loading;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -77,7 +78,10 @@ pub struct Vm {
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     chips: Mutex<Chips>,
-    pub control: Mutex<Control>,
+    /// What may happen to it, and has: see `vm::lifecycle`.
+    pub life: Mutex<Life>,
+    /// How far it is loaded; locked by the hart that loads it.
+    pub loading: Mutex<Loading>,
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
@@ -107,6 +111,7 @@ impl Vm {
             aplic.add_physical(SourceNumber(device.source));
         }
         let table_register = table.hgatp(0);
+        let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
         Self {
             id,
@@ -123,7 +128,8 @@ impl Vm {
                 aplic,
                 input: VecDeque::with_capacity(INPUT_LIMIT),
             }),
-            control: Mutex::new(Control::default()),
+            life: Mutex::new(life),
+            loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             told,
             reported: AtomicU64::new(0),
@@ -424,6 +430,12 @@ impl GuestBytes {
             // SAFETY: as for `bytes`, and aligned.
             unsafe { ((self.host + offset) as *mut u32).write_volatile(word.to_le()) };
         }
+    }
+
+    /// Makes all bytes of the run zero.
+    pub fn zero(self) {
+        // SAFETY: as for `bytes`.
+        unsafe { hart::copy::zero(self.host as *mut u8, self.length as usize) };
     }
 
     /// Copies `data` to the start of the run; what does not fit is left out.

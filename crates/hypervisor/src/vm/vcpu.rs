@@ -148,24 +148,6 @@ impl Registers {
     }
 }
 
-/// The power state of a guest's hart (SBI, "Hart State Management Extension").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
-    Stopped,
-    /// Has asked to be stopped, and still has to leave its hart.
-    StopPending,
-    /// Started by a sibling; goes on at the address with the value in a1.
-    StartPending {
-        address: u64,
-        opaque: u64,
-    },
-    Started,
-    /// Suspended until an interrupt. What resumes at an address of its own has one.
-    Suspended {
-        resume: Option<(u64, u64)>,
-    },
-}
-
 /// A virtual CPU.
 #[derive(Debug)]
 pub struct Vcpu {
@@ -176,7 +158,8 @@ pub struct Vcpu {
     /// What marks its translations on every hart.
     pub tag: Tag,
     pub registers: Mutex<Registers>,
-    pub power: Mutex<Power>,
+    /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
+    pub asks_at_dispatch: AtomicBool,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
@@ -202,7 +185,7 @@ impl Vcpu {
             index,
             tag,
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
-            power: Mutex::new(Power::Stopped),
+            asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
             word: Mutex::new(None),
             place: LastPlace::default(),
