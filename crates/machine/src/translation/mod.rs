@@ -9,5 +9,6 @@ mod walk;
 pub use context::{ContextKey, Contexts};
 pub use saved::{SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
+pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};
