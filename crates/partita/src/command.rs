@@ -211,6 +211,9 @@ struct BenchArguments {
     /// How often everything is counted; without it three times, with --quick once
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     runs: Option<u16>,
+    /// Counts the passages through the hypervisor alone: instructions and cycles of exits and dispatches
+    #[arg(long, conflicts_with_all = ["quick", "runs", "on"])]
+    passages: bool,
     /// Counts on these alone
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
     on: Vec<BenchWay>,

@@ -7,9 +7,11 @@ mod start;
 mod table;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use phase::with_phase;
 pub use start::{from_checkpoint, usual_start};
-pub use table::{Cell, Comparison};
+pub use table::{Cell, Comparison, Row};
+pub use words::legend;

@@ -30,12 +30,13 @@ pub fn comparison(
     wanted: &[String],
 ) -> String {
     let mut page = Page::new(title);
-    page.paragraph(&comparison.legend());
     let named = |name: &&str| match wanted {
         [] => measures::USUAL.contains(name),
         wanted => wanted.iter().any(|one| one == name),
     };
-    for name in comparison.measures().into_iter().filter(named) {
+    let names: Vec<&str> = comparison.measures().into_iter().filter(named).collect();
+    page.paragraph(&comparison.legend(&names));
+    for name in names {
         page.heading(name);
         if let Some(Measure { line, unit, .. }) = measures::find(name) {
             page.paragraph(&format!(

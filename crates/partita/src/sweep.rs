@@ -1,6 +1,6 @@
 //! Sweeps: how a comparison changes with a quantity, and where its conclusion turns over.
 
-use crate::compare::{Comparison, Grid};
+use crate::compare::{self, Comparison, Grid};
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
 use crate::measures;
@@ -26,6 +26,8 @@ pub enum Side {
     Below,
     /// The interval does not tell.
     Open,
+    /// There is no interval: one of the two has no run that finished, or a single one.
+    Unknown,
 }
 
 /// Between two values, who is ahead changes.
@@ -58,14 +60,21 @@ impl Sweep {
 
     /// Who is ahead at each value, by a measure: each other combination beside the first.
     fn sides(&self, row: usize, measure: &str) -> Vec<(f64, Side)> {
-        let side = |comparison: &Comparison| match comparison.cell(row, measure)?.ratio {
-            Some(ratio) if ratio.low > 1.0 => Some(Side::Above),
-            Some(ratio) if ratio.high < 1.0 => Some(Side::Below),
-            _ => Some(Side::Open),
+        let side = |comparison: &Comparison| {
+            let ratio = comparison.cell(row, measure).and_then(|cell| cell.ratio);
+            let known = comparison.rows.get(row);
+            match (known, ratio) {
+                (Some(row), Some(ratio)) if row.has_spread(&ratio) => match ratio {
+                    ratio if ratio.low > 1.0 => Side::Above,
+                    ratio if ratio.high < 1.0 => Side::Below,
+                    _ => Side::Open,
+                },
+                _ => Side::Unknown,
+            }
         };
         let steps = self.steps.iter();
         steps
-            .filter_map(|(value, comparison)| Some((*value, side(comparison)?)))
+            .map(|(value, comparison)| (*value, side(comparison)))
             .collect()
     }
 
@@ -76,7 +85,7 @@ impl Sweep {
         for row in 1..rows {
             let mut last: Option<(f64, Side)> = None;
             for (value, side) in self.sides(row, measure) {
-                if side == Side::Open {
+                if matches!(side, Side::Open | Side::Unknown) {
                     continue;
                 }
                 if let Some((from, before)) = last
@@ -155,9 +164,6 @@ impl Sweep {
         if rows < 2 {
             return String::new();
         }
-        if turns.is_empty() {
-            return format!("{measure}: no conclusion turns over in this range\n");
-        }
         let say = |turn: &Turn| {
             let what = if turn.rises { "more" } else { "less" };
             format!(
@@ -165,15 +171,55 @@ impl Sweep {
                 self.key, turn.from, turn.to, turn.combination
             )
         };
-        turns.iter().map(say).collect()
+        let mut text: String = turns.iter().map(say).collect();
+        let values = |wanted: Side| -> Vec<String> {
+            let rows = (1..rows).flat_map(|row| self.sides(row, measure));
+            let of = rows.filter(|(_, side)| *side == wanted);
+            let mut values: Vec<f64> = of.map(|(value, _)| value).collect();
+            values.dedup();
+            values.iter().map(f64::to_string).collect()
+        };
+        let (open, unknown) = (values(Side::Open), values(Side::Unknown));
+        let told = !values(Side::Above).is_empty() || !values(Side::Below).is_empty();
+        match (turns.is_empty(), told, open.is_empty()) {
+            (false, ..) => {}
+            (true, true, true) if unknown.is_empty() => {
+                text += &format!("{measure}: no conclusion turns over in this range\n");
+            }
+            (true, true, _) => {
+                text += &format!("{measure}: no conclusion turns over where one can be drawn\n");
+            }
+            (true, false, _) => text += &format!("{measure}: no conclusion can be drawn\n"),
+        }
+        if !open.is_empty() {
+            let (key, open) = (&self.key, open.join(", "));
+            text +=
+                &format!("{measure}: at {key} = {open} the intervals do not tell who is ahead\n");
+        }
+        if !unknown.is_empty() {
+            let (key, unknown) = (&self.key, unknown.join(", "));
+            text += &format!(
+                "{measure}: at {key} = {unknown} nothing is known: no run finished, or there is one start phase alone\n"
+            );
+        }
+        text
+    }
+
+    /// What the intervals of these measures mean, in words.
+    pub fn legend(&self, measures: &[&str]) -> String {
+        let name = |(value, _): &(f64, Comparison)| format!("{}={value} ", self.key);
+        let names: Vec<String> = self.steps.iter().map(name).collect();
+        let steps = self.steps.iter().zip(&names);
+        let steps: Vec<(&str, &Comparison)> = steps
+            .map(|((_, comparison), name)| (name.as_str(), comparison))
+            .collect();
+        compare::legend(&steps, measures)
     }
 
     /// The sweep as a page.
     pub fn page(&self, title: &str, wanted: &[&str]) -> String {
         let mut page = Page::new(title);
-        if let Some((_, comparison)) = self.steps.first() {
-            page.paragraph(&comparison.legend());
-        }
+        page.paragraph(&self.legend(wanted));
         for measure in wanted {
             page.heading(measure);
             let conclusion = self.conclusion(measure);
@@ -224,6 +270,7 @@ impl Sweep {
 mod tests {
     use super::*;
     use crate::compare::Variation;
+    use crate::laboratory::statistics::Summary;
     use crate::laboratory::{Computer, Figures, Fingerprint, MadeBy, Outcome};
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -288,6 +335,34 @@ mod tests {
                 .conclusion("etr")
                 .contains("no conclusion turns over")
         );
+    }
+
+    #[test]
+    fn without_runs_and_from_one_start_phase_nothing_is_concluded() {
+        let mut lost = sweep(|_| 1.5);
+        for (_, comparison) in &mut lost.steps {
+            for row in &mut comparison.rows {
+                row.cells.clear();
+                row.failures = (0..6).map(|seed| (seed, String::from("lost"))).collect();
+            }
+        }
+        let said = lost.conclusion("etr");
+        assert!(said.contains("no conclusion can be drawn"), "{said}");
+        assert!(!said.contains("turns over"), "{said}");
+        assert!(lost.legend(&["etr"]).contains("No run finished"));
+
+        let mut one = sweep(|value| if value < 3.0 { 1.5 } else { 0.5 });
+        assert_eq!(one.turns("etr").len(), 1);
+        for (_, comparison) in &mut one.steps {
+            comparison.seeds = 1;
+            for cell in comparison.rows.iter_mut().flat_map(|row| &mut row.cells) {
+                cell.value.count = 1;
+                cell.ratio = cell.ratio.map(|ratio| Summary { count: 1, ..ratio });
+            }
+        }
+        assert!(one.turns("etr").is_empty());
+        let said = one.conclusion("etr");
+        assert!(said.contains("one start phase alone"), "{said}");
     }
 
     #[test]

@@ -33,14 +33,43 @@ pub struct Finding {
     pub value: Option<Summary>,
     /// What it must be.
     pub wanted: String,
-    /// Whether the median is.
-    pub holds: bool,
+    /// Whether it is.
+    pub verdict: Verdict,
+}
+
+/// Whether a bound is kept.
+///
+/// Of two verdicts the greater is that of both together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The whole interval keeps to it.
+    Holds,
+    /// The interval holds the bound, or there is none: one start phase may be an accident.
+    Undecided,
+    /// The whole interval is beyond it, or nothing was measured.
+    DoesNotHold,
+}
+
+impl Verdict {
+    /// In words.
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "HOLDS",
+            Self::DoesNotHold => "DOES NOT HOLD",
+            Self::Undecided => "UNDECIDED",
+        }
+    }
 }
 
 impl Judged {
-    /// Whether everything holds.
-    pub fn holds(&self) -> bool {
-        self.failures.is_empty() && self.findings.iter().all(|finding| finding.holds)
+    /// What its findings come to: one that does not hold decides, and one that is undecided leaves all open.
+    pub fn verdict(&self) -> Verdict {
+        if !self.failures.is_empty() {
+            return Verdict::DoesNotHold;
+        }
+        let each = self.findings.iter().map(|finding| finding.verdict);
+        each.max().unwrap_or(Verdict::Holds)
     }
 }
 
@@ -99,12 +128,11 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
             .collect(),
     };
     let summary = values.and_then(|values| summarise(&values));
-    let kept = |bound: Bound, median: f64| match bound {
-        Bound::AtLeast(least) => median >= least,
-        Bound::AtMost(most) => median <= most,
-    };
-    let holds =
-        summary.is_some_and(|summary| test.bounds().all(|bound| kept(bound, summary.median)));
+    let each = |summary: &Summary| test.bounds().map(|bound| keeps(bound, summary)).max();
+    let verdict = summary
+        .as_ref()
+        .and_then(each)
+        .unwrap_or(Verdict::DoesNotHold);
     let wanted: Vec<String> = test
         .bounds()
         .map(|bound| match bound {
@@ -122,7 +150,21 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
         method,
         value: summary,
         wanted: wanted.join(", "),
-        holds,
+        verdict,
+    }
+}
+
+/// Whether an interval keeps to a bound.
+fn keeps(bound: Bound, summary: &Summary) -> Verdict {
+    let kept = |value: f64| match bound {
+        Bound::AtLeast(least) => value >= least,
+        Bound::AtMost(most) => value <= most,
+    };
+    match (kept(summary.low), kept(summary.high)) {
+        _ if summary.count < 2 => Verdict::Undecided,
+        (true, true) => Verdict::Holds,
+        (false, false) => Verdict::DoesNotHold,
+        _ => Verdict::Undecided,
     }
 }
 
@@ -144,11 +186,7 @@ fn figure(test: &Test, figures: &Figures) -> Option<f64> {
 
 /// A claim as people read it.
 pub fn show(judged: &Judged) -> String {
-    let verdict = if judged.holds() {
-        "HOLDS"
-    } else {
-        "DOES NOT HOLD"
-    };
+    let verdict = judged.verdict().words();
     let mut text = format!("{}: {verdict}\n  {}\n", judged.name, judged.text);
     // Writing to a String does not fail.
     for finding in &judged.findings {
@@ -161,7 +199,13 @@ pub fn show(judged: &Judged) -> String {
                 format!("{}{interval}", number(value.median))
             },
         );
-        let mark = if finding.holds { "ok " } else { "NOT" };
+        let one = finding.value.is_some_and(|value| value.count == 1);
+        let mark = match finding.verdict {
+            Verdict::Holds => "ok ",
+            Verdict::DoesNotHold => "NOT",
+            Verdict::Undecided if one => "?   one start phase:",
+            Verdict::Undecided => "?  ",
+        };
         let _ = writeln!(
             text,
             "  {mark} {}: {} {value}, wanted {}",
@@ -171,7 +215,11 @@ pub fn show(judged: &Judged) -> String {
     for failure in &judged.failures {
         let _ = writeln!(text, "  failed: {failure}");
     }
-    if let Some(note) = judged.note.as_ref().filter(|_| !judged.holds()) {
+    if let Some(note) = judged
+        .note
+        .as_ref()
+        .filter(|_| judged.verdict() != Verdict::Holds)
+    {
         let _ = writeln!(text, "  note: {note}");
     }
     text

@@ -68,27 +68,64 @@ fn every_method_runs_with_every_seed_and_what_is_particular() {
     assert_eq!(on_qemu[1].changes, ["harts=2", "harts=3", "spin=b"]);
 }
 
-#[test]
-fn medians_of_pairs_are_held_to_their_bounds() {
+/// What comes of three start phases with these throughputs, a's and then b's.
+fn judged_by(etr: [f64; 6]) -> Judged {
     let claim = claim();
     let computer = Computer::Machine { profile: None };
     let points = plan(&claim, Path::new("."), &computer, 3);
-    // Of the ratios 1.9, 2.0 and 4.0 the median is just enough.
-    let etr = [10.0, 20.0, 10.0, 19.0, 40.0, 40.0];
     let entries: Vec<Entry> = points
         .into_iter()
         .zip(etr)
         .map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]))
         .collect();
-    let judged = judge(&claim, &entries);
-    assert!(judged.holds(), "{}", show(&judged));
-    assert_eq!(judged.findings[0].value.unwrap().median, 2.0);
+    judge(&claim, &entries)
+}
 
-    let mut slower = entries.clone();
-    slower[4].outcome = entry(slower[4].point.clone(), &[("etr", 39.0), ("off-line", 0.0)]).outcome;
-    let judged = judge(&claim, &slower);
-    assert!(!judged.findings[0].holds && !judged.holds());
+#[test]
+fn intervals_of_pairs_are_held_to_their_bounds() {
+    // Ratios of 2.0, 2.1 and 4.0: all of them are enough.
+    let judged = judged_by([10.0, 20.0, 10.0, 20.0, 42.0, 40.0]);
+    assert_eq!(judged.verdict(), Verdict::Holds, "{}", show(&judged));
+    assert_eq!(judged.findings[0].value.unwrap().median, 2.1);
+    assert!(show(&judged).contains("HOLDS"));
+    // 1.9, 1.0 and 1.5: none is.
+    let judged = judged_by([10.0, 20.0, 10.0, 19.0, 20.0, 15.0]);
+    assert_eq!(judged.findings[0].verdict, Verdict::DoesNotHold);
+    assert_eq!(judged.findings[1].verdict, Verdict::Holds);
+    assert_eq!(judged.verdict(), Verdict::DoesNotHold);
     assert!(show(&judged).contains("DOES NOT HOLD"));
+}
+
+#[test]
+fn an_interval_that_holds_the_bound_decides_nothing() {
+    // 1.9, 2.0 and 4.0 lie on both sides, and so do 1.0, 1.9 and 2.1, whose median is beyond the bound.
+    for etr in [
+        [10.0, 20.0, 10.0, 19.0, 40.0, 40.0],
+        [10.0, 20.0, 10.0, 10.0, 38.0, 21.0],
+    ] {
+        let judged = judged_by(etr);
+        assert_eq!(judged.findings[0].verdict, Verdict::Undecided);
+        assert_eq!(judged.verdict(), Verdict::Undecided);
+        let text = show(&judged);
+        assert!(
+            text.contains("UNDECIDED") && !text.contains("NOT"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn one_start_phase_decides_nothing() {
+    let claim = claim();
+    let computer = Computer::Machine { profile: None };
+    for etr in [1.0, 3.0] {
+        let points = plan(&claim, Path::new("."), &computer, 1).into_iter();
+        let etr = points.zip([1.0, etr]);
+        let entries = etr.map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]));
+        let judged = judge(&claim, &entries.collect::<Vec<_>>());
+        assert_eq!(judged.verdict(), Verdict::Undecided, "{}", show(&judged));
+        assert!(show(&judged).contains("one start phase"));
+    }
 }
 
 #[test]
@@ -102,7 +139,14 @@ fn what_nobody_measured_does_not_hold_and_failures_are_told() {
         .collect();
     entries[1].outcome = Outcome::Failed(String::from("it burns"));
     let judged = judge(&claim, &entries);
-    assert!(judged.findings.iter().all(|finding| !finding.holds));
+    let verdicts = judged.findings.iter().map(|finding| finding.verdict);
+    assert_eq!(verdicts.clone().next(), Some(Verdict::DoesNotHold));
+    assert!(
+        verdicts
+            .into_iter()
+            .all(|verdict| verdict != Verdict::Holds)
+    );
+    assert_eq!(judged.verdict(), Verdict::DoesNotHold);
     // An event that nobody counted is zero, a measure that is not there is not.
     assert_eq!(judged.findings[1].value, None);
     assert_eq!(judged.failures.len(), 1);

@@ -2,7 +2,7 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::{Failure, write_json};
-use partita::claims::{self, Claims};
+use partita::claims::{self, Claims, Verdict};
 use partita::laboratory::Computer;
 use std::io::Write;
 use std::path::PathBuf;
@@ -66,18 +66,24 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
         write_json(path, &judged)?;
     }
-    let failing: Vec<String> = judged
-        .iter()
-        .filter(|claim| !claim.holds())
-        .map(|claim| claim.name.clone())
-        .collect();
-    if failing.is_empty() {
-        Ok(())
-    } else {
-        let (count, names) = (failing.len(), failing.join(", "));
-        Err(Failure::Different(format!(
-            "{count} of {} claims do not hold: {names}",
-            judged.len()
-        )))
+    let named = |verdict| -> Vec<String> {
+        let of = judged.iter().filter(|claim| claim.verdict() == verdict);
+        of.map(|claim| claim.name.clone()).collect()
+    };
+    let (failing, open) = (named(Verdict::DoesNotHold), named(Verdict::Undecided));
+    if failing.is_empty() && open.is_empty() {
+        return Ok(());
     }
+    let all = judged.len();
+    let mut parts = Vec::new();
+    for (names, what) in [(failing, "do not hold"), (open, "are undecided")] {
+        if !names.is_empty() {
+            parts.push(format!(
+                "{} of {all} claims {what}: {}",
+                names.len(),
+                names.join(", ")
+            ));
+        }
+    }
+    Err(Failure::Different(parts.join("\npartita: ")))
 }

@@ -90,9 +90,9 @@ fn show(comparison: &Comparison, wanted: &[String]) {
     } else {
         wanted.iter().map(String::as_str).collect()
     };
-    for name in names {
+    for name in &names {
         // A reader that has gone needs no table.
         let _ = writeln!(out, "{}", comparison.table(name));
     }
-    let _ = writeln!(out, "{}", comparison.legend());
+    let _ = writeln!(out, "{}", comparison.legend(&names));
 }

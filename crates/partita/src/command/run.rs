@@ -60,8 +60,11 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 .map(|(name, value)| (name.clone(), *value)),
         );
         let table = measures::show(&shown);
+        let waits = report
+            .waits(&figures)
+            .map_or_else(String::new, |waits| waits + "\n\n");
         // A reader that has gone needs no table.
-        let _ = write!(std::io::stdout(), "\n{report}\n{table}{EXPLAIN}");
+        let _ = write!(std::io::stdout(), "\n{report}\n{waits}{table}{EXPLAIN}");
         if let Some(path) = &arguments.json {
             let whole = to_json(path, report)?;
             let parts = [

@@ -80,17 +80,15 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
             sweep.conclusion(measure)
         );
     }
-    if let Some((_, first)) = sweep.steps.first() {
-        // A reader that has gone needs no legend.
-        let _ = writeln!(out, "{}", first.legend());
-    }
+    let wanted: Vec<&str> = arguments.measure.iter().map(String::as_str).collect();
+    // A reader that has gone needs no legend.
+    let _ = writeln!(out, "{}", sweep.legend(&wanted));
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);
-        let wanted: Vec<&str> = arguments.measure.iter().map(String::as_str).collect();
         std::fs::write(path, sweep.page(&title, &wanted)).map_err(at(path))?;
     }
     let mut failures = Vec::new();

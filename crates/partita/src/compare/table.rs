@@ -28,6 +28,15 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// Why runs failed: seed and reason.
     pub failures: Vec<(u64, String)>,
+    /// Whether its start phases, of which there are several, agree in every figure: they were one run, made often.
+    pub alike: bool,
+}
+
+impl Row {
+    /// Whether the interval of one of its cells says anything: a single run, and one that was made often, has none.
+    pub fn has_spread(&self, summary: &Summary) -> bool {
+        summary.count > 1 && !self.alike
+    }
 }
 
 /// A comparison's answer.
@@ -49,6 +58,7 @@ impl Comparison {
         let rows = rows.map(|(combination, entries)| Row {
             combination: combination.clone(),
             cells: cells(entries, base),
+            alike: alike(entries),
             failures: entries
                 .iter()
                 .filter_map(|entry| match &entry.outcome {
@@ -108,7 +118,10 @@ impl Comparison {
             "interval",
             "runs",
         ]);
-        let interval = |summary: &Summary| {
+        let interval = |row: &Row, summary: &Summary| {
+            if !row.has_spread(summary) {
+                return String::from("-");
+            }
             let (low, high) = (number(summary.low), number(summary.high));
             format!("{low} .. {high}")
         };
@@ -118,12 +131,12 @@ impl Comparison {
                 None => cells.extend(["-", "", "", ""].map(String::from)),
                 Some(cell) => {
                     cells.push(number(cell.value.median));
-                    cells.push(interval(&cell.value));
+                    cells.push(interval(row, &cell.value));
                     match (&cell.ratio, index) {
                         (_, 0) => cells.extend([String::from("1"), String::new()]),
                         (None, _) => cells.extend(["-", ""].map(String::from)),
                         (Some(ratio), _) => {
-                            cells.extend([format!("{:.4}", ratio.median), interval(ratio)]);
+                            cells.extend([format!("{:.4}", ratio.median), interval(row, ratio)]);
                         }
                     }
                 }
@@ -133,19 +146,6 @@ impl Comparison {
             table.row(cells);
         }
         table
-    }
-
-    /// What the intervals mean, in words.
-    pub fn legend(&self) -> String {
-        // A measure that only some of the runs have has a wider interval.
-        let cells = self.rows.iter().flat_map(|row| &row.cells);
-        let all = cells.filter(|cell| cell.value.count == self.seeds);
-        let least = all.map(|cell| cell.value.confidence).fold(1.0, f64::min);
-        format!(
-            "Medians over the start phases, with the interval that holds the true median with a probability of {:.1} % \
-             or more; ratios are taken phase by phase against the first row.",
-            least * 100.0
-        )
     }
 
     /// All figures as comma-separated values: one line for each combination and measure.
@@ -185,6 +185,14 @@ fn field(text: &str) -> String {
     } else {
         String::from(text)
     }
+}
+
+/// Whether several runs came to the same figures, all of them.
+fn alike(entries: &[Entry]) -> bool {
+    let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
+    let first = figures.next();
+    let mut others = figures.peekable();
+    others.peek().is_some() && others.all(|other| Some(other) == first)
 }
 
 fn cells(entries: &[Entry], base: &[Entry]) -> Vec<Cell> {

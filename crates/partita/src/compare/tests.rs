@@ -118,6 +118,76 @@ fn figures_are_condensed_and_compared_phase_by_phase() {
     assert!(table.contains("2 of 3"), "{table}");
 }
 
+/// A comparison of two methods with these etr by method and seed; no figure is a run that failed.
+fn compared(seeds: u32, etr: impl Fn(bool, u64) -> Option<f64>) -> Comparison {
+    let grid = Grid::new(&varied(&["spin=wopd,wapd"]), seeds, &Computer::Qemu).unwrap();
+    let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
+    let entries = points.into_iter().map(|point| {
+        let second = point.changes.contains(&String::from("spin=wapd"));
+        let outcome = match etr(second, point.seed) {
+            None => Outcome::Failed(String::from("it took longer than it may")),
+            Some(etr) => Outcome::Finished {
+                figures: Figures::from([(String::from("etr"), etr)]),
+                report: serde_json::Value::Null,
+            },
+        };
+        entry(point, outcome)
+    });
+    Comparison::new(&grid, &entries.collect::<Vec<_>>())
+}
+
+#[test]
+fn the_legend_is_as_sure_as_the_runs_that_finished() {
+    let legend = |comparison: Comparison| comparison.legend(&["etr"]);
+    let none = legend(compared(3, |_, _| None));
+    assert!(
+        none.contains("No run finished") && !none.contains('%'),
+        "{none}"
+    );
+    // Of the second's three runs two finished: their interval holds the median with one half.
+    let two = legend(compared(3, |second, seed| {
+        (!second || seed < 2).then(|| 1.0 + seed as f64)
+    }));
+    assert!(
+        two.contains("50.0 %") && two.contains("1 of 6 runs"),
+        "{two}"
+    );
+    let one = legend(compared(1, |second, _| {
+        Some(if second { 2.0 } else { 1.0 })
+    }));
+    assert!(!one.contains('%') && one.contains("may be chance"), "{one}");
+    assert!(one.contains("One start phase alone"), "{one}");
+    let six = legend(compared(6, |_, seed| Some(seed as f64 + 1.0)));
+    assert!(six.contains("96.9 %") && !six.contains("Six"), "{six}");
+    // What is not shown does not count.
+    let shown = compared(3, |_, seed| Some(seed as f64)).legend(&["busy"]);
+    assert!(!shown.contains('%'), "{shown}");
+}
+
+#[test]
+fn start_phases_that_are_all_the_same_run_are_told() {
+    let comparison = compared(4, |second, seed| {
+        Some(if second { 2.0 } else { seed as f64 + 1.0 })
+    });
+    let said = comparison.legend(&["etr"]);
+    assert!(
+        said.contains("The seeds had no effect: the runs of spin=wapd agree"),
+        "{said}"
+    );
+    assert!(
+        said.contains("--start-at") && said.contains("seed="),
+        "{said}"
+    );
+    // A point is no interval.
+    let table = comparison.table("etr").to_string();
+    assert!(!table.contains("2.000 .. 2.000"), "{table}");
+    let all = compared(4, |_, _| Some(2.0)).legend(&["etr"]);
+    assert!(all.contains("the runs of every row agree"), "{all}");
+    // Equal in one figure, not in all.
+    let varied = compared(4, |_, seed| Some(seed as f64 + 1.0)).legend(&["etr"]);
+    assert!(!varied.contains("no effect"), "{varied}");
+}
+
 #[test]
 fn each_exerciser_gets_a_phase_of_its_own() {
     let folder = tempfile::tempdir().unwrap();

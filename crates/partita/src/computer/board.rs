@@ -1,9 +1,10 @@
 //! The machine with a system on it: harts, memory, the VMs' devices in their slots.
 
 use super::{ComputerError, Setup, firmware, read};
+use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::Device;
-use crate::system::Disk;
+use crate::system::{Disk, System};
 use crate::terminals::Users;
 use abi::system::Slot;
 use machine::board::Images;
@@ -163,7 +164,7 @@ pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), Computer
             let Some(disk) = vm.disks.get(*number) else {
                 continue;
             };
-            let file = open(setup, disk).map_err(|error| ComputerError::Disk {
+            let file = open(setup.cache, disk).map_err(|error| ComputerError::Disk {
                 vm: vm.name.to_string(),
                 number: *number,
                 error,
@@ -174,13 +175,29 @@ pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), Computer
     Ok(())
 }
 
-fn open(setup: &Setup<'_>, disk: &Disk) -> Result<FileDisk, DiskError> {
+/// Opens and locks every disk of a system, for a computer that would not ask whether a run on another kind has it.
+pub(super) fn lock_disks(system: &System, cache: &Cache) -> Result<Vec<FileDisk>, ComputerError> {
+    let mut locked = Vec::new();
+    for vm in &system.vms {
+        for (number, disk) in vm.disks.iter().enumerate() {
+            let file = open(cache, disk).map_err(|error| ComputerError::Disk {
+                vm: vm.name.to_string(),
+                number,
+                error,
+            })?;
+            locked.push(file);
+        }
+    }
+    Ok(locked)
+}
+
+fn open(cache: &Cache, disk: &Disk) -> Result<FileDisk, DiskError> {
     let access = if disk.keep {
         Access::Write
     } else {
         Access::Read
     };
-    FileDisk::open(&locate(&disk.file.value, setup.cache), access)
+    FileDisk::open(&locate(&disk.file.value, cache), access)
 }
 
 fn block(
@@ -190,7 +207,7 @@ fn block(
     slot: Slot,
     seed: u64,
 ) -> Result<VirtioDevice, DiskError> {
-    let file = open(setup, disk)?;
+    let file = open(setup.cache, disk)?;
     let identity = format!("partita-{slot}");
     let costs = profile
         .map(|profile| profile.disk.clone())

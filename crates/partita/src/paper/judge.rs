@@ -24,6 +24,8 @@ pub enum Direction {
     None,
     /// The paper has none that counts, and we have one.
     New,
+    /// One start phase alone was run: whatever it shows may be an accident.
+    Unknown,
 }
 
 impl Direction {
@@ -35,6 +37,7 @@ impl Direction {
             Self::NotSeen => "not seen",
             Self::None => "none in either",
             Self::New => "ours alone",
+            Self::Unknown => "one start phase: no verdict",
         }
     }
 }
@@ -120,8 +123,8 @@ pub struct NegativeResult {
     pub title: String,
     /// The largest effect that was found, as method and ratio.
     pub found: String,
-    /// Whether there was none.
-    pub holds: bool,
+    /// Whether there was none; `None` if one start phase alone cannot tell.
+    pub holds: Option<bool>,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
 }
@@ -147,7 +150,7 @@ impl Judgement {
         let mut failures = Vec::new();
         for negative in &self.negatives {
             failures.extend(negative.failures.iter().cloned());
-            if !negative.holds {
+            if negative.holds == Some(false) {
                 let (title, found) = (&negative.title, &negative.found);
                 failures.push(format!(
                     "an effect where there can be none: {title}: {found}"
@@ -257,6 +260,7 @@ pub(super) fn direction(paper: f64, ours: &Summary) -> Direction {
     let counts = (paper - 1.0).abs() >= COMPARABLE;
     let ours_counts = seen && (ours.median - 1.0).abs() >= COMPARABLE;
     match (counts, seen) {
+        _ if ours.count < 2 => Direction::Unknown,
         (false, _) if ours_counts => Direction::New,
         (false, _) => Direction::None,
         (true, false) => Direction::NotSeen,
@@ -300,7 +304,9 @@ fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
         number(less.high)
     );
     // Intervals that overlap decide nothing; equal values decide that there is no difference.
-    let holds = if more.low > less.high {
+    let holds = if more.count < 2 || less.count < 2 {
+        None
+    } else if more.low > less.high {
         Some(true)
     } else if more.median <= less.median {
         Some(false)
@@ -321,9 +327,9 @@ fn of_order(order: &super::Order, cases: &[CaseResult]) -> ClaimResult {
             .effects
             .iter()
             .find(|effect| effect.measure == order.measure && effect.method == order.method)?;
-        Some(effect.ratio?.median)
+        effect.ratio
     };
-    let ratios: Option<Vec<f64>> = order.cases.iter().map(ratio).collect();
+    let ratios: Option<Vec<Summary>> = order.cases.iter().map(ratio).collect();
     let Some(ratios) = ratios else {
         return ClaimResult {
             text: order.text.clone(),
@@ -333,12 +339,13 @@ fn of_order(order: &super::Order, cases: &[CaseResult]) -> ClaimResult {
     };
     let each = order.cases.iter().zip(&ratios);
     let each: Vec<String> = each
-        .map(|(case, ratio)| format!("case {case} {ratio:.4}"))
+        .map(|(case, ratio)| format!("case {case} {:.4}", ratio.median))
         .collect();
+    let ordered = ratios.is_sorted_by(|a, b| a.median >= b.median);
     ClaimResult {
         text: order.text.clone(),
         found: format!("{}: {}", order.measure, each.join(", ")),
-        holds: Some(ratios.is_sorted_by(|a, b| a >= b)),
+        holds: (ratios.iter().all(|ratio| ratio.count > 1)).then_some(ordered),
     }
 }
 
@@ -347,6 +354,7 @@ fn of_negative(negative: &super::Negative, methods: &Methods<'_>) -> NegativeRes
     let tolerance = negative.tolerance / 100.0;
     let mut worst: Option<(String, Summary)> = None;
     let mut holds = true;
+    let mut told = true;
     for (method, _) in methods.iter().filter(|(method, _)| method != base) {
         let pairs = pairs(methods, method, base, &negative.measure);
         let Some(ratio) = paired_ratio(&pairs) else {
@@ -354,6 +362,7 @@ fn of_negative(negative: &super::Negative, methods: &Methods<'_>) -> NegativeRes
             continue;
         };
         // An effect is there if the whole interval lies beyond what counts as none.
+        told &= ratio.count > 1;
         holds &= ratio.low <= 1.0 + tolerance && ratio.high >= 1.0 - tolerance;
         let distance = |ratio: &Summary| (ratio.median - 1.0).abs();
         if worst
@@ -375,7 +384,7 @@ fn of_negative(negative: &super::Negative, methods: &Methods<'_>) -> NegativeRes
     NegativeResult {
         title: negative.title.clone(),
         found,
-        holds,
+        holds: told.then_some(holds),
         failures: failures(&negative.title, methods),
     }
 }

@@ -34,7 +34,11 @@ pub fn show(judgement: &Judgement) -> String {
     }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
-        let verdict = if negative.holds { "none" } else { "AN EFFECT" };
+        let verdict = match negative.holds {
+            Some(true) => "none",
+            Some(false) => "AN EFFECT",
+            None => "one start phase: no verdict",
+        };
         let _ = writeln!(text, "{verdict}: {}\n  {}", negative.title, negative.found);
     }
     let _ = write!(text, "\n{}", summary(judgement));

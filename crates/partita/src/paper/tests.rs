@@ -132,6 +132,11 @@ fn verdicts_follow_from_intervals() {
         let found = direction(paper, &summary(low, median, high));
         assert_eq!(found, expected, "{paper} and {median}");
     }
+    let one = Summary {
+        count: 1,
+        ..summary(1.3, 1.3, 1.3)
+    };
+    assert_eq!(direction(1.29, &one), Direction::Unknown);
     assert_eq!(size(1.2, &summary(1.0, 1.15, 1.2)), Size::Alike);
     assert_eq!(size(1.2, &summary(1.0, 1.02, 1.2)), Size::Smaller);
     assert_eq!(size(0.9, &summary(0.2, 0.5, 0.6)), Size::Larger);
@@ -139,6 +144,11 @@ fn verdicts_follow_from_intervals() {
 
 /// A plan for one system with two VMs, and entries whose figures come from `figure`, by method and seed.
 fn judged(paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
+    judged_with(6, paper, figure)
+}
+
+/// The same with so many start phases.
+fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
     let tree = tempfile::tempdir().unwrap();
     let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n\
               command-line = \"exercise=work duration-ms=10000 jobs=4\"\n";
@@ -150,7 +160,7 @@ fn judged(paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
     let wanted = Wanted {
         table: None,
         quick: true,
-        seeds: 6,
+        seeds,
         computer: Computer::Machine { profile: None },
         hertz: Some(450_000_000),
     };
@@ -240,6 +250,28 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
 
     let judgement = judged(PAPER, |point| gain(point, 0.005));
     assert!(judgement.failures().is_empty());
+}
+
+#[test]
+fn one_start_phase_is_no_verdict() {
+    let judgement = judged_with(1, PAPER, |point| gain(point, 0.2));
+    let [case] = &judgement.cases[..] else {
+        panic!("{judgement:?}")
+    };
+    let directions = case.effects.iter().filter_map(|effect| effect.direction);
+    assert!(directions.clone().count() > 0);
+    assert!(
+        directions
+            .into_iter()
+            .all(|direction| direction == Direction::Unknown)
+    );
+    assert_eq!(case.claims[0].holds, None);
+    assert_eq!(judgement.negatives[0].holds, None);
+    let text = show(&judgement);
+    assert!(
+        text.contains("no verdict") && !text.contains("AN EFFECT"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 /// What a guest's line for programs begins with.
 const GUEST_PREFIX: &str = "partita-guest ";
 
+/// What the exerciser's last line begins with if its exercise failed.
+const EXERCISER_FAILED: &str = "exerciser: FAIL";
+/// Most failures of guests that are kept: a guest may write what it likes.
+const MOST_FAILURES: usize = 100;
+
 /// The parts of a report that has begun.
 #[derive(Debug, Default)]
 struct Parts {
@@ -72,7 +77,16 @@ impl Collector {
         &self.failures
     }
 
+    fn fail(&mut self, failure: String) {
+        if self.failures.len() < MOST_FAILURES {
+            self.failures.push(failure);
+        }
+    }
+
     fn guest_line(&mut self, vm: &str, line: &str) {
+        if let Some(rest) = line.strip_prefix(EXERCISER_FAILED) {
+            return self.fail(format!("{vm}: the exercise failed:{rest}"));
+        }
         let Some(fields) = line.strip_prefix(GUEST_PREFIX) else {
             return;
         };
@@ -91,13 +105,22 @@ impl Collector {
             }
             Some("result") if fields.get("ok") != Some(&"yes") => {
                 let workload = fields.get("workload").unwrap_or(&"?");
-                self.failures
-                    .push(format!("{vm}: the workload {workload} failed"));
+                self.fail(format!("{vm}: the workload {workload} failed"));
             }
+            Some("job") if fields.get("ok") != Some(&"yes") => {
+                let workload = fields.get("workload").unwrap_or(&"?");
+                let number = fields.get("number").unwrap_or(&"?");
+                self.fail(format!(
+                    "{vm}: job {number} of the workload {workload} failed"
+                ));
+            }
+            Some("end") if fields.get("ok") != Some(&"yes") => {
+                self.fail(format!("{vm}: its work did not end well (ok=no)"));
+            }
+            Some("failed") => self.fail(format!("{vm}: {line}")),
             Some("complaints") if number("count") != Some(0) => {
                 let count = fields.get("count").unwrap_or(&"?");
-                self.failures
-                    .push(format!("{vm}: the kernel complained {count} times"));
+                self.fail(format!("{vm}: the kernel complained {count} times"));
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! A report as people read it.
 
 use super::{HartReport, Report, Table, VmReport};
+use crate::laboratory::Figures;
 use abi::monitor::{Event, ExitCause};
 use std::fmt;
 
@@ -27,7 +28,7 @@ impl Report {
             "simulation",
             "idle",
             "dispatches",
-            "calls",
+            "SBI calls",
             "injected",
         ]);
         for vm in &self.vms {
@@ -135,6 +136,26 @@ impl Report {
             ]);
         }
         table
+    }
+}
+
+impl Report {
+    /// How the table's times of guests and the measures go together, where guests waited with harts that nobody else
+    /// wanted: the table says whose a hart was, the measures what was done with it.
+    pub fn waits(&self, figures: &Figures) -> Option<String> {
+        let whole: u64 = self.harts.iter().map(|hart| hart.elapsed).sum();
+        let work = self.vms.iter().flat_map(|vm| &vm.work);
+        let held: u64 = work.map(|work| work.guest).sum();
+        let busy = figures.get("guest-utilisation").copied()?;
+        let held = held as f64 * 100.0 / whole.max(1) as f64;
+        let waited = held - busy;
+        (waited >= 0.005).then(|| {
+            format!(
+                "Guests had the harts for {held:.2} % of the harts' time (guest, above). For {waited:.2} % they waited in \
+                 WFI or WRS with a hart that nobody else wanted: guest-utilisation, {busy:.2} %, is without these waits, \
+                 and idle, below, is with them."
+            )
+        })
     }
 }
 

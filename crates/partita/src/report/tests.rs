@@ -1,6 +1,7 @@
 //! From console lines to a report.
 
 use super::*;
+use crate::laboratory::Figures;
 use abi::monitor::{self as records, Cycles, HartCounters, Header, Ticks, VmId, VmName, VmRecord};
 
 /// A console's text with one report in it: two VMs, of which the second did nothing.
@@ -89,6 +90,28 @@ fn a_report_is_gathered() {
 }
 
 #[test]
+fn times_of_the_table_and_measures_are_reconciled() {
+    let report = collected(&[]).report().unwrap();
+    let whole: u64 = report.harts.iter().map(|hart| hart.elapsed).sum();
+    let held: u64 = report
+        .vms
+        .iter()
+        .flat_map(|vm| &vm.work)
+        .map(|work| work.guest)
+        .sum();
+    let held = held as f64 * 100.0 / whole as f64;
+    let figures = |busy: f64| Figures::from([(String::from("guest-utilisation"), busy)]);
+    let said = report.waits(&figures(held - 7.25)).unwrap();
+    for figure in [held, held - 7.25, 7.25] {
+        assert!(said.contains(&format!("{figure:.2} %")), "{said}");
+    }
+    assert_eq!(report.waits(&figures(held)), None);
+    // A call of a guest to its firmware, and not what `calls-per-busy-second` counts.
+    let text = report.to_string();
+    assert!(text.contains("SBI calls"), "{text}");
+}
+
+#[test]
 fn a_report_with_a_line_lost_is_none() {
     let mut collector = Collector::new();
     let text = console();
@@ -109,6 +132,15 @@ fn a_guest_cannot_write_a_report() {
 }
 
 #[test]
+fn a_guest_cannot_fill_the_memory_with_failures() {
+    let mut collector = Collector::new();
+    for _ in 0..100_000 {
+        collector.line(Some("web"), "exerciser: FAIL again");
+    }
+    assert!(collector.failures().len() <= 100);
+}
+
+#[test]
 fn failures_of_guests_are_kept() {
     let collector = collected(&[
         (
@@ -121,10 +153,19 @@ fn failures_of_guests_are_kept() {
         ),
         ("web", "partita-guest complaints count=2"),
         ("spare", "partita-guest complaints count=0"),
+        ("web", "partita-guest job workload=batch number=3 ok=no"),
+        ("web", "partita-guest job workload=batch number=4 ok=yes"),
+        ("web", "partita-guest end ok=no seconds=3"),
+        ("spare", "partita-guest end ok=yes seconds=3"),
+        ("spare", "exerciser: PASS work elapsed-us=5"),
+        ("late", "exerciser: FAIL there is no parameter jbos"),
     ]);
     let expected = [
         "web: the workload fio failed",
         "web: the kernel complained 2 times",
+        "web: job 3 of the workload batch failed",
+        "web: its work did not end well (ok=no)",
+        "late: the exercise failed: there is no parameter jbos",
     ];
     assert_eq!(collector.failures(), expected);
 }
