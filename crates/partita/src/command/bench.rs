@@ -1,6 +1,6 @@
 //! `partita bench`.
 
-use super::{BenchArguments, BenchWay, Failure, at, write_json};
+use super::{BenchArguments, BenchWay, Failure, at, output, write_json};
 use partita::bench::{self, Amount, Options, Report, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
@@ -23,6 +23,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         true => (Amount::QUICK, 1),
         false => (Amount::WHOLE, RUNS),
     };
+    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let options = Options {
         amount,
         runs: arguments.runs.unwrap_or(runs).into(),
@@ -60,5 +61,5 @@ fn write_document(path: &Path, report: &Report) -> Result<(), Failure> {
     let (before, rest) = text.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
     let (_, after) = rest.split_once(END).ok_or_else(|| missing(END))?;
     let new = format!("{before}{BEGIN}\n```\n{report}```\n{END}{after}");
-    std::fs::write(path, new).map_err(at(path))
+    output::write(path, new.as_bytes())
 }
