@@ -18,6 +18,7 @@ use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::memory::translations::{HartFences, Holders};
 use crate::run::exits::Next;
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
@@ -33,6 +34,7 @@ use crate::{interrupts, operator};
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
+    let mut holders = Holders::default();
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
@@ -63,7 +65,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 let vcpu = system.vcpu(vcpu);
-                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
+                let terms = (slice, trap_waits);
+                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
             Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
         }
@@ -173,9 +176,9 @@ pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Tic
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
+    holders: &mut Holders,
     vcpu: &Vcpu,
-    slice: Option<Ticks>,
-    trap_waits: bool,
+    (slice, trap_waits): (Option<Ticks>, bool),
 ) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
@@ -196,10 +199,11 @@ fn run_vcpu(
         }
         Begin::Leave => return left_without_guest(Leave::Stopped, began),
     }
-    if registers.last_hart.is_some_and(|last| last != hart.index) {
+    let last = registers.cached.last_hart();
+    if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, vm, vcpu, &mut registers);
+    let file = load(system, hart, holders, vm, vcpu, &mut registers);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -285,7 +289,7 @@ fn stay(
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu));
+            generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
             carry_out(vcpu, vcpu.take_requests());
@@ -356,7 +360,7 @@ pub fn follow(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
-fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = loop {
         let generation = vm.generation();
         hart.set_running(vm.id.get(), generation);
@@ -366,10 +370,8 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
             break generation;
         }
     };
-    if vcpu.renew_table(hart.index, generation) {
-        fence::guest_physical_of(vcpu.vmid);
-        fence::guest_virtual_all();
-    }
+    let purge = registers.cached.renew(hart.index, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     generation
 }
 
@@ -386,24 +388,31 @@ fn left_without_guest(reason: Leave, began: Ticks) -> Left {
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
-fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+) -> u8 {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    let here = registers.cached.last_hart() == Some(hart.index);
+    let in_place = here && hart.last_loaded() == Some(vcpu.id);
     if !in_place {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
-    if registers.last_hart != Some(hart.index) {
-        // It may have fenced elsewhere since this hart cached translations under its tag.
-        fence::guest_virtual_all();
-        fence::instructions();
-        registers.last_hart = Some(hart.index);
-    }
     let file = interrupts::attach(system, hart, vcpu);
+    // Behind `attach`, which may change the table.
+    let generation = vm.generation();
+    let cached = &mut registers.cached;
+    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     if in_place {
         registers.supervisor.arm();
     } else {

@@ -27,6 +27,7 @@ use crate::interrupts::{self, Route};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
+use crate::memory::translations::Tag;
 use crate::operator::console;
 use crate::run::harts;
 use crate::run::system::Hypervisor;
@@ -138,10 +139,10 @@ impl Vm {
         }
     }
 
-    /// hgatp for a vCPU with this VMID.
+    /// hgatp for a vCPU with this tag.
     #[must_use]
-    pub fn table_register(&self, vmid: u64) -> u64 {
-        self.table_register | vmid << VMID_SHIFT
+    pub fn table_register(&self, tag: Tag) -> u64 {
+        self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
     /// The generation of the G-stage table; it grows with each change that takes a mapping away.
