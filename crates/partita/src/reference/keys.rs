@@ -8,7 +8,7 @@ use crate::system::{
 use abi::system::{
     AFFINITY, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration,
     OnFailure, Placement, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod,
-    TIME_SLICE_US, WaitMethod,
+    TIME_SLICE_US, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
