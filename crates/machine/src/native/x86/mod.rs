@@ -238,8 +238,11 @@ impl Native {
 
     /// Executes the translation that is entered at a decoded instruction of the block at `block`, and others
     /// that it leads to. `None` if there is none, and nothing has been executed.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
     #[inline]
-    pub fn run(
+    pub unsafe fn run(
         &self,
         hart: &mut Hart,
         ram: &Ram,
@@ -248,7 +251,8 @@ impl Native {
         block: u64,
     ) -> Option<Left> {
         let entry = *self.places.get(at as usize)?;
-        if entry <= FIRST_PLACE {
+        // Translations of the measured gear look at the filters.
+        if entry <= FIRST_PLACE || self.costs.is_some() && filters.loads.is_null() {
             return None;
         }
         let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
@@ -272,8 +276,8 @@ impl Native {
             unsafe { std::mem::transmute(start) };
         // SAFETY: places lead into the buffer.
         let entry = unsafe { start.add(entry as usize) };
-        // Translated code reads the tables and the frame, and writes the hart's `x`, `cycles` and `retired`,
-        // the frame's `block`, and RAM where the tables lead.
+        // Translated code reads the tables, the frame and the hart, and writes the hart's `x`, `cycles` and
+        // `retired`, the frame's `block`, and RAM where the tables of loads and stores lead: to whole pages of it.
         let answer = enter(&raw mut frame, entry, block);
         let (at, block) = ((answer & 0xff_ffff) as CodeIndex, frame.block);
         Some(match answer >> 56 {
