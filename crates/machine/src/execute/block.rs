@@ -486,7 +486,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     Ok(value) => set!(value),
                     Err(_) => trap!(),
                 },
-                Operation::ScW | Operation::ScD | Operation::AmoW | Operation::AmoD => {
+                Operation::ScW
+                | Operation::ScD
+                | Operation::AmoW
+                | Operation::AmoD
+                | Operation::AmoNarrow
+                | Operation::CompareAndSwap => {
                     match hart.atomic(system, whole!(), index_of(base, here)) {
                         Ok(outcome) if outcome.discarded_current => {
                             let next = block.wrapping_add(next_offset(at));

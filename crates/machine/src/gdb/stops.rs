@@ -19,6 +19,8 @@ pub struct Stops {
     pub(super) breakpoints: Vec<u64>,
     /// After the next instruction or trap.
     pub(super) step: bool,
+    /// Whether gdb has named the hart among those that go on.
+    pub(super) named: bool,
     /// Before the next one: other harts go on alone.
     pub(super) held: bool,
     /// pc and instructions retired when the hart went on last.

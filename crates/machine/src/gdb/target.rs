@@ -243,7 +243,7 @@ impl MultiThreadResume for Debugged<'_> {
     }
 
     fn clear_resume_actions(&mut self) -> Result<(), Self::Error> {
-        self.each_stops(|stops| (stops.step, stops.held) = (false, false));
+        self.each_stops(|stops| (stops.step, stops.named, stops.held) = (false, false, false));
         Ok(())
     }
 
@@ -253,7 +253,7 @@ impl MultiThreadResume for Debugged<'_> {
         _: Option<Signal>,
     ) -> Result<(), Self::Error> {
         if let Some(stops) = self.stops(thread) {
-            (stops.step, stops.held) = (false, false);
+            (stops.step, stops.named, stops.held) = (false, true, false);
         }
         Ok(())
     }
@@ -274,16 +274,16 @@ impl MultiThreadSingleStep for Debugged<'_> {
         _: Option<Signal>,
     ) -> Result<(), Self::Error> {
         if let Some(stops) = self.stops(thread) {
-            (stops.step, stops.held) = (true, false);
+            (stops.step, stops.named, stops.held) = (true, true, false);
         }
         Ok(())
     }
 }
 
 impl MultiThreadSchedulerLocking for Debugged<'_> {
-    /// Only the harts with a step of their own go on.
+    /// Only the harts that were named go on, whether for a step or without end.
     fn set_resume_action_scheduler_lock(&mut self) -> Result<(), Self::Error> {
-        self.each_stops(|stops| stops.held = !stops.step);
+        self.each_stops(|stops| stops.held = !stops.named);
         Ok(())
     }
 }

@@ -152,6 +152,43 @@ fn gdb_sees_and_steers_the_harts() {
     assert!(machine.retired() >= 6);
 }
 
+/// One hart is let go on by name and the other is not: as gdb asks for it after a breakpoint with its scheduler locked.
+#[test]
+fn a_hart_that_is_named_goes_on_alone() {
+    let (sender, receiver) = channel();
+    let session = std::thread::spawn(move || {
+        let mut machine = machine();
+        let ready = |port| sender.send(port).expect("somebody listens");
+        serve(&mut machine, 0, Limit::default(), ready).expect("a session");
+    });
+    let port = receiver.recv().expect("a port");
+    let mut gdb = Client(TcpStream::connect(("127.0.0.1", port)).expect("connected"));
+    let limit = std::time::Duration::from_secs(60);
+    gdb.0.set_read_timeout(Some(limit)).expect("a limit");
+    assert!(
+        gdb.ask("qSupported:multiprocess+;swbreak+")
+            .contains("multiprocess+")
+    );
+    assert_eq!(gdb.ask(&format!("Z0,{STORE:x},4")), "OK");
+    assert!(gdb.ask("vCont;c").starts_with("T05"));
+    assert_eq!(gdb.ask("Hgp1.2"), "OK");
+    let other = gdb.register(PC);
+    for turns in 2..5 {
+        assert!(gdb.ask("vCont;c:p1.1").starts_with("T05"));
+        assert_eq!(gdb.ask("Hgp1.1"), "OK");
+        assert_eq!((gdb.register(PC), gdb.register(7)), (STORE, turns));
+        assert_eq!(gdb.ask("Hgp1.2"), "OK");
+        assert_eq!(gdb.register(PC), other, "the other hart has moved");
+    }
+    // Without a name both go on again.
+    assert_eq!(gdb.ask(&format!("z0,{STORE:x},4")), "OK");
+    assert!(gdb.ask("vCont;s:p1.2").starts_with("T05"));
+    assert_eq!(gdb.ask("Hgp1.2"), "OK");
+    assert_ne!(gdb.register(PC), other);
+    gdb.send("k");
+    session.join().expect("the session ends");
+}
+
 /// With a debugger that only looks, a run is what it is without.
 #[test]
 fn looking_changes_nothing() {
