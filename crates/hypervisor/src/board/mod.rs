@@ -93,7 +93,7 @@ pub struct BoardImsic {
 
 /// The supervisor-level APLIC.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardAplic {
+pub struct AplicDescription {
     pub base: u64,
     pub sources: u32,
 }
@@ -116,7 +116,7 @@ pub struct Board {
     pub reserved: Vec<Range>,
     pub initrd: Option<Range>,
     pub imsic: BoardImsic,
-    pub aplic: BoardAplic,
+    pub aplic: AplicDescription,
     pub uart: BoardDevice,
     /// By slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
@@ -232,7 +232,7 @@ impl Board {
             .ok_or(BoardError::Missing(
                 "supervisor-level APLIC with MSI delivery (riscv,aplic)",
             ))?;
-        let aplic = BoardAplic {
+        let aplic = AplicDescription {
             base: range(&aplic_node).ok_or(BoardError::Malformed)?.start,
             sources: aplic_node
                 .property("riscv,num-sources")

@@ -8,6 +8,7 @@ use scheduler::VcpuState;
 
 use crate::operator::{console, monitor};
 use crate::run::harts;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::loader;
@@ -109,7 +110,7 @@ fn boot(system: &Hypervisor, vm: &Vm) {
     vm.reset_chips(system);
     let vcpus = system.vcpus_of(vm.id);
     for vcpu in vcpus {
-        interrupts::reset(system, vcpu);
+        interrupts::reset(&InterruptPort::current(system), vcpu.id);
         *vcpu.power.lock() = Power::Stopped;
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();

@@ -18,15 +18,16 @@ use scheduler::VmId;
 use spin::Mutex;
 
 use crate::board::BoardDevice;
-use crate::devices::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
 use crate::devices::uart::Uart;
 use crate::hart;
-use crate::interrupts::{self, Route};
+use crate::interrupts::Route;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
 use crate::operator::console;
-use crate::run::harts;
+use crate::run::interrupt_port::{self, source_target};
+
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
@@ -350,17 +351,16 @@ fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                harts::current().accounts.of(vm.id).count_injected();
-                interrupts::deliver(system, vcpu, destination.identity);
+                interrupt_port::deliver(system, vcpu, destination.identity);
             }
         }
-        Effect::Route(route) => reroute(system, vm, route),
+        Effect::Set(route) => reroute(system, vm, route),
         Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
         Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
     }
 }
 
-fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
+fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     let source = route.source.0;
     let target = route.destination.and_then(|to| {
         system
@@ -370,10 +370,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
     });
     for vcpu in system.vcpus_of(vm.id) {
         if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts
-                .lock()
-                .sources
-                .retain(|old| old.source != source);
+            vcpu.interrupts.lock().remove_route(source);
         }
     }
     match target {
@@ -384,11 +381,9 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
                 source,
                 identity: to.identity,
             };
-            interrupts.sources.retain(|old| old.source != source);
-            interrupts.sources.push(route_here);
-            system
-                .aplic
-                .enable(system, route_here, route.mode, interrupts.backing);
+            interrupts.add_route(route_here);
+            let target = source_target(system, route_here, vcpu, interrupts.backing());
+            system.aplic.enable(source, route.mode, target);
         }
     }
 }

@@ -7,9 +7,9 @@ use super::{Exit, Next, inject};
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction};
 use crate::hart::unprivileged;
-use crate::interrupts;
 use crate::interrupts::softfile::Identity;
 use crate::memory::address::{GuestPhysical, PAGE_SIZE};
+use crate::run::interrupt_port;
 use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
 
 /// What lies at a guest-physical address that is not mapped.
@@ -156,8 +156,7 @@ fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64
             if let Some(identity) = Identity::new(identity)
                 && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize)
             {
-                exit.books.count_injected();
-                interrupts::deliver(exit.system, target, identity);
+                interrupt_port::deliver(exit.system, target, identity);
             }
         },
     );
