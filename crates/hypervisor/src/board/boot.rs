@@ -9,6 +9,7 @@ use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
 use crate::interrupts;
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::operator::console;
 use crate::run::harts::{self, Hart};
 use crate::run::interrupt_port::InterruptPort;
@@ -112,6 +113,10 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         unsafe { custom::open_pause_loops() };
     }
     hart_counters::close();
+    let offer = Offer::find(&mut HartRegister);
+    if let Err(error) = offer.covers(system.board.translation) {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
     fence::guest_physical_all();
     fence::guest_virtual_all();
     interrupts::open_hart(

@@ -150,6 +150,13 @@ impl Books<'_> {
         }
     }
 
+    /// A piece of the VM has been loaded, which is its guest's own time: on a computer of its own, a boot loader would take it.
+    pub fn charge_loading(self) {
+        if MONITORED {
+            self.work.guest.add(self.hart.until_now());
+        }
+    }
+
     /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM, whatever it was doing otherwise: the time is
     /// the VM's, not that of whose guest was left for it.
     pub fn book_forwarding(self, began: u64) {
