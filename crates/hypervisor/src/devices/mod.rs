@@ -4,4 +4,5 @@ pub mod aplic;
 pub mod attendants;
 pub mod board_aplic;
 pub mod board_uart;
+pub mod bus;
 pub mod uart;

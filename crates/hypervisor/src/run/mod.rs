@@ -301,7 +301,7 @@ fn stay(
             generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out(vcpu, vcpu.take_requests());
+            carry_out_requests(vcpu, vcpu.take_requests());
             continue;
         }
         world::enter(&mut registers.context);
@@ -431,7 +431,7 @@ fn load(
     }
     registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
     registers.counters.load(&mut HartCounters);
-    carry_out(vcpu, request::INTERRUPT);
+    carry_out_requests(vcpu, request::INTERRUPT);
     file.map_or(0, GuestFile::number)
 }
 
@@ -453,7 +453,7 @@ fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registe
 }
 
 /// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out(vcpu: &Vcpu, requests: u32) {
+fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();
     }

@@ -19,6 +19,7 @@ use spin::Mutex;
 
 use crate::board::BoardDevice;
 use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
+use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
 use crate::hart;
 use crate::interrupts::Route;
@@ -69,6 +70,8 @@ pub struct Vm {
     pub settings: Settings,
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
+    /// What answers at which guest-physical address.
+    pub bus: Bus,
     pub memory: GuestRegion,
     /// Where its memory lies; equal to the guest's address under placement `real`.
     pub host_memory: HostPhysical,
@@ -104,6 +107,7 @@ impl Vm {
         memory: GuestRegion,
         host_memory: HostPhysical,
         table: GStage,
+        bus: Bus,
         sources: u32,
     ) -> Self {
         let mut aplic = Aplic::new(sources, vcpus.len() as u32);
@@ -118,6 +122,7 @@ impl Vm {
             id,
             settings,
             vcpus,
+            bus,
             memory,
             host_memory,
             table: Mutex::new(table),
@@ -240,7 +245,9 @@ impl Vm {
         let mut chips = self.chips.lock();
         chips
             .aplic
-            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
+            .recover_missed_edges(&system.aplic, &mut |effect| {
+                take_effect(system, self, effect)
+            });
     }
 
     /// The guest says that it is alive.
@@ -261,7 +268,7 @@ impl Vm {
         chips.input.clear();
         chips
             .aplic
-            .reset(&mut |effect| carry_out(system, self, effect));
+            .reset(&mut |effect| take_effect(system, self, effect));
         self.restart_time();
         self.heartbeat(0);
         self.told.lock().restart();
@@ -298,10 +305,9 @@ impl Vm {
 
     /// A guest's write to its APLIC.
     pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips
-            .lock()
-            .aplic
-            .write(offset, value, &mut |effect| carry_out(system, self, effect));
+        self.chips.lock().aplic.write(offset, value, &mut |effect| {
+            take_effect(system, self, effect)
+        });
     }
 
     /// The VM's number in the system's description.
@@ -349,12 +355,12 @@ fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
     chips
         .aplic
         .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
-            carry_out(system, vm, effect)
+            take_effect(system, vm, effect)
         });
 }
 
 /// Does on the board what a guest's APLIC asks for.
-fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
+fn take_effect(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
