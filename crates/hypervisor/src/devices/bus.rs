@@ -47,6 +47,7 @@ impl Bus {
     }
 
     /// What `address` belongs to, and its offset in the owner's range.
+    #[inline]
     #[must_use]
     pub fn at(&self, address: GuestPhysical) -> Option<(Owner, u64)> {
         let (region, owner) = self
