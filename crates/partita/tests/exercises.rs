@@ -148,6 +148,46 @@ fn nobody_sleeps_over_a_pending_interrupt() {
     }
 }
 
+/// A VM has a hart of its own, the first, beside one whose disk interrupts go through the hypervisor: these come to the other
+/// hart alone.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_hart_of_one_vm_takes_no_interrupts_of_others() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let exerciser = hypervisor().with_file_name("exerciser");
+    std::fs::write(folder.join("blocks"), vec![0; 4 << 20]).unwrap();
+    let vm = |name: &str, harts: &str, exercise: &str, disks: &str| {
+        format!(
+            "[vm.{name}]\nvcpus = 1\nmemory = \"64 MiB\"\n{harts}\nkernel = {exerciser:?}\n\
+             command-line = \"exercise={exercise}\"\n{disks}\n"
+        )
+    };
+    let system = [
+        "harts = 2\nmemory = \"2 GiB\"\nguest-files = 0\ntime-limit = \"5 min\"\n",
+        &vm(
+            "own",
+            "dedicated-harts = [0]",
+            "heartbeat duration-ms=400",
+            "",
+        ),
+        &vm(
+            "shares",
+            "share = 50",
+            "work terminals=4 steps=1 reads=1 sectors=8 compute=1000 duration-ms=200",
+            "disks = [{ file = \"blocks\" }]",
+        ),
+    ];
+    let file = folder.join("own-and-shared.toml");
+    std::fs::write(&file, system.concat()).unwrap();
+    let told = exercise("machine", file.to_str().unwrap(), 2, &[]);
+    let mut rows = told.lines().map(str::split_whitespace);
+    let mut row = rows
+        .find(|row| row.clone().next() == Some("host-external"))
+        .unwrap_or_else(|| panic!("no interrupt of the disk\n{told}"));
+    let [own, shares] = [1, 0].map(|skip| row.nth(skip).unwrap().parse::<f64>().unwrap());
+    assert!(own == 0.0 && shares > 1000.0, "{own}, {shares}\n{told}");
+}
+
 /// What the report says of a measure of the whole system; 0 where it leaves it out.
 fn measure(told: &str, name: &str) -> f64 {
     let mut rows = told.lines().map(str::split_whitespace);
