@@ -4,6 +4,7 @@ pub mod change;
 pub mod exits;
 pub mod harts;
 pub mod in_place;
+pub mod interrupt_port;
 pub mod loading;
 pub mod probe;
 pub mod spin;
@@ -18,10 +19,13 @@ use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::{HartFences, Holders};
+use crate::operator;
 use crate::run::exits::Next;
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::probe::Tests;
 use crate::run::spin::Word;
 use crate::run::system::{Hypervisor, now};
@@ -29,7 +33,6 @@ use crate::vm::Vm;
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::{self, life::Begin};
 use crate::vm::vcpu::{Registers, Vcpu, request};
-use crate::{interrupts, operator};
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
@@ -89,22 +92,30 @@ fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
     attend(system, hart);
 }
 
+/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
+/// scheduler has been asked.
+const CLAIMS: usize = 64;
+
 /// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
 pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        interrupts::guest_external(system, hart);
+        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
+        interrupts::attend(&InterruptPort::new(system, hart), files);
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {
         cause = ExitCause::HostIpi;
-        while let Some(identity) = interrupt_file::claim() {
+        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
             match identity {
                 identity::KICK => {
-                    interrupts::serve_forwarders(system, hart);
-                    interrupts::watch_as_wanted(system, hart);
+                    interrupts::serve(&InterruptPort::new(system, hart));
+                    interrupt_port::watch_as_wanted(system, hart);
+                }
+                identity::SYNCHRONISED => {
+                    interrupts::synchronised(&InterruptPort::new(system, hart));
                 }
                 identity::UART => {
                     cause = ExitCause::HostExternal;
@@ -112,9 +123,8 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 }
                 _ => {
                     cause = ExitCause::HostExternal;
-                    system
-                        .aplic
-                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
+                    let source = identity.wrapping_sub(identity::DEVICE);
+                    interrupt_port::deliver_source(system, source);
                 }
             }
         }
@@ -142,7 +152,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
     if time >= hart.next_look.load(Ordering::Relaxed) {
         hart.next_look
             .store(time + system.look_interval(), Ordering::Relaxed);
-        interrupts::look_into_files(system, hart);
+        interrupts::look(&InterruptPort::new(system, hart));
     }
     set_timer(system, hart);
 }
@@ -154,7 +164,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
         .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
-    let look = if earliest.is_some() || hart.forwards() {
+    let look = if earliest.is_some() || hart.files.forwards() {
         hart.next_look.load(Ordering::Relaxed)
     } else {
         u64::MAX
@@ -184,7 +194,7 @@ fn run_vcpu(
     let books = hart.accounts.of(vm.id);
     let began = now();
     let mut registers = vcpu.registers.lock();
-    system.end_wait(vcpu);
+    system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
     match lifecycle::dispatched(system, vm, vcpu) {
@@ -292,7 +302,7 @@ fn stay(
             generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out(vcpu, vcpu.take_requests());
+            carry_out_requests(vcpu, vcpu.take_requests());
             continue;
         }
         world::enter(&mut registers.context);
@@ -407,7 +417,7 @@ fn load(
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
-    let file = interrupts::attach(system, hart, vcpu);
+    let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
     let generation = vm.generation();
     let cached = &mut registers.cached;
@@ -422,14 +432,20 @@ fn load(
     }
     registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
     registers.counters.load(&mut HartCounters);
-    carry_out(vcpu, request::INTERRUPT);
-    file
+    carry_out_requests(vcpu, request::INTERRUPT);
+    file.map_or(0, GuestFile::number)
 }
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
     registers.counters.unload(&mut HartCounters);
-    interrupts::detach(system, hart, vcpu, waits);
+    let departure = match waits {
+        true => Departure::Waits {
+            watched: system.host_interrupts(),
+        },
+        false => Departure::Ready,
+    };
+    interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
     if registers.context.sstatus & status::FS == status::FS_DIRTY {
         registers.float.save();
@@ -438,7 +454,7 @@ fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registe
 }
 
 /// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out(vcpu: &Vcpu, requests: u32) {
+fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();
     }

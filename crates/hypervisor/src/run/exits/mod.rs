@@ -45,6 +45,14 @@ pub struct Exit<'a> {
     pub books: Books<'a>,
 }
 
+/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
+/// counter, the notification. Then it does not wait.
+pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
+    // A counter that has just passed zero is shown before anything is asked.
+    exit.registers.counters.note_overflows(&mut HartCounters);
+    csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
+}
+
 /// Handles the exit that has just happened on this hart.
 pub fn handle(
     system: &Hypervisor,
