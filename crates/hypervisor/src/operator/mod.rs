@@ -29,7 +29,7 @@ pub fn serve(system: &Hypervisor) {
                 }
             }
             Event::PowerOff => {
-                say!("the operator powers off");
+                say!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
             Event::Command(command) => carry_out(system, command),

@@ -6,6 +6,7 @@ use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
+use crate::translation::Paging;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -82,12 +83,13 @@ pub fn isa() -> Isa {
         "sstc",
         SVADU,
         "svinval",
+        "svnapot",
         "svpbmt",
     ];
     Isa {
         base: "rv64i".to_owned(),
         extensions: extensions.map(str::to_owned).to_vec(),
-        mmu: "riscv,sv48".to_owned(),
+        mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
     }
 }
@@ -137,6 +139,9 @@ impl Config {
             wrs_sto: profile.wrs_sto_limit,
         };
         self.board.isa = isa();
+        if let Some(paging) = Paging::of_bits(profile.virtual_address_bits) {
+            self.board.isa.mmu = paging.mmu_type().to_owned();
+        }
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {
             let name = extensions.iter_mut().find(|name| *name == SVADU);

@@ -104,6 +104,12 @@ const MACHINE: &[Row] = &[
         "svadu",
         "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
     ),
+    number(
+        "virtual_address_bits",
+        (39, 57),
+        "bits",
+        "of virtual addresses in the widest scheme: 39, 48 or 57",
+    ),
     flag(
         "fence_i_clears",
         "whether FENCE.I empties the instruction cache",
@@ -145,7 +151,7 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 3] = ["line", "large", "any_size"];
+const OPTIONAL: [&str; 4] = ["line", "large", "any_size", "virtual_address_bits"];
 const COSTS: &[Row] = &[
     cycles("l2_hit", "a first-level miss that the second level answers"),
     cycles("memory", "a miss of all caches"),
