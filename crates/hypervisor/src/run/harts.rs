@@ -43,6 +43,10 @@ pub struct Hart {
     running: AtomicU64,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
+    /// The same for the floating-point registers.
+    float: AtomicU16,
+    /// Illegal instructions of the guest come to the hypervisor, not to the guest; only the hart itself uses it.
+    pub takes_illegal: AtomicBool,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
@@ -84,6 +88,8 @@ impl Hart {
             accounts: Accounts::new(vms),
             running: AtomicU64::new(0),
             loaded: AtomicU16::new(0),
+            float: AtomicU16::new(0),
+            takes_illegal: AtomicBool::new(false),
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
@@ -113,6 +119,30 @@ impl Hart {
             .load(Ordering::Relaxed)
             .checked_sub(1)
             .and_then(VcpuId::new)
+    }
+
+    /// The vCPU whose floating-point registers were put onto the hart last.
+    #[must_use]
+    pub fn float_owner(&self) -> Option<VcpuId> {
+        self.float
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Notes whose floating-point registers are on the hart.
+    pub fn set_float_owner(&self, vcpu: VcpuId) {
+        self.float.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
+    #[must_use]
+    pub fn take_ask(&self) -> bool {
+        let ask = self.ask.load(Ordering::Relaxed);
+        if ask {
+            self.ask.store(false, Ordering::Relaxed);
+        }
+        ask
     }
 
     /// Notes whose registers are on the hart.

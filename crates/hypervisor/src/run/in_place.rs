@@ -73,7 +73,7 @@ impl InPlace<'_> {
             registers.counters.note_overflows(&mut HartCounters);
             run::attend(system, hart);
         }
-        let asked = hart.ask.swap(false, Ordering::Relaxed);
+        let asked = hart.take_ask();
         let leaves = if interrupted || asked {
             run::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {

@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod exits;
+pub mod float;
 pub mod harts;
 pub mod in_place;
 pub mod interrupt_port;
@@ -82,7 +83,7 @@ fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
-    if !hart.ask.swap(false, Ordering::Relaxed) {
+    if !hart.take_ask() {
         match watch {
             None => hart::wait_for_interrupt(),
             Some(watch) => probe::wait_with_tests(system, hart, watch),
@@ -293,7 +294,7 @@ fn stay(
 ) -> Leave {
     let mut generation = None;
     loop {
-        if hart.ask.swap(false, Ordering::Relaxed)
+        if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, registers)
         {
             return reason;
@@ -427,13 +428,18 @@ fn load(
         registers.supervisor.arm();
     } else {
         registers.supervisor.load();
-        registers.float.restore();
         hart.set_last_loaded(vcpu.id);
     }
-    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    float::load(hart, vcpu.id, registers);
     registers.counters.load(&mut HartCounters);
-    carry_out_requests(vcpu, request::INTERRUPT);
-    file.map_or(0, GuestFile::number)
+    let file = file.map_or(0, GuestFile::number);
+    if file == 0 {
+        show_interrupts(vcpu);
+    } else {
+        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        hide_memory_file();
+    }
+    file
 }
 
 /// Takes the vCPU's state off the hart.
@@ -447,9 +453,7 @@ fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registe
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
-    if registers.context.sstatus & status::FS == status::FS_DIRTY {
-        registers.float.save();
-    }
+    float::unload(registers);
     hart.clear_running();
 }
 
@@ -483,9 +487,17 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
         } else {
-            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(0);
+            hide_memory_file();
         }
+    }
+}
+
+/// Shows no interrupt of a file in memory.
+fn hide_memory_file() {
+    // SAFETY: as in `show_interrupts`.
+    unsafe {
+        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+        csr::write::<{ number::HVICTL }>(0);
     }
 }
 

@@ -5,8 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
-use spin::Once;
-use spin::mutex::TicketMutex;
+use spin::{Mutex, Once};
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
@@ -27,7 +26,7 @@ pub struct Hypervisor {
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
     /// The lock is served in the order of the askers, so that no hart waits for ever.
-    pub scheduler: TicketMutex<Scheduler>,
+    pub scheduler: Mutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -84,7 +83,7 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: TicketMutex::new(scheduler),
+            scheduler: Mutex::new(scheduler),
             aplic,
             attendants,
             counters,
