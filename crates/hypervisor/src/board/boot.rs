@@ -9,9 +9,11 @@ use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
+use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::operator::console;
 use crate::run::harts::{self, Hart};
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
 use crate::run::{self, system};
 use crate::vm::guest_tree::isa;
@@ -59,11 +61,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     prepare_hart(system, own);
     give_seeds(system, own);
     start_others(system, own);
-    system.aplic.take(
-        system.board.uart.source,
-        own.board.imsic_index,
-        harts::identity::UART,
-    );
+    system.reassign_sources();
     lifecycle::start_automatic(system);
     run::run(system, own)
 }
@@ -153,7 +151,10 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     }
     fence::guest_physical_all();
     fence::guest_virtual_all();
-    hart.files.lock().set_count(interrupt_file::guest_files());
+    interrupts::open_hart(
+        &InterruptPort::new(system, hart),
+        interrupt_file::guest_files(),
+    );
     interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
 }
 

@@ -94,7 +94,7 @@ pub struct BoardImsic {
 
 /// The supervisor-level APLIC.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardAplic {
+pub struct AplicDescription {
     pub base: u64,
     pub sources: u32,
 }
@@ -121,7 +121,7 @@ pub struct Board {
     /// Entropy that the firmware or its loader put into the device tree; empty where there is none.
     pub rng_seed: Vec<u8>,
     pub imsic: BoardImsic,
-    pub aplic: BoardAplic,
+    pub aplic: AplicDescription,
     pub uart: BoardDevice,
     /// By slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
@@ -237,7 +237,7 @@ impl Board {
             .ok_or(BoardError::Missing(
                 "supervisor-level APLIC with MSI delivery (riscv,aplic)",
             ))?;
-        let aplic = BoardAplic {
+        let aplic = AplicDescription {
             base: range(&aplic_node).ok_or(BoardError::Malformed)?.start,
             sources: aplic_node
                 .property("riscv,num-sources")

@@ -19,8 +19,8 @@ pub mod unprivileged;
 pub mod world;
 
 pub use isa::{
-    copy, entry, fence, memory_before_devices, pointer, set_pointer, stall_on_doubleword,
-    stall_on_word, wait_for_interrupt,
+    copy, devices_before_memory, entry, fence, memory_before_devices, pointer, set_pointer,
+    stall_on_doubleword, stall_on_word, wait_for_interrupt,
 };
 
 /// The hart's cycle counter.

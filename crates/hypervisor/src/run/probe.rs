@@ -8,8 +8,9 @@ use scheduler::{Probe, VcpuId, VcpuSet};
 use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
-use crate::interrupts::{self, Backing};
+use crate::interrupts::Backing;
 use crate::run::harts::Hart;
+use crate::run::interrupt_port;
 use crate::run::spin::Word;
 use crate::run::system::Hypervisor;
 
@@ -27,7 +28,7 @@ impl Probe for Tests<'_> {
             return true;
         }
         let interrupts = vcpu.interrupts.lock();
-        match interrupts.backing {
+        match interrupts.backing() {
             Backing::Memory => interrupts.memory_file_asserts(),
             // hgeip is valid on the hart that holds the file, and cannot be read from another (AIA, "hgeip").
             Backing::File { hart, file } => {
@@ -39,7 +40,7 @@ impl Probe for Tests<'_> {
                 } else {
                     0
                 };
-                pending >> file & 1 != 0
+                pending & file.bit() != 0
             }
         }
     }
@@ -142,7 +143,7 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
         return false;
     }
     system.harts.iter().any(|other| {
-        let files = other.waiting_files.load(Ordering::Relaxed);
+        let files = other.files.waiting();
         // SAFETY: the caller has seen that the hart has the extension.
         let pending = || unsafe { custom::guest_files_pending(other.board.id) };
         files != 0 && !rests(&other) && pending() & files != 0
@@ -150,10 +151,8 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
 }
 
 fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuId, on: bool) {
-    if let Backing::File { hart: home, file } = system.vcpu(vcpu).interrupts.lock().backing
-        && home == hart.index
-    {
-        interrupts::watch(file, on);
+    if let Some(file) = system.vcpu(vcpu).interrupts.lock().file_on(hart.index) {
+        interrupt_port::watch(file, on);
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Accounts {
     work: Vec<Work>,
     /// Where what concerns no VM of the system would go: every VM has its place in `work`, and looking for it cannot panic.
     spare: Work,
+    /// Cycles of what is not yet charged that another account has been charged with already.
+    booked: Counter,
 }
 
 /// What a hart has done for one VM; what every exit writes to stands together.
@@ -155,6 +157,19 @@ impl Books<'_> {
         }
     }
 
+    /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM, whatever it was doing otherwise: the time is
+    /// the VM's, not that of whose guest was left for it.
+    pub fn book_forwarding(self, began: u64) {
+        if let (true, Some(exits)) = (
+            MONITORED,
+            self.work.exits.get(ExitCause::GuestExternal.index()),
+        ) {
+            let passed = clock().wrapping_sub(began);
+            exits.simulation.add(passed);
+            self.hart.booked.add(passed);
+        }
+    }
+
     /// Counts a dispatch.
     #[inline]
     pub fn count_dispatch(self) {
@@ -193,6 +208,7 @@ impl Accounts {
             scheduling: Counter::default(),
             work: (0..vms).map(|_| Work::new()).collect(),
             spare: Work::new(),
+            booked: Counter::default(),
         }
     }
 
@@ -223,7 +239,12 @@ impl Accounts {
 
     #[inline]
     fn until_now(&self) -> u64 {
-        self.until(hart::cycles())
+        let passed = self.until(hart::cycles());
+        let booked = self.booked.get();
+        if booked != 0 {
+            self.booked.set(0);
+        }
+        passed.wrapping_sub(booked)
     }
 
     /// The hart has looked for something to run in vain.
@@ -260,7 +281,11 @@ impl Accounts {
         let (charged_to, started) = (self.charged_to.get(), self.started.get());
         let own = HartCounters {
             // What is not yet charged is left out on both sides, so that the sum closes.
-            elapsed: Cycles(charged_to.wrapping_sub(started)),
+            elapsed: Cycles(
+                charged_to
+                    .wrapping_sub(started)
+                    .wrapping_add(self.booked.get()),
+            ),
             idle: Cycles(self.idle.get()),
             scheduling: Cycles(self.scheduling.get()),
         };

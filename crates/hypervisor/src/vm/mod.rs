@@ -20,16 +20,19 @@ use scheduler::VmId;
 use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
-use crate::devices::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
+use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
 use crate::hart::{self, capabilities::Capability};
-use crate::interrupts::{self, Route};
+use crate::interrupts::Route;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
 use crate::operator::console;
 use crate::run::harts;
+use crate::run::interrupt_port::{self, source_target};
+
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
@@ -71,6 +74,8 @@ pub struct Vm {
     pub settings: Settings,
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
+    /// What answers at which guest-physical address.
+    pub bus: Bus,
     pub memory: GuestRegion,
     /// Where its memory lies; equal to the guest's address under placement `real`.
     pub host_memory: HostPhysical,
@@ -106,6 +111,7 @@ impl Vm {
         memory: GuestRegion,
         host_memory: HostPhysical,
         table: GStage,
+        bus: Bus,
         board: &Board,
     ) -> Self {
         let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
@@ -120,6 +126,7 @@ impl Vm {
             id,
             settings,
             vcpus,
+            bus,
             memory,
             host_memory,
             table: Mutex::new(table),
@@ -238,7 +245,9 @@ impl Vm {
         let mut chips = self.chips.lock();
         chips
             .aplic
-            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
+            .recover_missed_edges(&system.aplic, &mut |effect| {
+                take_effect(system, self, effect)
+            });
     }
 
     /// The guest says that it is alive.
@@ -259,7 +268,7 @@ impl Vm {
         chips.input.clear();
         chips
             .aplic
-            .reset(&mut |effect| carry_out(system, self, effect));
+            .reset(&mut |effect| take_effect(system, self, effect));
         self.restart_time();
         self.heartbeat(0);
         self.told.lock().restart();
@@ -296,10 +305,9 @@ impl Vm {
 
     /// A guest's write to its APLIC.
     pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips
-            .lock()
-            .aplic
-            .write(offset, value, &mut |effect| carry_out(system, self, effect));
+        self.chips.lock().aplic.write(offset, value, &mut |effect| {
+            take_effect(system, self, effect)
+        });
     }
 
     /// The VM's number in the system's description.
@@ -347,26 +355,25 @@ fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
     chips
         .aplic
         .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
-            carry_out(system, vm, effect)
+            take_effect(system, vm, effect)
         });
 }
 
 /// Does on the board what a guest's APLIC asks for.
-fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
+fn take_effect(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                harts::current().accounts.of(vm.id).count_injected();
-                interrupts::deliver(system, vcpu, destination.identity);
+                interrupt_port::deliver(system, vcpu, destination.identity);
             }
         }
-        Effect::Route(route) => reroute(system, vm, route),
+        Effect::Set(route) => reroute(system, vm, route),
         Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
         Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
     }
 }
 
-fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
+fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     let source = route.source.0;
     let target = route.destination.and_then(|to| {
         system
@@ -376,10 +383,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
     });
     for vcpu in system.vcpus_of(vm.id) {
         if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts
-                .lock()
-                .sources
-                .retain(|old| old.source != source);
+            vcpu.interrupts.lock().remove_route(source);
         }
     }
     match target {
@@ -390,11 +394,9 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
                 source,
                 identity: to.identity,
             };
-            interrupts.sources.retain(|old| old.source != source);
-            interrupts.sources.push(route_here);
-            system
-                .aplic
-                .enable(system, route_here, route.mode, interrupts.backing);
+            interrupts.add_route(route_here);
+            let target = source_target(system, route_here, vcpu, interrupts.backing());
+            system.aplic.enable(source, route.mode, target);
         }
     }
 }

@@ -171,6 +171,9 @@ pub fn call_firmware(_extension: u64, _function: u64, _arguments: [u64; 5]) -> (
 /// Does nothing: there are no devices.
 pub fn memory_before_devices() {}
 
+/// Does nothing: there are no devices.
+pub fn devices_before_memory() {}
+
 /// Does not stall.
 ///
 /// # Safety

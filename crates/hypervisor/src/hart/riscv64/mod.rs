@@ -66,6 +66,13 @@ pub fn memory_before_devices() {
     unsafe { core::arch::asm!("fence w, o", options(nostack)) };
 }
 
+/// A store to a device comes before what is then stored to memory.
+#[inline]
+pub fn devices_before_memory() {
+    // SAFETY: a fence changes no memory.
+    unsafe { core::arch::asm!("fence o, w", options(nostack)) };
+}
+
 /// Stalls while the doubleword at `address` is `value`, at most for the short time of WRS.STO.
 ///
 /// # Safety

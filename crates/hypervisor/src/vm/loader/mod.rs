@@ -14,6 +14,7 @@ use crate::hart::fence;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::run::harts;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
 use crate::vm::Vm;
 use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice, isa};
@@ -156,7 +157,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
 fn reset(system: &Hypervisor, vm: &Vm) {
     vm.reset_chips(system);
     for vcpu in system.vcpus_of(vm.id) {
-        interrupts::reset(system, vcpu);
+        interrupts::reset(&InterruptPort::current(system), vcpu.id);
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();
     }
