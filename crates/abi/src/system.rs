@@ -41,7 +41,9 @@ mod tests;
 
 pub use choice::{Migration, OnFailure, Placement, SpinMethod, WaitMethod, WhenIdle};
 pub use error::{Problem, Subject, SystemError, ValueText};
-pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
+pub use parameters::{
+    AFFINITY, COST, Costs, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+};
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;

@@ -121,7 +121,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
-    Ok(system::install(Hypervisor::new(
+    let system = Hypervisor::new(
         board,
         harts,
         vms,
@@ -129,7 +129,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         scheduler,
         description.when_idle,
         started,
-    )))
+    );
+    let costs = description.parameters.costs.into();
+    Ok(system::install(system.with_costs(costs)))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.

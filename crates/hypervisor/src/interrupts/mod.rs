@@ -14,7 +14,7 @@ pub mod softfile;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use abi::monitor::Event;
+use abi::monitor::{Event, ExitCause};
 use scheduler::{HartId, VcpuId};
 
 use crate::devices::aplic::SourceMode;
@@ -22,6 +22,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::interrupt_file::Selected;
 use crate::interrupts::files::Owner;
 use crate::interrupts::softfile::{Identity, InterruptFile, State};
+use crate::run::costs;
 use crate::run::harts::{self, Hart};
 use crate::run::system::{self, Hypervisor};
 use crate::vm::vcpu::{Vcpu, request};
@@ -248,7 +249,7 @@ pub fn watch_as_wanted(system: &Hypervisor, hart: &Hart) {
 }
 
 /// An SGEI: vCPUs that wait here have interrupts, or forwarders have something to send on.
-pub fn guest_external(system: &Hypervisor, hart: &Hart) {
+pub fn guest_external(system: &Hypervisor, hart: &Hart, in_exit: bool) {
     let pending = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
     let mut left = pending & !1;
     while left != 0 {
@@ -259,7 +260,12 @@ pub fn guest_external(system: &Hypervisor, hart: &Hart) {
             Owner::Vcpu(vcpu) => {
                 watch(file, false);
                 let vm = system.vcpu(vcpu).vm;
-                hart.accounts.of(vm).count(Event::HostInterrupt);
+                let books = hart.accounts.of(vm);
+                books.count(Event::HostInterrupt);
+                match system.costs.host_interrupt {
+                    cost if in_exit => costs::spend(cost),
+                    cost => books.spend_on(ExitCause::GuestExternal, cost),
+                }
                 system::wake(system, vcpu);
             }
             Owner::Forwarder { vcpu, .. } => forward(system, file, vcpu),

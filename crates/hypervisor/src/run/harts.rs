@@ -55,6 +55,10 @@ pub struct Hart {
     pub waiting_files: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
+    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    pub polls: AtomicBool,
+    /// Somebody has told the hart to ask the scheduler.
+    told: AtomicBool,
     /// What a change of the vCPU takes here.
     pub change: ChangeCost,
     /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
@@ -90,6 +94,8 @@ impl Hart {
             waiting: AtomicU64::new(0),
             waiting_files: AtomicU64::new(0),
             rests: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             change: ChangeCost::default(),
             tests_any_file: description.extensions.has(custom::PENDING_TEST),
             exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
@@ -127,6 +133,21 @@ impl Hart {
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
     pub fn kick(&self) {
         send_message(self.file_page, identity::KICK);
+    }
+
+    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
+    pub fn tell(&self) {
+        self.told.store(true, Ordering::SeqCst);
+        // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
+        // before this, so that the hart finds the change whichever comes first.
+        if !self.polls.load(Ordering::SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// Whether the hart was told to ask; it was not, from now on.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
     }
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.

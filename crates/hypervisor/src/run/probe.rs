@@ -128,6 +128,19 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     found
 }
 
+/// Waits in a loop until the hart is told of something, or an interrupt is pending: the active wait of paper 002 §3.5, with all
+/// interrupts open. Whoever has work for the hart sets its word, and need not interrupt it.
+pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
+    hart.polls.store(true, Ordering::SeqCst);
+    while !hart.was_told() && !anything_is_pending() {
+        core::hint::spin_loop();
+    }
+    hart.polls.store(false, Ordering::SeqCst);
+    // What a kick would have made the hart do.
+    interrupts::serve_forwarders(system, hart);
+    interrupts::watch_as_wanted(system, hart);
+}
+
 /// Whether WFI would not wait.
 fn anything_is_pending() -> bool {
     csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
