@@ -154,6 +154,7 @@ pub fn wait_policy(method: WaitMethod) -> WaitPolicy {
     match method {
         WaitMethod::HostInterrupt => WaitPolicy::HostInterrupt,
         WaitMethod::HostInterruptAll => WaitPolicy::HostInterruptAll,
+        WaitMethod::ActiveWaitAll => WaitPolicy::ActiveWaitAll,
         WaitMethod::SelfWaitAll => WaitPolicy::SelfWaitAll,
         WaitMethod::SelfWait | WaitMethod::ActiveWait => WaitPolicy::SelfWait,
     }
