@@ -39,6 +39,9 @@ suite!(
     stateen_imsic: "mstateen0 bit 58 takes the interrupt files from the lower modes",
     stateen_aia: "mstateen0 bit 59 takes stopi from the lower modes",
     hstateen_imsic: "hstateen0 bit 58 takes the interrupt file from the guest",
+    stateen_indirect_file: "mstateen0 bit 58 takes the interrupt files behind sireg and vsireg from the lower modes",
+    stateen_indirect_priorities: "mstateen0 bit 59 takes the priorities behind sireg from S-mode",
+    hstateen_indirect_file: "hstateen0 bit 58 takes the interrupt file behind sireg from the guest",
 );
 
 type Outcome = Result<(), Failure>;
@@ -553,4 +556,68 @@ fn hstateen_imsic() -> Outcome {
     quiet();
     same("stopei in S-mode", supervisor.unwrap_or(0), 0)?;
     same("stopei in VS-mode", guest.unwrap_or(0), VIRTUAL)
+}
+
+extern "C" fn read_sireg_file() -> u64 {
+    cause(csr::write::<SISELECT>(0x70).and_then(|_| csr::read::<SIREG>()))
+}
+
+extern "C" fn read_vsireg_file() -> u64 {
+    cause(csr::write::<VSISELECT>(0x70).and_then(|_| csr::read::<VSIREG>()))
+}
+
+extern "C" fn write_sireg_file() -> u64 {
+    cause(csr::write::<SISELECT>(0x70).and_then(|_| csr::write::<SIREG>(0)))
+}
+
+extern "C" fn read_sireg_priority() -> u64 {
+    cause(csr::write::<SISELECT>(0x30).and_then(|_| csr::read::<SIREG>()))
+}
+
+fn stateen_indirect_file() -> Outcome {
+    quiet();
+    open_guest_file(1);
+    if !state_can_be_taken(STATE_IMSIC) {
+        return Ok(());
+    }
+    let supervisor = attempt(Mode::Supervisor, read_sireg_file);
+    let write = attempt(Mode::Supervisor, write_sireg_file);
+    let other = attempt(Mode::Supervisor, read_vsireg_file);
+    let guest = attempt(Mode::VirtualSupervisor, read_sireg_file);
+    let priority = attempt(Mode::Supervisor, read_sireg_priority);
+    quiet();
+    same("read of sireg in S-mode", supervisor.unwrap_or(0), ILLEGAL)?;
+    same("write of sireg in S-mode", write.unwrap_or(0), ILLEGAL)?;
+    same("read of vsireg in S-mode", other.unwrap_or(0), ILLEGAL)?;
+    same("read of sireg in VS-mode", guest.unwrap_or(0), ILLEGAL)?;
+    same("a priority in S-mode", priority.unwrap_or(0), 0)
+}
+
+fn stateen_indirect_priorities() -> Outcome {
+    quiet();
+    if !state_can_be_taken(STATE_AIA) {
+        return Ok(());
+    }
+    let priority = attempt(Mode::Supervisor, read_sireg_priority);
+    let file = attempt(Mode::Supervisor, read_sireg_file);
+    quiet();
+    same("a priority in S-mode", priority.unwrap_or(0), ILLEGAL)?;
+    same("the interrupt file in S-mode", file.unwrap_or(0), 0)
+}
+
+fn hstateen_indirect_file() -> Outcome {
+    quiet();
+    open_guest_file(1);
+    if csr::clear::<HSTATEEN0>(STATE_IMSIC).is_err() {
+        return Ok(());
+    }
+    let supervisor = attempt(Mode::Supervisor, read_sireg_file);
+    let other = attempt(Mode::Supervisor, read_vsireg_file);
+    let read = attempt(Mode::VirtualSupervisor, read_sireg_file);
+    let write = attempt(Mode::VirtualSupervisor, write_sireg_file);
+    quiet();
+    same("read of sireg in S-mode", supervisor.unwrap_or(0), 0)?;
+    same("read of vsireg in S-mode", other.unwrap_or(0), 0)?;
+    same("read of sireg in VS-mode", read.unwrap_or(0), VIRTUAL)?;
+    same("write of sireg in VS-mode", write.unwrap_or(0), VIRTUAL)
 }

@@ -1,21 +1,16 @@
-//! The hypervisor's portable parts.
+//! Partita's hypervisor: booted by OpenSBI in HS-mode, it runs the virtual machines of one system image.
+//!
+//! Everything is here; the program adds the way in and the way out. All of it compiles on other computers too, where it
+//! is tested: what a hart alone can do stands in [`hart`].
 #![cfg_attr(target_os = "none", no_std)]
 
 extern crate alloc;
 
-pub mod address;
-pub mod aplic;
-pub mod change;
-pub mod counters;
-pub mod decode;
-pub mod frames;
-pub mod gstage;
-pub mod guest_tree;
-pub mod image;
-pub mod instruction;
-pub mod parameters;
-pub mod placement;
-pub mod softfile;
-pub mod terminal;
-pub mod uart;
-pub mod walk;
+pub mod board;
+pub mod devices;
+pub mod hart;
+pub mod interrupts;
+pub mod memory;
+pub mod operator;
+pub mod run;
+pub mod vm;

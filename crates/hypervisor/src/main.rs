@@ -1,4 +1,4 @@
-//! Partita's hypervisor: booted by OpenSBI in HS-mode, it runs the virtual machines of one system image.
+//! Partita's hypervisor: the way into the library, and the way out when all is lost.
 #![cfg_attr(target_os = "none", no_std)]
 #![cfg_attr(target_os = "none", no_main)]
 
@@ -9,55 +9,44 @@ fn main() {
 }
 
 #[cfg(target_os = "none")]
-extern crate alloc;
+mod bare {
+    use core::panic::PanicInfo;
 
-#[cfg(target_os = "none")]
-mod accounts;
-#[cfg(target_os = "none")]
-mod allocation;
-#[cfg(target_os = "none")]
-mod assemble;
-#[cfg(target_os = "none")]
-mod board;
-#[cfg(target_os = "none")]
-mod board_aplic;
-#[cfg(target_os = "none")]
-mod board_uart;
-#[cfg(target_os = "none")]
-mod boot;
-#[cfg(target_os = "none")]
-mod console;
-#[cfg(target_os = "none")]
-mod exits;
-#[cfg(target_os = "none")]
-mod files;
-#[cfg(target_os = "none")]
-mod hart;
-#[cfg(target_os = "none")]
-mod harts;
-#[cfg(target_os = "none")]
-mod in_place;
-#[cfg(target_os = "none")]
-mod interrupts;
-#[cfg(target_os = "none")]
-mod lifecycle;
-#[cfg(target_os = "none")]
-mod loader;
-#[cfg(target_os = "none")]
-mod monitor;
-#[cfg(target_os = "none")]
-mod operator;
-#[cfg(target_os = "none")]
-mod probe;
-#[cfg(target_os = "none")]
-mod run;
-#[cfg(target_os = "none")]
-mod spin;
-#[cfg(target_os = "none")]
-mod system;
-#[cfg(target_os = "none")]
-mod tables;
-#[cfg(target_os = "none")]
-mod vcpu;
-#[cfg(target_os = "none")]
-mod vm;
+    use hypervisor::board::boot;
+    use hypervisor::run::harts::Hart;
+    use linked_list_allocator::LockedHeap;
+
+    /// The bound of the hypervisor's one heap.
+    const HEAP_BYTES: usize = 2 << 20;
+
+    #[global_allocator]
+    static HEAP: LockedHeap = LockedHeap::empty();
+
+    static mut HEAP_SPACE: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
+
+    /// The first hart's entry, on the boot stack with .bss cleared.
+    #[unsafe(no_mangle)]
+    extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
+        // SAFETY: this runs once, on one hart, before anything is allocated; the space is used for nothing else.
+        unsafe { HEAP.lock().init((&raw mut HEAP_SPACE).cast(), HEAP_BYTES) };
+        // SAFETY: the firmware passes the address of the board's device tree in a1 (SBI boot convention).
+        unsafe { boot::first_hart(hart_id, tree) }
+    }
+
+    /// The entry of every other hart, on its own stack.
+    #[unsafe(no_mangle)]
+    extern "C" fn hypervisor_secondary_main(hart: &'static Hart) -> ! {
+        boot::other_hart(hart)
+    }
+
+    /// Called by the trap vector when the hypervisor itself trapped.
+    #[unsafe(no_mangle)]
+    extern "C" fn hypervisor_own_fault() -> ! {
+        boot::own_fault()
+    }
+
+    #[panic_handler]
+    fn panic(information: &PanicInfo<'_>) -> ! {
+        boot::defect(format_args!("{information}"))
+    }
+}

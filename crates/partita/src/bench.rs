@@ -12,16 +12,18 @@ mod guest;
 mod kvm;
 mod machine;
 mod mark;
+mod passages;
 mod report;
 mod tree;
 
 pub use guest::Amount;
 pub use kvm::{ensure as kvm_host, initrd as kvm_initrd};
 pub use machine::{Count, MachineError};
+pub use passages::{PassagesReport, measure_passages};
 pub use report::{Job, Report, Way};
 
 use crate::cache::Cache;
-use crate::computer::{Process, firmware};
+use crate::computer::{ComputerError, Process, firmware};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::images::{self, ImagesError, Progress};
 use crate::qemu::{self, Boot, QemuError};
@@ -83,6 +85,9 @@ pub enum BenchError {
     /// QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuError),
+    /// The machine.
+    #[error(transparent)]
+    Computer(#[from] ComputerError),
     /// The firmware.
     #[error(transparent)]
     Firmware(#[from] firmware::NoFirmware),

@@ -21,8 +21,8 @@ pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, LogLevel, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName,
-    WaitMethod,
+    Allocation, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName, WaitMethod,
+    WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -129,8 +129,8 @@ pub struct System {
     pub migration: Located<Migration>,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
-    /// How much the hypervisor says.
-    pub log_level: LogLevel,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
     /// When a run is given up: machine time on the machine, the host's on QEMU.
     pub time_limit: Option<Duration>,
     /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.

@@ -167,6 +167,7 @@ mod tests {
         let at = |cycles, happening| Event {
             place: Place::Hart(HartId(0)),
             cycles,
+            retired: 0,
             happening,
         };
         let enter = |cycles, vmid| {

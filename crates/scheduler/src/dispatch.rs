@@ -1,5 +1,6 @@
 //! What a hart does next.
 
+use crate::choice;
 use crate::decision::{Continue, Dispatch, Kicks, Leave, Left, Probe};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
@@ -468,11 +469,11 @@ impl Scheduler {
     /// those that wait for words is to look at them instead.
     fn hand_words_over(&mut self, hart: HartId) -> Kicks {
         let words = self.words_for(hart).intersection(self.watched(hart));
-        let Some(first) = words.first() else {
+        let Some(first) = choice::vcpu(words) else {
             return Kicks::NONE;
         };
         let idle = self.idle.union(self.in_place);
-        let Some(other) = idle.intersection(self.allowed(first)).first() else {
+        let Some(other) = choice::hart(idle.intersection(self.allowed(first))) else {
             return Kicks::NONE;
         };
         self.tell(other);

@@ -1,5 +1,6 @@
 //! Which harts must be interrupted so that no work waits while a hart could do it.
 
+use crate::choice;
 use crate::decision::Kicks;
 use crate::hart::Doing;
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
@@ -31,7 +32,9 @@ impl Scheduler {
         }
         let mut searching = self.searching;
         // Nobody is to take the hart that another one ran on last, if that one will find it free.
-        for vcpu in waiting.iter() {
+        let mut rest = waiting;
+        while let Some(vcpu) = choice::vcpu(rest) {
+            rest.remove(vcpu);
             let last = self
                 .last_hart(vcpu)
                 .filter(|&last| self.may_dispatch(vcpu).contains(last));
@@ -41,9 +44,10 @@ impl Scheduler {
             }
         }
         let mut kicks = HartSet::EMPTY;
-        for vcpu in waiting.iter() {
+        while let Some(vcpu) = choice::vcpu(waiting) {
+            waiting.remove(vcpu);
             let allowed = self.may_dispatch(vcpu);
-            if let Some(hart) = searching.intersection(allowed).first() {
+            if let Some(hart) = choice::hart(searching.intersection(allowed)) {
                 searching.remove(hart);
                 continue;
             }
@@ -80,6 +84,6 @@ impl Scheduler {
     fn nearest(&self, vcpu: VcpuId, among: HartSet) -> Option<HartId> {
         self.last_hart(vcpu)
             .filter(|&last| among.contains(last))
-            .or_else(|| among.first())
+            .or_else(|| choice::hart(among))
     }
 }

@@ -407,12 +407,11 @@ impl Scheduler {
         self.harts[hart.index()].doing = doing;
     }
 
-    /// Every hart that will not ask by itself soon.
+    /// Every hart, also one that searches: it takes note of the change before it goes on.
     fn everyone(&mut self) -> Kicks {
-        let asleep = self.idle;
-        for hart in asleep.iter() {
+        for hart in self.idle.iter() {
             self.set_doing(hart, Doing::Searching);
         }
-        Kicks(self.online.without(self.searching).union(asleep))
+        Kicks(self.online)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every one of these is an illegal instruction where the device tree does not name the extension: the callers look first.
 
-use super::csr;
+use super::{csr, isa};
 
 /// The global pending test.
 pub const PENDING_TEST: &str = "xpartitaotpi";
@@ -42,13 +42,6 @@ pub unsafe fn set_pause_loops(exit: bool) {
 /// The hart that runs this must have [`PENDING_TEST`].
 #[must_use]
 pub unsafe fn guest_files_pending(hart: u64) -> u64 {
-    let pending: u64;
-    // SAFETY: the instruction changes nothing but its destination; the caller answers for its being there.
-    unsafe {
-        core::arch::asm!(
-            ".insn r 0x73, 0, 0x56, {0}, {1}, x0",
-            out(reg) pending, in(reg) hart, options(nomem, nostack)
-        );
-    }
-    pending
+    // SAFETY: the caller answers for the extension.
+    unsafe { isa::guest_files_pending(hart) }
 }

@@ -1,5 +1,7 @@
 //! Calls of the machine's own firmware (RISC-V SBI specification 2.0), of which the hypervisor needs few.
 
+use super::isa;
+
 const BASE: u64 = 0x10;
 const HART_STATE_MANAGEMENT: u64 = 0x48534D;
 const SYSTEM_RESET: u64 = 0x53525354;
@@ -11,23 +13,7 @@ const COUNTERS: u64 = 0x504D55;
 pub struct FirmwareError(pub i64);
 
 fn call(extension: u64, function: u64, arguments: [u64; 5]) -> Result<u64, FirmwareError> {
-    let error: i64;
-    let value: u64;
-    // SAFETY: an SBI call preserves all registers but a0 and a1; the functions used here touch no memory of ours, or
-    // read only what their arguments name.
-    unsafe {
-        core::arch::asm!(
-            "ecall",
-            inlateout("a0") arguments[0] => error,
-            inlateout("a1") arguments[1] => value,
-            in("a2") arguments[2],
-            in("a3") arguments[3],
-            in("a4") arguments[4],
-            in("a6") function,
-            in("a7") extension,
-            options(nostack)
-        );
-    }
+    let (error, value) = isa::call_firmware(extension, function, arguments);
     if error == 0 {
         Ok(value)
     } else {

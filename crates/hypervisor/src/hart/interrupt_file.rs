@@ -3,9 +3,8 @@
 //! Numbers and layout: Advanced Interrupt Architecture, chapter 3 ("Incoming MSI Controller") for the indirectly
 //! accessed registers, chapter 6 for hstatus.VGEIN selecting the file that vsiselect and vsireg reach.
 
-use hypervisor::softfile::State;
-
 use super::csr::{self, number};
+use crate::interrupts::softfile::State;
 
 const DELIVERY: u64 = 0x70;
 const THRESHOLD: u64 = 0x72;

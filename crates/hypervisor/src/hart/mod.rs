@@ -1,21 +1,26 @@
-//! The thin layer over one hart: registers, fences, world switch, firmware calls.
+//! The thin layer over one hart: registers, fences, world switch, firmware calls, and what instructions mean.
+//!
+//! All that a hart alone can do stands in `isa`, which is chosen here and nowhere else: a RISC-V hart's instructions, or a
+//! stand-in with which the library is tested on other computers.
 
-pub mod copy;
+#[cfg_attr(target_arch = "riscv64", path = "riscv64/mod.rs")]
+#[cfg_attr(not(target_arch = "riscv64"), path = "host/mod.rs")]
+mod isa;
+
 pub mod counters;
 pub mod csr;
 pub mod custom;
-pub mod fence;
+pub mod decode;
 pub mod firmware;
+pub mod instruction;
 pub mod interrupt_file;
 pub mod unprivileged;
 pub mod world;
 
-/// Stops the hart until an interrupt that `sie` enables is pending; none is taken, since sstatus.SIE stays 0.
-#[inline]
-pub fn wait_for_interrupt() {
-    // SAFETY: WFI only stalls; with sstatus.SIE = 0 it resumes without a trap (privileged architecture, "WFI").
-    unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
-}
+pub use isa::{
+    copy, entry, fence, memory_before_devices, pointer, set_pointer, stall_on_doubleword,
+    stall_on_word, wait_for_interrupt,
+};
 
 /// The hart's cycle counter.
 #[inline]

@@ -3,14 +3,15 @@
 //! They use vsatp, hgatp, vsstatus and hstatus.SPVP as they stand, so they are only for the vCPU that has just left
 //! this hart. The trap vector steps over an instruction of this module that faults and sets the flag in t1.
 
-#[repr(C)]
-struct Outcome {
-    value: u64,
-    faulted: u64,
-}
+use super::isa;
 
-unsafe extern "C" {
-    fn hypervisor_fetch_halfword(address: u64) -> Outcome;
+/// What such a load gives.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub value: u64,
+    /// Not 0 where it faulted; `value` is nothing then.
+    pub faulted: u64,
 }
 
 fn checked(outcome: &Outcome) -> Option<u64> {
@@ -32,27 +33,5 @@ pub fn fetch_instruction(address: u64) -> Option<u32> {
 #[must_use]
 pub fn fetch_halfword(address: u64) -> Option<u16> {
     // SAFETY: the access is translated and checked as the guest's own; a fault sets the flag and nothing else.
-    checked(&unsafe { hypervisor_fetch_halfword(address) }).map(|value| value as u16)
+    checked(&unsafe { isa::fetch_halfword(address) }).map(|value| value as u16)
 }
-
-core::arch::global_asm!(
-    r#"
-.option push
-.option arch, +h
-.option norvc
-.section .text.unprivileged, "ax"
-.global hypervisor_unprivileged_begin
-.global hypervisor_unprivileged_end
-.global hypervisor_fetch_halfword
-.balign 4
-hypervisor_unprivileged_begin:
-hypervisor_fetch_halfword:
-    mv t2, a0
-    li t1, 0
-    hlvx.hu a0, (t2)
-    mv a1, t1
-    ret
-hypervisor_unprivileged_end:
-.option pop
-"#
-);

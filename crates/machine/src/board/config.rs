@@ -116,6 +116,12 @@ pub enum BoardError {
         /// What is wrong.
         reason: String,
     },
+    /// A file of another kind, where only an ELF file says where it wants to be.
+    #[error("the {image} is not an ELF file")]
+    NotElf {
+        /// What was to be loaded.
+        image: &'static str,
+    },
     /// Something for another machine.
     #[error("the {image} is not for a 64-bit little-endian RISC-V machine: {found}")]
     ForeignImage {

@@ -102,10 +102,7 @@ pub fn load_bare(
 ) -> Result<Boot, BoardError> {
     config.check()?;
     if !is_elf(program) {
-        return Err(BoardError::ForeignImage {
-            image: "program",
-            found: "not an ELF file",
-        });
+        return Err(BoardError::NotElf { image: "program" });
     }
     let program = load_elf("program", program, memory)?;
     let mut occupied = vec![("program", program.start, program.end)];

@@ -1,9 +1,11 @@
 //! The Zicsr instructions.
 
-use super::number as csr;
+use super::row::{Basis, Read, Row, Then, Write};
+use super::table;
 use crate::hart::{Cause, Exception, Hart, Trapped};
 use crate::instruction::DISCARD;
 use crate::system::System;
+use crate::translation::Fence;
 
 /// What a CSR instruction does to the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,56 +74,128 @@ impl Hart {
         reads: bool,
         system: &mut System,
     ) -> Result<(u64, Next), Cause> {
-        self.check_csr(number, writes)?;
-        let number = self.substitute(number);
+        let Some(mut row) = table::row(number) else {
+            return Err(Cause::IllegalInstruction);
+        };
+        self.check_csr(row, number, writes)?;
+        let index = number - row.first;
+        if row.guest != 0
+            && self.mode().virtualized
+            && let Some(guest) = table::row(row.guest)
+        {
+            row = guest;
+        }
         // topei: a write claims the interrupt that a read of the same instruction reports.
         let old = if reads || operation != CsrOperation::Write {
-            self.read_csr(number, system)?
+            self.read_row(row, index, system)?
         } else {
             0
         };
         if !writes {
             return Ok((old, Next::Continue));
         }
-        // mip, hip and sip: wires that read as one must not be written back as one.
-        let base = if matches!(
-            number,
-            csr::MIP | csr::SIP | csr::HIP | csr::HVIP | csr::MVIP
-        ) {
-            self.software_pending(number)
-        } else {
-            old
+        let basis = match row.basis {
+            Basis::Read => old,
+            Basis::Software(software) => software(&self.csrs),
         };
         let value = match operation {
             CsrOperation::Write => operand,
-            CsrOperation::Set => base | operand,
-            CsrOperation::Clear => base & !operand,
+            CsrOperation::Set => basis | operand,
+            CsrOperation::Clear => basis & !operand,
         };
-        let next = self.write_csr(number, value, system)?;
+        let next = self.write_row(row, index, value, system)?;
         Ok((old, next))
     }
 
-    /// The VS CSR that stands for a supervisor CSR while V = 1.
-    const fn substitute(&self, number: u16) -> u16 {
-        if !self.mode().virtualized {
-            return number;
+    /// Reads a CSR whatever the mode may. Supervisor names mean the HS-level CSRs; a CSR that this
+    /// machine has not reads as zero.
+    ///
+    /// # Errors
+    /// The cause of an exception that only the register itself can decide on.
+    pub(crate) fn read_csr(&self, number: u16, system: &mut System) -> Result<u64, Cause> {
+        table::row(number).map_or(Ok(0), |row| self.read_row(row, number - row.first, system))
+    }
+
+    #[inline]
+    fn read_row(&self, row: &Row, index: u16, system: &mut System) -> Result<u64, Cause> {
+        match row.read {
+            Read::Constant(value) => Ok(value),
+            Read::State(read) => Ok(read(&self.csrs)),
+            Read::Array(read) => Ok(read(&self.csrs, usize::from(index))),
+            Read::Hart(read) => read(self, index, system),
         }
-        match number {
-            csr::SSTATUS => csr::VSSTATUS,
-            csr::SIE => csr::VSIE,
-            csr::STVEC => csr::VSTVEC,
-            csr::SSCRATCH => csr::VSSCRATCH,
-            csr::SEPC => csr::VSEPC,
-            csr::SCAUSE => csr::VSCAUSE,
-            csr::STVAL => csr::VSTVAL,
-            csr::SIP => csr::VSIP,
-            csr::STIMECMP => csr::VSTIMECMP,
-            csr::SISELECT => csr::VSISELECT,
-            csr::SIREG => csr::VSIREG,
-            csr::STOPEI => csr::VSTOPEI,
-            csr::SATP => csr::VSATP,
-            csr::STOPI => csr::VSTOPI,
-            _ => number,
+    }
+
+    #[inline]
+    fn write_row(
+        &mut self,
+        row: &Row,
+        index: u16,
+        value: u64,
+        system: &mut System,
+    ) -> Result<Next, Cause> {
+        match row.write {
+            Write::Ignored => {}
+            Write::Masked(place, mask) => *place(&mut self.csrs) = value & mask,
+            Write::Legal(place, legal) => {
+                let register = place(&mut self.csrs);
+                *register = legal(*register, value);
+            }
+            Write::State(write) => write(&mut self.csrs, value),
+            Write::Array(write) => write(&mut self.csrs, usize::from(index), value),
+            Write::Hart(write) => write(self, index, value, system)?,
+        }
+        if row.then == Then::Nothing {
+            return Ok(Next::Continue);
+        }
+        Ok(self.after_write(row.then, system))
+    }
+
+    /// What follows from a write.
+    fn after_write(&mut self, then: Then, system: &System) -> Next {
+        match then {
+            Then::Nothing => Next::Continue,
+            Then::FloatDirty => {
+                let virtualized = self.mode().virtualized;
+                self.csrs.set_float_dirty(virtualized);
+                Next::Continue
+            }
+            Then::Interrupts => self.next_for_interrupts(system),
+            Then::Timers => {
+                self.refresh_timers(system);
+                self.limit = self.limit.min(self.timer_deadline);
+                self.next_for_interrupts(system)
+            }
+            Then::Context => {
+                self.refresh_context();
+                self.next_for_interrupts(system)
+            }
+            Then::Translation => {
+                self.translation_changed();
+                Next::Refetch
+            }
+            Then::Protection => {
+                self.fence(Fence::Everything);
+                Next::Refetch
+            }
+            Then::Environment => {
+                self.fence(Fence::Everything);
+                self.refresh_timers(system);
+                Next::Stop
+            }
+            Then::File => {
+                self.wires = system.devices.wires(self.id);
+                Next::Stop
+            }
+        }
+    }
+
+    /// Whether the loop must stop for an interrupt that a change has let through.
+    fn next_for_interrupts(&self, system: &System) -> Next {
+        if self.interrupt_to_take(system).is_some() {
+            Next::Stop
+        } else {
+            Next::Continue
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Advanced Interrupt Architecture, "CSRs" and "IMSIC".
 
+use super::field::stateen;
 use crate::device::InterruptFile;
-use crate::hart::{Cause, Hart};
+use crate::hart::{Cause, Hart, Privilege};
 use crate::system::System;
 
 /// The major interrupts' priorities.
@@ -12,6 +13,31 @@ const PRIORITIES: std::ops::RangeInclusive<u64> = 0x30..=0x3f;
 const FILE: std::ops::RangeInclusive<u64> = 0x70..=0xff;
 
 impl Hart {
+    /// Refuses what bits 58 and 59 of mstateen0 and hstateen0 keep from the present mode (AIA, "Access
+    /// control by the state-enable CSRs"). Bit 60 is a matter of the register's own number.
+    fn check_file_state(&self, file: InterruptFile, select: u64) -> Result<(), Cause> {
+        let mode = self.mode();
+        let bit = if FILE.contains(&select) {
+            stateen::IMSIC
+        } else if PRIORITIES.contains(&select) && file == InterruptFile::Supervisor {
+            stateen::AIA
+        } else {
+            return Ok(());
+        };
+        if mode.privilege == Privilege::Machine {
+            return Ok(());
+        }
+        let [machine, ..] = self.csrs.mstateen;
+        let [hypervisor, ..] = self.csrs.hstateen;
+        if machine & bit == 0 {
+            return Err(Cause::IllegalInstruction);
+        }
+        if mode.virtualized && hypervisor & bit == 0 {
+            return Err(Cause::VirtualInstruction);
+        }
+        Ok(())
+    }
+
     /// The exception for a register that is not there.
     fn missing(&self, file: InterruptFile, select: u64) -> Cause {
         let inaccessible = PRIORITIES.contains(&select) || FILE.contains(&select);
@@ -30,6 +56,7 @@ impl Hart {
         select: u64,
         system: &mut System,
     ) -> Result<u64, Cause> {
+        self.check_file_state(file, select)?;
         let guest = matches!(file, InterruptFile::Guest(_));
         // RV64: only the even registers exist. No priority can be configured.
         if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
@@ -51,6 +78,7 @@ impl Hart {
         value: u64,
         system: &mut System,
     ) -> Result<(), Cause> {
+        self.check_file_state(file, select)?;
         let guest = matches!(file, InterruptFile::Guest(_));
         if PRIORITIES.contains(&select) && select.is_multiple_of(2) && !guest {
             return Ok(());

@@ -8,12 +8,15 @@ mod interrupts;
 pub mod number;
 mod permission;
 mod pmp;
-mod read;
-mod write;
+mod row;
+mod rows;
+mod table;
+mod warl;
 
 pub use access::{CsrOperation, Next};
 pub use interrupts::Interrupt;
 pub use pmp::{Pmp, PmpCheck};
+pub use table::name;
 
 use serde::{Deserialize, Serialize};
 

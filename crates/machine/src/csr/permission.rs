@@ -6,6 +6,7 @@
 
 use super::field::{envcfg, hstatus, hvictl, stateen, status};
 use super::number as csr;
+use super::row::{Guard, Presence, Row};
 use crate::hart::{Cause, Hart, Mode, Privilege};
 
 /// Refusal of an access: the exception to raise.
@@ -17,90 +18,30 @@ const VIRTUAL: Refused = Cause::VirtualInstruction;
 /// TM of mcounteren and hcounteren: time, stimecmp.
 const TM: u64 = 2;
 
-/// Whether the CSR exists in this machine.
-const fn exists(number: u16) -> bool {
-    matches!(
-        number,
-        csr::FFLAGS..=csr::FCSR
-            | csr::CYCLE..=csr::HPMCOUNTER31
-            | csr::SSTATUS
-            | csr::SIE..=csr::SCOUNTEREN
-            | csr::SENVCFG
-            | csr::SSTATEEN0..=csr::SSTATEEN3
-            | csr::SSCRATCH..=csr::SIP
-            | csr::STIMECMP
-            | csr::SISELECT
-            | csr::SIREG
-            | csr::STOPEI
-            | csr::SATP
-            | csr::SCOUNTOVF
-            | csr::STOPI
-            | csr::HSTATUS
-            | csr::HEDELEG..=csr::HENVCFG
-            | csr::HSTATEEN0..=csr::HSTATEEN3
-            | csr::HTVAL..=csr::HVIPRIO2
-            | csr::HTINST
-            | csr::HGATP
-            | csr::HGEIP
-            | csr::VSSTATUS
-            | csr::VSIE
-            | csr::VSTVEC
-            | csr::VSSCRATCH..=csr::VSIP
-            | csr::VSTIMECMP
-            | csr::VSISELECT
-            | csr::VSIREG
-            | csr::VSTOPEI
-            | csr::VSATP
-            | csr::VSTOPI
-            | csr::MSTATUS..=csr::MCOUNTEREN
-            | csr::MVIEN..=csr::MENVCFG
-            | csr::MSTATEEN0..=csr::MSTATEEN3
-            | csr::MCOUNTINHIBIT
-            | csr::MHPMEVENT3..=csr::MHPMEVENT31
-            | csr::MSCRATCH..=csr::MIP
-            | csr::MTINST
-            | csr::MTVAL2
-            | csr::MISELECT
-            | csr::MIREG
-            | csr::MTOPEI
-            | csr::PMPCFG0
-            | csr::PMPCFG2
-            | csr::PMPADDR0..=csr::PMPADDR15
-            | csr::TSELECT..=csr::TDATA3
-            | csr::MCYCLE
-            | csr::MINSTRET..=csr::MHPMCOUNTER31
-            | csr::MVENDORID..=csr::MCONFIGPTR
-            | csr::MTOPI
-    )
-}
-
-/// The bit of mstateen0 and hstateen0 that guards a CSR below M-mode, 0 if none does.
-const fn guard(number: u16) -> u64 {
-    match number {
-        csr::SISELECT | csr::SIREG | csr::VSISELECT | csr::VSIREG => stateen::CSRIND,
-        csr::STOPEI | csr::VSTOPEI => stateen::IMSIC,
-        csr::STOPI | csr::HVIEN | csr::HVICTL | csr::HVIPRIO1 | csr::HVIPRIO2 | csr::VSTOPI => {
-            stateen::AIA
-        }
-        csr::SENVCFG | csr::HENVCFG => stateen::ENVCFG,
-        csr::SSTATEEN0 | csr::HSTATEEN0 => stateen::SE,
-        _ => 0,
-    }
-}
-
 impl Hart {
     /// Decides whether the present mode may access a CSR.
     ///
     /// # Errors
     /// The cause of the exception that the access raises.
-    pub(super) fn check_csr(&self, number: u16, write: bool) -> Result<(), Refused> {
-        if !(exists(number) || self.extension.has_csr(number)) || (write && number >> 10 == 3) {
+    #[inline]
+    pub(super) fn check_csr(&self, row: &Row, number: u16, write: bool) -> Result<(), Refused> {
+        let missing = match row.presence {
+            Presence::Always => false,
+            Presence::Custom(present) => !present(&self.extension.present),
+        };
+        if missing || (write && number >> 10 == 3) {
             return Err(ILLEGAL);
         }
         let mode = self.mode();
         let needed = number >> 8 & 3;
         let granted = match (mode.privilege, mode.virtualized) {
-            (Privilege::Machine, _) => return self.check_machine(number),
+            (Privilege::Machine, _) => {
+                return if row.guard == Guard::Float && self.float_off {
+                    Err(ILLEGAL)
+                } else {
+                    Ok(())
+                };
+            }
             (Privilege::Supervisor, false) => 2,
             (Privilege::Supervisor, true) => 1,
             (Privilege::User, _) => 0,
@@ -108,59 +49,41 @@ impl Hart {
         if needed == 3 {
             return Err(ILLEGAL);
         }
-        self.check_state_enable(number)?;
         // Virtual-instruction exceptions are for what HS-mode could do.
-        if matches!(number, csr::STIMECMP | csr::VSTIMECMP) {
-            self.check_machine_timer()?;
+        match row.guard {
+            Guard::State(bits) => self.check_state_enable(number, 0, bits)?,
+            Guard::StateBank => self.check_state_enable(number, number - row.first, stateen::SE)?,
+            Guard::Timer => self.check_machine_timer()?,
+            _ => {}
         }
         if needed > granted {
             return Err(if mode.virtualized { VIRTUAL } else { ILLEGAL });
         }
-        match number {
-            csr::FFLAGS..=csr::FCSR if self.float_off => Err(ILLEGAL),
-            csr::CYCLE..=csr::HPMCOUNTER31 => self.check_counter(number - csr::CYCLE),
-            csr::SATP | csr::HGATP => self.check_trapped_translation(number),
-            csr::STIMECMP | csr::VSTIMECMP => self.check_timer(number, write),
-            csr::SIP | csr::SIE if mode.virtualized => {
-                if self.csrs.hvictl & hvictl::VTI != 0 {
-                    Err(VIRTUAL)
-                } else {
-                    Ok(())
-                }
+        match row.guard {
+            Guard::Float if self.float_off => Err(ILLEGAL),
+            Guard::Counter => self.check_counter(number - csr::CYCLE),
+            Guard::Translation => self.check_trapped_translation(number),
+            Guard::Timer => self.check_timer(number, write),
+            Guard::VirtualInterrupts if mode.virtualized && self.csrs.hvictl & hvictl::VTI != 0 => {
+                Err(VIRTUAL)
             }
             _ => Ok(()),
         }
     }
 
-    const fn check_machine(&self, number: u16) -> Result<(), Refused> {
-        match number {
-            csr::FFLAGS..=csr::FCSR if self.float_off => Err(ILLEGAL),
-            _ => Ok(()),
-        }
-    }
-
     /// Smstateen.
-    fn check_state_enable(&self, number: u16) -> Result<(), Refused> {
-        let mode = self.mode();
-        let (bank, bit) = match number {
-            csr::SSTATEEN0..=csr::SSTATEEN3 => (number - csr::SSTATEEN0, stateen::SE),
-            csr::HSTATEEN0..=csr::HSTATEEN3 => (number - csr::HSTATEEN0, stateen::SE),
-            _ => (0, guard(number)),
-        };
-        if bit == 0 {
-            return Ok(());
-        }
+    fn check_state_enable(&self, number: u16, bank: u16, bits: u64) -> Result<(), Refused> {
         let enabled = |bank_values: &[u64; 4]| {
             bank_values
                 .get(usize::from(bank))
-                .is_some_and(|value| value & bit != 0)
+                .is_some_and(|value| value & bits != 0)
         };
         if !enabled(&self.csrs.mstateen) {
             return Err(ILLEGAL);
         }
         // What VS-mode calls by its S-level name is also guarded by hstateen.
         let supervisor_name = number >> 8 & 3 == 1;
-        if mode.virtualized && supervisor_name && !enabled(&self.csrs.hstateen) {
+        if self.mode().virtualized && supervisor_name && !enabled(&self.csrs.hstateen) {
             return Err(VIRTUAL);
         }
         Ok(())
@@ -211,5 +134,11 @@ impl Hart {
             }
         }
         Ok(())
+    }
+
+    /// Whether hstatus.HU or the mode allows HLV, HLVX and HSV.
+    #[must_use]
+    pub(crate) const fn may_access_guest(&self) -> bool {
+        !matches!(self.mode().privilege, Privilege::User) || self.csrs.hstatus & hstatus::HU != 0
     }
 }

@@ -24,11 +24,81 @@ pub struct PmpCheck {
     pub whole_page: bool,
 }
 
+/// Addresses for which one entry decides, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    first: u64,
+    last: u64,
+    /// The configuration of the entry that decides; `None` where none matches.
+    configuration: Option<u8>,
+}
+
+impl Segment {
+    /// Whether an access by a privilege is allowed, if all of it lies in this segment.
+    const fn allows(&self, access: Access, privilege: Privilege) -> bool {
+        let machine = matches!(privilege, Privilege::Machine);
+        match self.configuration {
+            Some(configuration) => permits(configuration, access, machine),
+            None => machine,
+        }
+    }
+}
+
+/// Whether an entry lets an access that it matches go on.
+const fn permits(configuration: u8, access: Access, machine: bool) -> bool {
+    let needed = match access {
+        Access::Fetch => EXECUTE,
+        Access::Load => READ,
+        Access::Store => WRITE,
+    };
+    machine && configuration & LOCKED == 0 || configuration & needed != 0
+}
+
+/// The registers, which are all that a checkpoint keeps.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Registers {
+    configuration: [u8; ENTRIES],
+    address: [u64; ENTRIES],
+}
+
 /// The PMP entries.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Registers", into = "Registers")]
 pub struct Pmp {
     configuration: [u8; ENTRIES],
     address: [u64; ENTRIES],
+    /// All addresses, lowest first: what the registers come to, found once when they are written.
+    segments: Vec<Segment>,
+}
+
+impl From<Registers> for Pmp {
+    fn from(registers: Registers) -> Self {
+        let mut pmp = Self {
+            configuration: registers.configuration,
+            address: registers.address,
+            segments: Vec::new(),
+        };
+        pmp.compile();
+        pmp
+    }
+}
+
+impl From<Pmp> for Registers {
+    fn from(pmp: Pmp) -> Self {
+        Self {
+            configuration: pmp.configuration,
+            address: pmp.address,
+        }
+    }
+}
+
+impl Default for Pmp {
+    fn default() -> Self {
+        Self::from(Registers {
+            configuration: [0; ENTRIES],
+            address: [0; ENTRIES],
+        })
+    }
 }
 
 impl Pmp {
@@ -51,6 +121,7 @@ impl Pmp {
                 *entry = byte;
             }
         }
+        self.compile();
     }
 
     /// pmpaddr.
@@ -77,6 +148,7 @@ impl Pmp {
         if let Some(address) = self.address.get_mut(entry) {
             *address = value & ADDRESS_BITS;
         }
+        self.compile();
     }
 
     /// First and last byte of an entry's range, `None` if it is off or empty.
@@ -97,9 +169,64 @@ impl Pmp {
         }
     }
 
+    /// Finds the segments that the registers come to.
+    fn compile(&mut self) {
+        let ranges: [_; ENTRIES] = std::array::from_fn(|entry| self.range(entry));
+        let mut starts = vec![0];
+        for (low, high) in ranges.into_iter().flatten() {
+            starts.push(low);
+            starts.extend(high.checked_add(1));
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        self.segments.clear();
+        let mut decider = None;
+        for (index, &first) in starts.iter().enumerate() {
+            let last = starts.get(index + 1).map_or(u64::MAX, |next| next - 1);
+            let decides = |range: &Option<(u64, u64)>| {
+                range.is_some_and(|(low, high)| low <= first && last <= high)
+            };
+            let entry = ranges.iter().position(decides);
+            match self.segments.last_mut() {
+                Some(before) if entry == decider => before.last = last,
+                _ => self.segments.push(Segment {
+                    first,
+                    last,
+                    configuration: entry
+                        .and_then(|entry| self.configuration.get(entry))
+                        .copied(),
+                }),
+            }
+            decider = entry;
+        }
+    }
+
     /// Checks `length` bytes at a physical address for an access with a privilege.
+    #[inline]
     #[must_use]
     pub fn check(
+        &self,
+        physical: u64,
+        length: u64,
+        access: Access,
+        privilege: Privilege,
+    ) -> PmpCheck {
+        let place = self.segments.partition_point(|s| s.last < physical);
+        if let Some(segment) = self.segments.get(place)
+            && segment.first <= physical & !0xfff
+            && physical | 0xfff <= segment.last
+            && (physical & 0xfff) + length <= 0x1000
+        {
+            return PmpCheck {
+                allowed: segment.allows(access, privilege),
+                whole_page: true,
+            };
+        }
+        self.check_parts(physical, length, access, privilege)
+    }
+
+    /// The same entry by entry, for pages in which not one entry decides for every address.
+    fn check_parts(
         &self,
         physical: u64,
         length: u64,
@@ -126,14 +253,8 @@ impl Pmp {
                     whole_page: false,
                 };
             }
-            let needed = match access {
-                Access::Fetch => EXECUTE,
-                Access::Load => READ,
-                Access::Store => WRITE,
-            };
-            let free = privilege == Privilege::Machine && configuration & LOCKED == 0;
             return PmpCheck {
-                allowed: free || configuration & needed != 0,
+                allowed: permits(configuration, access, privilege == Privilege::Machine),
                 whole_page,
             };
         }
@@ -189,6 +310,34 @@ mod tests {
             }
         );
         assert!(!pmp.check(0x8000_01fc, 8, Access::Load, USER).allowed);
+    }
+
+    proptest::proptest! {
+        /// The segments answer as the entries do one after another.
+        #[test]
+        fn segments_agree_with_entries(
+            configuration in proptest::array::uniform16(0_u8..),
+            pages in proptest::array::uniform16((0_u64..16, 0_u64..4, 0_u64..1024)),
+            probes in proptest::collection::vec((0_u64..20, 0_u64..4096, 0_u8..6), 32),
+        ) {
+            // Ranges from a word to several pages, many of which overlap.
+            let address = pages.map(|(page, size, word)| match size {
+                0 => page << 10 | word,
+                1 => page << 10,
+                2 => page << 10 | 0x1ff,
+                _ => page << 10 | 0xfff,
+            });
+            let pmp = Pmp::from(Registers { configuration, address });
+            for (page, offset, kind) in probes {
+                let access = [Access::Load, Access::Store, Access::Fetch][usize::from(kind % 3)];
+                let privilege = if kind < 3 { Privilege::Machine } else { USER };
+                let physical = page << 12 | offset & !7;
+                proptest::prop_assert_eq!(
+                    pmp.check(physical, 8, access, privilege),
+                    pmp.check_parts(physical, 8, access, privilege)
+                );
+            }
+        }
     }
 
     #[test]

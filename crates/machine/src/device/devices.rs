@@ -185,6 +185,7 @@ impl Devices {
             events.push(Event {
                 place: Place::Devices,
                 cycles: now.0,
+                retired: 0,
                 happening,
             });
         }

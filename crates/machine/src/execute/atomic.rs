@@ -1,4 +1,4 @@
-//! The A extension, Zawrs' reservations, and cache-block operations.
+//! The A extension with Zabha, Zawrs' reservations, and cache-block operations.
 
 use crate::code::CodeIndex;
 use crate::csr::field::envcfg;
@@ -10,6 +10,23 @@ use crate::system::System;
 /// Bytes of a cache block of Zicbom and Zicboz.
 pub const CACHE_BLOCK: u64 = 64;
 
+/// The width field of an atomic instruction: log2 of the operand's bytes.
+const fn width_of(i: Instruction) -> u32 {
+    i.immediate.cast_unsigned() >> 12 & 7
+}
+
+fn extend_byte(value: u8) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
+
+fn extend_half(value: u16) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
+
+fn extend_word(value: u32) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
+
 impl Hart {
     /// LR: loads and reserves.
     pub(super) fn load_reserved<T: Scalar>(
@@ -19,13 +36,13 @@ impl Hart {
     ) -> Result<u64, Trapped> {
         let address = self.x[i.rs1 as usize];
         let physical = self.atomic_address::<T>(system, Access::Load, address)?;
-        self.reserve(physical, T::SIZE);
+        self.reserve(&system.memory, physical, T::SIZE);
         Ok(system.memory.ram.read::<T>(physical).map_or(0, T::to_u64))
     }
 
     /// The physical address of an atomic access, by the host TLB if it knows.
     #[inline(always)]
-    fn atomic_address<T: Scalar>(
+    pub(super) fn atomic_address<T: Scalar>(
         &mut self,
         system: &mut System,
         access: Access,
@@ -45,8 +62,8 @@ impl Hart {
             self.cycles += timing.costs.atomic;
             let offset = physical.wrapping_sub(system.memory.ram.base());
             match access {
-                Access::Store => self.measure_store(system, address, offset),
-                _ => self.measure_load(system, address, offset),
+                Access::Store => self.measure_store::<T>(system, address, offset),
+                _ => self.measure_load::<T>(system, address, offset),
             }
         }
         Ok(physical)
@@ -63,10 +80,19 @@ impl Hart {
         match i.operation {
             Operation::ScW => self.store_conditional::<u32>(system, i, current),
             Operation::ScD => self.store_conditional::<u64>(system, i, current),
-            Operation::AmoW => self.modify::<u32>(system, i, current, |value| {
-                i64::from(value.to_u64() as i32).cast_unsigned()
-            }),
-            _ => self.modify::<u64>(system, i, current, |value| value),
+            Operation::CompareAndSwap => match width_of(i) {
+                0 => self.compare_and_swap::<u8>(system, i, current, extend_byte),
+                1 => self.compare_and_swap::<u16>(system, i, current, extend_half),
+                2 => self.compare_and_swap::<u32>(system, i, current, extend_word),
+                3 => self.compare_and_swap::<u64>(system, i, current, |value| value),
+                _ => self.compare_and_swap_pair(system, i, current),
+            },
+            _ => match width_of(i) {
+                0 => self.modify::<u8>(system, i, current, extend_byte),
+                1 => self.modify::<u16>(system, i, current, extend_half),
+                2 => self.modify::<u32>(system, i, current, extend_word),
+                _ => self.modify::<u64>(system, i, current, |value| value),
+            },
         }
     }
 
@@ -79,7 +105,11 @@ impl Hart {
         let address = self.x[i.rs1 as usize];
         let physical = self.atomic_address::<T>(system, Access::Store, address)?;
         let reserved = self.reservation.take();
-        let matches = reserved.is_some_and(|r| r.physical == physical && r.size == T::SIZE);
+        let matches = reserved.is_some_and(|reserved| {
+            reserved.physical == physical
+                && reserved.size == T::SIZE
+                && reserved.device_stores == system.memory.device_stores()
+        });
         // rd may be rs2.
         let value = T::from_u64(self.x[i.rs2 as usize]);
         self.x[i.rd as usize] = u64::from(!matches);
@@ -89,7 +119,7 @@ impl Hart {
         self.finish_store(system, physical, value, current)
     }
 
-    fn finish_store<T: Scalar>(
+    pub(super) fn finish_store<T: Scalar>(
         &mut self,
         system: &mut System,
         physical: u64,
@@ -121,7 +151,7 @@ impl Hart {
                 .unwrap_or(T::from_u64(0)),
         );
         let operand = extend(T::from_u64(self.x[i.rs2 as usize]));
-        // funct5 of the encoding. Sign extension keeps the unsigned order of words.
+        // funct5 of the encoding. Sign extension keeps the unsigned order of narrow values.
         let new = match i.immediate.cast_unsigned() >> 27 {
             0x00 => old.wrapping_add(operand),
             0x01 => operand,
@@ -167,9 +197,19 @@ impl Hart {
         let address = self.x[i.rs1 as usize];
         let block = address & !(CACHE_BLOCK - 1);
         if zero {
+            if self.zero_known(system, block) {
+                return Ok(StoreOutcome::default());
+            }
             let view = self.data_view();
             let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
             let place = place.inspect_err(|_| self.name_inside_block(address))?;
+            if place.whole_page
+                && let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK)
+                && let Some(open) = system.memory.open(offset)
+            {
+                let (tag, shift) = (self.data_tag, place.first_shift);
+                self.tlb.insert_store(block, tag, offset, shift, open);
+            }
             if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
                 self.charge(system, view, Access::Store, block, offset);
             }
@@ -208,6 +248,23 @@ impl Hart {
             return Err(self.raise(fault));
         }
         Ok(StoreOutcome::default())
+    }
+
+    /// Zeroes a cache block in a page that stores may go straight to, if the host TLB knows one.
+    fn zero_known(&mut self, system: &mut System, block: u64) -> bool {
+        let entry = self.tlb.store_entry(block);
+        if !entry.serves::<u64>(block, self.data_tag) {
+            return false;
+        }
+        let offset = entry.addend.wrapping_add(block);
+        let Some(bytes) = system.memory.ram.bytes_mut(offset, CACHE_BLOCK) else {
+            return false;
+        };
+        bytes.fill(0);
+        if system.timing.is_some() {
+            self.measure_store::<u64>(system, block, offset);
+        }
+        true
     }
 
     /// Makes an exception that was found for a cache block's start name the address in the block that

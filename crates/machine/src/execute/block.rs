@@ -6,7 +6,6 @@ use crate::code::CodeIndex;
 use crate::csr::Next;
 use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
-use crate::memory::{PAGE_BYTES, Scalar};
 use crate::system::System;
 use crate::timing::Costs;
 
@@ -101,13 +100,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 ($type:ty) => {{
                     let address = rs1!().wrapping_add(immediate!());
                     let entry = hart.tlb.load_entry(address);
-                    let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
-                    if entry.tag == page | hart.data_tag {
+                    if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_load(system, address, offset);
+                            hart.measure_load::<$type>(system, address, offset);
                         }
-                        // SAFETY: entries lead to whole pages of RAM and the access is aligned.
+                        // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
                     } else {
                         match hart.load_slow::<$type>(system, address, field!(count)) {
@@ -122,13 +120,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     let address = rs1!().wrapping_add(immediate!());
                     let value = $value as $type;
                     let entry = hart.tlb.store_entry(address);
-                    let page = address & (!(PAGE_BYTES - 1) | (<$type>::SIZE - 1));
-                    if entry.tag == page | hart.data_tag {
+                    if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_store(system, address, offset);
+                            hart.measure_store::<$type>(system, address, offset);
                         }
-                        // SAFETY: entries lead to whole pages of RAM and the access is aligned.
+                        // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
                     } else {
                         let current = index_of(base, here);
@@ -210,11 +207,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     );
                 }
                 Operation::Stale => {
-                    // The jump cache may have led here, and would again: an odd address is never a target.
-                    let place = hart.jumps.place(block);
-                    if place.pc == block {
-                        place.pc = 1;
-                    }
+                    // The jump cache may have led here, and would again.
+                    hart.jumps.forget(block);
                     break 'block (block, 0, 0, std::ptr::null());
                 }
                 Operation::Nop => {}
@@ -431,7 +425,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     Ok(value) => set!(value),
                     Err(_) => trap!(),
                 },
-                Operation::ScW | Operation::ScD | Operation::AmoW | Operation::AmoD => {
+                Operation::ScW
+                | Operation::ScD
+                | Operation::AmoW
+                | Operation::AmoD
+                | Operation::AmoNarrow
+                | Operation::CompareAndSwap => {
                     match hart.atomic(system, whole!(), index_of(base, here)) {
                         Ok(outcome) if outcome.discarded_current => {
                             let next = block.wrapping_add(next_offset(at));

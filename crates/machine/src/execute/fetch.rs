@@ -4,6 +4,7 @@ use crate::code::CodeIndex;
 use crate::hart::{Access, Cause, Exception, Hart, Trapped};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 use crate::system::System;
+use crate::translation::walk;
 
 impl Hart {
     /// The decoded instruction at `pc`.
@@ -33,6 +34,8 @@ impl Hart {
             None => match system.memory.code.build(&system.memory.ram, physical) {
                 Some(index) => {
                     system.memory.mark_code(offset);
+                    // The hart's own next store to the page must be noticed too.
+                    self.forget_restricted_stores(&system.memory);
                     index
                 }
                 None => return self.find_single(system, pc),
@@ -44,7 +47,8 @@ impl Hart {
             self.code_generation = system.memory.code.generation();
         }
         let tag = self.jump_tag;
-        *self.jumps.place(pc) = crate::translation::JumpEntry { pc, tag, index };
+        let entry = crate::translation::JumpEntry { pc, tag, index };
+        self.jumps.insert(entry);
         Ok(index)
     }
 
@@ -127,12 +131,23 @@ impl Hart {
         Ok(index)
     }
 
-    /// The encoding of the instruction at the present pc, if its page is known.
-    fn raw_instruction(&self, system: &System) -> Option<u32> {
+    /// The encoding of the instruction at the present pc, which has been fetched. `None` if the page
+    /// tables have changed since, without a fence, and lead nowhere.
+    fn raw_instruction(&mut self, system: &mut System) -> Option<u32> {
         let base = system.memory.ram.base();
-        let halfword = |address: u64| {
-            let offset = self.tlb.fetch_offset(address, self.fetch_tag)?;
-            system.memory.ram.read::<u16>(base + offset)
+        let view = self.fetch_view();
+        let mut halfword = |address: u64| {
+            // Which translations the host keeps must not show.
+            let known = self.tlb.fetch_offset(address, self.fetch_tag);
+            let physical = match known {
+                Some(offset) => base + offset,
+                None => {
+                    let (memory, trace) = (&mut system.memory, &mut self.trace);
+                    let found = walk(&self.csrs, memory, trace, view, Access::Fetch, address);
+                    found.ok()?.physical
+                }
+            };
+            system.memory.ram.read::<u16>(physical)
         };
         let low = halfword(self.pc)?;
         let high = if low & 3 == 3 {
@@ -145,7 +160,7 @@ impl Hart {
 
     /// Notes an illegal-instruction exception of the instruction at `pc`.
     #[cold]
-    pub(super) fn illegal_at(&mut self, system: &System, pc: u64) {
+    pub(super) fn illegal_at(&mut self, system: &mut System, pc: u64) {
         self.pc = pc;
         let raw = self.raw_instruction(system).map_or(0, u64::from);
         self.raise(Exception::new(Cause::IllegalInstruction, raw));
@@ -153,7 +168,7 @@ impl Hart {
 
     /// Takes an exception that the execution loop reported, after adding to it the transformed
     /// instruction that a guest-page fault of an explicit access shows in htinst.
-    pub(super) fn finish_exception(&mut self, system: &System, mut exception: Exception) {
+    pub(super) fn finish_exception(&mut self, system: &mut System, mut exception: Exception) {
         let explicit = matches!(
             exception.cause,
             Cause::LoadGuestPage | Cause::StoreGuestPage

@@ -1,15 +1,29 @@
 //! Where the execution loop asks the timing models.
 
 use crate::hart::{Access, Hart, Mode};
-use crate::memory::PAGE_SHIFT;
+use crate::memory::{PAGE_SHIFT, Scalar};
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
 use crate::translation::{ContextKey, View, WalkTrace, walk};
 
 impl Hart {
-    /// Charges a load that reached RAM at `offset`.
+    /// Charges a load that reached RAM at `offset`, in one page: all of the lines that it is in.
     #[inline(always)]
-    pub(super) fn measure_load(&mut self, system: &mut System, address: u64, offset: u64) {
+    pub(super) fn measure_load<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        address: u64,
+        offset: u64,
+    ) {
+        self.measure_load_line(system, address, offset);
+        let last = address.wrapping_add(T::SIZE - 1);
+        if (address ^ last) >> LINE_SHIFT != 0 {
+            self.measure_load_line(system, last, offset.wrapping_add(T::SIZE - 1));
+        }
+    }
+
+    #[inline(always)]
+    fn measure_load_line(&mut self, system: &mut System, address: u64, offset: u64) {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
         let line = address >> LINE_SHIFT;
         if !system
@@ -21,9 +35,23 @@ impl Hart {
         }
     }
 
-    /// Charges a store that reached RAM at `offset`.
+    /// Charges a store that reached RAM at `offset`, in one page: all of the lines that it is in.
     #[inline(always)]
-    pub(super) fn measure_store(&mut self, system: &mut System, address: u64, offset: u64) {
+    pub(super) fn measure_store<T: Scalar>(
+        &mut self,
+        system: &mut System,
+        address: u64,
+        offset: u64,
+    ) {
+        self.measure_store_line(system, address, offset);
+        let last = address.wrapping_add(T::SIZE - 1);
+        if (address ^ last) >> LINE_SHIFT != 0 {
+            self.measure_store_line(system, last, offset.wrapping_add(T::SIZE - 1));
+        }
+    }
+
+    #[inline(always)]
+    fn measure_store_line(&mut self, system: &mut System, address: u64, offset: u64) {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
         let line = address >> LINE_SHIFT;
         if !system

@@ -118,6 +118,7 @@ impl Hart {
         self.pc = self.pc.wrapping_add(4);
         if !self.has_wakeup(system) {
             self.wait = Wait::Interrupt;
+            self.reservation = None;
             self.note(|_| Happening::WaitForInterrupt { mode });
         }
         Ok(Next::Stop)
@@ -146,6 +147,8 @@ impl Hart {
         };
         let deadline = self.cycles.saturating_add(limit);
         self.wait = Wait::Store { deadline, expiry };
+        // What is watched is the line; who waits has no reservation any more.
+        self.reservation = None;
         self.note(|_| Happening::WaitForStore {
             mode,
             physical: reservation.physical,

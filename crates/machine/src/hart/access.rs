@@ -3,7 +3,7 @@
 use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
 use crate::code::CodeIndex;
 use crate::device::Cycles;
-use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
+use crate::memory::{PAGE_BYTES, PhysicalMemory, Scalar, StoreOutcome};
 use crate::monitor::Event;
 use crate::system::System;
 use crate::trace::Happening;
@@ -83,26 +83,34 @@ impl Hart {
         address: u64,
         count: u8,
     ) -> Result<T, Trapped> {
-        self.load_in_view(system, self.data_view(), address, count, true)
+        self.load_in_view(
+            system,
+            self.data_view(),
+            address,
+            count,
+            Some(self.data_tag),
+        )
     }
 
-    /// A load with the eyes of another mode, which is remembered if `keep` says so.
+    /// A load with the eyes of another mode, whose page is remembered under the tag `keep`.
     pub(crate) fn load_in_view<T: Scalar>(
         &mut self,
         system: &mut System,
         view: View,
         address: u64,
         count: u8,
-        keep: bool,
+        keep: Option<u64>,
     ) -> Result<T, Trapped> {
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.load_across_pages(system, view, address);
         }
         let place = self.place(system, view, Access::Load, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
-            if place.whole_page && keep {
+            if place.whole_page
+                && let Some(tag) = keep
+            {
                 self.tlb
-                    .insert_load(address, self.data_tag, offset, place.first_shift);
+                    .insert_load(address, tag, offset, place.first_shift);
             }
             self.counts.host_translations += 1;
             self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
@@ -210,11 +218,11 @@ impl Hart {
             address,
             value,
             (count, current),
-            true,
+            Some(self.data_tag),
         )
     }
 
-    /// A store with the eyes of another mode, which is remembered if `keep` says so.
+    /// A store with the eyes of another mode, whose page is remembered under the tag `keep`.
     pub(crate) fn store_in_view<T: Scalar>(
         &mut self,
         system: &mut System,
@@ -222,7 +230,7 @@ impl Hart {
         address: u64,
         value: T,
         (count, current): (u8, CodeIndex),
-        keep: bool,
+        keep: Option<u64>,
     ) -> Result<StoreOutcome, Trapped> {
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.store_across_pages(system, view, address, value, current);
@@ -230,10 +238,10 @@ impl Hart {
         let place = self.place(system, view, Access::Store, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
             if place.whole_page
-                && keep
+                && let Some(tag) = keep
                 && let Some(open) = system.memory.open(offset)
             {
-                let (tag, shift) = (self.data_tag, place.first_shift);
+                let shift = place.first_shift;
                 self.tlb.insert_store(address, tag, offset, shift, open);
             }
             self.counts.host_translations += 1;
@@ -353,8 +361,20 @@ impl Hart {
         Ok(place.physical)
     }
 
+    /// Forgets store translations to pages that have come under observation.
+    pub(crate) fn forget_restricted_stores(&mut self, memory: &PhysicalMemory) {
+        for &offset in memory.restricted_since(self.restrictions_seen) {
+            self.tlb.forget_stores_to(offset);
+        }
+        self.restrictions_seen = memory.restrictions();
+    }
+
     /// Reserves what LR loaded.
-    pub(crate) const fn reserve(&mut self, physical: u64, size: u64) {
-        self.reservation = Some(Reservation { physical, size });
+    pub(crate) const fn reserve(&mut self, memory: &PhysicalMemory, physical: u64, size: u64) {
+        self.reservation = Some(Reservation {
+            physical,
+            size,
+            device_stores: memory.device_stores(),
+        });
     }
 }

@@ -71,6 +71,16 @@ impl Hart {
         self.view_of(self.data_mode())
     }
 
+    /// The tag of data accesses in a view, for one access from now on: modes may go on with others.
+    pub(crate) fn tag_of(&mut self, view: View) -> u64 {
+        let epoch = self.tlb.epoch();
+        let tag = self.tag(view);
+        if self.tlb.epoch() != epoch {
+            self.refresh_context();
+        }
+        tag
+    }
+
     fn tag(&mut self, view: View) -> u64 {
         let place = index(view);
         match self.tags.get(place) {
@@ -141,11 +151,14 @@ impl Hart {
             fence,
             mode: hart.mode,
         });
-        self.tlb.fence(fence);
+        let epoch = self.tlb.epoch();
+        if let Some(address) = self.tlb.fence(fence) {
+            self.jumps.forget_page(address);
+        }
         if let Some(shadow) = &mut self.shadow {
             shadow.fence(fence);
         }
-        if self.tlb.epoch() & EPOCH_MASK == 0 {
+        if self.tlb.epoch() != epoch && self.tlb.epoch() & EPOCH_MASK == 0 {
             self.jumps.clear();
         }
         self.translation_changed();

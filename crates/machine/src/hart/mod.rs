@@ -22,13 +22,17 @@ use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trapped;
 
-/// A reservation made by LR.
+/// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
+/// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
+/// it too, which an implementation may do ("Load-Reserved/Store-Conditional Instructions").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Reservation {
     /// Physical address of the bytes that were loaded.
     pub physical: u64,
     /// How many.
     pub size: u64,
+    /// How many stores devices had made then.
+    pub device_stores: u64,
 }
 
 /// A hart.

@@ -13,6 +13,9 @@ use crate::trace::{Happening, WaitEnd};
 /// The encoding of WRS.NTO: the trap value when it has waited too long.
 const WRS_NTO: u64 = 0x00d0_0073;
 
+/// Instructions of a constrained loop of LR and SC, at most.
+const CONSTRAINED: u64 = 16;
+
 /// Where a run ends if nothing else ends it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit {
@@ -113,7 +116,7 @@ impl Machine {
                 hart.cycles = hart.cycles.max(end);
                 continue;
             }
-            apply_restrictions(hart, system);
+            hart.forget_restricted_stores(&system.memory);
             if hart.wait != Wait::Nothing {
                 let start = self.now;
                 wake(hart, system, start, end);
@@ -123,13 +126,11 @@ impl Machine {
                 self.interrupted = Some(index);
                 return Some(Stop::Debugger);
             }
-            if hart.wait == Wait::Nothing {
-                // What other harts store from here on is not compared with the reservation.
-                hart.reservation = None;
-            } else if hart.cycles < end {
+            if hart.wait != Wait::Nothing && hart.cycles < end {
                 wake(hart, system, hart.cycles, end);
                 run::<G>(hart, system, end);
             }
+            finish_reserved::<G>(hart, system);
             if system.memory.take_host_written()
                 && let Some(code) = self.host.serve(&mut system.memory)
             {
@@ -149,7 +150,7 @@ impl Machine {
         let seen = system.memory.restrictions();
         if seen > 0 {
             for hart in &mut self.harts {
-                apply_restrictions(hart, system);
+                hart.forget_restricted_stores(&system.memory);
                 hart.restrictions_seen = 0;
             }
             system.memory.forget_restrictions();
@@ -197,12 +198,26 @@ impl Machine {
     }
 }
 
-/// Forgets store translations to pages that have come under observation.
-fn apply_restrictions(hart: &mut Hart, system: &System) {
-    for &offset in system.memory.restricted_since(hart.restrictions_seen) {
-        hart.tlb.forget_stores_to(offset);
+/// Lets a hart that is between LR and SC at the end of its turn go on to the SC, and ends the reservation:
+/// what others store from here on is not compared with it.
+///
+/// A loop of LR and SC that is constrained has at most 16 instructions ("Eventual Success of
+/// Store-Conditional Instructions"). With the turn's end among them it might never succeed.
+fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
+    let retired = hart.retired;
+    for _ in 0..CONSTRAINED {
+        if hart.reservation.is_none()
+            || hart.wait != Wait::Nothing
+            || hart.retired - retired >= CONSTRAINED
+            || system.memory.host_written()
+            || system.devices.power().is_some()
+        {
+            break;
+        }
+        let next = hart.cycles + 1;
+        run::<G>(hart, system, next);
     }
-    hart.restrictions_seen = system.memory.restrictions();
+    hart.reservation = None;
 }
 
 /// Ends a hart's wait between `start` and `end` if there is a reason to, else lets the time pass.

@@ -51,6 +51,8 @@ pub struct PhysicalMemory {
     flags: Vec<u8>,
     host_word: Option<u64>,
     host_written: bool,
+    /// How many stores devices have made.
+    device_stores: u64,
     observed: Observed,
     /// Pages that stores of every hart must stop taking the short way to, in order of notice.
     restricted: Vec<u64>,
@@ -67,6 +69,7 @@ impl PhysicalMemory {
             watches: Watches::default(),
             host_word: None,
             host_written: false,
+            device_stores: 0,
             observed: Observed::default(),
             restricted: Vec::new(),
             ram,
@@ -200,6 +203,13 @@ impl PhysicalMemory {
         self.host_written
     }
 
+    /// How many stores devices have made since the machine was made or restored.
+    #[inline]
+    #[must_use]
+    pub const fn device_stores(&self) -> u64 {
+        self.device_stores
+    }
+
     /// A store that looks after everything that depends on memory; `None` unless all is RAM.
     ///
     /// `current` is the decoded instruction that stores, 0 if it is not one.
@@ -326,6 +336,7 @@ impl Memory for PhysicalMemory {
             .ok_or(AccessFault)?
             .copy_from_slice(bytes);
         self.note_store(offset, bytes.len() as u64, 0);
+        self.device_stores += 1;
         Ok(())
     }
 

@@ -21,6 +21,8 @@ pub struct Event {
     /// When: the hart's own time, or the machine's, in cycles since reset. For an instruction, when
     /// it begins.
     pub cycles: u64,
+    /// How many instructions the hart has retired since reset; 0 in the devices.
+    pub retired: u64,
     /// What.
     pub happening: Happening,
 }

@@ -43,6 +43,7 @@ impl Hart {
             let event = Event {
                 place: Place::Hart(self.id),
                 cycles: self.cycles,
+                retired: self.retired,
                 happening: happening(self),
             };
             if let Some(events) = &mut self.events {

@@ -1,5 +1,7 @@
 //! Numbers for address spaces, so that translations of several can be kept side by side.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::View;
@@ -8,7 +10,7 @@ use crate::hart::Privilege;
 use crate::timing::{Space, UNTRANSLATED_GUEST};
 
 /// Everything that a translation depends on besides the address and the page tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ContextKey {
     user: bool,
     machine: bool,
@@ -100,7 +102,7 @@ pub const CONTEXTS: u16 = 511;
 /// The contexts that have a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contexts {
-    live: Vec<(ContextKey, u16)>,
+    live: BTreeMap<ContextKey, u16>,
     next: u16,
 }
 
@@ -108,22 +110,22 @@ impl Contexts {
     /// The number of a context. `None` when the numbers are used up: forget every translation,
     /// call [`Contexts::clear`], and ask again.
     pub fn number(&mut self, key: ContextKey) -> Option<u16> {
-        if let Some(position) = self.live.iter().rposition(|(live, _)| *live == key) {
-            return self.live.get(position).map(|&(_, number)| number);
+        if let Some(&number) = self.live.get(&key) {
+            return Some(number);
         }
         if self.next >= CONTEXTS {
             return None;
         }
         let number = self.next;
         self.next += 1;
-        self.live.push((key, number));
+        self.live.insert(key, number);
         Some(number)
     }
 
     /// Forgets the contexts that `matches` picks: they get new numbers when they come back, so
     /// that translations kept under the old ones are never found again.
     pub fn retire(&mut self, mut matches: impl FnMut(&ContextKey) -> bool) {
-        self.live.retain(|(key, _)| !matches(key));
+        self.live.retain(|key, _| !matches(key));
     }
 
     /// Forgets every context and starts numbering anew.

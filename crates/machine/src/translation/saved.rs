@@ -105,7 +105,7 @@ impl JumpCache {
             if !code.is_block(index) {
                 return None;
             }
-            *self.place(pc) = JumpEntry { pc, tag, index };
+            self.insert(JumpEntry { pc, tag, index });
         }
         Some(())
     }

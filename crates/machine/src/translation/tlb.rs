@@ -5,14 +5,15 @@
 //! omits a fence can tell.
 
 use super::{ContextKey, Contexts};
-use crate::memory::{OpenPage, PAGE_BYTES, PAGE_SHIFT};
+use crate::memory::{OpenPage, PAGE_BYTES, PAGE_SHIFT, Scalar};
 
 /// A translation of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Entry {
-    /// The virtual page's address with the context's number in bits 11:3. A naturally aligned
-    /// access of `size` bytes hits if `address & (!0xfff | size - 1) | context << 3` equals it.
+    /// The virtual page's address with the context's number in bits 11:3. An access hits if the page
+    /// of its *last* byte with its context is equal: an access that goes on in the next page asks the
+    /// entry of its first one, and so finds another page there.
     pub tag: u64,
     /// What to add to the virtual address to get the offset in RAM.
     pub addend: u64,
@@ -24,6 +25,13 @@ impl Entry {
         tag: u64::MAX,
         addend: 0,
     };
+
+    /// Whether all bytes of an access at `address` are in the page, in the context with this tag.
+    #[inline(always)]
+    #[must_use]
+    pub const fn serves<T: Scalar>(&self, address: u64, tag: u64) -> bool {
+        self.tag == address.wrapping_add(T::SIZE - 1) & !(PAGE_BYTES - 1) | tag
+    }
 }
 
 /// Entries of the load and the store table.
@@ -32,6 +40,8 @@ const DATA_ENTRIES: usize = 1024;
 const FETCH_ENTRIES: usize = 256;
 /// Entries of the jump cache.
 const JUMP_ENTRIES: usize = 4096;
+/// Places in which it counts its pages.
+const JUMP_PAGES: usize = 4096;
 
 /// A known target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,9 @@ pub struct JumpEntry {
 #[derive(Debug, Clone)]
 pub struct JumpCache {
     pub(super) entries: Box<[JumpEntry; JUMP_ENTRIES]>,
+    /// How many of the entries are for the pages that share a place here, so that a fence for an
+    /// address need not look at the entries of a page that has none.
+    pages: Box<[u16; JUMP_PAGES]>,
 }
 
 impl JumpCache {
@@ -63,18 +76,58 @@ impl JumpCache {
     pub fn new() -> Self {
         Self {
             entries: Box::new([Self::EMPTY; JUMP_ENTRIES]),
+            pages: Box::new([0; JUMP_PAGES]),
         }
     }
 
-    /// The place of a target.
+    /// What is in a target's place.
     #[inline(always)]
-    pub fn place(&mut self, pc: u64) -> &mut JumpEntry {
-        &mut self.entries[(pc >> 1) as usize & (JUMP_ENTRIES - 1)]
+    #[must_use]
+    pub fn place(&self, pc: u64) -> &JumpEntry {
+        &self.entries[(pc >> 1) as usize & (JUMP_ENTRIES - 1)]
+    }
+
+    fn count(&mut self, pc: u64) -> &mut u16 {
+        &mut self.pages[(pc >> PAGE_SHIFT) as usize & (JUMP_PAGES - 1)]
+    }
+
+    /// Puts a target into its place.
+    pub fn insert(&mut self, entry: JumpEntry) {
+        self.empty((entry.pc >> 1) as usize & (JUMP_ENTRIES - 1));
+        *self.count(entry.pc) += 1;
+        self.entries[(entry.pc >> 1) as usize & (JUMP_ENTRIES - 1)] = entry;
+    }
+
+    fn empty(&mut self, index: usize) {
+        let place = &mut self.entries[index & (JUMP_ENTRIES - 1)];
+        let before = std::mem::replace(place, Self::EMPTY);
+        if before != Self::EMPTY {
+            *self.count(before.pc) -= 1;
+        }
+    }
+
+    /// Forgets a target, if it is known.
+    pub fn forget(&mut self, pc: u64) {
+        if self.place(pc).pc == pc {
+            self.empty((pc >> 1) as usize);
+        }
+    }
+
+    /// Forgets the targets in a page, in every context.
+    pub fn forget_page(&mut self, address: u64) {
+        let first = address & !(PAGE_BYTES - 1);
+        if *self.count(first) == 0 {
+            return;
+        }
+        for pc in (0..PAGE_BYTES).step_by(2).map(|at| first | at) {
+            self.forget(pc);
+        }
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.entries.fill(Self::EMPTY);
+        self.pages.fill(0);
     }
 }
 
@@ -256,9 +309,10 @@ impl HostTlb {
         self.epoch
     }
 
-    /// Forgets what a fence covers, and possibly more.
-    pub fn fence(&mut self, fence: Fence) {
-        self.next_epoch();
+    /// Forgets what a fence covers, and possibly more. The contexts of what it forgets get new numbers,
+    /// unless that is one page: then the answer is its address, and jump targets in it must be
+    /// forgotten too.
+    pub fn fence(&mut self, fence: Fence) -> Option<u64> {
         let (address, asid) = match fence {
             Fence::Supervisor { address, asid } | Fence::Virtual { address, asid, .. } => {
                 (address, asid)
@@ -267,11 +321,12 @@ impl HostTlb {
                 self.retire(|key| {
                     key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
                 });
-                return;
+                return None;
             }
             Fence::Everything => {
                 self.retire(|_| true);
-                return self.clear();
+                self.clear();
+                return None;
             }
         };
         if let Some(address) = address
@@ -280,7 +335,7 @@ impl HostTlb {
                 .is_some_and(|(low, high)| (low..=high).contains(&address))
         {
             self.forget_page(address);
-            return;
+            return Some(address);
         }
         self.retire(|key| {
             let stage = match fence {
@@ -291,6 +346,7 @@ impl HostTlb {
             // leaves global mappings alone, with one it is rare: only ASIDs are compared.
             stage && asid.is_none_or(|asid| key.asid() == asid)
         });
+        None
     }
 
     fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {

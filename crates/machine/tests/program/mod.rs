@@ -60,6 +60,40 @@ pub const fn sd(rs2: Register, rs1: Register) -> u32 {
     r_type(0, rs2, rs1, 3, 0, 0x23)
 }
 
+pub const fn lw(rd: Register, rs1: Register, offset: i32) -> u32 {
+    i_type(offset, rs1, 2, rd, 0x03)
+}
+
+pub const fn sw(rs2: Register, rs1: Register) -> u32 {
+    r_type(0, rs2, rs1, 2, 0, 0x23)
+}
+
+pub const fn or(rd: Register, rs1: Register, rs2: Register) -> u32 {
+    r_type(0, rs2, rs1, 6, rd, 0x33)
+}
+
+/// Reads a CSR and writes it.
+pub const fn csrrw(rd: Register, number: i32, rs1: Register) -> u32 {
+    i_type(number, rs1, 1, rd, 0x73)
+}
+
+/// Reads a CSR and sets bits of it.
+pub const fn csrrs(rd: Register, number: i32, rs1: Register) -> u32 {
+    i_type(number, rs1, 2, rd, 0x73)
+}
+
+/// Loads a constant of 32 bits, sign-extended.
+pub const fn load_constant(rd: Register, value: u32) -> [u32; 2] {
+    let low = (value << 20).cast_signed() >> 20;
+    let page = value.wrapping_sub(low.cast_unsigned()) >> 12;
+    [lui(rd, page), i_type(low, rd, 0, rd, 0x1b)] // lui, addiw
+}
+
+pub const WFI: u32 = 0x1050_0073;
+pub const FENCE_I: u32 = 0x0000_100f;
+pub const WRS_NTO: u32 = 0x00d0_0073;
+pub const WRS_STO: u32 = 0x01d0_0073;
+
 pub const fn jalr(rd: Register, rs1: Register) -> u32 {
     i_type(0, rs1, 0, rd, 0x67)
 }
@@ -110,6 +144,20 @@ pub const fn power_off(value: Register, address: Register) -> [u32; 6] {
         r_type(0, value, address, 2, 0, 0x23), // sw
         0x1050_0073,                           // wfi
         jal(0, -4),
+    ]
+}
+
+/// Ends the run with the code in a register, which must not be zero and have no more than 16 bits; uses
+/// two more registers.
+pub const fn end_with(code: Register, value: Register, address: Register) -> [u32; 7] {
+    [
+        slli(code, code, 16),
+        lui(value, 3),
+        addi(value, value, 0x333), // 0x3333: failure, with a code
+        or(value, value, code),
+        lui(address, FINISHER),
+        sw(value, address),
+        jal(0, 0),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! `partita bench`.
 
 use super::{BenchArguments, BenchWay, Failure, at, output, write_json};
-use partita::bench::{self, Amount, Options, Report, Way};
+use partita::bench::{self, Amount, Options, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
 use std::io::Write;
@@ -10,11 +10,28 @@ use std::path::Path;
 /// The lines of a document between which the tables stand.
 const BEGIN: &str = "<!-- partita bench: begin -->";
 const END: &str = "<!-- partita bench: end -->";
+/// The same for the passages through the hypervisor.
+const PASSAGES_BEGIN: &str = "<!-- partita bench --passages: begin -->";
+const PASSAGES_END: &str = "<!-- partita bench --passages: end -->";
 /// How often everything is counted.
 const RUNS: u16 = 3;
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
+    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let cache = Cache::from_environment()?;
+    let hypervisor = arguments.hypervisor.path()?;
+    let passages = bench::measure_passages(&cache, &hypervisor, &Progress::new())?;
+    // A reader that has gone needs no table.
+    let _ = writeln!(std::io::stdout(), "{passages}");
+    if let Some(path) = &arguments.document {
+        write_document(path, &passages, PASSAGES_BEGIN, PASSAGES_END)?;
+    }
+    if arguments.passages {
+        return match &arguments.json {
+            Some(path) => write_json(path, &passages),
+            None => Ok(()),
+        };
+    }
     let mut ways: Vec<Way> = arguments.on.iter().map(|way| (*way).into()).collect();
     if ways.is_empty() {
         ways.extend(Way::ALL);
@@ -23,12 +40,11 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         true => (Amount::QUICK, 1),
         false => (Amount::WHOLE, RUNS),
     };
-    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let options = Options {
         amount,
         runs: arguments.runs.unwrap_or(runs).into(),
         ways,
-        hypervisor: arguments.hypervisor.path()?,
+        hypervisor,
     };
     let report = bench::measure(&cache, &options, &Progress::new())?;
     // A reader that has gone needs no table.
@@ -37,7 +53,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         write_json(path, &report)?;
     }
     if let Some(path) = &arguments.document {
-        write_document(path, &report)?;
+        write_document(path, &report, BEGIN, END)?;
     }
     Ok(())
 }
@@ -52,14 +68,19 @@ impl From<BenchWay> for Way {
     }
 }
 
-fn write_document(path: &Path, report: &Report) -> Result<(), Failure> {
+fn write_document(
+    path: &Path,
+    report: &impl std::fmt::Display,
+    begin: &'static str,
+    end: &'static str,
+) -> Result<(), Failure> {
     let text = std::fs::read_to_string(path).map_err(at(path))?;
     let missing = |line| Failure::NoPlace {
         path: path.to_owned(),
         line,
     };
-    let (before, rest) = text.split_once(BEGIN).ok_or_else(|| missing(BEGIN))?;
-    let (_, after) = rest.split_once(END).ok_or_else(|| missing(END))?;
-    let new = format!("{before}{BEGIN}\n```\n{report}```\n{END}{after}");
+    let (before, rest) = text.split_once(begin).ok_or_else(|| missing(begin))?;
+    let (_, after) = rest.split_once(end).ok_or_else(|| missing(end))?;
+    let new = format!("{before}{begin}\n```\n{report}```\n{end}{after}");
     output::write(path, new.as_bytes())
 }

@@ -151,7 +151,7 @@ fn the_legend_is_as_sure_as_the_runs_that_finished() {
     );
     // Of the second's three runs two finished: their interval holds the median with one half.
     let two = legend(compared(3, |second, seed| {
-        (!second || seed < 2).then(|| 1.0 + seed as f64)
+        (!second || seed < 2).then_some(1.0 + seed as f64)
     }));
     assert!(
         two.contains("50.0 %") && two.contains("1 of 6 runs"),

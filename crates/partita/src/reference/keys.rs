@@ -6,9 +6,9 @@ use crate::system::{
     MOST_TERMINALS,
 };
 use abi::system::{
-    AFFINITY, LogLevel, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, Placement, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE,
-    SpinMethod, TIME_SLICE_US, WaitMethod,
+    AFFINITY, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration,
+    OnFailure, Placement, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod,
+    TIME_SLICE_US, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -181,11 +181,11 @@ pub fn keys() -> Vec<Key> {
         ),
         key(
             ROOT,
-            "log-level",
-            words(LogLevel::ALL, LogLevel::name),
-            text(LogLevel::Info.name()),
-            "\"info\"",
-            "how much the hypervisor says",
+            "when-idle",
+            words(WhenIdle::ALL, WhenIdle::name),
+            text(WhenIdle::PowerOffAfterAll.name()),
+            "\"power-off-after-all\"",
+            "what happens when the last VM that runs ends",
         ),
         key(
             ROOT,

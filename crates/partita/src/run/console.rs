@@ -72,9 +72,9 @@ impl Relay {
         lines
     }
 
-    /// Whether a line is begun that has no end yet.
-    pub fn has_begun(&self) -> bool {
-        !self.line.is_empty()
+    /// What is there of a line that has no end yet.
+    pub fn begun(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.line)
     }
 
     /// The line that was not ended, if there is one.
@@ -115,6 +115,25 @@ impl Relay {
         // A console ends lines with CR LF.
         String::from(text.trim_end_matches('\r'))
     }
+}
+
+/// A line as a terminal shows it: without escape sequences, and without what a carriage return has written over.
+pub(super) fn plain(line: &str) -> String {
+    let last = line
+        .rsplit('\r')
+        .find(|part| !part.is_empty())
+        .unwrap_or_default();
+    let mut out = String::new();
+    let mut characters = last.chars();
+    while let Some(character) = characters.next() {
+        if character != '\x1b' {
+            out.push(character);
+        } else if characters.next() == Some('[') {
+            // ECMA-48: up to a character from 0x40 to 0x7e.
+            let _ = characters.find(|end| ('@'..='~').contains(end));
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::terminals::Habits;
 use abi::system::{
-    AFFINITY, Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US,
-    RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
+    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US, RESERVED_NAME, ROUND,
+    SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -61,7 +61,12 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
     let parameters = read_parameters(&mut root, time_slice);
-    let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
+    let when_idle = root.word(
+        "when-idle",
+        WhenIdle::ALL,
+        WhenIdle::name,
+        WhenIdle::PowerOffAfterAll,
+    );
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
     let console = root.optional("console");
     let console = console.and_then(|node| Some((node, root.text(node, "console", "partita")?)));
@@ -135,7 +140,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         wait,
         migration,
         parameters,
-        log_level,
+        when_idle,
         time_limit,
         console: console.map(|(_, name)| String::from(name)),
         vms,

@@ -21,6 +21,7 @@ fn at(cycles: u64, hart: u32, happening: Happening) -> Event {
     Event {
         place: Place::Hart(HartId(hart)),
         cycles,
+        retired: 0,
         happening,
     }
 }
@@ -193,6 +194,7 @@ fn an_arrow_leads_from_a_device_to_its_handler() {
     let device = |cycles, happening| Event {
         place: Place::Devices,
         cycles,
+        retired: 0,
         happening,
     };
     let source = 9;

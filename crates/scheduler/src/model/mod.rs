@@ -4,51 +4,140 @@
 //! would do: then everybody who was ready, or had a reason to be, must have run. So no wake-up is lost,
 //! nobody starves, and no spin wait is for somebody who will not come.
 //!
-//! Three vCPUs in two machines on two harts are explored to the end, and two machines with three each in their first steps, or on
-//! demand to the end. Beyond those, long random ways are walked.
+//! Small systems are explored whole, state by state. In larger ones, states that differ only in their numbers are one
+//! ([`symmetry`]). Beyond those, long random ways are walked.
 
+mod soak;
+mod steps;
 mod symmetry;
+mod systems;
+mod tests;
+mod walks;
 mod world;
 
+use std::sync::Arc;
 use std::vec::Vec;
 
 use stateright::{Checker, Model, Property};
 
-use crate::config::{Config, Migration, SpinPolicy, WaitPolicy};
+use crate::choice;
+use crate::config::{Config, SpinPolicy, WaitPolicy};
 use crate::decision::{Leave, VcpuState};
 use crate::id::{VcpuId, VcpuSet};
 use crate::queue::Queue;
-use world::{Mode, Step, World};
+use world::{Mode, Step, Surroundings, World};
 
+/// A system to explore.
+#[derive(Clone, Copy, Debug)]
 struct System {
     config: Config,
+    surroundings: Surroundings,
+    harts: u64,
     vms: &'static [u16],
     /// How many things happen from outside: interrupts, stops, pauses and their like.
     disturbances: u8,
+    /// Whether states that differ only in their numbers are one.
+    reduced: bool,
 }
 
-const HARTS: u64 = 2;
+/// A step, and where it leads.
+#[derive(Clone, PartialEq)]
+struct Way {
+    step: Step,
+    to: Arc<World>,
+}
 
-impl Model for System {
-    type State = World;
-    type Action = Step;
+impl core::fmt::Debug for Way {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.step.fmt(formatter)
+    }
+}
 
-    fn init_states(&self) -> Vec<World> {
-        let mut world = World::new(self.config, HARTS, self.vms, self.disturbances);
+/// Where a step leads, by every choice that the scheduler has.
+fn ways(world: &World, step: Step) -> Vec<World> {
+    let mut ends: Vec<World> = Vec::new();
+    let every = choice::every(|| {
+        let mut next = world.clone();
+        next.take(step);
+        next
+    });
+    for end in every {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends
+}
+
+impl System {
+    fn start(&self) -> World {
+        let mut world = World::new(
+            self.config,
+            self.surroundings,
+            self.harts,
+            self.vms,
+            self.disturbances,
+        );
         for hart in world.harts() {
             world.dispatch(hart);
         }
-        std::vec![world]
+        world
     }
 
-    fn actions(&self, world: &World, steps: &mut Vec<Step>) {
-        world.steps(steps);
+    /// Explores it to this depth.
+    fn explore(self, depth: usize) {
+        let Config { spin, wait, .. } = self.config;
+        let Self {
+            vms,
+            harts,
+            disturbances,
+            reduced,
+            ..
+        } = self;
+        let mut checker = self.checker().target_max_depth(depth).threads(2);
+        if reduced {
+            checker = checker.symmetry_fn(World::renumbered);
+        }
+        let checker = checker.spawn_dfs().join();
+        let states = checker.unique_state_count();
+        let kind = if reduced { "classes" } else { "states" };
+        std::println!(
+            "{} {} {vms:?} on {harts}, disturbed {disturbances} times: {states} {kind}",
+            spin.name(),
+            wait.name()
+        );
+        checker.assert_properties();
+    }
+}
+
+impl Model for System {
+    type State = World;
+    type Action = Way;
+
+    fn init_states(&self) -> Vec<World> {
+        std::vec![self.start()]
     }
 
-    fn next_state(&self, world: &World, step: Step) -> Option<World> {
-        let mut next = world.clone();
-        next.take(step);
-        Some(next)
+    fn actions(&self, world: &World, actions: &mut Vec<Way>) {
+        let mut steps = Vec::new();
+        world.steps(&mut steps);
+        for step in steps {
+            let ends = if self.reduced {
+                ways(world, step)
+            } else {
+                let mut next = world.clone();
+                next.take(step);
+                std::vec![next]
+            };
+            actions.extend(ends.into_iter().map(|end| Way {
+                step,
+                to: Arc::new(end),
+            }));
+        }
+    }
+
+    fn next_state(&self, _: &World, way: Way) -> Option<World> {
+        Some(Arc::unwrap_or_clone(way.to))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -130,17 +219,6 @@ fn has_work(world: &World, vcpu: VcpuId) -> bool {
     }
 }
 
-/// Explores a system to this depth.
-fn explore(
-    spin: SpinPolicy,
-    wait: WaitPolicy,
-    vms: &'static [u16],
-    disturbances: u8,
-    depth: usize,
-) {
-    explore_with(strict(spin, wait), vms, disturbances, depth);
-}
-
 /// The strict order of paper 000, and a budget that is soon spent.
 fn strict(spin: SpinPolicy, wait: WaitPolicy) -> Config {
     Config {
@@ -150,198 +228,4 @@ fn strict(spin: SpinPolicy, wait: WaitPolicy) -> Config {
         self_wait_budget: 1,
         ..Config::new(1_000_000)
     }
-}
-
-fn explore_with(config: Config, vms: &'static [u16], disturbances: u8, depth: usize) {
-    let Config { spin, wait, .. } = config;
-    let system = System {
-        config,
-        vms,
-        disturbances,
-    };
-    let checker = system
-        .checker()
-        .target_max_depth(depth)
-        .threads(2)
-        .symmetry_fn(World::renumbered)
-        .spawn_dfs()
-        .join();
-    let states = checker.unique_state_count();
-    std::println!("{} {} {vms:?}: {states} states", spin.name(), wait.name());
-    checker.assert_properties();
-}
-
-/// Far more than the depth of the small system: all of its states.
-const WITHOUT_LIMIT: usize = 10_000;
-
-#[test]
-fn all_states_of_three_vcpus_by_host_interrupt() {
-    for spin in SpinPolicy::ALL
-        .into_iter()
-        .filter(|&spin| spin != SpinPolicy::Reservation)
-    {
-        explore(spin, WaitPolicy::HostInterrupt, &[2, 1], 1, WITHOUT_LIMIT);
-    }
-}
-
-#[test]
-fn all_states_of_three_vcpus_by_self_wait() {
-    for spin in [SpinPolicy::Wopd, SpinPolicy::Wapd, SpinPolicy::Rslp] {
-        for wait in [WaitPolicy::SelfWait, WaitPolicy::SelfWaitAll] {
-            explore(spin, wait, &[2, 1], 1, WITHOUT_LIMIT);
-        }
-    }
-}
-
-/// Nobody is dispatched twice in a row on one hart.
-#[test]
-fn all_states_of_three_vcpus_that_always_move() {
-    for (spin, wait) in [
-        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
-        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
-        (SpinPolicy::Wopd, WaitPolicy::SelfWaitAll),
-    ] {
-        let config = Config {
-            migration: Migration::Always,
-            ..strict(spin, wait)
-        };
-        explore_with(config, &[2, 1], 1, WITHOUT_LIMIT);
-    }
-}
-
-/// Words to wait for, with a holder that is known or not.
-#[test]
-fn all_states_of_three_vcpus_by_reservation() {
-    for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWait] {
-        explore(SpinPolicy::Reservation, wait, &[2, 1], 0, WITHOUT_LIMIT);
-        explore(SpinPolicy::Reservation, wait, &[2, 1], 1, 14);
-    }
-}
-
-#[test]
-fn all_states_of_two_machines_with_two_vcpus() {
-    for (spin, wait) in [
-        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
-    ] {
-        explore(spin, wait, &[2, 2], 0, WITHOUT_LIMIT);
-        explore(spin, wait, &[2, 2], 1, 14);
-    }
-}
-
-#[test]
-fn undisturbed_states_of_two_machines_with_three_vcpus() {
-    for (spin, wait) in [
-        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
-        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
-    ] {
-        explore(spin, wait, &[3, 3], 0, WITHOUT_LIMIT);
-    }
-}
-
-#[test]
-fn first_steps_of_two_machines_with_three_vcpus() {
-    for (spin, wait) in [
-        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
-        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll),
-        (SpinPolicy::NotSame, WaitPolicy::SelfWait),
-        (SpinPolicy::Directed, WaitPolicy::SelfWait),
-        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
-    ] {
-        explore(spin, wait, &[3, 3], 2, 7);
-    }
-}
-
-/// Walks through a system at random: `paths` ways of so many steps, each from its own seed.
-fn walk(spin: SpinPolicy, wait: WaitPolicy, vms: &'static [u16], paths: u64, steps: u32) {
-    for seed in 1..=paths {
-        let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let migration = match seed % 4 {
-            0 => Migration::Always,
-            _ => Migration::AsNeeded,
-        };
-        let config = Config {
-            spin,
-            wait,
-            migration,
-            affinity: 1,
-            self_wait_budget: 2,
-            ..Config::new(1_000_000)
-        };
-        let mut world = World::new(config, HARTS, vms, u8::MAX);
-        for hart in world.harts() {
-            world.dispatch(hart);
-        }
-        let mut taken = Vec::new();
-        let mut possible = Vec::new();
-        for number in 0..steps {
-            world.steps(&mut possible);
-            // Marsaglia's xorshift.
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let place = usize::try_from(random % possible.len() as u64).unwrap();
-            let step = possible[place];
-            possible.clear();
-            taken.push(step);
-            world.take(step);
-            world.disturbances = u8::MAX;
-            let told = || std::format!("{} {} seed {seed}: {taken:?}", spin.name(), wait.name());
-            assert_eq!(world.scheduler.check(), Ok(()), "{}", told());
-            let sleeps = |vcpu| world.scheduler.state(vcpu) == VcpuState::SelfWait;
-            let missed = |vcpu| sleeps(vcpu) && !world.is_deaf(vcpu);
-            assert!(!world.wakes.iter().any(missed), "{}", told());
-            assert!(number % 4 != 0 || drains(&world), "{}", told());
-        }
-    }
-}
-
-/// What lies far beyond the first steps of the large systems, and a machine that gets a hart of its own and gives it back.
-#[test]
-fn long_ways_through_two_machines() {
-    for spin in SpinPolicy::ALL {
-        for wait in WaitPolicy::ALL {
-            walk(spin, wait, &[3, 3], 8, 1500);
-            walk(spin, wait, &[3, 1], 8, 1500);
-        }
-    }
-}
-
-/// Two machines with three vCPUs each, to the end or as far as `PARTITA_MODEL_DEPTH` says, with one disturbance or as many as
-/// `PARTITA_MODEL_DISTURBANCES` says:
-/// `cargo test -p scheduler --release -- --ignored --nocapture states_of_two_machines_with_three`.
-fn explore_three_and_three(policies: &[SpinPolicy]) {
-    let number = |name, usual: usize| {
-        let text = std::env::var(name).ok();
-        text.map_or(usual, |text| text.parse().unwrap())
-    };
-    let depth = number("PARTITA_MODEL_DEPTH", WITHOUT_LIMIT);
-    let disturbances = number("PARTITA_MODEL_DISTURBANCES", 1);
-    let disturbances = u8::try_from(disturbances).unwrap();
-    for &spin in policies {
-        for wait in WaitPolicy::ALL {
-            explore(spin, wait, &[3, 3], disturbances, depth);
-        }
-    }
-}
-
-#[test]
-#[ignore = "takes a minute or two for each pair of policies, with two threads"]
-fn all_states_of_two_machines_with_three_vcpus() {
-    explore_three_and_three(&[
-        SpinPolicy::Wapd,
-        SpinPolicy::Wopd,
-        SpinPolicy::Rslp,
-        SpinPolicy::None,
-        SpinPolicy::NotSame,
-    ]);
-}
-
-/// These remember more, who was favoured last and who waits for which word, and have many more states.
-#[test]
-#[ignore = "takes half an hour and more for each pair of policies, and gigabytes"]
-fn many_states_of_two_machines_with_three_vcpus() {
-    explore_three_and_three(&[SpinPolicy::Directed, SpinPolicy::Reservation]);
 }

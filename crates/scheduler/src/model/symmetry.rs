@@ -1,10 +1,13 @@
 //! States that differ only in how things are numbered.
 //!
 //! Which vCPU of a virtual machine is which, which of two machines of one size is the first, and what the harts are called
-//! is all the same. [`World::renumbered`] numbers everything by what it does, so that such states become one. The scheduler
-//! takes the lowest number where it has a choice, so two states that become one may go different ways from there; but the
-//! ways differ only in choices that any numbering makes somewhere, and all that is explored is real: the checker goes on
-//! from the states themselves.
+//! is all the same. [`World::renumbered`] numbers everything by what it does, so that such states become one, and one of
+//! them stands for all.
+//!
+//! That is sound only if all of them go the same ways. The scheduler takes the lowest number where it has a choice
+//! ([`crate::choice`]), which no renumbering preserves; so wherever states are told apart by class, every choice is made in
+//! its turn. `tests` shows both: that a renumbered state goes the renumbered ways, and that no class is lost that is
+//! reached with the lowest numbers and without any reduction.
 
 use std::vec::Vec;
 
@@ -16,22 +19,22 @@ use crate::table::Scheduler;
 use crate::vcpu::Phase;
 
 /// New numbers by the old.
-struct Numbers {
+pub(super) struct Numbers {
     vms: Vec<VmId>,
     vcpus: Vec<VcpuId>,
     harts: Vec<HartId>,
 }
 
 impl Numbers {
-    fn vm(&self, vm: VmId) -> VmId {
+    pub(super) fn vm(&self, vm: VmId) -> VmId {
         self.vms.get(vm.index()).copied().unwrap_or(vm)
     }
 
-    fn vcpu(&self, vcpu: VcpuId) -> VcpuId {
+    pub(super) fn vcpu(&self, vcpu: VcpuId) -> VcpuId {
         self.vcpus.get(vcpu.index()).copied().unwrap_or(vcpu)
     }
 
-    fn hart(&self, hart: HartId) -> HartId {
+    pub(super) fn hart(&self, hart: HartId) -> HartId {
         self.harts.get(hart.index()).copied().unwrap_or(hart)
     }
 
@@ -55,7 +58,72 @@ fn ranks<K: Ord>(keys: Vec<K>) -> Vec<u16> {
     ranks
 }
 
+/// Every order of these.
+fn orders(of: usize) -> Vec<Vec<usize>> {
+    let Some(rest) = of.checked_sub(1) else {
+        return std::vec![Vec::new()];
+    };
+    let mut longer = Vec::new();
+    for order in orders(rest) {
+        for place in 0..of {
+            let mut order = order.clone();
+            order.insert(place, rest);
+            longer.push(order);
+        }
+    }
+    longer
+}
+
 impl World {
+    /// Every way to number it.
+    pub(super) fn numberings(&self) -> Vec<Numbers> {
+        let scheduler = &self.scheduler;
+        let vms: Vec<VcpuSet> = (0..)
+            .map_while(VmId::new)
+            .map(|vm| scheduler.vcpus(vm))
+            .filter(|vcpus| !vcpus.is_empty())
+            .collect();
+        let number = |place: usize| u16::try_from(place).unwrap();
+        let mut members = std::vec![Vec::new()];
+        for vm in &vms {
+            let count = usize::try_from(vm.count()).unwrap();
+            let more = |before: Vec<Vec<usize>>| {
+                orders(count).into_iter().map(move |order| {
+                    let mut all = before.clone();
+                    all.push(order);
+                    all
+                })
+            };
+            members = members.into_iter().flat_map(more).collect();
+        }
+        let same_size = |order: &Vec<usize>| {
+            let mut places = order.iter().enumerate();
+            places.all(|(old, &new)| vms[old].count() == vms[new].count())
+        };
+        let mut all = Vec::new();
+        for vm_order in orders(vms.len()).into_iter().filter(same_size) {
+            for members in &members {
+                for hart_order in orders(self.harts().count()) {
+                    let mut vcpus = std::vec![VcpuId::new(0).unwrap(); self.vcpus().count()];
+                    for (old, vm) in vms.iter().enumerate() {
+                        let first = vms[vm_order[old]].first().unwrap().index();
+                        for (vcpu, place) in vm.iter().zip(&members[old]) {
+                            vcpus[vcpu.index()] = VcpuId::new(number(first + place)).unwrap();
+                        }
+                    }
+                    let harts = hart_order.into_iter().map(number).map_while(HartId::new);
+                    let vms = vm_order.iter().copied().map(number).map_while(VmId::new);
+                    all.push(Numbers {
+                        vms: vms.collect(),
+                        vcpus,
+                        harts: harts.collect(),
+                    });
+                }
+            }
+        }
+        all
+    }
+
     /// What can be told of a vCPU without naming others by number.
     fn key(&self, vcpu: VcpuId) -> impl Ord + Clone + use<> {
         let scheduler = &self.scheduler;
@@ -87,7 +155,9 @@ impl World {
                 entry.passed_over,
                 entry.last.is_some(),
                 entry.home.is_some(),
+                entry.service.is_out(),
             ),
+            self.armed.contains(vcpu),
             self.pending.contains(vcpu),
             self.wakes.contains(vcpu),
             self.changed.contains(vcpu),
@@ -138,7 +208,7 @@ impl World {
             (
                 core::cmp::Reverse(entry.vcpus.count()),
                 entry.dedicated,
-                entry.service.is_out(),
+                (entry.service.is_out(), entry.share),
                 members,
             )
         };
@@ -193,13 +263,14 @@ impl World {
         self.with(&numbers)
     }
 
-    fn with(&self, numbers: &Numbers) -> Self {
+    pub(super) fn with(&self, numbers: &Numbers) -> Self {
         let mut world = self.clone();
         for hart in self.harts() {
             let new = numbers.hart(hart).index();
             world.modes[new] = self.modes[hart.index()];
             world.kicked[new] = self.kicked[hart.index()];
         }
+        world.armed = numbers.vcpu_set(self.armed);
         world.pending = numbers.vcpu_set(self.pending);
         world.wakes = numbers.vcpu_set(self.wakes);
         world.changed = numbers.vcpu_set(self.changed);
@@ -215,7 +286,8 @@ impl Scheduler {
             if let Some(mut vm) = self.vms[old.index()] {
                 vm.vcpus = numbers.vcpu_set(vm.vcpus);
                 vm.first = vm.vcpus.first().unwrap();
-                vm.favoured = vm.favoured.map(|vcpu| numbers.vcpu(vcpu));
+                // Where every choice is made, it does not matter whose turn it was last.
+                vm.favoured = None;
                 new.vms[numbers.vm(old).index()] = Some(vm);
             }
         }

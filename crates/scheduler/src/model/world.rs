@@ -2,11 +2,12 @@
 
 use std::vec::Vec;
 
-use crate::config::{Allocation, Config, SpinPolicy, VmConfig};
+use crate::config::{Allocation, Config, Placement, SpinPolicy, VmConfig, WaitPolicy};
 use crate::decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
+use crate::vcpu::Phase;
 use crate::wait;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -50,15 +51,35 @@ pub(super) enum Step {
     Stop(VcpuId),
     Pause(VcpuId),
     Resume(VcpuId),
-    /// The operator gives a virtual machine a hart of its own, or lets it share again.
-    Allocate(VmId, bool),
+    /// The operator gives a virtual machine this hart for its own, or lets it share again.
+    Allocate(VmId, Option<HartId>),
+    /// The operator chooses another policy, share or slice.
+    SetSpin(SpinPolicy),
+    SetWait(WaitPolicy),
+    SetShare(VmId, u32),
+    SetSlice(Ticks),
+}
+
+/// What a system has besides its scheduler.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Surroundings {
+    /// Every hart can test the interrupt files of all.
+    pub(super) tests_any_file: bool,
+    /// The policies that the operator may choose.
+    pub(super) spins: &'static [SpinPolicy],
+    pub(super) waits: &'static [WaitPolicy],
+    /// Whether the operator changes shares and slices.
+    pub(super) parameters: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
     pub(super) scheduler: Scheduler,
+    pub(super) surroundings: Surroundings,
     pub(super) modes: Vec<Mode>,
     pub(super) kicked: Vec<bool>,
+    /// The waiting vCPUs whose interrupt files interrupt the hypervisor: `hgeie`.
+    pub(super) armed: VcpuSet,
     /// Interrupts in files that their vCPUs have not taken.
     pub(super) pending: VcpuSet,
     /// Wake-ups that the vCPU has not run since.
@@ -72,11 +93,16 @@ pub(super) struct World {
 struct Tests {
     pending: VcpuSet,
     changed: VcpuSet,
+    any_file: bool,
 }
 
 impl Probe for Tests {
     fn pending(&mut self, vcpu: VcpuId) -> bool {
         self.pending.contains(vcpu)
+    }
+
+    fn reaches_every_file(&self) -> bool {
+        self.any_file
     }
 
     fn changed(&mut self, vcpu: VcpuId) -> bool {
@@ -85,7 +111,13 @@ impl Probe for Tests {
 }
 
 impl World {
-    pub(super) fn new(config: Config, harts: u64, vms: &[u16], disturbances: u8) -> Self {
+    pub(super) fn new(
+        config: Config,
+        surroundings: Surroundings,
+        harts: u64,
+        vms: &[u16],
+        disturbances: u8,
+    ) -> Self {
         let online = crate::id::HartSet::from_bits((1 << harts) - 1);
         let mut scheduler = Scheduler::new(config, online).unwrap();
         for &vcpus in vms {
@@ -98,6 +130,8 @@ impl World {
         let count = usize::try_from(online.count()).unwrap();
         let mut world = Self {
             scheduler,
+            surroundings,
+            armed: VcpuSet::EMPTY,
             modes: std::vec![Mode::Between; count],
             kicked: std::vec![false; count],
             pending: VcpuSet::EMPTY,
@@ -117,94 +151,6 @@ impl World {
 
     pub(super) fn harts(&self) -> impl Iterator<Item = HartId> + use<> {
         self.scheduler.online.iter()
-    }
-
-    /// The other vCPUs of the machine whose vCPU is on this hart: any of them may hold a lock.
-    fn siblings_of_running(&self, hart: HartId) -> VcpuSet {
-        let vcpu = self.scheduler.running(hart);
-        let vm = vcpu.and_then(|vcpu| self.scheduler.vm_of(vcpu));
-        let all = vm.map_or(VcpuSet::EMPTY, |vm| self.scheduler.vcpus(vm));
-        all.without(vcpu.map_or(VcpuSet::EMPTY, VcpuSet::only))
-    }
-
-    /// Everything that can happen next.
-    pub(super) fn steps(&self, steps: &mut Vec<Step>) {
-        for hart in self.harts() {
-            if self.kicked[hart.index()] && self.modes[hart.index()] != Mode::Between {
-                steps.push(Step::Kick(hart));
-            }
-            match self.modes[hart.index()] {
-                Mode::Between | Mode::Polling => steps.push(Step::Dispatch(hart)),
-                Mode::Asleep => {}
-                Mode::InPlace => {
-                    if self.other_has_interrupt(hart) {
-                        steps.push(Step::Guest(hart, Leave::SelfWait));
-                    }
-                    for vcpu in self.pending.iter() {
-                        let to = self.scheduler.spread_targets(hart, vcpu);
-                        if self.scheduler.last_hart(vcpu) == Some(hart) {
-                            steps.extend(to.iter().map(|to| Step::Spread(vcpu, to)));
-                        }
-                    }
-                }
-                Mode::Guest {
-                    sliced,
-                    trap_waits,
-                    waiting,
-                } => {
-                    if sliced {
-                        steps.push(Step::SliceEnd(hart, false));
-                        steps.push(Step::SliceEnd(hart, true));
-                    }
-                    if !waiting {
-                        steps.push(Step::Guest(hart, Leave::SelfWait));
-                        steps.push(Step::Guest(hart, Leave::Stopped));
-                        if trap_waits {
-                            steps.push(Step::Guest(hart, Leave::Spin));
-                            steps.push(Step::Guest(hart, Leave::SpinOnWord));
-                            steps.push(Step::Guest(hart, Leave::SpinForTurn));
-                            if self.scheduler.config.spin == SpinPolicy::Reservation {
-                                steps.push(Step::SpinClosed(hart));
-                                let holders = self.siblings_of_running(hart);
-                                let on = |holder| Step::SpinOnHolder(hart, holder);
-                                steps.extend(holders.iter().map(on));
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        for vm in (0..).map_while(VmId::new).filter(|_| self.disturbances > 0) {
-            // One with a single vCPU can have a hart to itself, and leaves the other to the rest.
-            if self.scheduler.vcpus(vm).count() == 1 {
-                steps.push(Step::Allocate(vm, !self.scheduler.is_dedicated(vm)));
-            }
-        }
-        for vcpu in self.vcpus() {
-            if self.scheduler.waits_for_word(vcpu) && !self.changed.contains(vcpu) {
-                steps.push(Step::ChangeWord(vcpu));
-            }
-            if self.disturbances == 0 {
-                continue;
-            }
-            let state = self.scheduler.state(vcpu);
-            match state {
-                VcpuState::Absent | VcpuState::Stopping(_) => continue,
-                VcpuState::Stopped => {
-                    steps.push(Step::Start(vcpu));
-                    continue;
-                }
-                VcpuState::Paused | VcpuState::Pausing(_) => steps.push(Step::Resume(vcpu)),
-                _ => steps.push(Step::Pause(vcpu)),
-            }
-            steps.push(Step::Stop(vcpu));
-            if !self.pending.contains(vcpu) {
-                steps.push(Step::Interrupt(vcpu));
-            }
-            if !self.wakes.contains(vcpu) {
-                steps.push(Step::Wake(vcpu));
-            }
-        }
     }
 
     pub(super) fn take(&mut self, step: Step) {
@@ -263,14 +209,24 @@ impl World {
             Step::Pause(vcpu) => self.scheduler.pause(vcpu),
             Step::Resume(vcpu) => self.scheduler.resume(vcpu, now),
             Step::Allocate(vm, own) => {
-                let hart = self.harts().last().unwrap();
-                let to = if own {
-                    let harts = HartSet::only(hart);
-                    Allocation::Dedicated { harts }
-                } else {
-                    Allocation::Shared { share: 1 }
+                let to = match own {
+                    Some(hart) => {
+                        let harts = HartSet::only(hart);
+                        Allocation::Dedicated { harts }
+                    }
+                    None => Allocation::Shared { share: 1 },
                 };
                 self.scheduler.set_allocation(vm, to).unwrap_or_default()
+            }
+            Step::SetSpin(policy) => self.scheduler.set_spin(policy, now),
+            Step::SetWait(policy) => self.scheduler.set_wait(policy),
+            Step::SetShare(vm, share) => {
+                self.scheduler.set_share(vm, share).unwrap();
+                Kicks::NONE
+            }
+            Step::SetSlice(slice) => {
+                self.scheduler.set_slice(slice).unwrap();
+                Kicks::NONE
             }
             _ => Kicks::NONE,
         };
@@ -295,6 +251,7 @@ impl World {
         self.pending.remove(vcpu);
         self.wakes.remove(vcpu);
         self.changed.remove(vcpu);
+        self.armed.remove(vcpu);
     }
 
     fn deliver(&mut self, kicks: Kicks) {
@@ -332,20 +289,40 @@ impl World {
         let mut pending = self.pending.iter();
         pending.any(|vcpu| {
             let waits = self.scheduler.state(vcpu) == VcpuState::SelfWait;
-            waits && self.scheduler.last_hart(vcpu) == Some(hart)
+            let here = self.scheduler.last_hart(vcpu) == Some(hart);
+            waits && (here || self.tests_files() && self.surroundings.tests_any_file)
         })
     }
 
-    /// Under `host-interrupt`, an interrupt in a file is an interrupt to the hypervisor.
+    /// An interrupt in a file that is armed is an interrupt to the hypervisor.
     fn report(&mut self, vcpu: VcpuId) {
-        if self.pending.contains(vcpu) && !self.tests_files() {
+        if self.pending.contains(vcpu) && self.armed.contains(vcpu) {
+            self.armed.remove(vcpu);
             let kicks = self.scheduler.wake(vcpu, Ticks::ZERO);
             self.deliver(kicks);
         }
     }
 
+    /// A hart that takes a kick arms the files of those that wait on it as the policy in force wants them.
+    fn arm_as_wanted(&mut self, hart: HartId) {
+        let waits = |vcpu: &VcpuId| {
+            let state = self.scheduler.vcpus[vcpu.index()].map(|entry| entry.phase);
+            state == Some(Phase::SelfWait) && self.scheduler.last_hart(*vcpu) == Some(hart)
+        };
+        let here: VcpuSet = self.vcpus().filter(waits).collect();
+        self.armed = if self.tests_files() {
+            self.armed.without(here)
+        } else {
+            self.armed.union(here)
+        };
+        for vcpu in here.iter() {
+            self.report(vcpu);
+        }
+    }
+
     fn kick(&mut self, hart: HartId) {
         self.kicked[hart.index()] = false;
+        self.arm_as_wanted(hart);
         if !matches!(self.modes[hart.index()], Mode::Guest { .. } | Mode::InPlace) {
             return self.dispatch(hart);
         }
@@ -413,17 +390,26 @@ impl World {
         self.modes[hart.index()] = Mode::Between;
         match self.scheduler.state(vcpu) {
             VcpuState::Stopped => self.forget(vcpu),
-            _ => self.report(vcpu),
+            _ => {
+                if !self.tests_files() {
+                    self.armed.insert(vcpu);
+                }
+                self.report(vcpu);
+            }
         }
     }
 
     pub(super) fn dispatch(&mut self, hart: HartId) {
-        self.kicked[hart.index()] = false;
-        let here = |vcpu: &VcpuId| self.scheduler.last_hart(*vcpu) == Some(hart);
+        if core::mem::take(&mut self.kicked[hart.index()]) {
+            self.arm_as_wanted(hart);
+        }
+        let any_file = self.surroundings.tests_any_file;
+        let here = |vcpu: &VcpuId| any_file || self.scheduler.last_hart(*vcpu) == Some(hart);
         let pending = self.pending.iter().filter(here).collect();
         let mut tests = Tests {
             pending,
             changed: self.changed,
+            any_file,
         };
         match self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests) {
             Dispatch::Run {
@@ -455,17 +441,30 @@ impl World {
     }
 }
 
+/// Both slices, in ticks of the model's clock.
+pub(super) const SLICES: [u64; 2] = [2_000, 5_000];
+
 impl Scheduler {
     /// Lets the next charge consume the service quantity of `vcpu`, or not.
     fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
-        if let Some(vm) = self.vm_mut(vcpu) {
-            let credit = if consumed || vm.service.is_out() {
-                1
-            } else {
-                i64::MAX
-            };
-            vm.service.set_credit(credit);
-        }
+        let fixed = self.config.placement == Placement::Fixed;
+        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
+            return;
+        };
+        let Some(vm) = self.vms[entry.vm.index()].as_mut() else {
+            return;
+        };
+        let service = if fixed {
+            &mut entry.service
+        } else {
+            &mut vm.service
+        };
+        let credit = if consumed || service.is_out() {
+            1
+        } else {
+            i64::MAX
+        };
+        service.set_credit(credit);
     }
 
     fn abstract_numbers(&mut self) {
@@ -478,6 +477,7 @@ impl Scheduler {
         for vcpu in self.vcpus.iter_mut().flatten() {
             vcpu.slice = slice;
             vcpu.passed_over = vcpu.passed_over.min(affinity);
+            vcpu.service.set_credit(i64::from(!vcpu.service.is_out()));
         }
         for hart in &mut self.harts {
             hart.rests_since = None;

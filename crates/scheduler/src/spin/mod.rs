@@ -11,6 +11,7 @@ mod waits;
 mod wapd;
 mod wopd;
 
+use crate::choice;
 use crate::config::SpinPolicy;
 use crate::decision::{Keep, SpinExit};
 use crate::id::{HartId, VcpuId, VcpuSet};
@@ -111,7 +112,7 @@ impl Scene<'_> {
             .iter()
             .filter(|&vcpu| Some(vcpu) > self.favoured)
             .collect();
-        after.first().or_else(|| candidates.first())
+        choice::next_of(after, candidates)
     }
 
     /// The partners that are ready and not in a spin wait. Only these may be waited for: they need

@@ -227,3 +227,14 @@ fn a_change_of_policy_tells_every_hart() {
     );
     assert_eq!(runs(bench.dispatch_with(1, &[1])), Some(1));
 }
+
+/// A hart between two vCPUs has to set `hgeie` by the new policy too, or an interrupt that came before would not be heard.
+#[test]
+fn a_change_of_policy_tells_a_hart_between_two_vcpus_too() {
+    let mut bench = bench(WaitPolicy::SelfWait, 2, &[1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let _ = bench.leave(0, Leave::SelfWait);
+    assert_eq!(bench.dispatch(1), None);
+    let kicks = bench.scheduler.set_wait(WaitPolicy::HostInterrupt);
+    assert_eq!(kicks.harts(), harts(&[0, 1]));
+}

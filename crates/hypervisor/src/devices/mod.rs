@@ -1,0 +1,6 @@
+//! Devices: those that guests are given, and those of the board.
+
+pub mod aplic;
+pub mod board_aplic;
+pub mod board_uart;
+pub mod uart;

@@ -1,0 +1,159 @@
+//! This hart's counters, which the firmware configures and starts (SBI, "Performance Monitoring Unit Extension"), and
+//! guests read (hcounteren).
+//!
+//! They are offered only where the hart can tell modes apart (Sscofpmf): they count in VS-mode and VU-mode alone, so
+//! that what the hypervisor and others do is not seen in them.
+
+use super::{HARDWARE_COUNTERS, Hardware, Selection};
+use crate::hart::csr::{self, interrupt, number};
+use crate::hart::firmware;
+
+/// The extension without which no counters are offered.
+pub const MODES_AND_OVERFLOW: &str = "sscofpmf";
+
+/// hcounteren: guests read cycle, time and instret always.
+const FIXED: u64 = 0b111;
+
+/// Flags of a configuration: the modes that do not count (SBI, table "PMU Counter Config Match Flags").
+const NOT_IN_VU: u64 = 1 << 3;
+const NOT_IN_VS: u64 = 1 << 4;
+const NOT_IN_U_S_M: u64 = 0b111 << 5;
+
+/// counter_info: the CSR's number in bits 11:0, one less than the width in 17:12, and the type in bit 63.
+const INFORMATION: u64 = 1 << 63 | 0x3f << 12 | 0xfff;
+
+/// What the board's harts have. They are taken to be alike; an event that another hart cannot count does not count there.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// counter_info of each counter, 0 where there is none.
+    information: [u64; 32],
+}
+
+impl Offer {
+    /// Asks the firmware; nothing is offered where `modes` is false.
+    #[must_use]
+    pub fn find(modes: bool) -> Self {
+        let mut information = [0; 32];
+        if modes && firmware::has_counters() {
+            for counter in HARDWARE_COUNTERS {
+                let register = u64::from(number::HPMCOUNTER0) + u64::from(counter);
+                let found = firmware::counter_information(counter).unwrap_or(0) & INFORMATION;
+                if let Some(place) = information.get_mut(usize::from(counter))
+                    && found & !(0x3f << 12) == register
+                {
+                    *place = found;
+                }
+            }
+        }
+        Self { information }
+    }
+
+    /// counter_info of a counter of the harts.
+    #[must_use]
+    pub fn information(&self, counter: u8) -> Option<u64> {
+        let found = self.information.get(usize::from(counter)).copied();
+        found.filter(|information| *information != 0)
+    }
+
+    /// The counters, a bit each.
+    #[must_use]
+    pub fn counters(&self) -> u32 {
+        HARDWARE_COUNTERS
+            .filter(|counter| self.information(*counter).is_some())
+            .fold(0, |bits, counter| bits | 1 << counter)
+    }
+}
+
+/// Closes the hart's counters to guests, and lets those that pass zero interrupt the hypervisor while one runs.
+pub fn close() {
+    // SAFETY: these registers concern guests; an overflow is taken in guests only.
+    unsafe {
+        csr::write::<{ number::HCOUNTEREN }>(FIXED);
+        csr::set::<{ number::HVIEN }>(interrupt::LCOFI);
+        csr::set::<{ number::SIE }>(interrupt::LCOFI);
+    }
+}
+
+/// Whether guests can be told of overflows by an interrupt of their own (AIA, "Virtual interrupts for VS level").
+#[must_use]
+pub fn interrupt_guests() -> bool {
+    csr::read::<{ number::HVIEN }>() & interrupt::LCOFI != 0
+}
+
+/// Ends the interrupt of counters that have passed zero.
+pub fn acknowledge() {
+    // SAFETY: LCOFIP is a bit that software clears (Sscofpmf, "Machine-level additions").
+    unsafe { csr::clear::<{ number::SIP }>(interrupt::LCOFI) };
+}
+
+/// The counters of the hart that runs this.
+#[derive(Debug)]
+pub struct HartCounters;
+
+impl Hardware for HartCounters {
+    fn configure(&mut self, among: u32, selection: &Selection) -> Option<u8> {
+        let mut flags = NOT_IN_U_S_M;
+        if selection.no_user {
+            flags |= NOT_IN_VU;
+        }
+        if selection.no_supervisor {
+            flags |= NOT_IN_VS;
+        }
+        let found = firmware::configure_counter(among, flags, selection.event, selection.data);
+        found.ok().and_then(|found| u8::try_from(found).ok())
+    }
+
+    fn start(&mut self, counter: u8, value: u64, overflowed: bool) -> bool {
+        if overflowed {
+            // A configuration sets the overflow bit, and OpenSBI leaves it at the start while the interrupt is pending.
+            // SAFETY: LCOFIP is a bit that software sets and clears; it is cleared again before a guest runs.
+            unsafe { csr::set::<{ number::SIP }>(interrupt::LCOFI) };
+        } else {
+            acknowledge();
+        }
+        let started = firmware::start_counter(counter, value).is_ok();
+        acknowledge();
+        started
+    }
+
+    fn stop(&mut self, counters: u32) {
+        firmware::stop_counters(counters, false);
+    }
+
+    fn release(&mut self, counters: u32) {
+        firmware::stop_counters(counters, true);
+    }
+
+    fn read(&self, counter: u8) -> u64 {
+        read(counter)
+    }
+
+    fn open(&mut self, counters: u32) {
+        // SAFETY: only guests are affected, and only counters are opened whose values are the guest's own.
+        unsafe { csr::write::<{ number::HCOUNTEREN }>(FIXED | u64::from(counters)) };
+    }
+
+    fn take_overflows(&mut self) -> u32 {
+        // What passes zero after this makes the interrupt pending again.
+        acknowledge();
+        csr::read::<{ number::SCOUNTOVF }>() as u32
+    }
+
+    fn interrupt(&mut self) {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(interrupt::LCOFI) };
+    }
+}
+
+/// hpmcounter `counter`; 0 for those that are none.
+fn read(counter: u8) -> u64 {
+    macro_rules! each {
+        ($($number:literal)+) => {
+            match counter {
+                $($number => csr::read::<{ number::HPMCOUNTER0 + $number }>(),)+
+                _ => 0,
+            }
+        };
+    }
+    each!(3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+}

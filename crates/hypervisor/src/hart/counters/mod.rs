@@ -1,0 +1,218 @@
+//! The performance counters of a vCPU (RISC-V SBI specification 2.0, "Performance Monitoring Unit Extension").
+//!
+//! Hardware counter n of a vCPU is counter n of whatever hart it runs on, so that the guest reads its value and its
+//! overflow bit without an exit. The hart's counter belongs to the vCPU only while it is on the hart: [`Counters::unload`]
+//! takes the values and frees what was occupied, [`Counters::load`] configures and starts again what was started. A vCPU
+//! that has started none costs one comparison at each.
+//!
+//! Firmware counters count calls of the vCPU, and are nothing but numbers here.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+mod call;
+mod event;
+pub mod hart_counters;
+mod set;
+#[cfg(test)]
+mod tests;
+
+pub use call::{CallError, Configuration};
+pub use event::{FirmwareEvent, Kind, Selection};
+pub use set::{CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS};
+
+use set::{FIRST_FIRMWARE, TOTAL};
+
+/// The counters of the hart on which the vCPU is.
+pub trait Hardware {
+    /// Has one of the counters `among` ready to count `selection` in the guest's modes, and says which.
+    fn configure(&mut self, among: u32, selection: &Selection) -> Option<u8>;
+    /// Starts a counter that has been configured, at `value`, with its overflow bit as it is given. False where it could not
+    /// be.
+    fn start(&mut self, counter: u8, value: u64, overflowed: bool) -> bool;
+    /// Stops counters, which keep their values.
+    fn stop(&mut self, counters: u32);
+    /// Stops counters and frees them.
+    fn release(&mut self, counters: u32);
+    /// What a counter shows.
+    fn read(&self, counter: u8) -> u64;
+    /// Lets the guest read these counters and no others.
+    fn open(&mut self, counters: u32);
+    /// The counters whose overflow bits are set. The interrupt that tells of it is at its end.
+    fn take_overflows(&mut self) -> u32;
+    /// Gives the guest its interrupt.
+    fn interrupt(&mut self);
+}
+
+/// One counter of a vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    selection: Selection,
+    /// Its value while it is not the hart's that shows it.
+    value: u64,
+}
+
+/// All counters of a vCPU.
+#[derive(Debug)]
+pub struct Counters {
+    counters: [Counter; TOTAL],
+    /// Those that have an event.
+    configured: CounterSet,
+    /// Of these, those that count.
+    started: CounterSet,
+    /// Those that have passed zero since they were last started.
+    overflowed: CounterSet,
+    /// Those that are configured on the hart.
+    held: CounterSet,
+    /// Of these, those whose value is the hart's: the guest may read them there.
+    open: CounterSet,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            counters: [Counter::default(); TOTAL],
+            configured: CounterSet::EMPTY,
+            started: CounterSet::EMPTY,
+            overflowed: CounterSet::EMPTY,
+            held: CounterSet::EMPTY,
+            open: CounterSet::EMPTY,
+        }
+    }
+}
+
+impl Counters {
+    fn counter(&self, counter: u8) -> Counter {
+        let found = self.counters.get(usize::from(counter));
+        found.copied().unwrap_or_default()
+    }
+
+    fn set_value(&mut self, counter: u8, value: u64) {
+        if let Some(counter) = self.counters.get_mut(usize::from(counter)) {
+            counter.value = value;
+        }
+    }
+
+    /// Puts the counters that count onto the hart, and those whose overflow bits the guest has still to see.
+    #[inline]
+    pub fn load(&mut self, hardware: &mut impl Hardware) {
+        let wanted = self.started.hardware().or(self.overflowed);
+        if !wanted.is_empty() {
+            self.come(wanted, hardware);
+        }
+    }
+
+    #[cold]
+    fn come(&mut self, wanted: CounterSet, hardware: &mut impl Hardware) {
+        self.resume(wanted, hardware);
+        let idle = self.overflowed.without(self.started).and(self.open);
+        if !idle.is_empty() {
+            hardware.stop(idle.bits_of_hardware());
+        }
+    }
+
+    /// Takes the counters off the hart.
+    #[inline]
+    pub fn unload(&mut self, hardware: &mut impl Hardware) {
+        if !self.held.is_empty() {
+            self.free(self.held, hardware);
+        }
+    }
+
+    /// Notes what has passed zero on the hart, and interrupts the guest for what is new.
+    #[inline]
+    pub fn note_overflows(&mut self, hardware: &mut impl Hardware) {
+        if !self.open.is_empty() {
+            self.look(hardware);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, hardware: &mut impl Hardware) {
+        let seen = CounterSet::of_hardware(hardware.take_overflows());
+        let new = seen.and(self.open).without(self.overflowed);
+        if !new.is_empty() {
+            self.overflowed = self.overflowed.or(new);
+            hardware.interrupt();
+        }
+    }
+
+    /// What a counter shows, where it has an event.
+    #[must_use]
+    pub fn read(&self, counter: u8, hardware: &impl Hardware) -> Option<u64> {
+        if !self.configured.has(counter) {
+            return None;
+        }
+        Some(if self.open.has(counter) {
+            hardware.read(counter)
+        } else {
+            self.counter(counter).value
+        })
+    }
+
+    /// Counts a call, where a counter has been started for it.
+    #[inline]
+    pub fn count(&mut self, event: FirmwareEvent) {
+        let started = self.started.firmware();
+        if !started.is_empty() {
+            self.count_in(started, event);
+        }
+    }
+
+    #[cold]
+    fn count_in(&mut self, started: CounterSet, event: FirmwareEvent) {
+        for counter in started.iter() {
+            if self.counter(counter).selection.kind == Kind::Firmware(event) {
+                let value = self.counter(counter).value;
+                self.set_value(counter, value.wrapping_add(1));
+            }
+        }
+    }
+
+    /// Starts hardware counters on the hart at their values. One that the hart cannot count keeps its value.
+    fn resume(&mut self, counters: CounterSet, hardware: &mut impl Hardware) {
+        for number in counters.iter() {
+            let counter = self.counter(number);
+            let one = CounterSet::only(number);
+            let held = self.held.has(number)
+                || hardware.configure(one.bits_of_hardware(), &counter.selection) == Some(number);
+            if !held {
+                continue;
+            }
+            self.held = self.held.or(one);
+            if hardware.start(number, counter.value, self.overflowed.has(number)) {
+                self.open = self.open.or(one);
+            }
+        }
+        hardware.open(self.open.bits_of_hardware());
+    }
+
+    /// Takes hardware counters off the hart, their values and overflows with them.
+    #[cold]
+    fn free(&mut self, counters: CounterSet, hardware: &mut impl Hardware) {
+        self.note_overflows(hardware);
+        self.settle(counters, hardware);
+        hardware.release(counters.and(self.held).bits_of_hardware());
+        self.held = self.held.without(counters);
+        self.open = self.open.without(counters);
+        hardware.open(self.open.bits_of_hardware());
+    }
+
+    /// Takes the values of those of the counters that the hart has.
+    fn settle(&mut self, counters: CounterSet, hardware: &impl Hardware) {
+        for counter in counters.and(self.open).iter() {
+            self.set_value(counter, hardware.read(counter));
+        }
+    }
+
+    /// A firmware counter of `among`, where there is one.
+    fn firmware_counter(among: CounterSet) -> Option<u8> {
+        among.iter().find(|counter| *counter >= FIRST_FIRMWARE)
+    }
+}

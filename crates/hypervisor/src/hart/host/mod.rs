@@ -1,0 +1,198 @@
+//! A stand-in for a hart's instructions, so that the library compiles and is tested on other computers.
+//!
+//! A thread stands for a hart: it has CSRs that keep what is written to them, a pointer, and no firmware.
+
+extern crate std;
+
+use core::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::thread_local;
+
+use super::unprivileged::Outcome;
+use super::world::{FloatContext, GuestContext};
+
+thread_local! {
+    static REGISTERS: RefCell<BTreeMap<u16, u64>> = const { RefCell::new(BTreeMap::new()) };
+    static POINTER: Cell<*const ()> = const { Cell::new(core::ptr::null()) };
+}
+
+/// Registers that keep what is written to them. None has an effect.
+pub mod csr {
+    use super::REGISTERS;
+
+    /// The register numbered `N`; 0 where nothing was written to it.
+    #[must_use]
+    pub fn read<const N: u16>() -> u64 {
+        REGISTERS.with_borrow(|registers| registers.get(&N).copied().unwrap_or(0))
+    }
+
+    /// Writes the register numbered `N`.
+    ///
+    /// # Safety
+    /// None is needed here; a hart's register needs it.
+    pub unsafe fn write<const N: u16>(value: u64) {
+        let _ = REGISTERS.with_borrow_mut(|registers| registers.insert(N, value));
+    }
+
+    /// Writes the register numbered `N` and returns its former value.
+    ///
+    /// # Safety
+    /// As for [`write`].
+    pub unsafe fn swap<const N: u16>(value: u64) -> u64 {
+        REGISTERS.with_borrow_mut(|registers| registers.insert(N, value).unwrap_or(0))
+    }
+
+    /// Sets the bits of `mask` in the register numbered `N`.
+    ///
+    /// # Safety
+    /// As for [`write`].
+    pub unsafe fn set<const N: u16>(mask: u64) {
+        REGISTERS.with_borrow_mut(|registers| *registers.entry(N).or_insert(0) |= mask);
+    }
+
+    /// Clears the bits of `mask` in the register numbered `N`.
+    ///
+    /// # Safety
+    /// As for [`write`].
+    pub unsafe fn clear<const N: u16>(mask: u64) {
+        REGISTERS.with_borrow_mut(|registers| *registers.entry(N).or_insert(0) &= !mask);
+    }
+}
+
+/// Fences: nothing is cached here.
+pub mod fence {
+    /// Drops nothing.
+    pub fn guest_virtual_all() {}
+
+    /// Drops nothing.
+    pub fn guest_physical_of(_vmid: u64) {}
+
+    /// Drops nothing.
+    pub fn guest_physical_all() {}
+
+    /// Drops nothing.
+    pub fn instructions() {}
+}
+
+/// Copies of large pieces of memory.
+pub mod copy {
+    /// Copies `length` bytes from `from` to `to`.
+    ///
+    /// # Safety
+    /// Both ranges must be the caller's to read and to write, and must not overlap.
+    pub unsafe fn forward(from: *const u8, to: *mut u8, length: usize) {
+        // SAFETY: the caller answers for the ranges.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, length) };
+    }
+
+    /// Makes `length` bytes from `to` zero.
+    ///
+    /// # Safety
+    /// The range must be the caller's to write.
+    pub unsafe fn zero(to: *mut u8, length: usize) {
+        // SAFETY: the caller answers for the range.
+        unsafe { core::ptr::write_bytes(to, 0, length) };
+    }
+}
+
+/// There is no image, and nothing starts.
+pub mod entry {
+    /// An image without a byte.
+    #[must_use]
+    pub fn image() -> (u64, u64) {
+        (0, 0)
+    }
+
+    /// Nowhere.
+    #[must_use]
+    pub fn secondary() -> u64 {
+        0
+    }
+}
+
+/// Lets others have the processor.
+pub fn wait_for_interrupt() {
+    std::thread::yield_now();
+}
+
+/// What [`set_pointer`] was last given on this thread.
+///
+/// # Panics
+/// Where it was given nothing: a test must say what its hart is.
+#[must_use]
+pub fn pointer() -> *const () {
+    let pointer = POINTER.get();
+    assert!(!pointer.is_null(), "this thread stands for no hart yet");
+    pointer
+}
+
+/// Keeps a pointer for this thread.
+pub fn set_pointer(pointer: *const ()) {
+    POINTER.set(pointer);
+}
+
+/// There is no firmware: every call is answered by SBI_ERR_NOT_SUPPORTED.
+#[must_use]
+pub fn call_firmware(_extension: u64, _function: u64, _arguments: [u64; 5]) -> (i64, u64) {
+    (-2, 0)
+}
+
+/// Does nothing: there are no devices.
+pub fn memory_before_devices() {}
+
+/// Does not stall.
+///
+/// # Safety
+/// None is needed here; a hart's instruction needs it.
+pub unsafe fn stall_on_doubleword(_address: u64, _value: u64) {}
+
+/// Does not stall.
+///
+/// # Safety
+/// None is needed here; a hart's instruction needs it.
+pub unsafe fn stall_on_word(_address: u64, _value: u64) {}
+
+/// No file has anything.
+///
+/// # Safety
+/// None is needed here; a hart's instruction needs it.
+#[must_use]
+pub unsafe fn guest_files_pending(_hart: u64) -> u64 {
+    0
+}
+
+/// A load through a guest's translation, which faults: there is no guest.
+///
+/// # Safety
+/// None is needed here; a hart's instruction needs it.
+#[must_use]
+pub unsafe fn fetch_halfword(_address: u64) -> Outcome {
+    Outcome {
+        value: 0,
+        faulted: 1,
+    }
+}
+
+/// No guest is entered: it has left at once.
+///
+/// # Safety
+/// None is needed here; a hart's world switch needs it.
+pub unsafe fn enter_guest(_context: *mut GuestContext) {}
+
+/// The trap vector, which nothing calls.
+///
+/// # Safety
+/// None is needed here; a hart's trap vector needs it.
+pub unsafe fn trap_vector() {}
+
+/// Nothing is saved: a thread's floating-point registers are its own.
+///
+/// # Safety
+/// None is needed here; a hart's registers need it.
+pub unsafe fn float_save(_context: *mut FloatContext) {}
+
+/// Nothing is restored.
+///
+/// # Safety
+/// None is needed here; a hart's registers need it.
+pub unsafe fn float_restore(_context: *const FloatContext) {}

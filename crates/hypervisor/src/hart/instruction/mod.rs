@@ -1,0 +1,284 @@
+//! What a guest was executing when it took a virtual-instruction trap.
+//!
+//! The hart gives cause 22 and, at best, the instruction's bits; [`Instruction::decode`] says what
+//! they mean to the hypervisor. It only classifies. Whether a CSR exists for the guest, or a fence
+//! is to be carried out, is decided elsewhere.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+mod reservation;
+#[cfg(test)]
+mod tests;
+pub mod ticket;
+
+pub use reservation::WatchedWord;
+
+use crate::hart::decode::Register;
+
+/// Bytes of every instruction that is told apart here.
+pub const LENGTH: u64 = 4;
+
+/// What becomes of a CSR's old value and the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CsrOperation {
+    /// CSRRW: the operand is written.
+    Write,
+    /// CSRRS: the operand's ones are set.
+    Set,
+    /// CSRRC: the operand's ones are cleared.
+    Clear,
+}
+
+/// Where the operand comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CsrOperand {
+    /// A register.
+    Register(Register),
+    /// Five bits of the instruction.
+    Immediate(u8),
+}
+
+/// An access to a CSR (unprivileged architecture, "Zicsr").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CsrAccess {
+    /// The CSR's number, of 12 bits.
+    pub csr: u16,
+    /// What is done.
+    pub operation: CsrOperation,
+    /// With what.
+    pub operand: CsrOperand,
+    /// Where the old value goes.
+    pub destination: Register,
+}
+
+impl CsrAccess {
+    /// Whether the CSR is read: "if rd=x0, then the instruction shall not read the CSR" goes for
+    /// CSRRW only.
+    pub fn reads(self) -> bool {
+        self.operation != CsrOperation::Write || !self.destination.is_zero()
+    }
+
+    /// Whether the CSR is written: CSRRS and CSRRC with `x0`, or with a zero in the instruction,
+    /// "will not write to the CSR at all".
+    pub fn writes(self) -> bool {
+        let nothing = match self.operand {
+            CsrOperand::Register(register) => register.is_zero(),
+            CsrOperand::Immediate(bits) => bits == 0,
+        };
+        self.operation == CsrOperation::Write || !nothing
+    }
+
+    /// What is written, where `old` was read and the operand's value is `operand`. For an immediate
+    /// the instruction's own bits count.
+    pub fn result(self, old: u64, operand: u64) -> u64 {
+        let operand = match self.operand {
+            CsrOperand::Register(_) => operand,
+            CsrOperand::Immediate(bits) => u64::from(bits),
+        };
+        match self.operation {
+            CsrOperation::Write => operand,
+            CsrOperation::Set => old | operand,
+            CsrOperation::Clear => old & !operand,
+        }
+    }
+}
+
+/// Which memory-management fence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FenceKind {
+    /// SFENCE.VMA: trapped with `hstatus`.VTVM.
+    SfenceVma,
+    /// SINVAL.VMA: the same.
+    SinvalVma,
+    /// SFENCE.W.INVAL.
+    SfenceWInval,
+    /// SFENCE.INVAL.IR.
+    SfenceInvalIr,
+    /// HFENCE.VVMA: never allowed in a guest.
+    HfenceVvma,
+    /// HFENCE.GVMA: the same.
+    HfenceGvma,
+    /// HINVAL.VVMA: the same.
+    HinvalVvma,
+    /// HINVAL.GVMA: the same.
+    HinvalGvma,
+}
+
+/// A memory-management fence with its operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fence {
+    /// Which one.
+    pub kind: FenceKind,
+    /// Holds the address; `x0` stands for all.
+    pub address: Register,
+    /// Holds the ASID or VMID; `x0` stands for all.
+    pub space: Register,
+}
+
+/// A cache-block operation (Zicbom, Zicboz), trapped where `henvcfg` does not admit it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheBlockOperation {
+    /// CBO.INVAL.
+    Invalidate,
+    /// CBO.CLEAN.
+    Clean,
+    /// CBO.FLUSH.
+    Flush,
+    /// CBO.ZERO.
+    Zero,
+}
+
+/// An instruction that can end in a virtual-instruction trap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Instruction {
+    /// WFI, with `hstatus`.VTW set.
+    WaitForInterrupt,
+    /// WRS.NTO, with `hstatus`.VTW set: the guest spins.
+    WaitOnReservation,
+    /// PAUSE, at the end of a pause loop (`xpartitaple`, docs/extensions.md).
+    Pause,
+    /// WRS.STO, which has a time limit of its own and traps nowhere by itself.
+    WaitOnReservationShortly,
+    /// SRET, with `hstatus`.VTSR set.
+    SupervisorReturn,
+    /// An access to a CSR.
+    Csr(CsrAccess),
+    /// A memory-management fence.
+    Fence(Fence),
+    /// HLV, HLVX or HSV: never allowed in a guest.
+    HypervisorAccess,
+    /// A cache-block operation on the block that the register's address lies in.
+    CacheBlock(CacheBlockOperation, Register),
+    /// Anything else: the guest gets an illegal-instruction exception.
+    Other,
+}
+
+/// Major opcodes with bits 1:0 (unprivileged architecture, opcode map).
+const SYSTEM: u32 = 0x73;
+const MISC_MEM: u32 = 0x0f;
+/// PAUSE is a FENCE of its own (Zihintpause).
+const PAUSE: u32 = 0x0100_000f;
+/// `funct3` of the privileged instructions, of HLV and its like, and of the cache-block operations.
+const PRIVILEGED: u32 = 0;
+const HYPERVISOR_ACCESS: u32 = 4;
+const CACHE_BLOCK: u32 = 2;
+
+impl Instruction {
+    /// Classifies a 32-bit instruction.
+    pub fn decode(bits: u32) -> Self {
+        let funct3 = bits >> 12 & 7;
+        match (bits & 0x7f, funct3) {
+            (SYSTEM, PRIVILEGED) => Self::decode_privileged(bits),
+            (SYSTEM, HYPERVISOR_ACCESS) => Self::decode_hypervisor_access(bits),
+            (SYSTEM, _) => Self::decode_csr(bits, funct3),
+            _ if bits == PAUSE => Self::Pause,
+            (MISC_MEM, CACHE_BLOCK) => Self::decode_cache_block(bits),
+            _ => Self::Other,
+        }
+    }
+
+    fn decode_privileged(bits: u32) -> Self {
+        let (address, space) = (
+            Register::from_field(bits >> 15),
+            Register::from_field(bits >> 20),
+        );
+        let destination = Register::from_field(bits >> 7);
+        if !destination.is_zero() {
+            return Self::Other;
+        }
+        let fence = |kind| {
+            Self::Fence(Fence {
+                kind,
+                address,
+                space,
+            })
+        };
+        let bare = address.is_zero();
+        // The high seven bits, and for those without operands also rs2.
+        match (bits >> 25, space.number()) {
+            (0b000_0000, 13) if bare => Self::WaitOnReservation,
+            (0b000_0000, 29) if bare => Self::WaitOnReservationShortly,
+            (0b000_1000, 2) if bare => Self::SupervisorReturn,
+            (0b000_1000, 5) if bare => Self::WaitForInterrupt,
+            (0b000_1001, _) => fence(FenceKind::SfenceVma),
+            (0b000_1011, _) => fence(FenceKind::SinvalVma),
+            (0b000_1100, 0) if bare => fence(FenceKind::SfenceWInval),
+            (0b000_1100, 1) if bare => Self::Fence(Fence {
+                kind: FenceKind::SfenceInvalIr,
+                address,
+                space: Register::from_field(0),
+            }),
+            (0b001_0001, _) => fence(FenceKind::HfenceVvma),
+            (0b001_0011, _) => fence(FenceKind::HinvalVvma),
+            (0b011_0001, _) => fence(FenceKind::HfenceGvma),
+            (0b011_0011, _) => fence(FenceKind::HinvalGvma),
+            _ => Self::Other,
+        }
+    }
+
+    /// HLV.B to HLV.D and HSV.B to HSV.D (hypervisor extension, "Hypervisor Virtual-Machine Load
+    /// and Store Instructions"): `funct7` 0110xx0 loads, with the sign and HLVX in rs2, and 0110xx1
+    /// stores.
+    fn decode_hypervisor_access(bits: u32) -> Self {
+        let width = bits >> 26 & 3;
+        let is_store = bits >> 25 & 1 == 1;
+        let variant = bits >> 20 & 0x1f;
+        let destination = Register::from_field(bits >> 7);
+        let known = match (is_store, variant) {
+            (true, _) => destination.is_zero(),
+            // Signed of any width; unsigned below 64 bits; HLVX for halves and words.
+            (false, 0) => true,
+            (false, 1) => width < 3,
+            (false, 3) => width == 1 || width == 2,
+            (false, _) => false,
+        };
+        if bits >> 28 == 0b0110 && known {
+            Self::HypervisorAccess
+        } else {
+            Self::Other
+        }
+    }
+
+    fn decode_csr(bits: u32, funct3: u32) -> Self {
+        let operation = match funct3 & 3 {
+            1 => CsrOperation::Write,
+            2 => CsrOperation::Set,
+            _ => CsrOperation::Clear,
+        };
+        let field = bits >> 15 & 0x1f;
+        let operand = if funct3 & 4 == 0 {
+            CsrOperand::Register(Register::from_field(field))
+        } else {
+            CsrOperand::Immediate(field as u8)
+        };
+        let destination = Register::from_field(bits >> 7);
+        Self::Csr(CsrAccess {
+            csr: (bits >> 20) as u16,
+            operation,
+            operand,
+            destination,
+        })
+    }
+
+    fn decode_cache_block(bits: u32) -> Self {
+        let operation = match bits >> 20 {
+            0 => CacheBlockOperation::Invalidate,
+            1 => CacheBlockOperation::Clean,
+            2 => CacheBlockOperation::Flush,
+            4 => CacheBlockOperation::Zero,
+            _ => return Self::Other,
+        };
+        if Register::from_field(bits >> 7).is_zero() {
+            Self::CacheBlock(operation, Register::from_field(bits >> 15))
+        } else {
+            Self::Other
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The world switch itself: the way into a guest, the one trap vector, and the floating-point registers.
+//!
+//! The offsets are those of [`GuestContext`] and [`FloatContext`].
+
+use crate::hart::world::{FloatContext, GuestContext};
+
+unsafe extern "C" {
+    /// Runs the guest until it traps to HS-mode.
+    #[link_name = "hypervisor_enter_guest"]
+    pub fn enter_guest(context: *mut GuestContext);
+    /// Where every trap to HS-mode goes.
+    #[link_name = "hypervisor_trap_vector"]
+    pub fn trap_vector();
+    /// Stores the floating-point registers.
+    #[link_name = "hypervisor_float_save"]
+    pub fn float_save(context: *mut FloatContext);
+    /// Loads the floating-point registers.
+    #[link_name = "hypervisor_float_restore"]
+    pub fn float_restore(context: *const FloatContext);
+}
+
+core::arch::global_asm!(
+    r#"
+.option push
+.option arch, +f, +d, +c, +h
+.section .text.world, "ax"
+.balign 64
+.global hypervisor_enter_guest
+hypervisor_enter_guest:
+    addi sp, sp, -128
+    sd ra, 0(sp)
+    sd gp, 8(sp)
+    sd s0, 16(sp)
+    sd s1, 24(sp)
+    sd s2, 32(sp)
+    sd s3, 40(sp)
+    sd s4, 48(sp)
+    sd s5, 56(sp)
+    sd s6, 64(sp)
+    sd s7, 72(sp)
+    sd s8, 80(sp)
+    sd s9, 88(sp)
+    sd s10, 96(sp)
+    sd s11, 104(sp)
+    sd tp, 112(sp)
+    sd sp, 0(a0)
+    ld t0, 256(a0)
+    ld t1, 264(a0)
+    ld t2, 272(a0)
+    csrw sepc, t0
+    csrw sstatus, t1
+    csrw 0x600, t2
+    csrw sscratch, a0
+    ld x1, 8(a0)
+    ld x2, 16(a0)
+    ld x3, 24(a0)
+    ld x4, 32(a0)
+    ld x5, 40(a0)
+    ld x6, 48(a0)
+    ld x7, 56(a0)
+    ld x8, 64(a0)
+    ld x9, 72(a0)
+    ld x11, 88(a0)
+    ld x12, 96(a0)
+    ld x13, 104(a0)
+    ld x14, 112(a0)
+    ld x15, 120(a0)
+    ld x16, 128(a0)
+    ld x17, 136(a0)
+    ld x18, 144(a0)
+    ld x19, 152(a0)
+    ld x20, 160(a0)
+    ld x21, 168(a0)
+    ld x22, 176(a0)
+    ld x23, 184(a0)
+    ld x24, 192(a0)
+    ld x25, 200(a0)
+    ld x26, 208(a0)
+    ld x27, 216(a0)
+    ld x28, 224(a0)
+    ld x29, 232(a0)
+    ld x30, 240(a0)
+    ld x31, 248(a0)
+    ld x10, 80(a0)
+    sret
+
+.balign 64
+.global hypervisor_trap_vector
+hypervisor_trap_vector:
+    csrrw a0, sscratch, a0
+    beqz a0, 1f
+    sd x1, 8(a0)
+    sd x2, 16(a0)
+    sd x3, 24(a0)
+    sd x4, 32(a0)
+    sd x5, 40(a0)
+    sd x6, 48(a0)
+    sd x7, 56(a0)
+    sd x8, 64(a0)
+    sd x9, 72(a0)
+    sd x11, 88(a0)
+    sd x12, 96(a0)
+    sd x13, 104(a0)
+    sd x14, 112(a0)
+    sd x15, 120(a0)
+    sd x16, 128(a0)
+    sd x17, 136(a0)
+    sd x18, 144(a0)
+    sd x19, 152(a0)
+    sd x20, 160(a0)
+    sd x21, 168(a0)
+    sd x22, 176(a0)
+    sd x23, 184(a0)
+    sd x24, 192(a0)
+    sd x25, 200(a0)
+    sd x26, 208(a0)
+    sd x27, 216(a0)
+    sd x28, 224(a0)
+    sd x29, 232(a0)
+    sd x30, 240(a0)
+    sd x31, 248(a0)
+    csrrw t0, sscratch, zero
+    sd t0, 80(a0)
+    csrr t1, sepc
+    sd t1, 256(a0)
+    csrr t2, sstatus
+    sd t2, 264(a0)
+    ld sp, 0(a0)
+    ld tp, 112(sp)
+    ld ra, 0(sp)
+    ld gp, 8(sp)
+    ld s0, 16(sp)
+    ld s1, 24(sp)
+    ld s2, 32(sp)
+    ld s3, 40(sp)
+    ld s4, 48(sp)
+    ld s5, 56(sp)
+    ld s6, 64(sp)
+    ld s7, 72(sp)
+    ld s8, 80(sp)
+    ld s9, 88(sp)
+    ld s10, 96(sp)
+    ld s11, 104(sp)
+    addi sp, sp, 128
+    ret
+    # A trap from the hypervisor itself: an access on a guest's behalf that faulted, or a defect of ours.
+1:  csrr a0, sepc
+    la t0, hypervisor_unprivileged_begin
+    bltu a0, t0, 2f
+    la t0, hypervisor_unprivileged_end
+    bgeu a0, t0, 2f
+    addi a0, a0, 4
+    csrw sepc, a0
+    li t1, 1
+    csrrw a0, sscratch, zero
+    sret
+2:  csrw sscratch, zero
+    tail hypervisor_own_fault
+
+.global hypervisor_float_save
+hypervisor_float_save:
+    fsd f0, 0(a0)
+    fsd f1, 8(a0)
+    fsd f2, 16(a0)
+    fsd f3, 24(a0)
+    fsd f4, 32(a0)
+    fsd f5, 40(a0)
+    fsd f6, 48(a0)
+    fsd f7, 56(a0)
+    fsd f8, 64(a0)
+    fsd f9, 72(a0)
+    fsd f10, 80(a0)
+    fsd f11, 88(a0)
+    fsd f12, 96(a0)
+    fsd f13, 104(a0)
+    fsd f14, 112(a0)
+    fsd f15, 120(a0)
+    fsd f16, 128(a0)
+    fsd f17, 136(a0)
+    fsd f18, 144(a0)
+    fsd f19, 152(a0)
+    fsd f20, 160(a0)
+    fsd f21, 168(a0)
+    fsd f22, 176(a0)
+    fsd f23, 184(a0)
+    fsd f24, 192(a0)
+    fsd f25, 200(a0)
+    fsd f26, 208(a0)
+    fsd f27, 216(a0)
+    fsd f28, 224(a0)
+    fsd f29, 232(a0)
+    fsd f30, 240(a0)
+    fsd f31, 248(a0)
+    frcsr t0
+    sd t0, 256(a0)
+    ret
+
+.global hypervisor_float_restore
+hypervisor_float_restore:
+    ld t0, 256(a0)
+    fscsr t0
+    fld f0, 0(a0)
+    fld f1, 8(a0)
+    fld f2, 16(a0)
+    fld f3, 24(a0)
+    fld f4, 32(a0)
+    fld f5, 40(a0)
+    fld f6, 48(a0)
+    fld f7, 56(a0)
+    fld f8, 64(a0)
+    fld f9, 72(a0)
+    fld f10, 80(a0)
+    fld f11, 88(a0)
+    fld f12, 96(a0)
+    fld f13, 104(a0)
+    fld f14, 112(a0)
+    fld f15, 120(a0)
+    fld f16, 128(a0)
+    fld f17, 136(a0)
+    fld f18, 144(a0)
+    fld f19, 152(a0)
+    fld f20, 160(a0)
+    fld f21, 168(a0)
+    fld f22, 176(a0)
+    fld f23, 184(a0)
+    fld f24, 192(a0)
+    fld f25, 200(a0)
+    fld f26, 208(a0)
+    fld f27, 216(a0)
+    fld f28, 224(a0)
+    fld f29, 232(a0)
+    fld f30, 240(a0)
+    fld f31, 248(a0)
+    ret
+.option pop
+"#
+);

@@ -1,0 +1,72 @@
+//! One entry of a table (privileged architecture, "Sv39" and "Guest Physical Address Translation").
+
+use crate::memory::address::{HostPhysical, PAGE_SIZE};
+
+const VALID: u64 = 1 << 0;
+const READ: u64 = 1 << 1;
+const WRITE: u64 = 1 << 2;
+const EXECUTE: u64 = 1 << 3;
+/// All accesses of the G-stage count as a user's, so this must be set in every leaf.
+const USER: u64 = 1 << 4;
+/// Set from the start: nobody looks at them, and a hart that finds one clear would fault.
+const ACCESSED_AND_DIRTY: u64 = 1 << 6 | 1 << 7;
+const PPN_SHIFT: u32 = 10;
+const PPN_BITS: u64 = (1 << 44) - 1;
+
+/// What a guest may do with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Permissions(u64);
+
+impl Permissions {
+    /// Memory: all.
+    pub const MEMORY: Self = Self(READ | WRITE | EXECUTE);
+    /// Registers of a device: no execution.
+    pub const DEVICE: Self = Self(READ | WRITE);
+    /// Reading only.
+    pub const READ_ONLY: Self = Self(READ);
+
+    /// Whether stores are allowed.
+    pub const fn can_write(self) -> bool {
+        self.0 & WRITE != 0
+    }
+
+    /// Whether instructions may be fetched.
+    pub const fn can_execute(self) -> bool {
+        self.0 & EXECUTE != 0
+    }
+}
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// An access faults.
+    Nothing,
+    /// The table of the next level.
+    Table(HostPhysical),
+    /// The page, or larger piece of memory.
+    Leaf(HostPhysical, Permissions),
+}
+
+impl Entry {
+    pub fn from_bits(bits: u64) -> Self {
+        if bits & VALID == 0 {
+            return Self::Nothing;
+        }
+        let address = HostPhysical::new((bits >> PPN_SHIFT & PPN_BITS) * PAGE_SIZE);
+        match bits & (READ | WRITE | EXECUTE) {
+            0 => Self::Table(address),
+            permissions => Self::Leaf(address, Permissions(permissions)),
+        }
+    }
+
+    pub fn bits(self) -> u64 {
+        let number = |address: HostPhysical| ((address.raw() / PAGE_SIZE) & PPN_BITS) << PPN_SHIFT;
+        match self {
+            Self::Nothing => 0,
+            Self::Table(table) => number(table) | VALID,
+            Self::Leaf(page, permissions) => {
+                number(page) | permissions.0 | VALID | USER | ACCESSED_AND_DIRTY
+            }
+        }
+    }
+}

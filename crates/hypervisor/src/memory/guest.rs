@@ -1,0 +1,237 @@
+//! A guest's memory: which guest-physical addresses are its own, and where in the host's memory they lie.
+//!
+//! A guest-physical range is one or several host ranges: one under placement `real` (the same addresses) and `resident` (a
+//! constant away), many where the pages are scattered. [`GuestMemory`] answers for all of them, so that nobody else
+//! computes a host address. It reaches the bytes through [`HostMemory`], and so runs on any computer.
+//!
+//! A guest changes its memory whenever it likes, while the hypervisor reads it too. Every access here is one of a byte or of an
+//! aligned word, and whoever needs a value twice reads it once and keeps it.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+use alloc::vec::Vec;
+
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+
+/// The host's memory, byte by byte. Only [`GuestMemory`] calls it, with addresses that lie in the memory of a guest.
+pub trait HostMemory {
+    /// The byte at `at`.
+    fn byte(&self, at: HostPhysical) -> u8;
+    /// Sets the byte at `at`.
+    fn set_byte(&self, at: HostPhysical, value: u8);
+    /// The word of 32 bits at `at`, a multiple of 4, in one access.
+    fn word(&self, at: HostPhysical) -> u32;
+    /// Sets the word of 32 bits at `at`, a multiple of 4, in one access.
+    fn set_word(&self, at: HostPhysical, value: u32);
+    /// The doubleword at `at`, a multiple of 8, in one access.
+    fn doubleword(&self, at: HostPhysical) -> u64;
+    /// Copies `data` to `at` and what follows. Nobody else uses the memory meanwhile.
+    fn copy(&self, at: HostPhysical, data: &[u8]);
+}
+
+/// A piece of a guest's memory that lies in one piece in the host's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where the guest sees it.
+    pub guest: GuestRegion,
+    /// Where its first byte lies.
+    pub host: HostPhysical,
+}
+
+impl Piece {
+    /// Where `from` lies, and what follows it in this piece.
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+        if !self.guest.contains(from) {
+            return None;
+        }
+        let before = from.raw().checked_sub(self.guest.base().raw())?;
+        HostRegion::new(
+            self.host.checked_add(before)?,
+            self.guest.size().checked_sub(before)?,
+        )
+    }
+}
+
+/// Why pieces are no guest's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPieces {
+    /// There are none, or one is empty.
+    #[error("a guest's memory has a piece without a byte")]
+    Empty,
+    /// Two follow each other with a gap, or overlap.
+    #[error("the pieces of a guest's memory do not follow each other at {0}")]
+    NotInOrder(GuestPhysical),
+    /// One ends beyond 64 bits.
+    #[error("a guest's memory does not fit the host's addresses at {0}")]
+    OutOfReach(GuestPhysical),
+}
+
+/// The memory of one guest: one range of guest-physical addresses, in pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestMemory {
+    region: GuestRegion,
+    /// In the order of their guest-physical addresses, without gaps; one at least.
+    pieces: Vec<Piece>,
+}
+
+impl GuestMemory {
+    /// The memory that these pieces make up, which must follow each other from the lowest guest-physical address on.
+    ///
+    /// # Errors
+    /// [`BadPieces`].
+    pub fn new(pieces: Vec<Piece>) -> Result<Self, BadPieces> {
+        let first = pieces.first().ok_or(BadPieces::Empty)?.guest.base();
+        let mut end = first;
+        for piece in &pieces {
+            let base = piece.guest.base();
+            if piece.guest.is_empty() {
+                return Err(BadPieces::Empty);
+            }
+            if base != end {
+                return Err(BadPieces::NotInOrder(base));
+            }
+            piece
+                .host
+                .checked_add(piece.guest.size())
+                .ok_or(BadPieces::OutOfReach(base))?;
+            end = piece.guest.end();
+        }
+        let region = GuestRegion::between(first, end).ok_or(BadPieces::Empty)?;
+        Ok(Self { region, pieces })
+    }
+
+    /// Memory in one piece, whose host addresses are the guest's plus a constant (placement `real`: plus nothing).
+    ///
+    /// # Errors
+    /// [`BadPieces`].
+    pub fn in_one_piece(guest: GuestRegion, host: HostPhysical) -> Result<Self, BadPieces> {
+        Self::new([Piece { guest, host }].into())
+    }
+
+    /// All addresses of the guest's memory.
+    #[must_use]
+    pub const fn region(&self) -> GuestRegion {
+        self.region
+    }
+
+    /// The pieces, in the order of their guest-physical addresses.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+
+    /// Whether the byte at `address` is the guest's.
+    #[must_use]
+    pub fn holds(&self, address: GuestPhysical) -> bool {
+        self.region.contains(address)
+    }
+
+    /// Where `from` lies, and how much behind it lies in one piece with it.
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+        // The pieces have no gaps, so the last that begins at or below the address is the one.
+        let behind = self
+            .pieces
+            .partition_point(|piece| piece.guest.base() <= from);
+        self.pieces.get(behind.checked_sub(1)?)?.rest(from)
+    }
+
+    /// Where `size` bytes from `address` lie, if all are the guest's and lie in one piece. An aligned word always does where it
+    /// lies at all: pieces are made of pages.
+    #[must_use]
+    pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<HostPhysical> {
+        let rest = self.rest(address)?;
+        (size <= rest.size()).then_some(rest.base())
+    }
+
+    /// The host ranges that a guest-physical range is, in its order; `None` where not all of it is the guest's.
+    #[must_use]
+    pub fn ranges(&self, of: GuestRegion) -> Option<impl Iterator<Item = HostRegion>> {
+        self.region.covers(of).then(|| {
+            let mut from = of.base();
+            core::iter::from_fn(move || {
+                let left = of.end().raw().checked_sub(from.raw())?;
+                let rest = self.rest(from).filter(|_| left > 0)?;
+                let range = HostRegion::new(rest.base(), rest.size().min(left))?;
+                from = from.checked_add(range.size())?;
+                Some(range)
+            })
+        })
+    }
+
+    /// The guest's bytes from `address`, if all of them are its memory.
+    #[must_use]
+    pub fn bytes(&self, address: GuestPhysical, length: u64) -> Option<GuestBytes<'_>> {
+        let region = GuestRegion::new(address, length)?;
+        self.region.covers(region).then_some(GuestBytes {
+            memory: self,
+            region,
+        })
+    }
+
+    /// The doubleword at `address`, if it is aligned and the guest's.
+    #[inline]
+    #[must_use]
+    pub fn doubleword(&self, address: GuestPhysical, host: &impl HostMemory) -> Option<u64> {
+        let at = address.is_aligned(8).then(|| self.in_one(address, 8))??;
+        at.is_aligned(8).then(|| host.doubleword(at))
+    }
+}
+
+/// Bytes of a guest's memory, checked to be its own.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestBytes<'a> {
+    memory: &'a GuestMemory,
+    region: GuestRegion,
+}
+
+impl<'a> GuestBytes<'a> {
+    fn at(self, offset: u64, size: u64) -> Option<HostPhysical> {
+        let end = offset.checked_add(size)?;
+        let address = self.region.base().checked_add(offset)?;
+        (end <= self.region.size())
+            .then(|| self.memory.in_one(address, size))
+            .flatten()
+    }
+
+    /// The bytes, one by one; the guest may change them meanwhile.
+    pub fn iter<H: HostMemory>(self, host: &'a H) -> impl Iterator<Item = u8> {
+        let ranges = self.memory.ranges(self.region).into_iter().flatten();
+        let addresses = ranges.flat_map(|range| range.base().raw()..range.end().raw());
+        addresses.map(|at| host.byte(HostPhysical::new(at)))
+    }
+
+    /// Writes one byte; an offset outside is ignored.
+    pub fn write(self, offset: u64, byte: u8, host: &impl HostMemory) {
+        if let Some(at) = self.at(offset, 1) {
+            host.set_byte(at, byte);
+        }
+    }
+
+    /// Writes a 32-bit word in one access, little-endian; one that is not aligned or does not lie inside is ignored.
+    pub fn write_word(self, offset: u64, word: u32, host: &impl HostMemory) {
+        if let Some(at) = self.at(offset, 4).filter(|at| at.is_aligned(4)) {
+            host.set_word(at, word.to_le());
+        }
+    }
+
+    /// Copies `data` to the start; what does not fit is left out. No vCPU of the guest runs.
+    pub fn copy_from(self, data: &[u8], host: &impl HostMemory) {
+        let mut left = data;
+        for range in self.memory.ranges(self.region).into_iter().flatten() {
+            let length = usize::try_from(range.size()).unwrap_or(usize::MAX);
+            let (now, later) = left.split_at(length.min(left.len()));
+            host.copy(range.base(), now);
+            left = later;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,183 @@
+use super::*;
+use crate::memory::address::PAGE_SIZE;
+use proptest::prelude::*;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+/// The host's memory: what was written, 0 elsewhere.
+#[derive(Default)]
+struct Host(RefCell<BTreeMap<u64, u8>>);
+
+impl Host {
+    fn bytes<const N: usize>(&self, at: HostPhysical) -> [u8; N] {
+        core::array::from_fn(|offset| self.byte(HostPhysical::new(at.raw() + offset as u64)))
+    }
+}
+
+impl HostMemory for Host {
+    fn byte(&self, at: HostPhysical) -> u8 {
+        self.0.borrow().get(&at.raw()).copied().unwrap_or(0)
+    }
+
+    fn set_byte(&self, at: HostPhysical, value: u8) {
+        self.0.borrow_mut().insert(at.raw(), value);
+    }
+
+    fn word(&self, at: HostPhysical) -> u32 {
+        assert!(at.is_aligned(4));
+        u32::from_ne_bytes(self.bytes(at))
+    }
+
+    fn set_word(&self, at: HostPhysical, value: u32) {
+        assert!(at.is_aligned(4));
+        self.copy(at, &value.to_ne_bytes());
+    }
+
+    fn doubleword(&self, at: HostPhysical) -> u64 {
+        assert!(at.is_aligned(8));
+        u64::from_ne_bytes(self.bytes(at))
+    }
+
+    fn copy(&self, at: HostPhysical, data: &[u8]) {
+        for (offset, byte) in data.iter().enumerate() {
+            self.set_byte(HostPhysical::new(at.raw() + offset as u64), *byte);
+        }
+    }
+}
+
+fn guest(raw: u64) -> GuestPhysical {
+    GuestPhysical::new(raw)
+}
+
+fn region(base: u64, size: u64) -> GuestRegion {
+    GuestRegion::new(guest(base), size).expect("a region")
+}
+
+/// Where the pages of the guest lie, from 0x8000_0000 on: frames by their numbers.
+fn scattered(frames: &[u64]) -> GuestMemory {
+    let piece = |(index, frame): (usize, &u64)| Piece {
+        guest: region(0x8000_0000 + index as u64 * PAGE_SIZE, PAGE_SIZE),
+        host: HostPhysical::new(frame * PAGE_SIZE),
+    };
+    GuestMemory::new(frames.iter().enumerate().map(piece).collect()).expect("pages in order")
+}
+
+#[test]
+fn identical_and_shifted_memory_is_one_range() {
+    for shift in [0, 0x4000_0000] {
+        let memory = GuestMemory::in_one_piece(
+            region(0x8000_0000, 0x20_0000),
+            HostPhysical::new(0x8000_0000 + shift),
+        )
+        .expect("a piece");
+        let ranges: Vec<_> = memory
+            .ranges(region(0x8000_1ff8, 0x3000))
+            .expect("the guest's")
+            .collect();
+        let expected = HostRegion::new(HostPhysical::new(0x8000_1ff8 + shift), 0x3000);
+        assert_eq!(ranges, [expected.expect("a region")]);
+        assert!(memory.ranges(region(0x801f_fff8, 16)).is_none());
+        assert!(memory.in_one(guest(0x7fff_ffff), 1).is_none());
+        assert!(!memory.holds(guest(0x8020_0000)));
+    }
+}
+
+#[test]
+fn a_string_over_scattered_pages_is_read_and_written_in_its_order() {
+    let memory = scattered(&[7, 3, 9]);
+    let host = Host::default();
+    let bytes = memory
+        .bytes(guest(0x8000_0ffe), 0x1004)
+        .expect("the guest's");
+    let data: Vec<u8> = (0..0x1004_u32).map(|index| index as u8).collect();
+    bytes.copy_from(&data, &host);
+    assert_eq!(host.byte(HostPhysical::new(7 * PAGE_SIZE + 0xfff)), 1);
+    assert_eq!(host.byte(HostPhysical::new(3 * PAGE_SIZE)), 2);
+    assert_eq!(
+        host.byte(HostPhysical::new(9 * PAGE_SIZE)),
+        2,
+        "4098 is 2 again"
+    );
+    assert!(bytes.iter(&host).eq(data));
+    bytes.write(2, 0xee, &host);
+    bytes.write(0x1004, 0xdd, &host);
+    assert_eq!(host.byte(HostPhysical::new(3 * PAGE_SIZE)), 0xee);
+    assert_eq!(
+        host.byte(HostPhysical::new(9 * PAGE_SIZE + 2)),
+        0,
+        "outside"
+    );
+}
+
+#[test]
+fn words_are_written_only_where_they_are_aligned_and_inside() {
+    let memory = scattered(&[7, 3]);
+    let host = Host::default();
+    let bytes = memory.bytes(guest(0x8000_0ffc), 8).expect("the guest's");
+    bytes.write_word(0, 0x1234_5678, &host);
+    bytes.write_word(2, 0xffff_ffff, &host);
+    bytes.write_word(8, 0xffff_ffff, &host);
+    bytes.write_word(4, 0x9abc_def0, &host);
+    assert_eq!(host.0.borrow().len(), 8);
+    assert_eq!(memory.doubleword(guest(0x8000_0ffc), &host), None);
+    assert_eq!(
+        memory.doubleword(guest(0x8000_1000), &host),
+        Some(0x9abc_def0)
+    );
+    assert_eq!(memory.doubleword(guest(0x8000_2000), &host), None);
+}
+
+#[test]
+fn pieces_with_gaps_are_refused() {
+    let piece = |base, size| Piece {
+        guest: region(base, size),
+        host: HostPhysical::new(0),
+    };
+    let new = |pieces: &[Piece]| GuestMemory::new(pieces.to_vec()).err();
+    assert_eq!(new(&[]), Some(BadPieces::Empty));
+    assert_eq!(new(&[piece(0, 0)]), Some(BadPieces::Empty));
+    let gap = [piece(0, 0x1000), piece(0x2000, 0x1000)];
+    assert_eq!(new(&gap), Some(BadPieces::NotInOrder(guest(0x2000))));
+    let overlap = [piece(0, 0x1000), piece(0, 0x1000)];
+    assert_eq!(new(&overlap), Some(BadPieces::NotInOrder(guest(0))));
+    let high = Piece {
+        guest: region(0, 0x1000),
+        host: HostPhysical::new(u64::MAX),
+    };
+    assert_eq!(new(&[high]), Some(BadPieces::OutOfReach(guest(0))));
+}
+
+proptest! {
+    #[test]
+    fn ranges_name_each_byte_once_and_in_order(
+        frames in proptest::sample::subsequence((1u64..40).collect::<Vec<_>>(), 1..12).prop_shuffle(),
+        from in 0u64..13 * PAGE_SIZE,
+        size in 0u64..13 * PAGE_SIZE,
+    ) {
+        let memory = scattered(&frames);
+        let asked = region(0x8000_0000 + from, size);
+        let inside = from + size <= frames.len() as u64 * PAGE_SIZE;
+        let ranges = memory.ranges(asked);
+        prop_assert_eq!(ranges.is_some(), inside);
+        if let Some(ranges) = ranges {
+            let bytes: Vec<u64> = ranges
+                .flat_map(|range| range.base().raw()..range.end().raw())
+                .collect();
+            let expected = (from..from + size)
+                .map(|at| frames[(at / PAGE_SIZE) as usize] * PAGE_SIZE + at % PAGE_SIZE);
+            prop_assert!(bytes.into_iter().eq(expected));
+        }
+    }
+
+    #[test]
+    fn no_address_is_a_fault(raw in any::<u64>(), size in any::<u64>()) {
+        let memory = scattered(&[5, 6]);
+        let host = Host::default();
+        let _ = memory.in_one(guest(raw), size);
+        let _ = memory.doubleword(guest(raw), &host);
+        if let Some(bytes) = memory.bytes(guest(raw), size) {
+            bytes.write(raw, 1, &host);
+            bytes.write_word(size, 1, &host);
+        }
+    }
+}

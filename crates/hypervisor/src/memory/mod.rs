@@ -1,0 +1,10 @@
+//! Guest memory: addresses, frames, G-stage tables, where a guest's memory lies, and what of it is cached.
+
+pub mod address;
+pub mod frames;
+pub mod gstage;
+pub mod guest;
+pub mod placement;
+pub mod tables;
+pub mod translations;
+pub mod walk;

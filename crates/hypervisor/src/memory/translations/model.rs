@@ -1,0 +1,369 @@
+//! All that harts, vCPUs and tables can do with each other, explored to the end: no entry is used that a fence, a change of
+//! the G-stage table or another vCPU has made stale.
+//!
+//! Two harts; two vCPUs of one VM and one of another. An entry is what matters of a cached translation: who made it,
+//! whether that vCPU has fenced since (its guest-virtual part is stale), and the generation of the G-stage table under which it
+//! was made. A hart keeps every entry that nothing has dropped, and may use any at any time: the worst computer that
+//! the architecture allows.
+//!
+//! A guest caches all that it can at every moment. That is no loss: an entry more never makes a use right that was wrong, and
+//! nothing that software does depends on which entries there are.
+
+use super::*;
+use std::collections::HashSet;
+
+const HARTS: usize = 2;
+const VCPUS: usize = 3;
+/// The VM of each vCPU.
+const VM: [usize; VCPUS] = [0, 0, 1];
+/// The table of the first VM changes at most so often; the other one's does not.
+const CHANGES: u64 = 1;
+
+/// A bit of `OnHart::entries` for each vCPU, staleness and generation.
+fn bit(vcpu: usize, stale: bool, generation: u64) -> u16 {
+    1 << (vcpu * 4 + usize::from(stale) * 2 + (generation - 1) as usize)
+}
+
+/// All entries that `vcpu` made.
+fn made_by(vcpu: usize) -> u16 {
+    0xf << (vcpu * 4)
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OnHart {
+    entries: u16,
+    holders: Holders,
+    vcpu: Option<usize>,
+    in_guest: bool,
+    /// The generation under which the guest runs.
+    declared: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct OfVcpu {
+    cached: Cached,
+    /// A sibling has asked for a fence.
+    asked: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct World {
+    harts: [OnHart; HARTS],
+    vcpus: [OfVcpu; VCPUS],
+    generations: [u64; 2],
+}
+
+/// A purge that is left out, to see that the model notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forgotten {
+    Nothing,
+    Others,
+    Moved,
+    Older,
+    Asked,
+    Life,
+}
+
+/// The fences of a model's hart.
+struct Model<'a> {
+    entries: &'a mut u16,
+    tags: Tags,
+    /// The tag in hgatp.
+    tag: Tag,
+}
+
+impl Model<'_> {
+    fn marked(&self, tag: Tag) -> u16 {
+        (0..VCPUS)
+            .filter(|vcpu| self.tags.of(id(*vcpu)) == tag)
+            .fold(0, |all, vcpu| all | made_by(vcpu))
+    }
+}
+
+impl Fences for Model<'_> {
+    fn guest_virtual(&mut self) {
+        *self.entries &= !self.marked(self.tag);
+    }
+
+    fn guest_physical(&mut self, _tag: Tag) {
+        // An entry of both stages may stay.
+    }
+
+    fn instructions(&mut self) {}
+}
+
+fn id(vcpu: usize) -> VcpuId {
+    VcpuId::new(vcpu as u16).expect("a vCPU")
+}
+
+fn hart_id(hart: usize) -> HartId {
+    HartId::new(hart as u16).expect("a hart")
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            harts: Default::default(),
+            vcpus: Default::default(),
+            generations: [1, 1],
+        }
+    }
+
+    fn fences(&mut self, hart: usize, vcpu: usize, tags: Tags) -> Model<'_> {
+        Model {
+            entries: &mut self.harts[hart].entries,
+            tags,
+            tag: tags.of(id(vcpu)),
+        }
+    }
+
+    /// What `vcpu` cached so far is stale from now on, on every hart.
+    fn grow_stale(&mut self, vcpu: usize) {
+        for hart in &mut self.harts {
+            let fresh = hart.entries & (0b11 << (vcpu * 4));
+            hart.entries = hart.entries & !(0b11 << (vcpu * 4)) | fresh << 2;
+        }
+    }
+
+    fn place_of(&self, vcpu: usize) -> Option<usize> {
+        (0..HARTS).find(|hart| self.harts[*hart].vcpu == Some(vcpu))
+    }
+
+    /// Whether the guest on `hart` could use a stale entry.
+    fn could_go_wrong(&self, hart: usize, tags: Tags) -> bool {
+        let place = &self.harts[hart];
+        let (Some(vcpu), true) = (place.vcpu, place.in_guest) else {
+            return false;
+        };
+        let tag = tags.of(id(vcpu));
+        (0..VCPUS)
+            .filter(|other| tags.of(id(*other)) == tag)
+            .flat_map(|other| [false, true].map(|stale| (other, stale)))
+            .flat_map(|(other, stale)| [1, 2].map(|generation| (other, stale, generation)))
+            .filter(|(other, stale, generation)| {
+                place.entries & bit(*other, *stale, *generation) != 0
+            })
+            .any(|(other, stale, generation)| other != vcpu || stale || generation < place.declared)
+    }
+
+    /// The world in few bits, from which [`World::unpacked`] makes it again.
+    fn packed(&self, tags: Tags) -> u128 {
+        let mut packer = Packer::default();
+        for hart in &self.harts {
+            packer.put(hart.entries.into(), 12);
+            packer.put(hart.vcpu.map_or(0, |vcpu| vcpu as u128 + 1), 2);
+            packer.put(hart.in_guest.into(), 1);
+            packer.put(hart.declared.into(), 2);
+            for vcpu in 0..VCPUS {
+                let holder = hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
+                packer.put(holder.map_or(0, |holder| u128::from(holder.get()) + 1), 2);
+            }
+        }
+        for vcpu in &self.vcpus {
+            let last = vcpu.cached.last;
+            packer.put(last.map_or(0, |last| u128::from(last.get()) + 1), 2);
+            for hart in 0..HARTS {
+                packer.put(vcpu.cached.seen[hart].into(), 2);
+            }
+            packer.put(vcpu.asked.into(), 1);
+        }
+        packer.put(self.generations[0].into(), 2);
+        packer.bits
+    }
+
+    fn unpacked(bits: u128, tags: Tags) -> Self {
+        let mut world = Self::new();
+        let mut packer = Packer { bits, at: 0 };
+        for hart in &mut world.harts {
+            hart.entries = packer.take(12) as u16;
+            hart.vcpu = (packer.take(2) as usize).checked_sub(1);
+            hart.in_guest = packer.take(1) != 0;
+            hart.declared = packer.take(2);
+            for vcpu in 0..VCPUS {
+                let holder = packer.take(2) as usize;
+                let place = &mut hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
+                *place = holder.checked_sub(1).map(id);
+            }
+        }
+        for vcpu in &mut world.vcpus {
+            vcpu.cached.last = (packer.take(2) as usize).checked_sub(1).map(hart_id);
+            for hart in 0..HARTS {
+                vcpu.cached.seen[hart] = packer.take(2);
+            }
+            vcpu.asked = packer.take(1) != 0;
+        }
+        world.generations[0] = packer.take(2);
+        world
+    }
+
+    /// Lets the guests cache all that they can.
+    fn cache(&mut self) {
+        for hart in &mut self.harts {
+            if let (Some(vcpu), true) = (hart.vcpu, hart.in_guest) {
+                hart.entries |= bit(vcpu, false, self.generations[VM[vcpu]]);
+            }
+        }
+    }
+
+    /// All worlds that one step of the first `vcpus` vCPUs, of a hart or of a table leads to.
+    fn next(&self, vcpus: usize, tags: Tags, forgotten: Forgotten) -> Vec<Self> {
+        let mut next = Vec::new();
+        for hart in 0..HARTS {
+            match (self.harts[hart].vcpu, self.harts[hart].in_guest) {
+                (None, _) => {
+                    let idle = (0..vcpus).filter(|vcpu| self.place_of(*vcpu).is_none());
+                    next.extend(idle.map(|vcpu| self.dispatched(hart, vcpu, tags, forgotten)));
+                }
+                (Some(vcpu), false) => {
+                    next.push(self.entered(hart, vcpu, tags, forgotten));
+                    next.push(self.clone());
+                    if let Some(left) = next.last_mut() {
+                        left.harts[hart].vcpu = None;
+                    }
+                    let siblings =
+                        (0..vcpus).filter(|other| *other != vcpu && VM[*other] == VM[vcpu]);
+                    next.extend(siblings.map(|sibling| self.asked_for_fence(sibling)));
+                }
+                (Some(vcpu), true) => next.extend(self.guest_steps(hart, vcpu, tags)),
+            }
+        }
+        if self.generations[0] <= CHANGES {
+            let mut changed = self.clone();
+            changed.generations[0] += 1;
+            next.push(changed);
+        }
+        for vcpu in (0..vcpus).filter(|vcpu| self.place_of(*vcpu).is_none()) {
+            let mut anew = self.clone();
+            anew.grow_stale(vcpu);
+            if forgotten != Forgotten::Life {
+                anew.vcpus[vcpu].cached.forget();
+            }
+            next.push(anew);
+        }
+        next
+    }
+
+    fn dispatched(&self, hart: usize, vcpu: usize, tags: Tags, forgotten: Forgotten) -> Self {
+        let mut world = self.clone();
+        let generation = world.generations[VM[vcpu]];
+        let tag = tags.of(id(vcpu));
+        let holders = &mut world.harts[hart].holders;
+        let cached = &mut world.vcpus[vcpu].cached;
+        let mut purge = cached.arrive(id(vcpu), hart_id(hart), holders, tag, generation);
+        purge.others &= forgotten != Forgotten::Others;
+        purge.moved &= forgotten != Forgotten::Moved;
+        purge.older &= forgotten != Forgotten::Older;
+        purge.carry_out(tag, &mut world.fences(hart, vcpu, tags));
+        world.harts[hart].vcpu = Some(vcpu);
+        world
+    }
+
+    /// As the run loop does it: declare the generation, renew, honour requests, enter.
+    fn entered(&self, hart: usize, vcpu: usize, tags: Tags, forgotten: Forgotten) -> Self {
+        let mut world = self.clone();
+        let generation = world.generations[VM[vcpu]];
+        world.harts[hart].declared = generation;
+        let mut purge = world.vcpus[vcpu].cached.renew(hart_id(hart), generation);
+        purge.older &= forgotten != Forgotten::Older;
+        purge.carry_out(tags.of(id(vcpu)), &mut world.fences(hart, vcpu, tags));
+        if core::mem::take(&mut world.vcpus[vcpu].asked) && forgotten != Forgotten::Asked {
+            world.fences(hart, vcpu, tags).guest_virtual();
+        }
+        world.harts[hart].in_guest = true;
+        world
+    }
+
+    /// A sibling asks `vcpu` for a fence, and waits until `vcpu` has left its guest or carried it out.
+    fn asked_for_fence(&self, vcpu: usize) -> Self {
+        let mut world = self.clone();
+        if let Some(hart) = world.place_of(vcpu) {
+            world.harts[hart].in_guest = false;
+        }
+        world.vcpus[vcpu].asked = true;
+        world.grow_stale(vcpu);
+        world
+    }
+
+    fn guest_steps(&self, hart: usize, vcpu: usize, tags: Tags) -> [Self; 2] {
+        let mut fences = self.clone();
+        // The guest's own fence reaches its tag on this hart.
+        fences.fences(hart, vcpu, tags).guest_virtual();
+        fences.grow_stale(vcpu);
+        let mut leaves = self.clone();
+        leaves.harts[hart].in_guest = false;
+        [fences, leaves]
+    }
+}
+
+/// Small numbers in a large one.
+#[derive(Default)]
+struct Packer {
+    bits: u128,
+    at: u32,
+}
+
+impl Packer {
+    fn put(&mut self, value: u128, bits: u32) {
+        assert!(value < 1 << bits && self.at + bits <= u128::BITS);
+        self.bits |= value << self.at;
+        self.at += bits;
+    }
+
+    fn take(&mut self, bits: u32) -> u64 {
+        let value = self.bits >> self.at & ((1 << bits) - 1);
+        self.at += bits;
+        value as u64
+    }
+}
+
+/// How many worlds there are, or nothing where a stale entry could be used in one.
+fn explore(vcpus: usize, tags: Tags, forgotten: Forgotten) -> Option<usize> {
+    let first = World::new().packed(tags);
+    let mut known = HashSet::from([first]);
+    let mut open = vec![first];
+    while let Some(packed) = open.pop() {
+        let world = World::unpacked(packed, tags);
+        if (0..HARTS).any(|hart| world.could_go_wrong(hart, tags)) {
+            return None;
+        }
+        for mut next in world.next(vcpus, tags, forgotten) {
+            next.cache();
+            let packed = next.packed(tags);
+            if known.insert(packed) {
+                open.push(packed);
+            }
+        }
+    }
+    Some(known.len())
+}
+
+/// The vCPUs of the first VM, and all.
+const SIBLINGS: usize = 2;
+
+#[test]
+fn no_stale_translation_is_used_with_a_tag_for_each_vcpu() {
+    // Who has a tag of its own meets nobody of another VM.
+    let worlds = explore(SIBLINGS, Tags::with_bits(14), Forgotten::Nothing);
+    assert!(worlds.is_some_and(|worlds| worlds > 1000), "{worlds:?}");
+}
+
+#[test]
+fn no_stale_translation_is_used_with_one_tag_for_all() {
+    let worlds = explore(VCPUS, Tags::with_bits(0), Forgotten::Nothing);
+    assert!(worlds.is_some_and(|worlds| worlds > 1000), "{worlds:?}");
+}
+
+#[test]
+fn each_purge_that_is_left_out_is_noticed() {
+    for forgotten in [
+        Forgotten::Moved,
+        Forgotten::Older,
+        Forgotten::Asked,
+        Forgotten::Life,
+    ] {
+        let found = explore(SIBLINGS, Tags::with_bits(14), forgotten);
+        assert_eq!(found, None, "{forgotten:?}");
+    }
+    let found = explore(VCPUS, Tags::with_bits(0), Forgotten::Others);
+    assert_eq!(found, None);
+}

@@ -1,0 +1,90 @@
+use super::*;
+
+fn vcpu(index: u16) -> VcpuId {
+    VcpuId::new(index).expect("a vCPU")
+}
+
+fn hart(index: u16) -> HartId {
+    HartId::new(index).expect("a hart")
+}
+
+#[test]
+fn the_first_vcpus_have_the_first_tags() {
+    for bits in [7, 14, 60] {
+        let tags = Tags::with_bits(bits);
+        let numbers = (0..MAX_VCPUS as u16).map(|index| tags.of(vcpu(index)).number());
+        assert!(numbers.eq(1..=MAX_VCPUS as u16), "{bits} bits");
+        assert!(tags.are_enough_for(MAX_VCPUS));
+    }
+}
+
+#[test]
+fn no_tag_has_more_bits_than_there_are() {
+    for bits in 0..=MOST_TAG_BITS {
+        let tags = Tags::with_bits(bits);
+        let most = (0..MAX_VCPUS as u16).map(|index| tags.of(vcpu(index)).number());
+        assert!(most.max().is_some_and(|most| u32::from(most) < 1 << bits));
+    }
+    assert!(!Tags::with_bits(0).are_enough_for(2));
+    assert!(Tags::with_bits(0).are_enough_for(1));
+    assert!(!Tags::with_bits(2).are_enough_for(4));
+    assert!(Tags::with_bits(2).are_enough_for(3));
+}
+
+/// What was fenced.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Fenced(Vec<&'static str>);
+
+impl Fences for Fenced {
+    fn guest_virtual(&mut self) {
+        self.0.push("virtual");
+    }
+
+    fn guest_physical(&mut self, _tag: Tag) {
+        self.0.push("physical");
+    }
+
+    fn instructions(&mut self) {
+        self.0.push("instructions");
+    }
+}
+
+/// Lets `order` come to hart 0 one after the other, and counts the purges after each one's first time.
+fn purges(bits: u32, order: &[u16]) -> usize {
+    let tags = Tags::with_bits(bits);
+    let mut holders = Holders::default();
+    let mut cached = vec![Cached::default(); 8];
+    let mut count = 0;
+    for (turn, index) in order.iter().enumerate() {
+        let tag = tags.of(vcpu(*index));
+        let cached = &mut cached[usize::from(*index)];
+        let purge = cached.arrive(vcpu(*index), hart(0), &mut holders, tag, 1);
+        if order[..turn].contains(index) && purge != Purge::default() {
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn tags_of_their_own_need_no_purge_and_shared_ones_one_at_each_change() {
+    let turns = [0, 1, 0, 1, 1, 0];
+    assert_eq!(purges(7, &turns), 0);
+    assert_eq!(purges(2, &turns), 0, "tags 1 and 2");
+    assert_eq!(purges(0, &turns), 3, "at each change back");
+    assert_eq!(purges(2, &[0, 3, 0, 1, 3]), 2, "0 and 3 have the same tag");
+}
+
+#[test]
+fn a_g_stage_purge_is_followed_by_one_of_both_stages() {
+    let mut fenced = Fenced::default();
+    let older = Purge {
+        older: true,
+        ..Purge::default()
+    };
+    older.carry_out(Tag(1), &mut fenced);
+    assert_eq!(fenced.0, ["physical", "virtual"]);
+    let mut fenced = Fenced::default();
+    Purge::default().carry_out(Tag(1), &mut fenced);
+    assert!(fenced.0.is_empty());
+}

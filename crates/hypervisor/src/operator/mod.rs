@@ -1,0 +1,186 @@
+//! What the operator does at the terminal.
+
+pub mod console;
+pub mod monitor;
+pub mod terminal;
+
+use abi::monitor::StopReason;
+use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
+use scheduler::{Allocation, SpinPolicy, WaitPolicy};
+
+use crate::board::assemble;
+use crate::operator::terminal::{Command, Event, VmAction};
+use crate::run::system::{Hypervisor, now};
+use crate::say;
+use crate::vm::Vm;
+use crate::vm::allocation;
+use crate::vm::lifecycle::{
+    self,
+    life::{Ending, Who},
+};
+
+/// The board's UART wants attention.
+pub fn serve(system: &Hypervisor) {
+    for event in console::serve() {
+        match event {
+            Event::ToVm(vm, byte) => {
+                if let Some(vm) = system.vms.get(vm.index()) {
+                    vm.receive(system, byte);
+                }
+            }
+            Event::PowerOff => {
+                say!("{}", abi::operator::POWERS_OFF);
+                lifecycle::power_off(system);
+            }
+            Event::Command(command) => carry_out(system, command),
+        }
+    }
+    system.aplic.served(system.board.uart.source);
+}
+
+fn carry_out(system: &Hypervisor, command: Command) {
+    match command {
+        Command::List => list(system),
+        Command::Stats => monitor::report(system),
+        Command::Vm(action, vm) => with_vm(system, vm, |vm| act(system, action, vm)),
+        Command::Share(vm, share) => with_vm(system, vm, |vm| {
+            let result = system.scheduler.lock().set_share(vm.id, share);
+            match result {
+                Ok(()) => say!("{}: share {share}", vm.settings.name),
+                Err(error) => say!("{}: {error}", vm.settings.name),
+            }
+        }),
+        Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
+        Command::Spin(method) => {
+            let kicks = system.scheduler.lock().set_spin(spin_policy(method), now());
+            system.kick(kicks);
+            say!("spin {method}");
+        }
+        Command::Wait(method) => {
+            system.set_wait(wait_policy(method));
+            say!("wait {method}");
+        }
+        // Help is printed by the terminal itself.
+        Command::Help => {}
+    }
+}
+
+/// Gives a VM harts of its own, or lets it share as before.
+fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
+    let to = match harts {
+        None => Ok(Allocation::Shared {
+            share: system.scheduler.lock().share(vm.id),
+        }),
+        Some(harts) => {
+            assemble::harts_of(&system.board, harts).map(|harts| Allocation::Dedicated { harts })
+        }
+    };
+    let name = vm.settings.name;
+    match to.map(|to| allocation::change(system, vm, to)) {
+        Ok(Ok(())) => match harts {
+            None => say!("{name}: on shared harts"),
+            Some(_) => say!("{name}: on harts of its own"),
+        },
+        Ok(Err(error)) => say!("{name}: {error}"),
+        Err(hart) => say!("{name}: there is no hart {}", hart.0),
+    }
+}
+
+fn with_vm(system: &Hypervisor, vm: VmId, action: impl FnOnce(&Vm)) {
+    if let Some(vm) = system.vms.get(vm.index()) {
+        action(vm);
+    }
+}
+
+fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
+    let result = match action {
+        VmAction::Start => lifecycle::start(system, vm),
+        VmAction::Stop => {
+            let ending = Ending::Stop(StopReason::Operator);
+            lifecycle::end(system, vm, ending, Who::Operator)
+        }
+        VmAction::Restart => lifecycle::restart(system, vm),
+        VmAction::Pause => lifecycle::pause(system, vm),
+        VmAction::Resume => lifecycle::resume(system, vm),
+    };
+    match result {
+        Ok(()) => {
+            // The lock must be free when the console's is taken.
+            let state = vm.life.lock().state();
+            say!("{}: {state}", vm.settings.name);
+        }
+        Err(refusal) => say!("{}: {refusal}", vm.settings.name),
+    }
+}
+
+fn list(system: &Hypervisor) {
+    let (spin, wait, slice) = {
+        let scheduler = system.scheduler.lock();
+        let config = *scheduler.config();
+        let slice = config.slice.get().saturating_mul(1_000_000) / config.frequency.max(1);
+        (config.spin, config.wait, slice)
+    };
+    say!(
+        "spin {}, wait {}, time slice {slice} us",
+        spin.name(),
+        wait.name()
+    );
+    for (number, vm) in system.vms.iter().enumerate() {
+        let (state, restarts) = {
+            let life = vm.life.lock();
+            (life.state(), life.restarts())
+        };
+        // No lock may be held while the console's is taken.
+        let harts = {
+            let scheduler = system.scheduler.lock();
+            if scheduler.is_dedicated(vm.id) {
+                let vcpus = scheduler.vcpus(vm.id).iter();
+                let harts = vcpus.flat_map(|vcpu| scheduler.allowed(vcpu).iter());
+                let names: alloc::vec::Vec<_> = harts
+                    .filter_map(|hart| system.harts.get(hart.index()))
+                    .map(|hart| alloc::format!("{}", hart.board.id))
+                    .collect();
+                alloc::format!("harts {}", names.join(","))
+            } else {
+                alloc::format!("share {}", scheduler.share(vm.id))
+            }
+        };
+        say!(
+            "{} {:<16} {:<8} {harts}, {} vCPUs, {} MiB at {}, restarted {} times, heartbeat {}",
+            number + 1,
+            vm.settings.name.as_str(),
+            state,
+            vm.vcpus.len(),
+            vm.memory.size() >> 20,
+            vm.memory.base(),
+            restarts,
+            vm.last_heartbeat()
+        );
+    }
+}
+
+/// The scheduler's policy for the description's method.
+#[must_use]
+pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
+    match method {
+        SpinMethod::None => SpinPolicy::None,
+        SpinMethod::Wopd => SpinPolicy::Wopd,
+        SpinMethod::Wapd => SpinPolicy::Wapd,
+        SpinMethod::Rslp => SpinPolicy::Rslp,
+        SpinMethod::NotSame => SpinPolicy::NotSame,
+        SpinMethod::Directed => SpinPolicy::Directed,
+        SpinMethod::Reservation => SpinPolicy::Reservation,
+    }
+}
+
+/// The scheduler's policy for the description's method. An idle hart always waits in one instruction, so that
+/// `active-wait` is `self-wait` by another name.
+#[must_use]
+pub fn wait_policy(method: WaitMethod) -> WaitPolicy {
+    match method {
+        WaitMethod::HostInterrupt => WaitPolicy::HostInterrupt,
+        WaitMethod::HostInterruptAll => WaitPolicy::HostInterruptAll,
+        WaitMethod::SelfWaitAll => WaitPolicy::SelfWaitAll,
+        WaitMethod::SelfWait | WaitMethod::ActiveWait => WaitPolicy::SelfWait,
+    }
+}

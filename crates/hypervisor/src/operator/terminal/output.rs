@@ -1,0 +1,256 @@
+//! The guests' backlogs, and the terminal's unfinished line.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use abi::system::VmName;
+
+/// Bytes of a guest's output that wait for the UART at most.
+pub const BACKLOG: usize = 4096;
+/// Bytes of a line that go out as one; a longer line is broken.
+const LINE_LIMIT: usize = 512;
+/// Bytes that the guest with the focus sends in one turn.
+const RAW_TURN: usize = 128;
+/// Bytes of an unfinished line that are kept, so that it can be shown again below another's.
+const PARTIAL_LIMIT: usize = 256;
+/// What a line begins with that only the hypervisor may send, less its last byte, a space.
+const RESERVED: [&[u8]; 2] = [b"partita-monitor", b"[partita]"];
+
+const ESCAPE: u8 = 0x1b;
+
+/// A guest's output on its way out.
+#[derive(Debug)]
+pub(super) struct Guest {
+    name: VmName,
+    bytes: VecDeque<u8>,
+    line_ends: usize,
+    lost: u64,
+}
+
+impl Guest {
+    pub fn new(name: VmName) -> Self {
+        Self {
+            name,
+            bytes: VecDeque::new(),
+            line_ends: 0,
+            lost: 0,
+        }
+    }
+
+    pub fn name(&self) -> VmName {
+        self.name
+    }
+
+    pub fn room(&self) -> usize {
+        BACKLOG.saturating_sub(self.bytes.len())
+    }
+
+    pub fn push(&mut self, byte: u8) {
+        if self.room() == 0 {
+            self.lost = self.lost.saturating_add(1);
+        } else {
+            self.push_unchecked(byte);
+        }
+    }
+
+    fn push_unchecked(&mut self, byte: u8) {
+        self.bytes.push_back(byte);
+        if byte == b'\n' {
+            self.line_ends = self.line_ends.saturating_add(1);
+        }
+    }
+
+    fn pop(&mut self) -> Option<u8> {
+        let byte = self.bytes.pop_front()?;
+        if byte == b'\n' {
+            self.line_ends = self.line_ends.saturating_sub(1);
+        }
+        Some(byte)
+    }
+
+    pub fn end_line(&mut self) {
+        if self.bytes.back().is_some_and(|&last| last != b'\n') {
+            self.push_unchecked(b'\n');
+        }
+    }
+
+    /// Whether a drain would send something: any byte, or only whole lines.
+    pub fn has_output(&self, raw: bool) -> bool {
+        self.lost > 0 || self.has_line() || raw && !self.bytes.is_empty()
+    }
+
+    fn has_line(&self) -> bool {
+        self.line_ends > 0 || self.bytes.len() >= LINE_LIMIT
+    }
+
+    /// How many bytes were lost, once what came before the loss has been sent.
+    pub fn take_lost(&mut self) -> Option<u64> {
+        let due = self.lost > 0 && !self.has_line();
+        due.then(|| core::mem::take(&mut self.lost))
+    }
+
+    /// The next line as others may see it, with the name in front and its end. Control characters
+    /// and escape sequences are left out: on a terminal that others share they could change what
+    /// others wrote. A carriage return inside a line begins a new one.
+    pub fn take_line(&mut self) -> Option<Vec<u8>> {
+        if !self.has_line() {
+            return None;
+        }
+        let mut raw = Vec::new();
+        while raw.len() < LINE_LIMIT {
+            match self.pop() {
+                Some(b'\n') | None => break,
+                Some(byte) => raw.push(byte),
+            }
+        }
+        if raw.len() == LINE_LIMIT {
+            // The line's own end must not make an empty line of its own.
+            let end: &[u8] = if self.bytes.front() == Some(&b'\r') {
+                b"\r\n"
+            } else {
+                b"\n"
+            };
+            if self.bytes.iter().take(end.len()).eq(end) {
+                for _ in end {
+                    self.pop();
+                }
+            }
+        }
+        while raw.last() == Some(&b'\r') {
+            raw.pop();
+        }
+        let mut line = Vec::new();
+        for part in raw.split(|&byte| byte == b'\r') {
+            line.extend_from_slice(b"[");
+            line.extend_from_slice(self.name.as_str().as_bytes());
+            line.extend_from_slice(b"] ");
+            append_printable(part, &mut line);
+            line.extend_from_slice(b"\r\n");
+        }
+        Some(line)
+    }
+
+    /// Sends some bytes as they are.
+    pub fn drain_raw(&mut self, last_line: &mut LastLine, sink: &mut dyn FnMut(u8)) {
+        for _ in 0..RAW_TURN {
+            let Some(byte) = self.pop() else {
+                return;
+            };
+            last_line.raw(byte, self.name, sink);
+        }
+    }
+}
+
+/// Appends what is neither a control character (but tab) nor part of an escape sequence (ECMA-48:
+/// ESC, or ESC `[` up to a byte from 0x40 to 0x7e).
+fn append_printable(text: &[u8], line: &mut Vec<u8>) {
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        if byte == ESCAPE {
+            if bytes.next() == Some(b'[') {
+                while bytes
+                    .next()
+                    .is_some_and(|byte| !(0x40..=0x7e).contains(&byte))
+                {}
+            }
+        } else if byte == b'\t' || !byte.is_ascii_control() {
+            line.push(byte);
+        }
+    }
+}
+
+/// What the operator sees on the last line.
+#[derive(Debug, Default)]
+pub(super) struct LastLine {
+    /// What stands on the last line, to be shown again below a line that comes between.
+    partial: Vec<u8>,
+    /// Something stands there, but it is not to be shown again.
+    dangling: bool,
+}
+
+impl LastLine {
+    /// Whether the next byte begins a line.
+    pub fn is_at_line_start(&self) -> bool {
+        self.partial.is_empty() && !self.dangling
+    }
+
+    /// Sends a whole line, which brings its own end, and shows again what it interrupted. With
+    /// `in_place` it takes the place of the unfinished line.
+    pub fn insert(
+        &mut self,
+        line: impl Iterator<Item = u8>,
+        in_place: bool,
+        sink: &mut dyn FnMut(u8),
+    ) {
+        if self.is_at_line_start() {
+            // Nothing to interrupt.
+        } else if in_place && !self.dangling {
+            send(b"\r\x1b[K", sink);
+        } else {
+            send(b"\r\n", sink);
+        }
+        self.dangling = false;
+        line.for_each(&mut *sink);
+        send(&self.partial, sink);
+    }
+
+    /// Sends a byte of the guest that has the focus. A line that only the hypervisor may send gets
+    /// the guest's name into it, so that nobody takes it for one.
+    pub fn raw(&mut self, byte: u8, name: VmName, sink: &mut dyn FnMut(u8)) {
+        if core::mem::take(&mut self.dangling) && self.partial.is_empty() {
+            send(b"\r\n", sink);
+        }
+        if byte == b' ' {
+            let text = self
+                .partial
+                .rsplit(|&byte| byte == b'\r')
+                .next()
+                .unwrap_or(&[]);
+            if RESERVED.contains(&text) {
+                for guard in [b"[", name.as_str().as_bytes(), b"]"] {
+                    send(guard, sink);
+                    self.partial.extend_from_slice(guard);
+                }
+            }
+        }
+        sink(byte);
+        if byte == b'\n' {
+            self.partial.clear();
+        } else if self.partial.len() < PARTIAL_LIMIT {
+            self.partial.push(byte);
+        } else {
+            self.forget_partial_line();
+        }
+    }
+
+    /// Puts `text` in the place of the unfinished line.
+    pub fn replace_partial_line(&mut self, text: &str, sink: &mut dyn FnMut(u8)) {
+        if core::mem::take(&mut self.dangling) {
+            send(b"\r\n", sink);
+        }
+        send(b"\r", sink);
+        send(text.as_bytes(), sink);
+        send(b"\x1b[K", sink);
+        self.partial.clear();
+        self.partial.extend_from_slice(text.as_bytes());
+    }
+
+    /// Ends the unfinished line, if there is one.
+    pub fn end_partial_line(&mut self, sink: &mut dyn FnMut(u8)) {
+        if !self.is_at_line_start() {
+            send(b"\r\n", sink);
+        }
+        self.dangling = false;
+        self.partial.clear();
+    }
+
+    /// What stands on the last line is not to be shown again.
+    pub fn forget_partial_line(&mut self) {
+        self.dangling = !self.is_at_line_start();
+        self.partial.clear();
+    }
+}
+
+fn send(bytes: &[u8], sink: &mut dyn FnMut(u8)) {
+    bytes.iter().copied().for_each(sink);
+}

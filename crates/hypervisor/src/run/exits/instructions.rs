@@ -1,0 +1,140 @@
+//! Virtual-instruction exceptions: waits that trap, and accesses to an interrupt file that is kept in memory.
+
+use abi::monitor::ExitCause;
+
+use super::{Exit, Next, inject, spins};
+use crate::hart::counters::hart_counters::HartCounters;
+use crate::hart::csr::{self, exception, number};
+use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
+use crate::hart::unprivileged;
+use crate::interrupts::Backing;
+use crate::interrupts::softfile::InterruptFile;
+use crate::run;
+use crate::run::spin;
+
+/// The guest's names for the registers of its interrupt file.
+const SIREG: u16 = 0x151;
+const STOPEI: u16 = 0x15C;
+
+/// hpmcounter3 to hpmcounter31.
+const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
+
+/// siselect values of the array of major interrupt priorities.
+const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
+
+/// An instruction that the hart gave to the hypervisor.
+pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    // stval may hold the instruction or 0 (privileged architecture, "stval").
+    let bits = match csr::read::<{ number::STVAL }>() as u32 {
+        0 => unprivileged::fetch_instruction(exit.registers.context.program_counter).unwrap_or(0),
+        bits => bits,
+    };
+    let user = exit.registers.context.in_user_mode();
+    match Instruction::decode(bits) {
+        Instruction::WaitForInterrupt if !user => wait(exit),
+        Instruction::WaitOnReservation => spin(exit),
+        Instruction::Pause => pause_loop(exit),
+        Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
+        Instruction::Csr(access) if !user => csr_access(exit, access, bits),
+        _ => refuse(exit, bits, ExitCause::VirtualInstruction),
+    }
+}
+
+fn advance(exit: &mut Exit<'_>) {
+    exit.registers.context.program_counter = exit.registers.context.program_counter.wrapping_add(4);
+}
+
+/// The guest has no hypervisor extension, so to it the instruction is illegal.
+fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next) {
+    inject::exception(
+        exit.registers,
+        exception::ILLEGAL_INSTRUCTION,
+        u64::from(bits),
+    );
+    (cause, Next::Resume)
+}
+
+/// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already.
+fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    advance(exit);
+    let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
+    let next = if pending != 0 {
+        Next::Resume
+    } else {
+        Next::Wait
+    };
+    (ExitCause::Wfi, next)
+}
+
+/// WRS.NTO: the vCPU spins.
+fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    let seen = spin::look(exit.vm, exit.registers);
+    advance(exit);
+    (ExitCause::WrsNto, spins::spin(exit, seen))
+}
+
+/// A pause loop: the vCPU spins on nobody knows what.
+fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    advance(exit);
+    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+}
+
+/// A read of a counter that is not on the hart: one that has an event shows the value that it has.
+fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
+    let number = (access.csr - number::HPMCOUNTER0) as u8;
+    let granted = !exit.registers.context.in_user_mode()
+        || csr::read::<{ number::SCOUNTEREN }>() >> number & 1 != 0;
+    let value = exit.registers.counters.read(number, &HartCounters);
+    let Some(value) = value.filter(|_| granted && !access.writes()) else {
+        return refuse(exit, bits, ExitCause::Csr);
+    };
+    exit.registers
+        .context
+        .set(access.destination.number() as u8, value);
+    advance(exit);
+    (ExitCause::Csr, Next::Resume)
+}
+
+/// A CSR instruction, which is emulated if it concerns an interrupt file in memory or the interrupts' priorities.
+fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
+    let operand = match access.operand {
+        CsrOperand::Register(register) => exit.registers.context.get(register.number() as u8),
+        CsrOperand::Immediate(bits) => u64::from(bits),
+    };
+    let old = {
+        let mut interrupts = exit.vcpu.interrupts.lock();
+        let in_memory = interrupts.backing == Backing::Memory;
+        let mut file = InterruptFile::restore(interrupts.state);
+        let old = match access.csr {
+            // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
+            STOPEI if in_memory && access.writes() => Some(file.claim()),
+            STOPEI if in_memory => Some(file.top_register()),
+            SIREG if in_memory => indirect(&mut file, access, operand),
+            // The guest's major interrupts have no priorities of their own: the array is read-only zero, and trapped
+            // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
+            SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
+            _ => None,
+        };
+        interrupts.state = file.save();
+        old
+    };
+    let Some(old) = old else {
+        return refuse(exit, bits, ExitCause::Csr);
+    };
+    exit.registers
+        .context
+        .set(access.destination.number() as u8, old);
+    run::show_interrupts(exit.vcpu);
+    advance(exit);
+    (ExitCause::Csr, Next::Resume)
+}
+
+fn indirect(file: &mut InterruptFile, access: CsrAccess, operand: u64) -> Option<u64> {
+    let select = csr::read::<{ number::VSISELECT }>();
+    let old = file.read_indirect(select).ok()?;
+    if access.writes() {
+        file.write_indirect(select, access.result(old, operand))
+            .ok()?;
+    }
+    Some(old)
+}

@@ -1,0 +1,164 @@
+//! Guest page faults: accesses to emulated devices, and to what is not the guest's.
+
+use abi::monitor::ExitCause;
+use scheduler::Leave;
+
+use super::{Exit, Next, inject};
+use crate::hart::csr::{self, exception, number};
+use crate::hart::decode::{Access, MemoryOperation, TrapInstruction};
+use crate::hart::unprivileged;
+use crate::interrupts;
+use crate::interrupts::softfile::Identity;
+use crate::memory::address::{GuestPhysical, PAGE_SIZE};
+use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
+
+/// What lies at a guest-physical address that is not mapped.
+enum Target {
+    Uart(u64),
+    Aplic(u64),
+    /// The page of this vCPU's interrupt file.
+    Imsic {
+        vcpu: u64,
+        offset: u64,
+    },
+    Nothing,
+}
+
+fn target(exit: &Exit<'_>, address: GuestPhysical) -> Target {
+    let raw = address.raw();
+    let within =
+        |base: GuestPhysical, size| raw.checked_sub(base.raw()).filter(|offset| *offset < size);
+    let files = exit.vm.vcpus.len() as u64 * PAGE_SIZE;
+    if let Some(offset) = within(UART_BASE, UART_SIZE) {
+        Target::Uart(offset)
+    } else if let Some(offset) = within(APLIC_BASE, APLIC_SIZE) {
+        Target::Aplic(offset)
+    } else if let Some(offset) = within(IMSIC_BASE, files) {
+        Target::Imsic {
+            vcpu: offset / PAGE_SIZE,
+            offset: offset % PAGE_SIZE,
+        }
+    } else {
+        Target::Nothing
+    }
+}
+
+/// A fault of the G-stage.
+pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
+    let value = csr::read::<{ number::STVAL }>();
+    // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
+    let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
+    let operation = match TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>()) {
+        TrapInstruction::Operation(operation) => Some(operation),
+        TrapInstruction::Unknown if cause != exception::FETCH_GUEST_PAGE => {
+            unprivileged::fetch_instruction(exit.registers.context.program_counter)
+                .and_then(MemoryOperation::decode)
+        }
+        _ => None,
+    };
+    let Some(operation) = operation else {
+        return refuse(exit, cause, value);
+    };
+    let name = match target(exit, address) {
+        Target::Uart(offset) => {
+            if !uart(exit, operation, offset) {
+                // Its console has no room: the store is done again when others have had the hart.
+                return (ExitCause::MmioUart, Next::Leave(Leave::Yield));
+            }
+            ExitCause::MmioUart
+        }
+        Target::Aplic(offset) => {
+            aplic(exit, operation, offset);
+            ExitCause::MmioAplic
+        }
+        Target::Imsic { vcpu, offset } => {
+            imsic(exit, operation, vcpu, offset);
+            ExitCause::MmioImsic
+        }
+        Target::Nothing => return refuse(exit, cause, value),
+    };
+    let context = &mut exit.registers.context;
+    context.program_counter = context.program_counter.wrapping_add(operation.length);
+    (name, Next::Resume)
+}
+
+/// There is nothing for this guest at the address: it takes the access fault that an empty bus gives.
+fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
+    let fault = match cause {
+        exception::FETCH_GUEST_PAGE => exception::FETCH_ACCESS,
+        exception::LOAD_GUEST_PAGE => exception::LOAD_ACCESS,
+        _ => exception::STORE_ACCESS,
+    };
+    inject::exception(exit.registers, fault, value);
+    (ExitCause::GuestPageFault, Next::Resume)
+}
+
+/// Carries out the access: `read` gives what a load gets, `write` takes what a store has.
+fn carry_out(
+    exit: &mut Exit<'_>,
+    operation: MemoryOperation,
+    read: impl FnOnce(&Exit<'_>) -> u64,
+    write: impl FnOnce(&Exit<'_>, u64),
+) {
+    match operation.access {
+        Access::Load { register, .. } => {
+            let value = operation.loaded(read(exit));
+            exit.registers.context.set(register.number() as u8, value);
+        }
+        Access::Store { register } => {
+            let value = operation
+                .width
+                .truncate(exit.registers.context.get(register.number() as u8));
+            write(exit, value);
+        }
+    }
+}
+
+/// False where the access could not be carried out now.
+fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) -> bool {
+    let mut done = true;
+    carry_out(
+        exit,
+        operation,
+        |exit| u64::from(exit.vm.uart_read(exit.system, offset)),
+        |exit, value| done = exit.vm.uart_write(exit.system, offset, value as u8),
+    );
+    done
+}
+
+fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
+    // The domain's registers are words (AIA, "Memory-mapped control region for an interrupt domain").
+    if operation.width.bytes() != 4 {
+        carry_out(exit, operation, |_| 0, |_, _| {});
+        return;
+    }
+    carry_out(
+        exit,
+        operation,
+        |exit| u64::from(exit.vm.aplic_read(exit.system, offset)),
+        |exit, value| exit.vm.aplic_write(exit.system, offset, value as u32),
+    );
+}
+
+fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64) {
+    carry_out(
+        exit,
+        operation,
+        |_| 0,
+        |exit, value| {
+            // seteipnum_le at 0, seteipnum_be at 4; all else in the page ignores writes (AIA, "Memory region for an
+            // interrupt file").
+            let identity = match (offset, operation.width.bytes()) {
+                (0, 4) => value as u32,
+                (4, 4) => (value as u32).swap_bytes(),
+                _ => return,
+            };
+            if let Some(identity) = Identity::new(identity)
+                && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize)
+            {
+                exit.books.count_injected();
+                interrupts::deliver(exit.system, target, identity);
+            }
+        },
+    );
+}

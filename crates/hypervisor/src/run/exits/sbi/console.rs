@@ -1,0 +1,60 @@
+//! SBI DBCN: the debug console, which shares the VM's console with its UART.
+
+use scheduler::Leave;
+
+use super::{Call, SbiError, SbiResult};
+use crate::memory::address::GuestPhysical;
+use crate::run::exits::{Exit, Next};
+use crate::vm::GuestBytes;
+
+/// At most so many bytes are taken in one call; the guest is told how many, and calls again.
+const LONGEST: u64 = 256;
+
+/// Answers a DBCN call. A write of which nothing finds room is made again when others have had the hart.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let [length, low, high, ..] = call.arguments;
+    let room = exit.vm.console_room() as u64;
+    match call.function {
+        0 | 2 if room == 0 => {
+            let context = &mut exit.registers.context;
+            context.program_counter = context.program_counter.wrapping_sub(4);
+            (Ok(length), Next::Leave(Leave::Yield))
+        }
+        0 => (write(exit, length, room, low, high), Next::Resume),
+        1 => (read(exit, length, low, high), Next::Resume),
+        2 => {
+            exit.vm.print(core::iter::once(length as u8));
+            (Ok(0), Next::Resume)
+        }
+        _ => (Err(SbiError::NotSupported), Next::Resume),
+    }
+}
+
+fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
+    let taken = length.min(LONGEST).min(room);
+    let bytes = buffer(exit, length, low, high)?.bytes();
+    exit.vm.print(bytes.take(taken as usize));
+    Ok(taken)
+}
+
+fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
+    let memory = buffer(exit, length, low, high)?;
+    let mut count = 0;
+    while count < length.min(LONGEST)
+        && let Some(byte) = exit.vm.typed()
+    {
+        memory.write(count, byte);
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The guest's buffer, all of which must be its memory.
+fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<GuestBytes, SbiError> {
+    if high != 0 {
+        return Err(SbiError::InvalidParameter);
+    }
+    exit.vm
+        .bytes(GuestPhysical::new(low), length)
+        .ok_or(SbiError::InvalidParameter)
+}

@@ -1,0 +1,114 @@
+//! SBI PMU: the counters of a vCPU (`crate::hart::counters`).
+//!
+//! There are no snapshots in shared memory. The guest finds what they would tell it in its registers, and Linux (6.12)
+//! does not start counters again after an overflow where there are: it then names counters from 4096 on.
+
+use super::{Call, SbiError, SbiResult};
+use crate::hart::counters::hart_counters::HartCounters;
+use crate::hart::counters::{
+    CallError, Configuration, CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS, Selection,
+};
+use crate::run::exits::Exit;
+
+/// counter_info of a firmware counter.
+const FIRMWARE_COUNTER: u64 = 1 << 63;
+
+/// Flags of starts and stops.
+const SET_VALUE: u64 = 1;
+const RESET: u64 = 1;
+const SNAPSHOT: u64 = 2;
+const SNAPSHOT_AND_RESET: u64 = SNAPSHOT | RESET;
+
+impl From<CallError> for SbiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Invalid => Self::InvalidParameter,
+            CallError::NoCounter => Self::NotSupported,
+            CallError::Started => Self::AlreadyStarted,
+        }
+    }
+}
+
+/// Answers a PMU call.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
+    if exit.system.counters.counters() == 0 {
+        return Err(SbiError::NotSupported);
+    }
+    let [first, mask, flags, fourth, fifth, _] = call.arguments;
+    match call.function {
+        0 => Ok(u64::from(HARDWARE_COUNTERS.end() + 1 + FIRMWARE_COUNTERS)),
+        1 => information(exit, first),
+        2 => configure(exit, named(exit, first, mask)?, flags, fourth, fifth),
+        3 => start(exit, named(exit, first, mask)?, flags, fourth),
+        4 => stop(exit, named(exit, first, mask)?, flags),
+        5 => read(exit, first),
+        // The upper half of 64 bits, which the call before gave already.
+        6 => read(exit, first).map(|_| 0),
+        _ => Err(SbiError::NotSupported),
+    }
+}
+
+fn present(exit: &Exit<'_>) -> CounterSet {
+    CounterSet::of_hardware(exit.system.counters.counters()).or(CounterSet::FIRMWARE)
+}
+
+fn named(exit: &Exit<'_>, base: u64, mask: u64) -> Result<CounterSet, SbiError> {
+    CounterSet::named(base, mask, present(exit)).ok_or(SbiError::InvalidParameter)
+}
+
+fn one(exit: &Exit<'_>, counter: u64) -> Result<u8, SbiError> {
+    let number = u8::try_from(counter).ok();
+    number
+        .filter(|number| present(exit).has(*number))
+        .ok_or(SbiError::InvalidParameter)
+}
+
+fn information(exit: &Exit<'_>, counter: u64) -> SbiResult {
+    let counter = one(exit, counter)?;
+    let hardware = exit.system.counters.information(counter);
+    Ok(hardware.unwrap_or(FIRMWARE_COUNTER))
+}
+
+fn configure(exit: &mut Exit<'_>, set: CounterSet, flags: u64, event: u64, data: u64) -> SbiResult {
+    let configuration = Configuration::from_flags(flags).ok_or(SbiError::InvalidParameter)?;
+    let selection = Selection::named(event, data).ok_or(SbiError::InvalidParameter)?;
+    let counters = &mut exit.registers.counters;
+    let found = counters.configure(set, selection, configuration, &mut HartCounters)?;
+    Ok(u64::from(found))
+}
+
+fn start(exit: &mut Exit<'_>, set: CounterSet, flags: u64, value: u64) -> SbiResult {
+    let value = match flags {
+        0 => None,
+        SET_VALUE => Some(value),
+        SNAPSHOT => return Err(SbiError::NoSharedMemory),
+        _ => return Err(SbiError::InvalidParameter),
+    };
+    let counters = &mut exit.registers.counters;
+    counters.start(set, value, &mut HartCounters)?;
+    Ok(0)
+}
+
+fn stop(exit: &mut Exit<'_>, set: CounterSet, flags: u64) -> SbiResult {
+    let reset = match flags {
+        0 | RESET => flags == RESET,
+        SNAPSHOT | SNAPSHOT_AND_RESET => return Err(SbiError::NoSharedMemory),
+        _ => return Err(SbiError::InvalidParameter),
+    };
+    let counters = &mut exit.registers.counters;
+    if counters.stop(set, reset, &mut HartCounters) {
+        Ok(0)
+    } else {
+        Err(SbiError::AlreadyStopped)
+    }
+}
+
+/// What a firmware counter shows.
+fn read(exit: &Exit<'_>, counter: u64) -> SbiResult {
+    let counter = one(exit, counter)?;
+    if HARDWARE_COUNTERS.contains(&counter) {
+        return Err(SbiError::InvalidParameter);
+    }
+    let value = exit.registers.counters.read(counter, &HartCounters);
+    value.ok_or(SbiError::InvalidParameter)
+}

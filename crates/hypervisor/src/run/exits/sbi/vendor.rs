@@ -1,0 +1,37 @@
+//! Partita's own SBI extension (`abi::sbi`).
+
+use abi::sbi::{Function, VERSION_VALUE};
+
+use super::{Call, SbiError, SbiResult};
+use crate::run::exits::{Exit, Next, spins};
+use crate::run::spin;
+use crate::vm::allocation::{self, NoArea};
+
+/// Answers a call of the extension.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+    let function = usize::try_from(call.function)
+        .ok()
+        .and_then(Function::from_id);
+    let result = match function {
+        Some(Function::Version) => Ok(VERSION_VALUE),
+        Some(Function::Spin) => {
+            let [address, seen, ticket, ..] = call.arguments;
+            let told = spin::told(exit.vm, address, seen, ticket);
+            return (Ok(0), spins::spin(exit, told));
+        }
+        Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
+        Some(Function::Report) => {
+            exit.vm.report(call.arguments[0], call.arguments[1]);
+            Ok(0)
+        }
+        Some(Function::Heartbeat) => {
+            exit.vm.heartbeat(call.arguments[0]);
+            Ok(0)
+        }
+        Some(Function::SetCommunicationArea) => allocation::set_area(exit.vm, call.arguments[0])
+            .map(|()| 0)
+            .map_err(|NoArea| SbiError::InvalidAddress),
+        None => Err(SbiError::NotSupported),
+    };
+    (result, Next::Resume)
+}

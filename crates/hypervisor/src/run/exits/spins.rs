@@ -1,0 +1,121 @@
+//! Spin exits: WRS.NTO that traps, and the spin call.
+
+use abi::monitor::Event;
+use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
+
+use super::{Exit, Next};
+use crate::hart;
+use crate::run::spin::{Spin, Word};
+
+/// What becomes of a vCPU that spins; its program counter is behind the instruction already.
+pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
+    let books = exit.books;
+    let count = |event| books.count(event);
+    if let Some(before) = exit.registers.spinning.exit(spin) {
+        count(Event::SpinBegun);
+        let (exits, interrupts) = before;
+        if let Some(event) = length(exits) {
+            count(event);
+        }
+        if exits.saturating_sub(interrupts) > 4 {
+            count(Event::SpinsMoreByItself);
+        }
+    }
+    let word = match spin {
+        Spin::Over(_) => {
+            count(Event::SpinOver);
+            return Next::Resume;
+        }
+        Spin::On(word) => Some(word),
+        Spin::Unknown => None,
+    };
+    let place = word.and_then(Word::place);
+    if let Some(place) = place {
+        count(Event::TicketKnown);
+        exit.vcpu.place.set(place);
+    }
+    let holder = word.and_then(|word| holder(exit, word));
+    exit.registers.holder = holder;
+    let keep = exit.system.scheduler.lock().keeps(
+        exit.hart.index,
+        SpinExit {
+            on: spin_on(word),
+            holder,
+        },
+    );
+    let goes_on = match keep {
+        Keep::No => false,
+        Keep::Look(longest) => word.is_some_and(|word| comes_soon(exit, word, longest)),
+        Keep::GoOn => true,
+    };
+    if goes_on {
+        count(Event::SpinKept);
+        return Next::Resume;
+    }
+    count(Event::SpinSuspended);
+    if holder.is_some_and(|holder| !is_running(exit, holder)) {
+        count(Event::HolderFavoured);
+    }
+    *exit.vcpu.word.lock() = word;
+    Next::Leave(match word {
+        Some(_) if place.is_some() => Leave::SpinForTurn,
+        Some(_) => Leave::SpinOnWord,
+        None => Leave::Spin,
+    })
+}
+
+fn spin_on(word: Option<Word>) -> SpinOn {
+    match word {
+        None => SpinOn::Unknown,
+        Some(word) if word.place().is_some() => SpinOn::Turn {
+            next: word.is_next(),
+        },
+        Some(_) => SpinOn::Word,
+    }
+}
+
+/// Under which event a wait of so many exits is counted.
+fn length(exits: u32) -> Option<Event> {
+    Some(match exits {
+        0 => return None,
+        1 => Event::SpinsOne,
+        2 => Event::SpinsTwo,
+        3 => Event::SpinsThree,
+        4 => Event::SpinsFour,
+        _ => Event::SpinsMore,
+    })
+}
+
+/// The sibling that holds the lock: it waited for the ticket that is served now.
+fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
+    let served = word.served()?;
+    let siblings = exit.system.vcpus_of(exit.vm.id).iter();
+    siblings
+        .filter(|sibling| sibling.id != exit.vcpu.id)
+        .find(|sibling| sibling.place.is(served))
+        .map(|sibling| sibling.id)
+}
+
+fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
+    exit.system.vcpu(vcpu).guest_hart().is_some()
+}
+
+/// Keeps the vCPU on its hart for as long as it takes to change to another and back, but not longer than this; or not at all, where
+/// that has come to nothing lately. True where what it waits for has come.
+fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
+    if !exit.registers.looks.try_again() {
+        return false;
+    }
+    let there_and_back = exit.hart.change.mean() + exit.hart.change.mean();
+    let end = hart::time() + there_and_back.min(longest).get();
+    let mut has_come = false;
+    while !has_come && hart::time() < end {
+        word.stall();
+        has_come = word.has_come();
+    }
+    exit.registers.looks.end(has_come);
+    if has_come {
+        exit.registers.spinning.has_come();
+    }
+    has_come
+}

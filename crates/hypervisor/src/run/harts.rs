@@ -1,0 +1,178 @@
+//! The harts: what the hypervisor keeps of each, and how one interrupts another.
+
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+
+use scheduler::{HartId, VcpuId};
+use spin::Mutex;
+
+use crate::board::{Board, BoardHart};
+use crate::hart::{self, custom};
+use crate::interrupts::files::{FileTable, Owner};
+use crate::run::change::ChangeCost;
+use crate::vm::accounts::Accounts;
+
+/// The largest number of harts that are used; the board may have more.
+pub const MAX_HARTS: usize = 64;
+
+/// Identities of the harts' own interrupt files.
+pub mod identity {
+    /// Another hart wants this one to look at its requests and the scheduler.
+    pub const KICK: u32 = 1;
+    /// The board's UART has input.
+    pub const UART: u32 = 2;
+    /// Source s of the board, for a vCPU whose interrupt file is in memory, is identity `DEVICE` + s.
+    pub const DEVICE: u32 = 16;
+}
+
+/// One hart. The assembly that starts it reads `stack_top`, which must stay the first field.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Hart {
+    pub stack_top: u64,
+    pub index: HartId,
+    pub board: BoardHart,
+    /// The page of the hart's own interrupt file.
+    file_page: u64,
+    pub files: Mutex<FileTable>,
+    /// Whether one of the files forwards.
+    forwards: AtomicBool,
+    pub accounts: Accounts,
+    /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
+    running: AtomicU64,
+    /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
+    loaded: AtomicU16,
+    /// The policy by which hgeie was last set: see `interrupts::watch_as_wanted`.
+    pub watches: AtomicBool,
+    /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
+    pub ask: AtomicBool,
+    /// When the running slice ends, in the board's time.
+    pub slice_end: AtomicU64,
+    /// When the hart should next look into its interrupt files, in the board's time.
+    pub next_look: AtomicU64,
+    /// The vCPUs that wait for an interrupt here, a bit each: see `system::set_waiting`.
+    pub waiting: AtomicU64,
+    /// The guest files here of vCPUs that wait for an interrupt, a bit each.
+    pub waiting_files: AtomicU64,
+    /// The hart has nothing to do but to wait.
+    pub rests: AtomicBool,
+    /// What a change of the vCPU takes here.
+    pub change: ChangeCost,
+    /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
+    pub tests_any_file: bool,
+    pub exits_pause_loops: bool,
+}
+
+const VM_SHIFT: u32 = 48;
+
+impl Hart {
+    #[must_use]
+    pub fn new(
+        index: HartId,
+        description: &BoardHart,
+        board: &Board,
+        stack_top: u64,
+        vms: usize,
+    ) -> Self {
+        Self {
+            stack_top,
+            index,
+            board: description.clone(),
+            file_page: file_page(board, description.imsic_index, 0),
+            files: Mutex::new(FileTable::default()),
+            forwards: AtomicBool::new(false),
+            accounts: Accounts::new(vms),
+            running: AtomicU64::new(0),
+            loaded: AtomicU16::new(0),
+            watches: AtomicBool::new(true),
+            ask: AtomicBool::new(false),
+            slice_end: AtomicU64::new(u64::MAX),
+            next_look: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            waiting_files: AtomicU64::new(0),
+            rests: AtomicBool::new(false),
+            change: ChangeCost::default(),
+            tests_any_file: description.extensions.has(custom::PENDING_TEST),
+            exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
+        }
+    }
+
+    /// The vCPU whose registers were put onto the hart last.
+    #[must_use]
+    pub fn last_loaded(&self) -> Option<VcpuId> {
+        self.loaded
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Notes whose registers are on the hart.
+    pub fn set_last_loaded(&self, vcpu: VcpuId) {
+        self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// Changes who has `file`.
+    pub fn set_owner(&self, file: u8, owner: Owner) {
+        let mut files = self.files.lock();
+        files.set_owner(file, owner);
+        self.forwards
+            .store(files.forwarders() != 0, Ordering::SeqCst);
+    }
+
+    /// True where one of the files forwards.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        self.forwards.load(Ordering::SeqCst)
+    }
+
+    /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
+    pub fn kick(&self) {
+        send_message(self.file_page, identity::KICK);
+    }
+
+    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
+    pub fn set_running(&self, vm: u16, generation: u64) {
+        self.running
+            .store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
+    }
+
+    /// Declares that no guest runs here.
+    pub fn clear_running(&self) {
+        self.running.store(0, Ordering::SeqCst);
+    }
+
+    /// True where this hart may still use a translation of VM `vm` older than `generation`.
+    #[must_use]
+    pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
+        let value = self.running.load(Ordering::SeqCst);
+        value >> VM_SHIFT == u64::from(vm) + 1 && (value & ((1 << VM_SHIFT) - 1)) < generation
+    }
+}
+
+/// The physical address of the page of interrupt file `file` (0: the hart's own) of the hart at `imsic_index`.
+#[must_use]
+pub fn file_page(board: &Board, imsic_index: u64, file: u8) -> u64 {
+    board.imsic.base + (((imsic_index << board.imsic.guest_index_bits) | u64::from(file)) << 12)
+}
+
+/// Sends the message-signalled interrupt `identity` to the interrupt file at `page`.
+pub fn send_message(page: u64, identity: u32) {
+    // Stores to memory that the receiver will read come before the interrupt that tells it of them.
+    hart::memory_before_devices();
+    // SAFETY: `page` was computed by `file_page` from the board's IMSIC; a write of seteipnum_le at offset 0 only sets
+    // a pending bit (AIA, "Memory region for an interrupt file").
+    unsafe { (page as *mut u32).write_volatile(identity.to_le()) };
+}
+
+/// The hart that runs this code.
+#[must_use]
+pub fn current() -> &'static Hart {
+    let pointer: *const Hart = hart::pointer().cast();
+    // SAFETY: the pointer is that of the hart's `Hart` since it started, and nothing in the hypervisor changes it; a
+    // `Hart` is never freed.
+    unsafe { &*pointer }
+}
+
+/// Makes `hart` the one that [`current`] returns here.
+pub fn set_current(hart: &'static Hart) {
+    hart::set_pointer(core::ptr::from_ref(hart).cast());
+}

@@ -1,0 +1,155 @@
+//! Waiting in place: a vCPU that waits for its own interrupts stays on a hart that nobody else wants.
+//!
+//! All of its registers stay on the hart, so its own interrupts end the wait as they end its own WFI: those in its guest
+//! file by hstatus.VGEIN, its timer by vstimecmp, those that the hypervisor holds for it by hvip (privileged
+//! architecture, "Wait for Interrupt": WFI looks at hie and vsie whatever the mode). No interrupt is taken, nothing is
+//! dispatched, and nothing is saved or restored.
+
+use core::sync::atomic::Ordering;
+
+use scheduler::{Continue, InPlace as Answer, Leave, Ticks, VcpuSet};
+
+use crate::hart::{
+    self,
+    counters::hart_counters::HartCounters,
+    csr::{self, number},
+};
+use crate::interrupts::Backing;
+use crate::run;
+use crate::run::harts::Hart;
+use crate::run::probe;
+use crate::run::system::{Hypervisor, now};
+use crate::vm::Vm;
+use crate::vm::vcpu::{Registers, Vcpu};
+
+/// A vCPU that has begun to wait for its own interrupts, on its hart.
+#[derive(Debug)]
+pub struct InPlace<'a> {
+    pub system: &'a Hypervisor,
+    pub hart: &'a Hart,
+    pub vm: &'a Vm,
+    pub vcpu: &'a Vcpu,
+    /// When it was dispatched.
+    pub began: Ticks,
+}
+
+/// For whom something came while the vCPU waited, besides itself and the hypervisor.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Guest files of this hart, a bit each.
+    here: u64,
+    /// A vCPU that waits on another hart.
+    elsewhere: bool,
+}
+
+impl InPlace<'_> {
+    /// Waits on the hart if the scheduler allows it. Returns why the vCPU has to leave, or nothing where it goes on.
+    pub fn wait(self, registers: &mut Registers) -> Option<Leave> {
+        let Self {
+            system, hart, vm, ..
+        } = self;
+        if system.host_interrupts() {
+            return Some(Leave::SelfWait);
+        }
+        let ran = now() - self.began;
+        let answer = system
+            .scheduler
+            .lock()
+            .wait_in_place(hart.index, ran, now());
+        let others = match answer {
+            Answer::No => return Some(Leave::SelfWait),
+            Answer::Woken => return None,
+            Answer::With(others) => others,
+        };
+        // Nothing of the guest is used while it waits: whoever changes its tables need not wait for it.
+        hart.clear_running();
+        let files = self.files_of(others);
+        let found = self.stall(files);
+        hart.accounts.charge_idle();
+        let look = hart::time() >= hart.next_look.load(Ordering::Relaxed);
+        let interrupted = csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
+            || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
+        if interrupted {
+            registers.counters.note_overflows(&mut HartCounters);
+            run::attend(system, hart);
+        }
+        let asked = hart.ask.swap(false, Ordering::Relaxed);
+        let leaves = if interrupted || asked {
+            run::reconsider(system, hart, self.began, registers)
+        } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
+            Some(Leave::SelfWait)
+        } else {
+            self.go_on(registers)
+        };
+        hart.accounts.of(vm.id).charge_scheduling();
+        // The look into the files sees those of vCPUs that have left.
+        leaves.or_else(|| (look && interrupted).then_some(Leave::SelfWait))
+    }
+
+    /// This hart's files of `others`, a bit each.
+    fn files_of(&self, others: VcpuSet) -> u64 {
+        let file = |vcpu| match self.system.vcpu(vcpu).interrupts.lock().backing {
+            Backing::File { hart, file } if hart == self.hart.index => 1 << (file & 63),
+            _ => 0,
+        };
+        others
+            .iter()
+            .map(file)
+            .fold(0, |files, file: u64| files | file)
+    }
+
+    /// Waits until something comes for the vCPU, into one of the files of others, or for the hypervisor. Says for whom.
+    fn stall(&self, files: u64) -> Found {
+        let Self {
+            system, hart, vcpu, ..
+        } = self;
+        // SAFETY: the files are those of vCPUs that wait here; the bits are taken back below, and with sstatus.SIE = 0
+        // no interrupt is taken meanwhile.
+        unsafe { csr::set::<{ number::HGEIE }>(files) };
+        let look = hart.next_look.load(Ordering::Relaxed);
+        hart.slice_end.store(look, Ordering::Relaxed);
+        run::set_timer(system, hart);
+        hart.accounts.of(self.vm.id).charge_scheduling();
+        let mut elsewhere = false;
+        // Whoever has something for the vCPU interrupts this hart from here on.
+        if vcpu.enter_guest(hart.index) {
+            elsewhere = probe::rest(system, hart);
+            vcpu.leave_guest();
+        }
+        // SAFETY: as above.
+        unsafe { csr::clear::<{ number::HGEIE }>(files) };
+        Found {
+            here: csr::read::<{ number::HGEIP }>() & files,
+            elsewhere,
+        }
+    }
+
+    /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
+    /// not enough of these.
+    fn spread(&self, others: VcpuSet, found: u64) -> bool {
+        others.iter().all(|vcpu| {
+            if self.files_of(VcpuSet::only(vcpu)) & found == 0 {
+                return true;
+            }
+            let kicks = self
+                .system
+                .scheduler
+                .lock()
+                .spread(self.hart.index, vcpu, now());
+            kicks.is_some_and(|kicks| {
+                self.system.kick(kicks);
+                true
+            })
+        })
+    }
+
+    fn go_on(&self, registers: &mut Registers) -> Option<Leave> {
+        let ran = now() - self.began;
+        let decision: Continue = self
+            .system
+            .scheduler
+            .lock()
+            .end_wait_in_place(self.hart.index, ran);
+        run::follow(self.system, self.hart, decision, registers)
+    }
+}

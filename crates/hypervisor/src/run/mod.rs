@@ -1,0 +1,478 @@
+//! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
+
+pub mod change;
+pub mod exits;
+pub mod harts;
+pub mod in_place;
+pub mod loading;
+pub mod probe;
+pub mod spin;
+pub mod system;
+
+use core::sync::atomic::Ordering;
+
+use abi::monitor::{Event, ExitCause};
+use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
+
+use crate::hart::counters::hart_counters::{self, HartCounters};
+use crate::hart::csr::{self, number, status};
+use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::run::exits::Next;
+use crate::run::harts::{Hart, identity};
+use crate::run::in_place::InPlace;
+use crate::run::probe::Tests;
+use crate::run::spin::Word;
+use crate::run::system::{Hypervisor, now};
+use crate::vm::Vm;
+use crate::vm::accounts::{self, Books};
+use crate::vm::lifecycle::{self, life::Begin};
+use crate::vm::vcpu::{Registers, Vcpu, request};
+use crate::{interrupts, operator};
+
+/// Runs this hart; never returns.
+pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
+    hart.accounts.open();
+    let mut left: Option<(&Vcpu, Left)> = None;
+    loop {
+        let mut probe = Tests { system, hart };
+        let (kicks, stopped, decision) = {
+            // All under one lock: it is what all harts meet at.
+            let mut scheduler = system.scheduler.lock();
+            let now = now();
+            let leave = |(_, left)| scheduler.leave(hart.index, left, now);
+            let kicks = left.map_or(Kicks::NONE, leave);
+            let left = left.take().map(|(vcpu, _)| vcpu);
+            let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
+            let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            (kicks, stopped, decision)
+        };
+        system.kick(kicks);
+        let kicks = match &decision {
+            Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. } => *kicks,
+        };
+        system.kick(kicks);
+        if let Some(vcpu) = stopped {
+            lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+        }
+        match decision {
+            Dispatch::Run {
+                vcpu,
+                slice,
+                trap_waits,
+                ..
+            } => {
+                let vcpu = system.vcpu(vcpu);
+                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
+            }
+            Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
+        }
+    }
+}
+
+/// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
+fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
+    hart.change.rest();
+    hart.slice_end.store(u64::MAX, Ordering::Relaxed);
+    set_timer(system, hart);
+    hart.accounts.charge_scheduling();
+    if !hart.ask.swap(false, Ordering::Relaxed) {
+        match watch {
+            None => hart::wait_for_interrupt(),
+            Some(watch) => probe::wait_with_tests(system, hart, watch),
+        }
+    }
+    hart.accounts.charge_idle();
+    attend(system, hart);
+}
+
+/// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
+pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+    let pending = csr::read::<{ number::SIP }>();
+    let mut cause = ExitCause::HostTimer;
+    // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
+    if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
+        interrupts::guest_external(system, hart);
+        cause = ExitCause::GuestExternal;
+    }
+    if pending & csr::interrupt::SEI != 0 {
+        cause = ExitCause::HostIpi;
+        while let Some(identity) = interrupt_file::claim() {
+            match identity {
+                identity::KICK => {
+                    interrupts::serve_forwarders(system, hart);
+                    interrupts::watch_as_wanted(system, hart);
+                }
+                identity::UART => {
+                    cause = ExitCause::HostExternal;
+                    operator::serve(system);
+                }
+                _ => {
+                    cause = ExitCause::HostExternal;
+                    system
+                        .aplic
+                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
+                }
+            }
+        }
+    }
+    if pending & csr::interrupt::LCOFI != 0 {
+        // No guest's: those are noted where they are taken, and before their counters leave the hart.
+        hart_counters::acknowledge();
+    }
+    if pending & csr::interrupt::STI != 0 {
+        wake_expired(system, hart);
+    }
+    cause
+}
+
+/// Wakes the vCPUs that wait here and whose deadline has come.
+fn wake_expired(system: &Hypervisor, hart: &Hart) {
+    let time = hart::time();
+    for vcpu in system.waiting_on(hart) {
+        if vcpu.deadline.load(Ordering::Relaxed) <= time {
+            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+            system::wake(system, vcpu.id);
+        }
+    }
+    system.look_after_devices(time);
+    if time >= hart.next_look.load(Ordering::Relaxed) {
+        hart.next_look
+            .store(time + system.look_interval(), Ordering::Relaxed);
+        interrupts::look_into_files(system, hart);
+    }
+    set_timer(system, hart);
+}
+
+/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
+/// into the interrupt files where there is something to see.
+pub fn set_timer(system: &Hypervisor, hart: &Hart) {
+    let earliest = system
+        .waiting_on(hart)
+        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
+        .min();
+    let look = if earliest.is_some() || hart.forwards() {
+        hart.next_look.load(Ordering::Relaxed)
+    } else {
+        u64::MAX
+    };
+    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
+    let earliest = earliest.unwrap_or(u64::MAX);
+    // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
+    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
+}
+
+/// Starts a slice of `slice`, without an end where there is none.
+pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
+    let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
+    hart.slice_end.store(end, Ordering::Relaxed);
+    set_timer(system, hart);
+}
+
+/// Runs a vCPU until it leaves this hart. The scheduler is still to be told.
+fn run_vcpu(
+    system: &Hypervisor,
+    hart: &Hart,
+    vcpu: &Vcpu,
+    slice: Option<Ticks>,
+    trap_waits: bool,
+) -> Left {
+    let vm = system.vm(vcpu.vm);
+    let books = hart.accounts.of(vm.id);
+    let began = now();
+    let mut registers = vcpu.registers.lock();
+    system.end_wait(vcpu);
+    vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+    let word = vcpu.word.lock().take();
+    match lifecycle::dispatched(system, vm, vcpu) {
+        Begin::GoOn => {}
+        // Nothing of its former life counts, so that its cached translations are dropped too.
+        Begin::At { address, opaque } => {
+            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+        }
+        Begin::Load(run) => {
+            let reason = loading::load(system, hart, vm, run, (began, slice), books);
+            return left_without_guest(reason, began);
+        }
+        Begin::Leave => return left_without_guest(Leave::Stopped, began),
+    }
+    if registers.last_hart.is_some_and(|last| last != hart.index) {
+        books.count(Event::Migration);
+    }
+    let file = load(system, hart, vm, vcpu, &mut registers);
+    if file == 0 {
+        books.count(Event::MemoryFile);
+    }
+    if let Some(word) = word {
+        end_spin(books, &mut registers, word, file);
+    }
+    registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
+    set_pause_loops(hart, trap_waits);
+    let ready = now();
+    hart.change.enter(ready);
+    set_slice(system, hart, ready, slice);
+    books.count_dispatch();
+    books.charge_scheduling();
+
+    let reason = stay(system, hart, vm, vcpu, began, &mut registers, books);
+
+    let supervisor = !registers.context.in_user_mode();
+    let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
+    // A vCPU that waits for a word is woken by an interrupt too, if it could take one.
+    let waits = match reason {
+        Leave::SelfWait => true,
+        Leave::SpinOnWord | Leave::SpinForTurn => open,
+        _ => false,
+    };
+    unload(system, hart, vcpu, &mut registers, waits);
+    let holder = registers.holder.take();
+    let exits = registers.spinning.exits();
+    if waits {
+        vcpu.deadline
+            .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
+        system.begin_wait(hart, vcpu);
+    }
+    drop(registers);
+    books.charge_scheduling();
+    let end = now();
+    hart.change.leave(end);
+    Left {
+        reason,
+        ran: end - began,
+        supervisor,
+        open,
+        holder,
+        exits,
+    }
+}
+
+/// A vCPU that had given its hart away because it waited for `word` is on a hart again.
+fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
+    if word.was_seen_to_come() || word.has_come() {
+        registers.spinning.has_come();
+        return;
+    }
+    // An interrupt that it can take is a reason to run.
+    let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
+    let deaf = closed && !registers.context.in_user_mode();
+    let enabled = csr::read::<{ number::VSIE }>();
+    let pending = csr::read::<{ number::VSIP }>() & enabled;
+    // hstatus.VGEIN does not name the vCPU's file yet.
+    let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
+    if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
+        books.count(Event::FutileDispatch);
+    } else {
+        books.count(Event::SpinInterrupted);
+        registers.spinning.interrupted();
+    }
+}
+
+/// Enters the guest again and again, until there is a reason to leave.
+fn stay(
+    system: &Hypervisor,
+    hart: &Hart,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    began: Ticks,
+    registers: &mut Registers,
+    books: Books<'_>,
+) -> Leave {
+    let mut generation = None;
+    loop {
+        if hart.ask.swap(false, Ordering::Relaxed)
+            && let Some(reason) = reconsider(system, hart, began, registers)
+        {
+            return reason;
+        }
+        if generation != Some(vm.generation()) {
+            generation = Some(renew_table(hart, vm, vcpu));
+        }
+        if !vcpu.enter_guest(hart.index) {
+            carry_out(vcpu, vcpu.take_requests());
+            continue;
+        }
+        world::enter(&mut registers.context);
+        let left_at = accounts::clock();
+        vcpu.leave_guest();
+        let (cause, next) = exits::handle(system, hart, vm, vcpu, registers, books);
+        books.charge_exit(left_at, cause);
+        match next {
+            Next::Resume => {}
+            Next::Reconsider => {
+                if let Some(reason) = reconsider(system, hart, began, registers) {
+                    return reason;
+                }
+            }
+            Next::Wait => {
+                let wait = InPlace {
+                    system,
+                    hart,
+                    vm,
+                    vcpu,
+                    began,
+                };
+                if let Some(reason) = wait.wait(registers) {
+                    return reason;
+                }
+                generation = None;
+            }
+            Next::Leave(reason) => return reason,
+        }
+    }
+}
+
+/// Asks the scheduler whether the vCPU may stay, and on what terms.
+pub fn reconsider(
+    system: &Hypervisor,
+    hart: &Hart,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    let decision = system
+        .scheduler
+        .lock()
+        .reconsider(hart.index, now() - began);
+    follow(system, hart, decision, registers)
+}
+
+/// Does what the scheduler said about the vCPU of this hart.
+pub fn follow(
+    system: &Hypervisor,
+    hart: &Hart,
+    decision: Continue,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    match decision {
+        Continue::Stay { slice, trap_waits } => {
+            let old = registers.context.hstatus;
+            let bit = csr::hstatus::VTW;
+            registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_pause_loops(hart, trap_waits);
+            set_slice(system, hart, now(), slice);
+            None
+        }
+        Continue::Leave(reason) => Some(reason),
+    }
+}
+
+/// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+    let generation = loop {
+        let generation = vm.generation();
+        hart.set_running(vm.id.get(), generation);
+        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
+        // after having declared it means that he will see this hart.
+        if vm.generation() == generation {
+            break generation;
+        }
+    };
+    if vcpu.renew_table(hart.index, generation) {
+        fence::guest_physical_of(vcpu.vmid);
+        fence::guest_virtual_all();
+    }
+    generation
+}
+
+/// A vCPU leaves whose guest has not run.
+fn left_without_guest(reason: Leave, began: Ticks) -> Left {
+    Left {
+        reason,
+        ran: now() - began,
+        supervisor: true,
+        open: true,
+        holder: None,
+        exits: 0,
+    }
+}
+
+/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
+fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
+    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    if !in_place {
+        // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
+        // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
+        unsafe {
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
+        }
+    }
+    if registers.last_hart != Some(hart.index) {
+        // It may have fenced elsewhere since this hart cached translations under its tag.
+        fence::guest_virtual_all();
+        fence::instructions();
+        registers.last_hart = Some(hart.index);
+    }
+    let file = interrupts::attach(system, hart, vcpu);
+    if in_place {
+        registers.supervisor.arm();
+    } else {
+        registers.supervisor.load();
+        registers.float.restore();
+        hart.set_last_loaded(vcpu.id);
+    }
+    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    registers.counters.load(&mut HartCounters);
+    carry_out(vcpu, request::INTERRUPT);
+    file
+}
+
+/// Takes the vCPU's state off the hart.
+fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
+    registers.counters.unload(&mut HartCounters);
+    interrupts::detach(system, hart, vcpu, waits);
+    registers.supervisor.save();
+    if registers.context.sstatus & status::FS == status::FS_DIRTY {
+        registers.float.save();
+    }
+    hart.clear_running();
+}
+
+/// Carries out requests; the vCPU's registers are on this hart.
+fn carry_out(vcpu: &Vcpu, requests: u32) {
+    if requests & request::FENCE_VIRTUAL != 0 {
+        fence::guest_virtual_all();
+    }
+    if requests & request::FENCE_INSTRUCTIONS != 0 {
+        fence::instructions();
+    }
+    if requests & request::INTERRUPT != 0 {
+        show_interrupts(vcpu);
+    }
+    if requests & request::NOTIFICATION != 0 {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+    }
+}
+
+/// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
+pub fn show_interrupts(vcpu: &Vcpu) {
+    // SAFETY: hvip injects interrupts into the guest only.
+    unsafe {
+        if vcpu.take_software_interrupt() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSSI);
+        }
+        // Without a guest file vstopi shows an external interrupt only if hvictl gives it a priority (AIA, "Virtual
+        // supervisor top interrupt"); some implementations then show it whether or not it is pending.
+        if vcpu.interrupts.lock().memory_file_asserts() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
+        } else {
+            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(0);
+        }
+    }
+}
+
+/// Pause loops exit where WRS.NTO traps.
+fn set_pause_loops(hart: &Hart, exit: bool) {
+    if hart.exits_pause_loops {
+        // SAFETY: the hart has the extension.
+        unsafe { custom::set_pause_loops(exit) };
+    }
+}
+
+fn hstatus(old: u64, file: u8, trap_waits: bool) -> u64 {
+    let cleared = old & !(csr::hstatus::VTW | csr::hstatus::VGEIN);
+    let file = u64::from(file) << csr::hstatus::VGEIN_SHIFT;
+    cleared | file | if trap_waits { csr::hstatus::VTW } else { 0 }
+}

@@ -1,0 +1,162 @@
+//! The tests that a dispatching hart makes of vCPUs that wait: paper 002's pending-interrupt test, by hgeip, and the
+//! test of the word that a spinning vCPU watches.
+
+use core::sync::atomic::Ordering;
+
+use scheduler::{Probe, VcpuId, VcpuSet};
+
+use crate::hart::csr::{self, number};
+use crate::hart::{self, custom, wait_for_interrupt};
+use crate::interrupts::{self, Backing};
+use crate::run::harts::Hart;
+use crate::run::spin::Word;
+use crate::run::system::Hypervisor;
+
+/// The tests, made on `hart`.
+#[derive(Clone, Copy, Debug)]
+pub struct Tests<'a> {
+    pub system: &'a Hypervisor,
+    pub hart: &'a Hart,
+}
+
+impl Probe for Tests<'_> {
+    fn pending(&mut self, vcpu: VcpuId) -> bool {
+        let vcpu = self.system.vcpu(vcpu);
+        if vcpu.deadline.load(Ordering::Relaxed) <= hart::time() {
+            return true;
+        }
+        let interrupts = vcpu.interrupts.lock();
+        match interrupts.backing {
+            Backing::Memory => interrupts.memory_file_asserts(),
+            // hgeip is valid on the hart that holds the file, and cannot be read from another (AIA, "hgeip").
+            Backing::File { hart, file } => {
+                let pending = if hart == self.hart.index {
+                    csr::read::<{ number::HGEIP }>()
+                } else if self.hart.tests_any_file {
+                    // SAFETY: the hart has the extension.
+                    unsafe { custom::guest_files_pending(self.system.hart(hart).board.id) }
+                } else {
+                    0
+                };
+                pending >> file & 1 != 0
+            }
+        }
+    }
+
+    fn reaches_every_file(&self) -> bool {
+        self.hart.tests_any_file
+    }
+
+    fn changed(&mut self, vcpu: VcpuId) -> bool {
+        self.system
+            .vcpu(vcpu)
+            .word
+            .lock()
+            .as_mut()
+            .is_none_or(Word::test)
+    }
+}
+
+/// How often an idle hart looks at words before it asks the scheduler again.
+const LOOKS: u32 = 512;
+
+/// Waits while a hart must test the vCPUs `watch` itself, until one of them may go on or an interrupt is pending.
+///
+/// It is one wait for work, interrupts and timers, in which no interrupt is taken: sstatus.SIE is 0, hgeie has the files
+/// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.STO stalls on the
+/// first of these for a short time, and the others are looked at in between; else WFI waits.
+pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
+    let words = || {
+        watch
+            .iter()
+            .filter_map(|vcpu| *system.vcpu(vcpu).word.lock())
+    };
+    // Under host interrupts hgeie has these files already, and keeps them.
+    let arm = !system.host_interrupts();
+    for vcpu in watch.iter().filter(|_| arm) {
+        watch_file(system, hart, vcpu, true);
+    }
+    if words().next().is_none() {
+        // Whatever it was, the hart asks.
+        let _ = rest(system, hart);
+    } else {
+        for _ in 0..LOOKS {
+            if interrupt_is_pending() || words().any(|word| word.has_come()) {
+                break;
+            }
+            if let Some(word) = words().next() {
+                word.stall();
+            }
+        }
+    }
+    for vcpu in watch.iter().filter(|_| arm) {
+        watch_file(system, hart, vcpu, false);
+    }
+}
+
+/// How often a hart that rests tests the files of harts that do not, a second. What two tests in a row find is taken over:
+/// to move costs as much as a hundred microseconds on a slow computer, and until then its own hart may be free.
+const TESTS_A_SECOND: u32 = 20_000;
+
+/// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. Where any hart's files can be
+/// tested, also until a vCPU that waits on a hart that is busy has one, and then says so: it is paper 002's active wait.
+pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
+    if !hart.tests_any_file || system.host_interrupts() {
+        wait_for_interrupt();
+        return false;
+    }
+    hart.rests.store(true, Ordering::Relaxed);
+    let deadline = csr::read::<{ number::STIMECMP }>();
+    let interval = u64::from((system.board.timebase_hertz / TESTS_A_SECOND).max(1));
+    let mut before = false;
+    let found = loop {
+        if anything_is_pending() {
+            break false;
+        }
+        let pending = busy_hart_has_pending(system, hart);
+        if before && pending {
+            break true;
+        }
+        before = pending;
+        // SAFETY: as in `run::set_timer`; the deadline is put back before anybody asks what is pending.
+        unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
+        wait_for_interrupt();
+        // SAFETY: the same.
+        unsafe { csr::write::<{ number::STIMECMP }>(deadline) };
+    };
+    hart.rests.store(false, Ordering::Relaxed);
+    found
+}
+
+/// Whether WFI would not wait.
+fn anything_is_pending() -> bool {
+    csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
+        || csr::read::<{ number::HIP }>() & csr::read::<{ number::HIE }>() != 0
+}
+
+/// Whether a vCPU that waits on a hart that is busy has an interrupt. One of the harts that rest looks for all.
+fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
+    let rests = |other: &&Hart| other.rests.load(Ordering::Relaxed);
+    if system.harts.iter().find(rests).map(|first| first.index) != Some(hart.index) {
+        return false;
+    }
+    system.harts.iter().any(|other| {
+        let files = other.waiting_files.load(Ordering::Relaxed);
+        // SAFETY: the caller has seen that the hart has the extension.
+        let pending = || unsafe { custom::guest_files_pending(other.board.id) };
+        files != 0 && !rests(&other) && pending() & files != 0
+    })
+}
+
+fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuId, on: bool) {
+    if let Backing::File { hart: home, file } = system.vcpu(vcpu).interrupts.lock().backing
+        && home == hart.index
+    {
+        interrupts::watch(file, on);
+    }
+}
+
+fn interrupt_is_pending() -> bool {
+    csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
+        || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0
+}

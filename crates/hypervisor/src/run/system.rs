@@ -1,0 +1,213 @@
+//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use abi::system::WhenIdle;
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
+use spin::{Mutex, Once};
+
+use crate::board::Board;
+use crate::devices::board_aplic::BoardAplic;
+use crate::hart;
+use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::interrupts;
+use crate::run::harts::{self, Hart};
+use crate::vm::Vm;
+use crate::vm::vcpu::Vcpu;
+
+/// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
+#[derive(Debug)]
+pub struct Hypervisor {
+    pub board: Board,
+    pub harts: Vec<Hart>,
+    pub vms: Vec<Vm>,
+    pub vcpus: Vec<Vcpu>,
+    pub scheduler: Mutex<Scheduler>,
+    pub aplic: BoardAplic,
+    /// The counters that guests are offered.
+    pub counters: Offer,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
+    /// The time of entry, in ticks of the timebase.
+    pub started: u64,
+}
+
+/// How often the devices' wires are looked at.
+const LOOKS_A_SECOND: u64 = 20;
+
+static SYSTEM: Once<Hypervisor> = Once::new();
+
+/// Makes `system` the one that [`system`] returns.
+pub fn install(system: Hypervisor) -> &'static Hypervisor {
+    SYSTEM.call_once(|| system)
+}
+
+/// The system, once [`install`] has been called.
+#[must_use]
+pub fn system() -> Option<&'static Hypervisor> {
+    SYSTEM.get()
+}
+
+impl Hypervisor {
+    #[must_use]
+    pub fn new(
+        board: Board,
+        harts: Vec<Hart>,
+        vms: Vec<Vm>,
+        vcpus: Vec<Vcpu>,
+        scheduler: Scheduler,
+        when_idle: WhenIdle,
+        started: u64,
+    ) -> Self {
+        let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
+        let aplic = BoardAplic::new(&board);
+        let counters = Offer::find(
+            harts
+                .iter()
+                .all(|hart| hart.board.extensions.has(MODES_AND_OVERFLOW)),
+        );
+        Self {
+            board,
+            harts,
+            vms,
+            vcpus,
+            scheduler: Mutex::new(scheduler),
+            aplic,
+            counters,
+            host_interrupts,
+            next_look: AtomicU64::new(0),
+            when_idle,
+            started,
+        }
+    }
+
+    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    #[must_use]
+    pub fn host_interrupts(&self) -> bool {
+        self.host_interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
+    pub fn set_wait(&self, policy: WaitPolicy) {
+        self.host_interrupts
+            .store(uses_host_interrupts(policy), Ordering::SeqCst);
+        let kicks = self.scheduler.lock().set_wait(policy);
+        self.kick(kicks);
+        interrupts::watch_as_wanted(self, harts::current());
+    }
+
+    /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
+    #[must_use]
+    pub fn look_interval(&self) -> u64 {
+        u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
+    }
+
+    /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
+    pub fn look_after_devices(&self, time: u64) {
+        let interval = self.look_interval();
+        let next = self.next_look.load(Ordering::Relaxed);
+        let claimed = time >= next
+            && self
+                .next_look
+                .compare_exchange(next, time + interval, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if claimed {
+            for vm in &self.vms {
+                vm.recover_missed_edges(self);
+            }
+        }
+    }
+
+    /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
+    #[must_use]
+    pub fn vm(&self, vm: VmId) -> &Vm {
+        &self.vms[vm.index()]
+    }
+
+    /// The vCPU with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+        &self.vcpus[vcpu.index()]
+    }
+
+    /// The hart with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn hart(&self, hart: HartId) -> &Hart {
+        &self.harts[hart.index()]
+    }
+
+    /// The vCPUs that wait for an interrupt on `hart`.
+    pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
+        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::SeqCst));
+        waiting
+            .iter()
+            .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+    }
+
+    /// `vcpu`, which has left `hart`, waits there for an interrupt.
+    pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
+        hart.waiting
+            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
+        vcpu.set_waiting_on(Some(hart.index));
+    }
+
+    /// `vcpu` is about to run.
+    pub fn end_wait(&self, vcpu: &Vcpu) {
+        if let Some(hart) = vcpu.waiting_on() {
+            let others = !VcpuSet::only(vcpu.id).bits();
+            self.hart(hart).waiting.fetch_and(others, Ordering::SeqCst);
+            vcpu.set_waiting_on(None);
+        }
+    }
+
+    /// The vCPUs of a VM, in the order of their numbers.
+    #[must_use]
+    pub fn vcpus_of(&self, vm: VmId) -> &[Vcpu] {
+        let vm = self.vm(vm);
+        self.vcpus.get(vm.vcpus.clone()).unwrap_or(&[])
+    }
+
+    /// Interrupts the harts that the scheduler named.
+    pub fn kick(&self, kicks: Kicks) {
+        let own = harts::current();
+        for hart in kicks.harts().iter() {
+            if hart == own.index {
+                own.ask.store(true, Ordering::Relaxed);
+            } else {
+                self.hart(hart).kick();
+            }
+        }
+    }
+
+    /// True where some hart may still use a translation of `vm` that is older than `generation`.
+    #[must_use]
+    pub fn anyone_uses_older(&self, vm: VmId, generation: u64) -> bool {
+        self.harts
+            .iter()
+            .any(|hart| hart.may_use_older(vm.get(), generation))
+    }
+}
+
+fn uses_host_interrupts(policy: WaitPolicy) -> bool {
+    matches!(
+        policy,
+        WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
+    )
+}
+
+/// The time, as the scheduler counts it.
+#[must_use]
+pub fn now() -> Ticks {
+    Ticks::new(hart::time())
+}
+
+/// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
+pub fn wake(system: &Hypervisor, vcpu: VcpuId) {
+    let kicks = system.scheduler.lock().wake(vcpu, now());
+    system.kick(kicks);
+}

@@ -1,0 +1,284 @@
+//! Where a hart's cycles go: to a guest, to the handling of an exit, to scheduling, or to idling.
+//!
+//! Each account is charged with the cycles since the last charge, whatever it was, so that the accounts of a hart add up
+//! to the cycles since it started, to the cycle.
+//!
+//! Only the hart itself writes to its accounts, so that counting takes a load and a store. Others read them.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
+use scheduler::VmId;
+
+use crate::hart;
+
+/// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
+const MONITORED: bool = !cfg!(feature = "unmonitored");
+
+/// How often a reader looks again while the hart writes. A charge takes some ten instructions, so that a few times do.
+const LOOKS: u32 = 1000;
+
+/// A quantity that one hart alone adds to.
+#[derive(Debug, Default)]
+struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds to it; on the hart that owns it.
+    #[inline]
+    fn add(&self, amount: u64) {
+        self.set(self.get().wrapping_add(amount));
+    }
+
+    /// Adds one to it, if anything is counted; on the hart that owns it.
+    #[inline]
+    fn count(&self) {
+        if MONITORED {
+            self.add(1);
+        }
+    }
+
+    #[inline]
+    fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The accounts of one hart, on cache lines that no other hart writes to.
+#[derive(Debug)]
+#[repr(align(64))]
+pub struct Accounts {
+    charged_to: Counter,
+    started: Counter,
+    idle: Counter,
+    scheduling: Counter,
+    work: Vec<Work>,
+    /// Where what concerns no VM of the system would go: every VM has its place in `work`, and looking for it cannot panic.
+    spare: Work,
+}
+
+/// What a hart has done for one VM; what every exit writes to stands together.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Work {
+    guest: Counter,
+    scheduling: Counter,
+    dispatches: Counter,
+    calls: Counter,
+    injected: Counter,
+    exits: [Exits; ExitCause::COUNT],
+    events: [Counter; Event::COUNT],
+}
+
+/// Exits for one cause: how many, and the cycles that they took.
+#[derive(Debug, Default)]
+struct Exits {
+    count: Counter,
+    simulation: Counter,
+}
+
+impl Work {
+    fn new() -> Self {
+        Self {
+            guest: Counter::default(),
+            scheduling: Counter::default(),
+            dispatches: Counter::default(),
+            calls: Counter::default(),
+            injected: Counter::default(),
+            exits: core::array::from_fn(|_| Exits::default()),
+            events: core::array::from_fn(|_| Counter::default()),
+        }
+    }
+
+    fn read(&self) -> WorkCounters {
+        let mut counters = WorkCounters::new();
+        counters.guest = Cycles(self.guest.get());
+        counters.scheduling = Cycles(self.scheduling.get());
+        counters.dispatches = self.dispatches.get();
+        counters.calls = self.calls.get();
+        counters.injected = self.injected.get();
+        for (cause, exits) in ExitCause::ALL.into_iter().zip(&self.exits) {
+            counters.add_exits(cause, exits.count.get(), Cycles(exits.simulation.get()));
+        }
+        for (event, count) in Event::ALL.into_iter().zip(&self.events) {
+            counters.add_events(event, count.get());
+        }
+        counters
+    }
+}
+
+/// The hart's clock, for [`Books::charge_exit`].
+#[inline]
+pub fn clock() -> u64 {
+    if MONITORED { hart::cycles() } else { 0 }
+}
+
+/// Where a hart writes down what it does for one VM: looked up once for as long as a vCPU has the hart.
+#[derive(Debug, Clone, Copy)]
+pub struct Books<'a> {
+    hart: &'a Accounts,
+    work: &'a Work,
+}
+
+impl Books<'_> {
+    /// An exit has been handled, for which the guest was left at `left_at`: the time before that was its own.
+    #[inline]
+    pub fn charge_exit(self, left_at: u64, cause: ExitCause) {
+        if !MONITORED {
+            return;
+        }
+        self.work.guest.add(self.hart.until(left_at));
+        // A cause's number is below the array's length by construction; `get` keeps panics out of the exit path.
+        if let Some(exits) = self.work.exits.get(cause.index()) {
+            exits.count.add(1);
+            exits.simulation.add(self.hart.until_now());
+        }
+    }
+
+    /// A vCPU of the VM has been chosen and made ready to enter, or has been put away.
+    #[inline]
+    pub fn charge_scheduling(self) {
+        if MONITORED {
+            self.work.scheduling.add(self.hart.until_now());
+        }
+    }
+
+    /// A piece of the VM has been loaded, which is its guest's own time: on a computer of its own, a boot loader would take it.
+    pub fn charge_loading(self) {
+        if MONITORED {
+            self.work.guest.add(self.hart.until_now());
+        }
+    }
+
+    /// Counts a dispatch.
+    #[inline]
+    pub fn count_dispatch(self) {
+        self.work.dispatches.count();
+    }
+
+    /// Counts something that happened to a vCPU of the VM.
+    #[inline]
+    pub fn count(self, event: Event) {
+        // As for `charge_exit`.
+        if let Some(count) = self.work.events.get(event.index()) {
+            count.count();
+        }
+    }
+
+    /// Counts an SBI call of the guest.
+    #[inline]
+    pub fn count_call(self) {
+        self.work.calls.count();
+    }
+
+    /// Counts an interrupt that the hypervisor delivered.
+    #[inline]
+    pub fn count_injected(self) {
+        self.work.injected.count();
+    }
+}
+
+impl Accounts {
+    /// Accounts of a hart that runs `vms` VMs.
+    pub fn new(vms: usize) -> Self {
+        Self {
+            charged_to: Counter::default(),
+            started: Counter::default(),
+            idle: Counter::default(),
+            scheduling: Counter::default(),
+            work: (0..vms).map(|_| Work::new()).collect(),
+            spare: Work::new(),
+        }
+    }
+
+    /// Starts counting.
+    pub fn open(&self) {
+        let now = hart::cycles();
+        self.started.set(now);
+        self.charged_to.set(now);
+    }
+
+    /// Where to write what concerns `vm`.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, vm: VmId) -> Books<'_> {
+        Books {
+            hart: self,
+            work: self.work.get(vm.index()).unwrap_or(&self.spare),
+        }
+    }
+
+    /// The cycles from the last charge until `now`, which are charged now.
+    #[inline]
+    fn until(&self, now: u64) -> u64 {
+        let passed = now.wrapping_sub(self.charged_to.get());
+        self.charged_to.set(now);
+        passed
+    }
+
+    #[inline]
+    fn until_now(&self) -> u64 {
+        self.until(hart::cycles())
+    }
+
+    /// The hart has looked for something to run in vain.
+    pub fn charge_scheduling(&self) {
+        if MONITORED {
+            self.scheduling.add(self.until_now());
+        }
+    }
+
+    /// The hart has waited with nothing to run.
+    pub fn charge_idle(&self) {
+        if MONITORED {
+            self.idle.add(self.until_now());
+        }
+    }
+
+    /// The counters as they stand: the hart's own, with the cycles since it started, and those for each VM.
+    ///
+    /// Another hart may read in the middle of a charge. Then the accounts do not add up, and it looks again.
+    #[must_use]
+    pub fn read(&self) -> (HartCounters, Vec<WorkCounters>) {
+        let mut read = self.look();
+        for _ in 0..LOOKS {
+            if adds_up(&read) {
+                break;
+            }
+            read = self.look();
+        }
+        read
+    }
+
+    fn look(&self) -> (HartCounters, Vec<WorkCounters>) {
+        let work = self.work.iter().map(Work::read).collect();
+        let (charged_to, started) = (self.charged_to.get(), self.started.get());
+        let own = HartCounters {
+            // What is not yet charged is left out on both sides, so that the sum closes.
+            elapsed: Cycles(charged_to.wrapping_sub(started)),
+            idle: Cycles(self.idle.get()),
+            scheduling: Cycles(self.scheduling.get()),
+        };
+        (own, work)
+    }
+}
+
+/// Whether every cycle is on one account.
+fn adds_up((own, work): &(HartCounters, Vec<WorkCounters>)) -> bool {
+    let mut sum = own.idle.0.wrapping_add(own.scheduling.0);
+    for counters in work {
+        let simulation = ExitCause::ALL
+            .into_iter()
+            .map(|cause| counters.simulation(cause).0);
+        let of_vm = [counters.guest.0, counters.scheduling.0]
+            .into_iter()
+            .chain(simulation);
+        sum = of_vm.fold(sum, u64::wrapping_add);
+    }
+    sum == own.elapsed.0
+}

@@ -1,0 +1,411 @@
+//! The device tree that a guest is handed: its computer as it really is.
+//!
+//! [`build`] turns a [`GuestDescription`] into a flattened tree. Bindings: the Devicetree
+//! Specification 0.4 and, for the RISC-V nodes, Linux's `riscv/cpus`, `riscv/extensions`,
+//! `interrupt-controller/riscv,aplic` and `interrupt-controller/riscv,imsics`.
+//!
+//! # Why the virtio devices' interrupts are edges
+//!
+//! For a level-sensitive source of an APLIC in MSI delivery mode the guest must write
+//! `setipnum` at the end of each interrupt, or the line that is still high is never forwarded
+//! again (AIA §4.9.2). With the guest's APLIC emulated that is an exit for each interrupt. An
+//! edge-sensitive source needs no such write.
+//!
+//! It loses no used buffer. The line of a virtio-mmio device is the OR of its `InterruptStatus`
+//! bits. The driver reads them, acknowledges what it read, and *then* scans its queues. A buffer
+//! that the device returns before the acknowledgement is seen by that scan, because the device
+//! fills the used ring before it sets the bit; one that it returns after it makes a new edge,
+//! because the acknowledgement let the line fall.
+//!
+//! It can lose an edge in one place: where the *other* bit (configuration change, or used buffer)
+//! is set between the driver's read and its acknowledgement. That bit is not acknowledged, the
+//! line never falls, and no later edge comes. Devices change their configuration when an operator
+//! resizes a disk or cuts a link, so it is rare, and
+//! [`Aplic::recover_missed_edges`](crate::devices::aplic::Aplic::recover_missed_edges) brings it back.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+pub mod isa;
+#[cfg(test)]
+mod tests;
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use vm_fdt::FdtWriter;
+
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+
+/// Where a guest finds its emulated UART, as on QEMU's `virt` board.
+pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
+/// Bytes that the UART's node claims.
+pub const UART_SIZE: u64 = 0x100;
+/// The UART's source number at the guest's APLIC.
+pub const UART_SOURCE: u32 = 10;
+/// Where a guest finds its supervisor-level APLIC.
+pub const APLIC_BASE: GuestPhysical = GuestPhysical::new(0x0d00_0000);
+/// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
+/// of direct mode, which are read-only zeros here.
+pub const APLIC_SIZE: u64 = 0x8000;
+/// Where a guest finds its IMSIC's supervisor-level interrupt files, one page a vCPU.
+pub const IMSIC_BASE: GuestPhysical = GuestPhysical::new(0x2800_0000);
+/// Interrupt identities that each of the guest's interrupt files implements, 1 to this.
+pub const IMSIC_IDENTITIES: u32 = 63;
+
+/// The highest source number that an APLIC can have (AIA §4.1).
+const APLIC_SOURCES_LIMIT: u32 = 1023;
+/// vCPUs that an APLIC can tell apart: a hart index has 14 bits (AIA §4.5.16).
+const VCPUS_LIMIT: u32 = 1 << 14;
+/// Input clock of the UART, in hertz, the one of QEMU's `virt` board. Emulated, it sets no pace.
+const UART_CLOCK: u32 = 3_686_400;
+/// The supervisor external interrupt's number at a hart's own interrupt controller.
+const SUPERVISOR_EXTERNAL: u32 = 9;
+/// Interrupt flags of the binding: a rising edge.
+const EDGE_RISING: u32 = 1;
+/// Interrupt flags of the binding: a high level.
+const LEVEL_HIGH: u32 = 4;
+
+/// A virtio-mmio device that a guest owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VirtioDevice {
+    /// Its registers.
+    pub registers: GuestRegion,
+    /// Its source number at the guest's APLIC.
+    pub source: u32,
+}
+
+/// What a guest's computer consists of.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestDescription<'a> {
+    /// The VM's name; becomes the tree's model.
+    pub name: &'a str,
+    /// The one range of RAM.
+    pub memory: GuestRegion,
+    /// vCPUs; hart ids are 0 to this, exclusive.
+    pub vcpus: u32,
+    /// Ticks of `time` in a second.
+    pub timebase_frequency: u32,
+    /// The base of the instruction set, `rv64i`.
+    pub isa_base: &'a str,
+    /// The extensions that a vCPU really has, in canonical order, `i` included
+    /// (see [`isa::offered`]).
+    pub isa_extensions: &'a [&'a str],
+    /// Bytes in a block of the cache-management instructions, where Zicbom is offered.
+    pub cache_block_size: Option<u32>,
+    /// Bytes in a block of `cbo.zero`, where Zicboz is offered.
+    pub zero_block_size: Option<u32>,
+    /// The widest translation that VS-mode may use, such as `riscv,sv48`.
+    pub mmu_type: &'a str,
+    /// Where the initial RAM disk lies.
+    pub initrd: Option<GuestRegion>,
+    /// The kernel's command line.
+    pub bootargs: &'a str,
+    /// The devices passed through.
+    pub virtio: &'a [VirtioDevice],
+    /// Sources that the guest's APLIC implements, 1 to this.
+    pub aplic_sources: u32,
+    /// Seed for the guest's random-number generator.
+    pub rng_seed: Option<&'a [u8]>,
+}
+
+/// Why no device tree could be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuestTreeError {
+    /// A computer without a processor.
+    #[error("a guest needs at least one vCPU")]
+    NoVcpus,
+    /// More than an APLIC can name.
+    #[error("{0} vCPUs are more than the {VCPUS_LIMIT} that an APLIC can name")]
+    TooManyVcpus(u32),
+    /// A computer without memory.
+    #[error("a guest needs memory")]
+    NoMemory,
+    /// The initial RAM disk does not lie in the guest's RAM.
+    #[error("the initrd {initrd} does not lie in the guest's memory {memory}")]
+    InitrdOutsideMemory {
+        /// Where it was put.
+        initrd: GuestRegion,
+        /// Where the RAM is.
+        memory: GuestRegion,
+    },
+    /// A source number that the APLIC does not have.
+    #[error("interrupt source {source_number} is not one of the APLIC's 1 to {limit}")]
+    BadSource {
+        /// The number asked for.
+        source_number: u32,
+        /// The highest one there is.
+        limit: u32,
+    },
+    /// Two devices on one source.
+    #[error("two devices use interrupt source {0}")]
+    SharedSource(u32),
+    /// Two things at one address.
+    #[error("{0} and {1} overlap in the guest's address space")]
+    Overlap(GuestRegion, GuestRegion),
+    /// The writer refused: a text with a NUL in it, or a tree of more than 4 GiB.
+    #[error("the device tree cannot be written: {0}")]
+    Writer(vm_fdt::Error),
+}
+
+impl From<vm_fdt::Error> for GuestTreeError {
+    fn from(error: vm_fdt::Error) -> Self {
+        Self::Writer(error)
+    }
+}
+
+/// The page of interrupt file that belongs to a vCPU, as the guest sees it.
+pub fn imsic_file(vcpu: u32) -> GuestPhysical {
+    GuestPhysical::new(
+        IMSIC_BASE
+            .raw()
+            .saturating_add(u64::from(vcpu).saturating_mul(PAGE_SIZE)),
+    )
+}
+
+/// Makes a guest's flattened device tree.
+///
+/// # Errors
+/// Where the description contradicts itself; see [`GuestTreeError`].
+pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
+    let files = check(guest)?;
+    let handles = Handles { vcpus: guest.vcpus };
+    let mut fdt = FdtWriter::new()?;
+    let root = fdt.begin_node("")?;
+    fdt.property_u32("#address-cells", 2)?;
+    fdt.property_u32("#size-cells", 2)?;
+    fdt.property_string("compatible", "riscv-virtio")?;
+    fdt.property_string("model", &format!("partita,{}", guest.name))?;
+    write_chosen(&mut fdt, guest)?;
+    let node = fdt.begin_node("aliases")?;
+    fdt.property_string("serial0", &uart_path())?;
+    fdt.end_node(node)?;
+    let node = fdt.begin_node(&format!("memory@{:x}", guest.memory.base().raw()))?;
+    fdt.property_string("device_type", "memory")?;
+    write_reg(&mut fdt, guest.memory)?;
+    fdt.end_node(node)?;
+    write_cpus(&mut fdt, guest, handles)?;
+    let node = fdt.begin_node("soc")?;
+    fdt.property_u32("#address-cells", 2)?;
+    fdt.property_u32("#size-cells", 2)?;
+    fdt.property_string("compatible", "simple-bus")?;
+    fdt.property_null("ranges")?;
+    write_aplic(&mut fdt, guest, handles)?;
+    write_uart(&mut fdt, handles)?;
+    for device in guest.virtio {
+        write_virtio(&mut fdt, device, handles)?;
+    }
+    write_imsic(&mut fdt, files, handles)?;
+    fdt.end_node(node)?;
+    fdt.end_node(root)?;
+    Ok(fdt.finish()?)
+}
+
+/// Sees to it that the parts fit together; gives back the range of the interrupt files.
+fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
+    if guest.vcpus == 0 {
+        return Err(GuestTreeError::NoVcpus);
+    }
+    if guest.memory.is_empty() {
+        return Err(GuestTreeError::NoMemory);
+    }
+    let files = GuestRegion::new(IMSIC_BASE, u64::from(guest.vcpus).saturating_mul(PAGE_SIZE))
+        .filter(|_| guest.vcpus <= VCPUS_LIMIT)
+        .ok_or(GuestTreeError::TooManyVcpus(guest.vcpus))?;
+    if let Some(initrd) = guest.initrd
+        && !guest.memory.covers(initrd)
+    {
+        return Err(GuestTreeError::InitrdOutsideMemory {
+            initrd,
+            memory: guest.memory,
+        });
+    }
+    let fixed = [(APLIC_BASE, APLIC_SIZE), (UART_BASE, UART_SIZE)];
+    let mut regions: Vec<GuestRegion> = fixed
+        .iter()
+        .filter_map(|&(base, size)| GuestRegion::new(base, size))
+        .collect();
+    regions.extend([guest.memory, files]);
+    regions.extend(guest.virtio.iter().map(|device| device.registers));
+    for (index, &first) in regions.iter().enumerate() {
+        for &second in regions.iter().skip(index.saturating_add(1)) {
+            if first.overlaps(second) {
+                return Err(GuestTreeError::Overlap(first, second));
+            }
+        }
+    }
+    let limit = guest.aplic_sources.min(APLIC_SOURCES_LIMIT);
+    let mut sources = Vec::from([UART_SOURCE]);
+    sources.extend(guest.virtio.iter().map(|device| device.source));
+    sources.sort_unstable();
+    for &source_number in &sources {
+        if source_number == 0 || source_number > limit {
+            return Err(GuestTreeError::BadSource {
+                source_number,
+                limit,
+            });
+        }
+    }
+    for (&first, &second) in sources.iter().zip(sources.iter().skip(1)) {
+        if first == second {
+            return Err(GuestTreeError::SharedSource(first));
+        }
+    }
+    Ok(files)
+}
+
+/// The nodes' handles: one a vCPU's interrupt controller, then the APLIC's and the IMSIC's.
+#[derive(Clone, Copy)]
+struct Handles {
+    vcpus: u32,
+}
+
+impl Handles {
+    fn controller_of(self, vcpu: u32) -> u32 {
+        vcpu.saturating_add(1)
+    }
+
+    fn aplic(self) -> u32 {
+        self.vcpus.saturating_add(1)
+    }
+
+    fn imsic(self) -> u32 {
+        self.vcpus.saturating_add(2)
+    }
+}
+
+fn uart_path() -> String {
+    format!("/soc/serial@{:x}", UART_BASE.raw())
+}
+
+fn write_reg(fdt: &mut FdtWriter, region: GuestRegion) -> Result<(), vm_fdt::Error> {
+    fdt.property_array_u64("reg", &[region.base().raw(), region.size()])
+}
+
+fn write_chosen(fdt: &mut FdtWriter, guest: &GuestDescription<'_>) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node("chosen")?;
+    fdt.property_string("stdout-path", &uart_path())?;
+    fdt.property_string("bootargs", guest.bootargs)?;
+    if let Some(initrd) = guest.initrd {
+        fdt.property_u64("linux,initrd-start", initrd.base().raw())?;
+        fdt.property_u64("linux,initrd-end", initrd.end().raw())?;
+    }
+    if let Some(seed) = guest.rng_seed {
+        fdt.property("rng-seed", seed)?;
+    }
+    fdt.end_node(node)
+}
+
+fn write_cpus(
+    fdt: &mut FdtWriter,
+    guest: &GuestDescription<'_>,
+    handles: Handles,
+) -> Result<(), vm_fdt::Error> {
+    let isa = isa::string(guest.isa_base, guest.isa_extensions);
+    let extensions: Vec<String> = guest
+        .isa_extensions
+        .iter()
+        .map(|&name| name.into())
+        .collect();
+    let cpus = fdt.begin_node("cpus")?;
+    fdt.property_u32("#address-cells", 1)?;
+    fdt.property_u32("#size-cells", 0)?;
+    fdt.property_u32("timebase-frequency", guest.timebase_frequency)?;
+    for vcpu in 0..guest.vcpus {
+        let cpu = fdt.begin_node(&format!("cpu@{vcpu:x}"))?;
+        fdt.property_string("device_type", "cpu")?;
+        fdt.property_u32("reg", vcpu)?;
+        fdt.property_string("status", "okay")?;
+        fdt.property_string("compatible", "riscv")?;
+        fdt.property_string("riscv,isa", &isa)?;
+        fdt.property_string("riscv,isa-base", guest.isa_base)?;
+        fdt.property_string_list("riscv,isa-extensions", extensions.clone())?;
+        if let Some(bytes) = guest.cache_block_size {
+            fdt.property_u32("riscv,cbom-block-size", bytes)?;
+        }
+        if let Some(bytes) = guest.zero_block_size {
+            fdt.property_u32("riscv,cboz-block-size", bytes)?;
+        }
+        fdt.property_string("mmu-type", guest.mmu_type)?;
+        let controller = fdt.begin_node("interrupt-controller")?;
+        fdt.property_string("compatible", "riscv,cpu-intc")?;
+        write_controller(fdt, 1, handles.controller_of(vcpu))?;
+        fdt.end_node(controller)?;
+        fdt.end_node(cpu)?;
+    }
+    fdt.end_node(cpus)
+}
+
+fn write_controller(fdt: &mut FdtWriter, cells: u32, handle: u32) -> Result<(), vm_fdt::Error> {
+    fdt.property_null("interrupt-controller")?;
+    fdt.property_u32("#interrupt-cells", cells)?;
+    fdt.property_u32("#address-cells", 0)?;
+    fdt.property_phandle(handle)
+}
+
+fn write_aplic(
+    fdt: &mut FdtWriter,
+    guest: &GuestDescription<'_>,
+    handles: Handles,
+) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node(&format!("interrupt-controller@{:x}", APLIC_BASE.raw()))?;
+    fdt.property_string("compatible", "riscv,aplic")?;
+    fdt.property_array_u64("reg", &[APLIC_BASE.raw(), APLIC_SIZE])?;
+    write_controller(fdt, 2, handles.aplic())?;
+    fdt.property_u32(
+        "riscv,num-sources",
+        guest.aplic_sources.min(APLIC_SOURCES_LIMIT),
+    )?;
+    fdt.property_u32("msi-parent", handles.imsic())?;
+    fdt.end_node(node)
+}
+
+fn write_uart(fdt: &mut FdtWriter, handles: Handles) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node(&format!("serial@{:x}", UART_BASE.raw()))?;
+    fdt.property_string("compatible", "ns16550a")?;
+    fdt.property_array_u64("reg", &[UART_BASE.raw(), UART_SIZE])?;
+    fdt.property_u32("clock-frequency", UART_CLOCK)?;
+    fdt.property_u32("interrupt-parent", handles.aplic())?;
+    fdt.property_array_u32("interrupts", &[UART_SOURCE, LEVEL_HIGH])?;
+    fdt.end_node(node)
+}
+
+fn write_virtio(
+    fdt: &mut FdtWriter,
+    device: &VirtioDevice,
+    handles: Handles,
+) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node(&format!("virtio_mmio@{:x}", device.registers.base().raw()))?;
+    fdt.property_string("compatible", "virtio,mmio")?;
+    write_reg(fdt, device.registers)?;
+    fdt.property_u32("interrupt-parent", handles.aplic())?;
+    fdt.property_array_u32("interrupts", &[device.source, EDGE_RISING])?;
+    fdt.end_node(node)
+}
+
+fn write_imsic(
+    fdt: &mut FdtWriter,
+    files: GuestRegion,
+    handles: Handles,
+) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node(&format!("interrupt-controller@{:x}", files.base().raw()))?;
+    fdt.property_string("compatible", "riscv,imsics")?;
+    write_reg(fdt, files)?;
+    write_controller(fdt, 0, handles.imsic())?;
+    fdt.property_null("msi-controller")?;
+    fdt.property_u32("#msi-cells", 0)?;
+    fdt.property_u32("riscv,num-ids", IMSIC_IDENTITIES)?;
+    fdt.property_u32("riscv,guest-index-bits", 0)?;
+    let parents: Vec<u32> = (0..handles.vcpus)
+        .flat_map(|vcpu| [handles.controller_of(vcpu), SUPERVISOR_EXTERNAL])
+        .collect();
+    fdt.property_array_u32("interrupts-extended", &parents)?;
+    fdt.end_node(node)
+}

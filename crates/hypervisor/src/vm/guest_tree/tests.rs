@@ -1,0 +1,180 @@
+//! What comes out is read back with another crate, and given to `dtc` where that is installed.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use fdt::Fdt;
+use fdt::node::FdtNode;
+
+use super::*;
+use crate::memory::address::GuestPhysical;
+
+const EXTENSIONS: &[&str] = &[
+    "i", "m", "a", "f", "d", "c", "zicbom", "zicboz", "zicsr", "zawrs", "ssaia", "sstc",
+];
+
+fn region(base: u64, size: u64) -> GuestRegion {
+    GuestRegion::new(GuestPhysical::new(base), size).expect("within 64 bits")
+}
+
+fn slot(number: u32) -> VirtioDevice {
+    VirtioDevice {
+        registers: region(0x1000_1000 + 0x1000 * u64::from(number), 0x1000),
+        source: number + 1,
+    }
+}
+
+fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
+    GuestDescription {
+        name: "north",
+        memory: region(0x1_4000_0000, 1 << 30),
+        vcpus: 4,
+        timebase_frequency: 10_000_000,
+        isa_base: "rv64i",
+        isa_extensions: EXTENSIONS,
+        cache_block_size: Some(64),
+        zero_block_size: Some(64),
+        mmu_type: "riscv,sv57",
+        initrd: Some(region(0x1_7000_0000, 12_345)),
+        bootargs: "console=ttyS0 quiet",
+        virtio,
+        aplic_sources: 96,
+        rng_seed: Some(&[7; 32]),
+    }
+}
+
+fn cells(node: &FdtNode<'_, '_>, name: &str) -> Vec<u32> {
+    let property = node
+        .property(name)
+        .unwrap_or_else(|| panic!("no property {name}"));
+    property
+        .value
+        .chunks(4)
+        .map(|cell| u32::from_be_bytes(cell.try_into().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_reader_finds_the_computer_that_was_described() {
+    let devices = [slot(0), slot(7)];
+    let blob = build(&guest(&devices)).expect("a sound description");
+    let tree = Fdt::new(&blob).expect("a tree");
+    let memory = tree.memory();
+    let range = memory.regions().next().unwrap();
+    assert_eq!(
+        (range.starting_address as u64, range.size),
+        (0x1_4000_0000, Some(1 << 30))
+    );
+    assert_eq!(tree.cpus().count(), 4);
+    assert_eq!(tree.chosen().bootargs(), Some("console=ttyS0 quiet"));
+    let stdout = tree.chosen().stdout().expect("a console");
+    assert_eq!(stdout.compatible().unwrap().first(), "ns16550a");
+    let chosen = tree.find_node("/chosen").unwrap();
+    assert_eq!(cells(&chosen, "linux,initrd-start"), [1, 0x7000_0000]);
+    assert_eq!(
+        cells(&chosen, "linux,initrd-end"),
+        [1, 0x7000_0000 + 12_345]
+    );
+}
+
+#[test]
+fn interrupts_lead_from_device_to_every_vcpu() {
+    let devices = [slot(2)];
+    let blob = build(&guest(&devices)).expect("a sound description");
+    let tree = Fdt::new(&blob).expect("a tree");
+    let device = tree
+        .find_node("/soc/virtio_mmio@10003000")
+        .expect("the device");
+    assert_eq!(cells(&device, "interrupts"), [3, 1], "source, rising edge");
+    let aplic = tree
+        .find_phandle(cells(&device, "interrupt-parent")[0])
+        .expect("its parent");
+    assert_eq!(aplic.compatible().unwrap().first(), "riscv,aplic");
+    assert_eq!(cells(&aplic, "riscv,num-sources"), [96]);
+    let imsic = tree
+        .find_phandle(cells(&aplic, "msi-parent")[0])
+        .expect("its parent");
+    assert_eq!(imsic.compatible().unwrap().first(), "riscv,imsics");
+    assert_eq!(cells(&imsic, "reg"), [0, 0x2800_0000, 0, 4 * 4096]);
+    assert_eq!(cells(&imsic, "riscv,num-ids"), [63]);
+    let parents = cells(&imsic, "interrupts-extended");
+    for (vcpu, pair) in parents.chunks(2).enumerate() {
+        assert_eq!(pair[1], 9, "supervisor external interrupt");
+        let path = format!("/cpus/cpu@{vcpu:x}/interrupt-controller");
+        let controller = tree.find_node(&path).expect("a vCPU's controller");
+        assert_eq!(cells(&controller, "phandle"), [pair[0]]);
+    }
+    assert_eq!(parents.len(), 8);
+}
+
+#[test]
+fn contradictions_are_named() {
+    let sound = guest(&[]);
+    let mut bad = sound;
+    bad.vcpus = 0;
+    assert_eq!(build(&bad), Err(GuestTreeError::NoVcpus));
+    bad.vcpus = u32::MAX;
+    assert_eq!(build(&bad), Err(GuestTreeError::TooManyVcpus(u32::MAX)));
+    bad = sound;
+    bad.memory = region(0x8000_0000, 0);
+    assert_eq!(build(&bad), Err(GuestTreeError::NoMemory));
+    bad = sound;
+    bad.initrd = Some(region(0x1_7fff_ffff, 2));
+    assert!(matches!(
+        build(&bad),
+        Err(GuestTreeError::InitrdOutsideMemory { .. })
+    ));
+    bad = sound;
+    bad.bootargs = "quiet\0loud";
+    assert_eq!(
+        build(&bad),
+        Err(GuestTreeError::Writer(vm_fdt::Error::InvalidString))
+    );
+    bad = sound;
+    bad.memory = region(0x1000_0000, 1 << 30);
+    bad.initrd = None;
+    assert!(matches!(build(&bad), Err(GuestTreeError::Overlap(..))));
+    bad = sound;
+    bad.aplic_sources = 9;
+    assert_eq!(
+        build(&bad),
+        Err(GuestTreeError::BadSource {
+            source_number: 10,
+            limit: 9
+        })
+    );
+    let on_the_uart = [VirtioDevice {
+        source: UART_SOURCE,
+        ..slot(1)
+    }];
+    assert_eq!(
+        build(&guest(&on_the_uart)),
+        Err(GuestTreeError::SharedSource(UART_SOURCE))
+    );
+    let twice = [slot(1), slot(1)];
+    assert!(matches!(
+        build(&guest(&twice)),
+        Err(GuestTreeError::Overlap(..))
+    ));
+}
+
+/// `dtc` checks references, cell counts, unit addresses and interrupt maps.
+#[test]
+fn the_compiler_of_device_trees_has_no_complaint() {
+    let devices = [slot(0), slot(1), slot(7)];
+    let blob = build(&guest(&devices)).expect("a sound description");
+    let compiler = Command::new("dtc")
+        .args(["-I", "dtb", "-O", "dts", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut compiler) = compiler else {
+        eprintln!("skipped: dtc is not installed");
+        return;
+    };
+    compiler.stdin.take().unwrap().write_all(&blob).unwrap();
+    let output = compiler.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

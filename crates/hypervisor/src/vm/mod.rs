@@ -1,0 +1,447 @@
+//! A virtual machine: its memory, its chips, and what is known of it.
+
+pub mod accounts;
+pub mod allocation;
+pub mod guest_tree;
+pub mod image;
+pub mod lifecycle;
+pub mod loader;
+pub mod vcpu;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use abi::system::{OnFailure, VmName};
+use scheduler::VmId;
+use spin::Mutex;
+
+use crate::board::BoardDevice;
+use crate::devices::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use crate::devices::uart::Uart;
+use crate::hart;
+use crate::interrupts::{self, Route};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
+use crate::memory::gstage::{GStage, Permissions};
+use crate::memory::tables::PhysicalTables;
+use crate::operator::console;
+use crate::run::harts;
+use crate::run::system::Hypervisor;
+use crate::vm::allocation::Told;
+use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
+use crate::vm::lifecycle::life::Life;
+use crate::vm::loader::Loading;
+use crate::vm::vcpu::SupervisorState;
+
+/// What the system's description says of a VM, checked against the board.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub name: VmName,
+    pub kernel: &'static [u8],
+    pub initrd: Option<&'static [u8]>,
+    pub bootargs: &'static str,
+    pub devices: Vec<BoardDevice>,
+    pub autostart: bool,
+    pub on_failure: OnFailure,
+    /// How many harts are its own; none where it shares.
+    pub dedicated: Option<u32>,
+}
+
+/// The emulated devices of a VM.
+#[derive(Debug)]
+pub struct Chips {
+    uart: Uart,
+    aplic: Aplic,
+    /// What was typed and waits for the UART or the debug console to take it.
+    input: VecDeque<u8>,
+}
+
+/// Typed input that is kept for a guest.
+const INPUT_LIMIT: usize = 256;
+
+/// A virtual machine.
+#[derive(Debug)]
+pub struct Vm {
+    pub id: VmId,
+    pub settings: Settings,
+    /// Its vCPUs' places in the system's list.
+    pub vcpus: Range<usize>,
+    pub memory: GuestRegion,
+    /// Where its memory lies; equal to the guest's address under placement `real`.
+    pub host_memory: HostPhysical,
+    table: Mutex<GStage>,
+    /// hgatp without a VMID.
+    table_register: u64,
+    generation: AtomicU64,
+    /// The guest's time less the board's.
+    time_offset: AtomicU64,
+    chips: Mutex<Chips>,
+    /// What may happen to it, and has: see `vm::lifecycle`.
+    pub life: Mutex<Life>,
+    /// How far it is loaded; locked by the hart that loads it.
+    pub loading: Mutex<Loading>,
+    heartbeat: AtomicU64,
+    /// What its guest is told of its allocation.
+    pub told: Mutex<Told>,
+    /// When the guest's last report was printed.
+    reported: AtomicU64,
+}
+
+const VMID_SHIFT: u32 = 44;
+
+/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
+const REPORT_INTERVAL: u64 = 100_000;
+
+impl Vm {
+    #[must_use]
+    pub fn new(
+        id: VmId,
+        settings: Settings,
+        vcpus: Range<usize>,
+        memory: GuestRegion,
+        host_memory: HostPhysical,
+        table: GStage,
+        sources: u32,
+    ) -> Self {
+        let mut aplic = Aplic::new(sources, vcpus.len() as u32);
+        aplic.add_virtual(SourceNumber(UART_SOURCE));
+        for device in &settings.devices {
+            aplic.add_physical(SourceNumber(device.source));
+        }
+        let table_register = table.hgatp(0);
+        let life = Life::new(vcpus.len(), settings.on_failure);
+        let told = Mutex::new(Told::new(settings.dedicated));
+        Self {
+            id,
+            settings,
+            vcpus,
+            memory,
+            host_memory,
+            table: Mutex::new(table),
+            table_register,
+            generation: AtomicU64::new(1),
+            time_offset: AtomicU64::new(0),
+            chips: Mutex::new(Chips {
+                uart: Uart::new(),
+                aplic,
+                input: VecDeque::with_capacity(INPUT_LIMIT),
+            }),
+            life: Mutex::new(life),
+            loading: Mutex::new(Loading::default()),
+            heartbeat: AtomicU64::new(0),
+            told,
+            reported: AtomicU64::new(0),
+        }
+    }
+
+    /// hgatp for a vCPU with this VMID.
+    #[must_use]
+    pub fn table_register(&self, vmid: u64) -> u64 {
+        self.table_register | vmid << VMID_SHIFT
+    }
+
+    /// The generation of the G-stage table; it grows with each change that takes a mapping away.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.
+    pub fn set_interrupt_page(&self, index: u16, host: Option<u64>) -> u64 {
+        let page = imsic_file(u32::from(index));
+        let mut table = self.table.lock();
+        // The tables down to the page stand since the VM was made, so this neither needs memory nor fails.
+        let mut tables = PhysicalTables { frames: None };
+        let _ = table.set_page(
+            &mut tables,
+            page,
+            host.map(HostPhysical::new),
+            Permissions::DEVICE,
+        );
+        self.generation.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// What is added to the board's time to give the guest's.
+    #[must_use]
+    pub fn time_offset(&self) -> u64 {
+        self.time_offset.load(Ordering::Relaxed)
+    }
+
+    /// The guest's clock starts at 0 now.
+    pub fn restart_time(&self) {
+        self.time_offset
+            .store(0u64.wrapping_sub(hart::time()), Ordering::Relaxed);
+    }
+
+    /// When a waiting vCPU's timer interrupt comes, in the board's time.
+    #[must_use]
+    pub fn host_deadline(&self, state: &SupervisorState) -> u64 {
+        if state.enabled & hart::csr::interrupt::STI == 0 || state.deadline == u64::MAX {
+            return u64::MAX;
+        }
+        // The comparator fires when time + offset, as an unsigned number, has reached the deadline.
+        let now = hart::time();
+        let remaining = state
+            .deadline
+            .saturating_sub(now.wrapping_add(self.time_offset()));
+        now.saturating_add(remaining)
+    }
+
+    /// True where `address` lies in the VM's memory.
+    #[must_use]
+    pub fn memory_holds(&self, address: u64) -> bool {
+        self.memory.contains(GuestPhysical::new(address))
+    }
+
+    /// The guest's bytes from `address`, if all of them are its memory.
+    #[must_use]
+    pub fn bytes(&self, address: GuestPhysical, length: u64) -> Option<GuestBytes> {
+        let region = GuestRegion::new(address, length)?;
+        if !self.memory.covers(region) {
+            return None;
+        }
+        let offset = address.raw() - self.memory.base().raw();
+        Some(GuestBytes {
+            host: self.host_memory.raw() + offset,
+            length,
+        })
+    }
+
+    /// The host's address of `size` bytes of the guest's memory from `address`, if all of them are its memory.
+    #[must_use]
+    pub fn host_address(&self, address: GuestPhysical, size: u64) -> Option<u64> {
+        self.bytes(address, size).map(|bytes| bytes.host)
+    }
+
+    /// The doubleword of the guest's memory at `address`.
+    #[must_use]
+    pub fn read_doubleword(&self, address: GuestPhysical) -> Option<u64> {
+        let host = self.host_address(address, 8).filter(|host| host % 8 == 0)?;
+        // SAFETY: the address lies in the VM's memory and is aligned.
+        Some(unsafe { (host as *const u64).read_volatile() })
+    }
+
+    /// A line of the guest's report to the log, unless the last one was a moment ago.
+    pub fn report(&self, key: u64, value: u64) {
+        let now = hart::time();
+        let last = self.reported.swap(now, Ordering::Relaxed);
+        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+            crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+        } else {
+            self.reported.store(last, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks for interrupts of the VM's devices whose edge was missed.
+    pub fn recover_missed_edges(&self, system: &Hypervisor) {
+        let mut chips = self.chips.lock();
+        chips
+            .aplic
+            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
+    }
+
+    /// The guest says that it is alive.
+    pub fn heartbeat(&self, count: u64) {
+        self.heartbeat.store(count, Ordering::Relaxed);
+    }
+
+    /// The count that the guest gave when it last said so; 0 where it never has since it was started.
+    #[must_use]
+    pub fn last_heartbeat(&self) -> u64 {
+        self.heartbeat.load(Ordering::Relaxed)
+    }
+
+    /// Back to reset: chips, time.
+    pub fn reset_chips(&self, system: &Hypervisor) {
+        let mut chips = self.chips.lock();
+        chips.uart = Uart::new();
+        chips.input.clear();
+        chips
+            .aplic
+            .reset(&mut |effect| carry_out(system, self, effect));
+        self.restart_time();
+        self.heartbeat(0);
+        self.told.lock().restart();
+    }
+
+    /// A guest's read of its UART.
+    pub fn uart_read(&self, system: &Hypervisor, offset: u64) -> u8 {
+        let mut chips = self.chips.lock();
+        let value = chips.uart.read(offset);
+        settle(system, self, &mut chips);
+        value
+    }
+
+    /// A guest's write to its UART. False where its console has no room for the byte: nothing has happened then.
+    #[must_use]
+    pub fn uart_write(&self, system: &Hypervisor, offset: u64, value: u8) -> bool {
+        if self.console_room() == 0 {
+            return false;
+        }
+        let mut chips = self.chips.lock();
+        let sent = chips.uart.write(offset, value);
+        settle(system, self, &mut chips);
+        drop(chips);
+        if let Some(byte) = sent {
+            self.print(core::iter::once(byte));
+        }
+        true
+    }
+
+    /// A guest's read of its APLIC.
+    pub fn aplic_read(&self, system: &Hypervisor, offset: u64) -> u32 {
+        self.chips.lock().aplic.read(offset, &system.aplic)
+    }
+
+    /// A guest's write to its APLIC.
+    pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
+        self.chips
+            .lock()
+            .aplic
+            .write(offset, value, &mut |effect| carry_out(system, self, effect));
+    }
+
+    /// The VM's number in the system's description.
+    #[must_use]
+    pub fn number(&self) -> abi::system::VmId {
+        // The scheduler has at most 16 VMs.
+        abi::system::VmId(self.id.get() as u8)
+    }
+
+    /// How many bytes the guest can send to its console now.
+    #[must_use]
+    pub fn console_room(&self) -> usize {
+        console::room(self.number())
+    }
+
+    /// Bytes that the guest sends to its console.
+    pub fn print(&self, bytes: impl Iterator<Item = u8>) {
+        console::guest_bytes(self.number(), bytes);
+    }
+
+    /// A byte typed for this guest. What finds no room is lost, as on a real line.
+    pub fn receive(&self, system: &Hypervisor, byte: u8) {
+        let mut chips = self.chips.lock();
+        if chips.input.len() < INPUT_LIMIT {
+            chips.input.push_back(byte);
+        }
+        settle(system, self, &mut chips);
+    }
+
+    /// A typed byte that the UART has not taken, for the debug console.
+    #[must_use]
+    pub fn typed(&self) -> Option<u8> {
+        self.chips.lock().input.pop_front()
+    }
+}
+
+/// Moves input into the UART and its interrupt line to the APLIC.
+fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
+    while chips.uart.room() > 0
+        && let Some(byte) = chips.input.pop_front()
+    {
+        chips.uart.receive(byte);
+    }
+    let high = chips.uart.interrupt();
+    chips
+        .aplic
+        .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
+            carry_out(system, vm, effect)
+        });
+}
+
+/// Does on the board what a guest's APLIC asks for.
+fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
+    match effect {
+        Effect::Message(destination) => {
+            if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
+                harts::current().accounts.of(vm.id).count_injected();
+                interrupts::deliver(system, vcpu, destination.identity);
+            }
+        }
+        Effect::Route(route) => reroute(system, vm, route),
+        Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
+        Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
+    }
+}
+
+fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
+    let source = route.source.0;
+    let target = route.destination.and_then(|to| {
+        system
+            .vcpus_of(vm.id)
+            .get(to.hart.0 as usize)
+            .map(|vcpu| (vcpu, to))
+    });
+    for vcpu in system.vcpus_of(vm.id) {
+        if target.is_none_or(|(to, _)| to.id != vcpu.id) {
+            vcpu.interrupts
+                .lock()
+                .sources
+                .retain(|old| old.source != source);
+        }
+    }
+    match target {
+        None => system.aplic.silence(source, route.mode),
+        Some((vcpu, to)) => {
+            let mut interrupts = vcpu.interrupts.lock();
+            let route_here = Route {
+                source,
+                identity: to.identity,
+            };
+            interrupts.sources.retain(|old| old.source != source);
+            interrupts.sources.push(route_here);
+            system
+                .aplic
+                .enable(system, route_here, route.mode, interrupts.backing);
+        }
+    }
+}
+
+/// A run of a guest's memory, checked to be its own.
+#[derive(Clone, Copy, Debug)]
+pub struct GuestBytes {
+    host: u64,
+    length: u64,
+}
+
+impl GuestBytes {
+    /// The bytes, one by one; the guest may change them meanwhile.
+    pub fn bytes(self) -> impl Iterator<Item = u8> {
+        // SAFETY: the range lies in the VM's memory, which no Rust object of the hypervisor's occupies.
+        (0..self.length)
+            .map(move |offset| unsafe { ((self.host + offset) as *const u8).read_volatile() })
+    }
+
+    /// Writes one byte; an offset outside of the run is ignored.
+    pub fn write(self, offset: u64, byte: u8) {
+        if offset < self.length {
+            // SAFETY: as for `bytes`.
+            unsafe { ((self.host + offset) as *mut u8).write_volatile(byte) };
+        }
+    }
+
+    /// Writes a 32-bit word in one piece, little-endian; one that is not aligned or not in the run is ignored.
+    pub fn write_word(self, offset: u64, word: u32) {
+        let fits = offset.checked_add(4).is_some_and(|end| end <= self.length);
+        if fits && (self.host + offset).is_multiple_of(4) {
+            // SAFETY: as for `bytes`, and aligned.
+            unsafe { ((self.host + offset) as *mut u32).write_volatile(word.to_le()) };
+        }
+    }
+
+    /// Makes all bytes of the run zero.
+    pub fn zero(self) {
+        // SAFETY: as for `bytes`.
+        unsafe { hart::copy::zero(self.host as *mut u8, self.length as usize) };
+    }
+
+    /// Copies `data` to the start of the run; what does not fit is left out.
+    pub fn copy_from(self, data: &[u8]) {
+        let length = data.len().min(self.length as usize);
+        // SAFETY: as for `bytes`; `data` is the hypervisor's own or the system image's, neither of which overlaps a VM's
+        // memory, and no vCPU of the VM runs while it is loaded.
+        unsafe { hart::copy::forward(data.as_ptr(), self.host as *mut u8, length) };
+    }
+}

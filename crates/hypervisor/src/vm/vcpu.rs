@@ -1,0 +1,284 @@
+//! A virtual CPU: its registers, its power state, and what others ask of it.
+//!
+//! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
+//! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
+
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use scheduler::{HartId, VcpuId, VmId};
+use spin::Mutex;
+
+use crate::hart::counters::Counters;
+use crate::hart::csr::{self, number, status};
+use crate::hart::world::{FloatContext, GuestContext};
+use crate::interrupts::Interrupts;
+use crate::run::change::Looks;
+use crate::run::harts::MAX_HARTS;
+use crate::run::spin::{LastPlace, Spinning, Word};
+
+/// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
+pub mod request {
+    /// Drop all of its VS-stage translations.
+    pub const FENCE_VIRTUAL: u32 = 1 << 0;
+    /// Make stored instructions visible to its fetches.
+    pub const FENCE_INSTRUCTIONS: u32 = 1 << 1;
+    /// Its interrupt file in memory, or its software interrupt, has changed.
+    pub const INTERRUPT: u32 = 1 << 2;
+    /// The form of its VM's allocation has changed.
+    pub const NOTIFICATION: u32 = 1 << 3;
+}
+
+/// scounteren as firmware leaves it for a kernel that does not set it: users read cycle, time and instret.
+const COUNTERS_FOR_USERS: u64 = 0b111;
+
+/// The VS-level registers of a vCPU that is out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SupervisorState {
+    pub status: u64,
+    pub enabled: u64,
+    pub vector: u64,
+    pub scratch: u64,
+    pub program_counter: u64,
+    pub cause: u64,
+    pub value: u64,
+    pub translation: u64,
+    pub selector: u64,
+    /// stimecmp as the guest wrote it, in its own time.
+    pub deadline: u64,
+    pub counters: u64,
+    pub environment: u64,
+    /// The injected pending bits (hvip).
+    pub injected: u64,
+}
+
+impl SupervisorState {
+    /// As a hart comes out of reset: no translation, no interrupts, no deadline.
+    #[must_use]
+    pub fn at_reset() -> Self {
+        Self {
+            deadline: u64::MAX,
+            status: status::FS_INITIAL,
+            counters: COUNTERS_FOR_USERS,
+            ..Self::default()
+        }
+    }
+
+    /// Puts the state onto the hart. hgatp must be this vCPU's already, with vsatp = 0 while it was changed.
+    pub fn load(&self) {
+        // SAFETY: VS-level registers have no effect on HS-mode; senvcfg and scounteren only on user modes.
+        unsafe {
+            csr::write::<{ number::VSSTATUS }>(self.status);
+            csr::write::<{ number::VSIE }>(self.enabled);
+            csr::write::<{ number::VSTVEC }>(self.vector);
+            csr::write::<{ number::VSSCRATCH }>(self.scratch);
+            csr::write::<{ number::VSEPC }>(self.program_counter);
+            csr::write::<{ number::VSCAUSE }>(self.cause);
+            csr::write::<{ number::VSTVAL }>(self.value);
+            csr::write::<{ number::VSATP }>(self.translation);
+            csr::write::<{ number::VSISELECT }>(self.selector);
+            csr::write::<{ number::VSTIMECMP }>(self.deadline);
+            csr::write::<{ number::SCOUNTEREN }>(self.counters);
+            csr::write::<{ number::SENVCFG }>(self.environment);
+            csr::write::<{ number::HVIP }>(self.injected);
+        }
+    }
+
+    /// Gives a vCPU whose other registers are still on the hart its translation and its timer back.
+    pub fn arm(&self) {
+        // SAFETY: as for `load`.
+        unsafe {
+            csr::write::<{ number::VSATP }>(self.translation);
+            csr::write::<{ number::VSTIMECMP }>(self.deadline);
+        }
+    }
+
+    /// Takes the state off the hart and leaves vsatp = 0, so that nothing is translated for nobody.
+    pub fn save(&mut self) {
+        self.status = csr::read::<{ number::VSSTATUS }>();
+        self.enabled = csr::read::<{ number::VSIE }>();
+        self.vector = csr::read::<{ number::VSTVEC }>();
+        self.scratch = csr::read::<{ number::VSSCRATCH }>();
+        self.program_counter = csr::read::<{ number::VSEPC }>();
+        self.cause = csr::read::<{ number::VSCAUSE }>();
+        self.value = csr::read::<{ number::VSTVAL }>();
+        self.selector = csr::read::<{ number::VSISELECT }>();
+        self.deadline = csr::read::<{ number::VSTIMECMP }>();
+        self.counters = csr::read::<{ number::SCOUNTEREN }>();
+        self.environment = csr::read::<{ number::SENVCFG }>();
+        self.injected = csr::read::<{ number::HVIP }>();
+        // SAFETY: as for `load`.
+        unsafe {
+            self.translation = csr::swap::<{ number::VSATP }>(0);
+            csr::write::<{ number::VSTIMECMP }>(u64::MAX);
+        }
+    }
+}
+
+/// Everything of a vCPU that only the hart running it touches.
+#[derive(Debug)]
+pub struct Registers {
+    pub context: GuestContext,
+    pub float: FloatContext,
+    pub supervisor: SupervisorState,
+    pub counters: Counters,
+    /// Where it ran last; its translations may be cached there.
+    pub last_hart: Option<HartId>,
+    /// The wait that its last spin exits belong to.
+    pub spinning: Spinning,
+    /// Whether looking has been worth it.
+    pub looks: Looks,
+    /// At its last spin exit: the sibling that holds the lock, if that can be told.
+    pub holder: Option<VcpuId>,
+}
+
+impl Registers {
+    /// As a hart comes out of reset, at `entry` with `a0` and `a1`.
+    #[must_use]
+    pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
+        Self {
+            context: GuestContext::starting_at(entry, a0, a1),
+            float: FloatContext::default(),
+            supervisor: SupervisorState::at_reset(),
+            counters: Counters::default(),
+            last_hart: None,
+            spinning: Spinning::default(),
+            looks: Looks::default(),
+            holder: None,
+        }
+    }
+}
+
+/// A virtual CPU.
+#[derive(Debug)]
+pub struct Vcpu {
+    pub id: VcpuId,
+    pub vm: VmId,
+    /// Its number in its VM, which is the hart id that the guest sees.
+    pub index: u16,
+    /// Tag of its translations: one VMID per vCPU, since vCPUs of one VM must not see each other's stale entries.
+    pub vmid: u64,
+    pub registers: Mutex<Registers>,
+    /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
+    pub asks_at_dispatch: AtomicBool,
+    pub interrupts: Mutex<Interrupts>,
+    /// The word whose change it waits for, after a spin.
+    pub word: Mutex<Option<Word>>,
+    /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
+    pub place: LastPlace,
+    requests: AtomicU32,
+    /// A software interrupt (SBI IPI) that is not yet in hvip.
+    software_interrupt: AtomicBool,
+    /// 1 + the hart in whose guest mode it is, or 0.
+    in_guest: AtomicU16,
+    /// 1 + the hart on which it waits for an interrupt, or 0.
+    waiting_on: AtomicU16,
+    /// When it wants to be woken while it waits, in the board's time.
+    pub deadline: AtomicU64,
+    /// By hart: the generation of the VM's G-stage table since which this vCPU's tag holds nothing stale there.
+    table_seen: [AtomicU64; MAX_HARTS],
+}
+
+impl Vcpu {
+    #[must_use]
+    pub fn new(id: VcpuId, vm: VmId, index: u16, vmid: u64) -> Self {
+        Self {
+            id,
+            vm,
+            index,
+            vmid,
+            registers: Mutex::new(Registers::starting_at(0, 0, 0)),
+            asks_at_dispatch: AtomicBool::new(true),
+            interrupts: Mutex::new(Interrupts::default()),
+            word: Mutex::new(None),
+            place: LastPlace::default(),
+            requests: AtomicU32::new(0),
+            software_interrupt: AtomicBool::new(false),
+            in_guest: AtomicU16::new(0),
+            waiting_on: AtomicU16::new(0),
+            deadline: AtomicU64::new(u64::MAX),
+            table_seen: [const { AtomicU64::new(0) }; MAX_HARTS],
+        }
+    }
+
+    /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.
+    ///
+    /// The store and the load are sequentially consistent, as are those of [`Vcpu::enter_guest`]: either the hart sees
+    /// the request before it enters, or the requester sees it in the guest.
+    pub fn ask(&self, what: u32) -> Option<HartId> {
+        self.requests.fetch_or(what, Ordering::SeqCst);
+        self.guest_hart()
+    }
+
+    /// The hart in whose guest mode the vCPU is, if it is in one.
+    #[must_use]
+    pub fn guest_hart(&self) -> Option<HartId> {
+        let value = self.in_guest.load(Ordering::SeqCst);
+        value.checked_sub(1).and_then(HartId::new)
+    }
+
+    /// True while one of the requests `what` has not been taken.
+    #[must_use]
+    pub fn has_requests(&self, what: u32) -> bool {
+        self.requests.load(Ordering::SeqCst) & what != 0
+    }
+
+    /// Makes a software interrupt pending; [`request::INTERRUPT`] has it shown.
+    pub fn raise_software_interrupt(&self) {
+        self.software_interrupt.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes the software interrupt that is not yet shown, if there is one.
+    #[must_use]
+    pub fn take_software_interrupt(&self) -> bool {
+        self.software_interrupt.swap(false, Ordering::SeqCst)
+    }
+
+    /// Takes all requests.
+    pub fn take_requests(&self) -> u32 {
+        if self.requests.load(Ordering::Relaxed) == 0 {
+            0
+        } else {
+            self.requests.swap(0, Ordering::SeqCst)
+        }
+    }
+
+    /// Declares that `hart` is about to enter the guest. False where a request came in first.
+    #[must_use]
+    pub fn enter_guest(&self, hart: HartId) -> bool {
+        self.in_guest.store(hart.get() + 1, Ordering::SeqCst);
+        if self.requests.load(Ordering::SeqCst) == 0 {
+            return true;
+        }
+        self.in_guest.store(0, Ordering::SeqCst);
+        false
+    }
+
+    /// Declares that the guest has been left.
+    pub fn leave_guest(&self) {
+        self.in_guest.store(0, Ordering::SeqCst);
+    }
+
+    /// Says on which hart it waits, or that it waits no more.
+    pub fn set_waiting_on(&self, hart: Option<HartId>) {
+        self.waiting_on
+            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
+    }
+
+    /// The hart on which it waits.
+    #[must_use]
+    pub fn waiting_on(&self) -> Option<HartId> {
+        self.waiting_on
+            .load(Ordering::SeqCst)
+            .checked_sub(1)
+            .and_then(HartId::new)
+    }
+
+    /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
+    #[must_use]
+    pub fn renew_table(&self, hart: HartId, generation: u64) -> bool {
+        let Some(seen) = self.table_seen.get(hart.index()) else {
+            return true;
+        };
+        seen.swap(generation, Ordering::Relaxed) != generation
+    }
+}

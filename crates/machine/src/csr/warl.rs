@@ -1,0 +1,59 @@
+//! Which values WARL registers keep.
+
+use super::field::{envcfg, status};
+
+/// A status value with SD as FS makes it.
+pub(super) const fn with_sd(value: u64) -> u64 {
+    if value & status::FS == status::FS {
+        value | status::SD
+    } else {
+        value
+    }
+}
+
+/// Replaces the bits of a mask.
+pub(super) const fn replace(register: &mut u64, mask: u64, value: u64) {
+    *register = *register & !mask | value & mask;
+}
+
+/// mstatus: the reserved encoding of MPP leaves MPP unchanged.
+pub(super) const fn machine_status(old: u64, value: u64) -> u64 {
+    let value = value & status::MACHINE;
+    if value & status::MPP == 2 << status::MPP_SHIFT {
+        value & !status::MPP | old & status::MPP
+    } else {
+        value
+    }
+}
+
+/// satp's modes: Bare, Sv39, Sv48. The same numbers are hgatp's.
+const fn mode_is_supported(atp: u64) -> bool {
+    matches!(atp >> 60, 0 | 8 | 9)
+}
+
+/// satp and vsatp: a write with an unsupported mode has no effect at all.
+pub(super) const fn space(old: u64, value: u64) -> u64 {
+    if mode_is_supported(value) { value } else { old }
+}
+
+/// hgatp.MODE.
+const HGATP_MODE: u64 = 0xf << 60;
+/// hgatp.VMID, of which 14 bits exist, and hgatp.PPN without its two low bits: the root table is 16 KiB.
+const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
+
+/// hgatp: unlike satp's, the other fields are written whatever the mode; an unsupported mode leaves
+/// the present one.
+pub(super) const fn guest_space(old: u64, value: u64) -> u64 {
+    let mode = if mode_is_supported(value) { value } else { old };
+    mode & HGATP_MODE | value & HGATP_FIELDS
+}
+
+/// An envcfg register: the reserved CBIE encoding 2 is not kept.
+pub(super) const fn environment(old: u64, value: u64, mask: u64) -> u64 {
+    let value = value & mask;
+    if value & envcfg::CBIE == 2 << envcfg::CBIE_SHIFT {
+        value & !envcfg::CBIE | old & envcfg::CBIE
+    } else {
+        value
+    }
+}

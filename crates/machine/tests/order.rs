@@ -1,0 +1,242 @@
+//! What one hart sees of its own and of others' stores: changed instructions, reservations, waits.
+
+mod program;
+
+use machine::timing::Profile;
+use machine::{Config, Limit, Machine, Stop};
+use program::*;
+
+/// Runs a program of 16-bit results to its end and gives its code; blocks are `instructions` long at most.
+fn run(words: &[u32], harts: u32, instructions: u8, profile: Option<&Profile>) -> u64 {
+    let mut config = profile.map_or_else(Config::default, Config::with_profile);
+    config.board.harts = harts;
+    config.board.memory = 16 << 20;
+    config.blocks.instructions = instructions;
+    let mut machine = Machine::new(config).expect("a machine");
+    machine.set_profile(profile);
+    machine.load_bare(&elf(words)).expect("the program loads");
+    let limit = Limit {
+        instructions: Some(20_000_000),
+        cycles: None,
+    };
+    match machine.run(limit) {
+        Stop::Exit(code) => code,
+        other => panic!("the program ended with {other:?}"),
+    }
+}
+
+/// Both gears, and every profile that ships.
+fn gears() -> Vec<Option<Profile>> {
+    let named = machine::timing::NAMES.map(|name| Some(Profile::named(name).expect("ships")));
+    [None].into_iter().chain(named).collect()
+}
+
+const RA: Register = 1;
+const A0: Register = 10;
+
+#[test]
+fn fence_i_shows_each_of_several_changes_of_a_fresh_page() {
+    // Writes "addi a0, x0, 1; ret" to a page that nothing has touched, calls it, then writes
+    // "addi a0, x0, 2" over it, and calls it again. The sum is 3.
+    let (page, word, sum) = (5, 6, 7);
+    let store_and_call = |instruction: u32| {
+        let constant = load_constant(word, instruction);
+        [
+            constant[0],
+            constant[1],
+            sw(word, page),
+            FENCE_I,
+            jalr(RA, page),
+            add(sum, sum, A0),
+        ]
+    };
+    let ret = load_constant(word, jalr(0, RA));
+    let mut words = vec![
+        auipc(page, 16),
+        addi(page, page, 4),
+        ret[0],
+        ret[1],
+        sw(word, page),
+    ];
+    words.extend([addi(page, page, -4), addi(sum, 0, 0)]);
+    words.extend(store_and_call(addi(A0, 0, 1)));
+    words.extend(store_and_call(addi(A0, 0, 2)));
+    words.extend(end_with(sum, 30, 31));
+    for profile in gears() {
+        assert_eq!(run(&words, 1, 64, profile.as_ref()), 3, "{profile:?}");
+    }
+}
+
+/// Two harts that add one to a word by LR and SC, 100 times in each of `rounds` rounds; hart 1 sleeps until
+/// a timer wakes it before each round. The code is the sum.
+fn counting(rounds: i32) -> Vec<u32> {
+    let (word, left, value, failed, time, done, one, bit) = (5, 6, 7, 28, 29, 30, 31, 9);
+    let inner = 8;
+    let addition = [
+        addi(inner, 0, 100),
+        atomic(0x02, value, word, 0), // lr.d
+        addi(value, value, 1),
+        atomic(0x03, failed, word, value), // sc.d
+        bne(failed, 0, -12),
+        addi(inner, inner, -1),
+        bne(inner, 0, -20),
+    ];
+    let sleep = [
+        csrrs(time, 0xc01, 0), // time
+        addi(time, time, 1),
+        csrrw(0, 0x14d, time), // stimecmp
+        WFI,
+    ];
+    let mut words = vec![auipc(word, 1), addi(left, 0, rounds), addi(bit, 0, 1)];
+    words.extend([slli(bit, bit, 63), csrrs(0, 0x30a, bit)]); // menvcfg.STCE
+    words.extend([addi(bit, 0, 0x20), csrrs(0, 0x304, bit)]); // mie.STIE
+    // mhartid is in a0.
+    words.push(beq(A0, 0, 4 * (sleep.len() as i32 + 1)));
+    words.extend(sleep);
+    words.extend(addition);
+    words.push(addi(left, left, -1));
+    let back = sleep.len() + addition.len() + 2;
+    words.push(bne(left, 0, -4 * back as i32));
+    words.extend([
+        addi(done, word, 64),
+        addi(one, 0, 1),
+        atomic(0, 0, done, one),
+    ]);
+    words.push(bne(A0, 0, 0)); // hart 1 is done
+    words.extend([
+        addi(value, 0, 2),
+        ld(one, done, 0),
+        bne(one, value, -4),
+        ld(value, word, 0),
+    ]);
+    words.extend(end_with(value, 30, 31));
+    words
+}
+
+#[test]
+fn a_hart_that_sleeps_in_between_loses_no_addition() {
+    for instructions in [1, 2, 64] {
+        for profile in [None, Some(Profile::named("k3-class").expect("ships"))] {
+            let sum = run(&counting(100), 2, instructions, profile.as_ref());
+            assert_eq!(sum, 20_000, "blocks of {instructions}");
+        }
+    }
+}
+
+#[test]
+fn sc_fails_behind_a_wait_that_another_harts_store_ended() {
+    for wait in [WRS_NTO, WRS_STO] {
+        let (word, value, failed, flag) = (5, 6, 7, 28);
+        let mut words = vec![auipc(word, 1), addi(flag, word, 256), bne(A0, 0, 4 * 19)];
+        words.extend([
+            addi(value, 0, 1),
+            atomic(0x02, 0, word, 0),
+            sd(value, flag),
+            wait,
+        ]);
+        words.extend([atomic(0x03, failed, word, value), addi(failed, failed, 1)]);
+        words.extend(end_with(failed, 30, 31));
+        while words.len() < 21 {
+            words.push(addi(0, 0, 0));
+        }
+        // Hart 1 waits for the flag, and stores.
+        words.extend([
+            ld(value, flag, 0),
+            beq(value, 0, -4),
+            sd(value, word),
+            jal(0, 0),
+        ]);
+        // rd of a failed SC is 1.
+        assert_eq!(run(&words, 2, 64, None), 2);
+    }
+}
+
+/// What a write of `value` leaves in a CSR that held `before`, shifted right by `shift`, plus one.
+fn left_in_csr(number: i32, before: u64, value: u64, shift: i32) -> u64 {
+    let (register, position) = (5, 6);
+    let load = |value: u64| {
+        [
+            auipc(position, 0),
+            ld(register, position, 12),
+            jal(0, 12),
+            value as u32,
+            (value >> 32) as u32,
+        ]
+    };
+    let mut words = load(before).to_vec();
+    words.push(csrrw(0, number, register));
+    words.extend(load(value));
+    words.extend([csrrw(0, number, register), csrrs(register, number, 0)]);
+    words.extend([
+        srli(register, register, shift),
+        slli(register, register, 48),
+    ]);
+    words.extend([srli(register, register, 48), addi(register, register, 1)]);
+    words.extend(end_with(register, 30, 31));
+    run(&words, 1, 64, None) - 1
+}
+
+#[test]
+fn hgatp_with_an_unsupported_mode_takes_vmid_and_page() {
+    const HGATP: i32 = 0x680;
+    let before = 8 << 60 | 5 << 44 | 0x1234;
+    let unsupported = 2 << 60 | 7 << 44 | 0x5678;
+    assert_eq!(left_in_csr(HGATP, before, unsupported, 0), 0x5678);
+    assert_eq!(left_in_csr(HGATP, before, unsupported, 44), 7);
+    assert_eq!(left_in_csr(HGATP, before, unsupported, 60), 8);
+    // satp is left alone.
+    assert_eq!(left_in_csr(0x180, before, unsupported, 0), 0x1234);
+}
+
+#[test]
+fn hedeleg_delegates_software_checks_and_hardware_errors() {
+    assert_eq!(left_in_csr(0x602, 0, u64::MAX, 16), 0xc);
+    assert_eq!(left_in_csr(0x602, 0, u64::MAX, 0), 0xb1ff);
+}
+
+#[test]
+fn an_illegal_floating_point_instruction_is_always_told() {
+    // Calls routines of which each is in a new place, 256 pages away from here, so that this page's
+    // translation makes room, and comes back to an instruction that is illegal: FS is off.
+    let (far, left, got, all, handler) = (5, 6, 7, 28, 29);
+    const FADD: u32 = 0x0020_f053; // fadd.s f0, f1, f2
+    let mut words = vec![
+        auipc(far, 0x100),
+        auipc(handler, 0),
+        addi(handler, handler, 4 * 16),
+        csrrw(0, 0x305, handler), // mtvec
+        addi(left, 0, 8),
+        addi(all, 0, 1),
+        jalr(RA, far),
+        FADD,
+        addi(far, far, 64),
+        addi(left, left, -1),
+        bne(left, 0, -16),
+        jal(0, 4 * 16), // to the end
+    ];
+    words.resize(17, addi(0, 0, 0));
+    // The handler, at word 17: counts the traps whose value is not the instruction.
+    let constant = load_constant(30, FADD);
+    words.extend([
+        csrrs(got, 0x343, 0),
+        constant[0],
+        constant[1],
+        beq(got, 30, 8),
+        addi(all, all, 1),
+    ]);
+    words.extend([
+        csrrs(got, 0x341, 0),
+        addi(got, got, 4),
+        csrrw(0, 0x341, got),
+        0x3020_0073,
+    ]);
+    words.push(addi(0, 0, 0));
+    assert_eq!(words.len(), 27);
+    words.extend(end_with(all, 30, 31));
+    words.resize(0x101 * 1024, jalr(0, RA));
+    assert_eq!(
+        run(&words, 1, 64, None),
+        1,
+        "traps with another value, plus one"
+    );
+}

@@ -1,0 +1,164 @@
+//! Systems that are explored in every test, most of them whole and without any reduction.
+
+use super::world::Surroundings;
+use super::{System, strict};
+use crate::config::{Config, Migration, Placement, SpinPolicy, WaitPolicy};
+
+/// Far more than the depth of the small systems: all of their states.
+pub(super) const WITHOUT_LIMIT: usize = 10_000;
+
+/// Two harts, every state for itself.
+pub(super) fn whole(config: Config, vms: &'static [u16], disturbances: u8) -> System {
+    System {
+        config,
+        surroundings: Surroundings::default(),
+        harts: 2,
+        vms,
+        disturbances,
+        reduced: false,
+    }
+}
+
+/// The same, one state for all that differ in numbers only.
+pub(super) fn reduced(config: Config, vms: &'static [u16], disturbances: u8) -> System {
+    System {
+        reduced: true,
+        ..whole(config, vms, disturbances)
+    }
+}
+
+#[test]
+fn all_states_of_three_vcpus_by_host_interrupt() {
+    for spin in SpinPolicy::ALL {
+        if spin == SpinPolicy::Reservation {
+            continue;
+        }
+        whole(strict(spin, WaitPolicy::HostInterrupt), &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+#[test]
+fn all_states_of_three_vcpus_by_self_wait() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
+    ] {
+        whole(strict(spin, wait), &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Every hart finds the interrupts of all.
+#[test]
+fn all_states_of_three_vcpus_with_the_global_test() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wopd, WaitPolicy::SelfWaitAll),
+    ] {
+        let system = whole(strict(spin, wait), &[2, 1], 1);
+        let surroundings = Surroundings {
+            tests_any_file: true,
+            ..Surroundings::default()
+        };
+        System {
+            surroundings,
+            ..system
+        }
+        .explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Nobody is dispatched twice in a row on one hart.
+#[test]
+fn all_states_of_three_vcpus_that_always_move() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
+    ] {
+        let config = Config {
+            migration: Migration::Always,
+            ..strict(spin, wait)
+        };
+        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Each vCPU has one hart, which it shares.
+#[test]
+fn all_states_of_three_vcpus_that_never_move() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::HostInterrupt),
+    ] {
+        let config = Config {
+            placement: Placement::Fixed,
+            ..strict(spin, wait)
+        };
+        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// The operator chooses other policies, shares and slices.
+#[test]
+fn all_states_of_three_vcpus_under_changing_policies() {
+    let surroundings = Surroundings {
+        spins: &[SpinPolicy::Wapd, SpinPolicy::NotSame],
+        waits: &[WaitPolicy::HostInterrupt, WaitPolicy::SelfWait],
+        parameters: true,
+        ..Surroundings::default()
+    };
+    let system = reduced(strict(SpinPolicy::Wapd, WaitPolicy::SelfWait), &[2, 1], 1);
+    System {
+        surroundings,
+        ..system
+    }
+    .explore(WITHOUT_LIMIT);
+}
+
+/// Words to wait for, with a holder that is known or not.
+#[test]
+fn all_states_of_three_vcpus_by_reservation() {
+    let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
+    reduced(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
+    reduced(strict, &[2, 1], 1).explore(14);
+}
+
+#[test]
+fn all_states_of_two_machines_with_two_vcpus() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+    ] {
+        whole(strict(spin, wait), &[2, 2], 0).explore(WITHOUT_LIMIT);
+        reduced(strict(spin, wait), &[2, 2], 1).explore(14);
+    }
+}
+
+#[test]
+fn all_states_of_four_vcpus_on_three_harts() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+    ] {
+        let system = reduced(strict(spin, wait), &[2, 2], 0);
+        System { harts: 3, ..system }.explore(WITHOUT_LIMIT);
+    }
+}
+
+#[test]
+fn undisturbed_states_of_two_machines_with_three_vcpus() {
+    let config = strict(SpinPolicy::Wapd, WaitPolicy::SelfWait);
+    reduced(config, &[3, 3], 0).explore(WITHOUT_LIMIT);
+}
+
+#[test]
+fn first_steps_of_two_machines_with_three_vcpus() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait),
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
+    ] {
+        reduced(strict(spin, wait), &[3, 3], 2).explore(7);
+    }
+}
