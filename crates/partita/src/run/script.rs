@@ -8,20 +8,21 @@ use std::time::{Duration, Instant};
 const ESCAPE: u8 = 0x1d;
 /// What prompts end with.
 const PROMPTS: [&str; 5] = ["# ", "$ ", "> ", ": ", "? "];
-/// How long a prompt must have been there.
+/// How long a prompt must have been there; others may go on to speak above it.
 const PROMPT: Duration = Duration::from_millis(300);
-/// How long a console must have been quiet where it shows none.
-const QUIET: Duration = Duration::from_secs(5);
+/// How long any other line that has no end must have been there.
+const BEGUN: Duration = Duration::from_secs(10);
 
 /// Keys that wait to be typed, a line at a time.
 #[derive(Debug)]
 pub(super) struct Script {
     waiting: VecDeque<u8>,
     ended: bool,
-    /// When keys were typed last, or became the next to be.
+    /// When keys were typed last.
     typed: Instant,
-    /// When the console said something last.
-    heard: Instant,
+    /// What the console shows of a line that has no end yet, and since when.
+    shown: String,
+    since: Instant,
 }
 
 impl Script {
@@ -31,7 +32,8 @@ impl Script {
             waiting: VecDeque::new(),
             ended: false,
             typed: now,
-            heard: now,
+            shown: String::new(),
+            since: now,
         }
     }
 
@@ -41,24 +43,27 @@ impl Script {
         self.ended |= read.is_empty();
     }
 
-    /// The console has said something.
-    pub(super) fn hear(&mut self, now: Instant) {
-        self.heard = now;
+    /// The console shows this of a line that has no end yet. A line of somebody else's that is put above it changes nothing.
+    pub(super) fn show(&mut self, begun: &str, now: Instant) {
+        let shown = plain(begun);
+        if !shown.is_empty() && shown != self.shown {
+            self.shown = shown;
+            self.since = now;
+        }
     }
 
-    /// How long it is until the next keys are typed, if no more is said; `None` if none wait. `begun` is what the console shows
-    /// of a line that has no end yet.
-    pub(super) fn patience(&self, begun: &str, now: Instant) -> Option<Duration> {
-        let first = self.waiting.front()?;
-        if *first == ESCAPE {
+    /// How long it is until the next keys are typed, if nothing changes; `None` if none wait, or nothing asks for any: while a
+    /// guest boots, what is typed is lost.
+    pub(super) fn patience(&self, now: Instant) -> Option<Duration> {
+        if *self.waiting.front()? == ESCAPE {
             return Some(Duration::ZERO);
         }
-        let shown = plain(begun);
-        let (from, wait) = if PROMPTS.iter().any(|prompt| shown.ends_with(prompt)) {
-            (self.typed, PROMPT)
-        } else {
-            (self.heard.max(self.typed), QUIET)
+        let wait = match &self.shown[..] {
+            "" => return None,
+            shown if PROMPTS.iter().any(|prompt| shown.ends_with(prompt)) => PROMPT,
+            _ => BEGUN,
         };
+        let from = self.since.max(self.typed);
         Some(wait.saturating_sub(now.saturating_duration_since(from)))
     }
 
@@ -94,34 +99,62 @@ mod tests {
         let start = Instant::now();
         let after = |milliseconds| start + Duration::from_millis(milliseconds);
         let mut script = Script::new(start);
-        assert_eq!(script.patience("/ # ", start), None);
+        script.show("/ # ", start);
+        assert_eq!(script.patience(start), None);
         script.take(b"echo one\necho two\n");
-        assert_eq!(script.patience("/ # ", start), Some(PROMPT));
-        assert_eq!(script.patience("/ # ", after(300)), Some(Duration::ZERO));
-        // No prompt: while the guest boots, it must have said nothing for long.
-        assert_eq!(
-            script.patience("", after(300)),
-            Some(QUIET - Duration::from_millis(300))
-        );
-        script.hear(after(300));
-        assert_eq!(script.patience("[    0.1] Linux", after(300)), Some(QUIET));
-        // At the prompt, others may go on to speak.
-        assert_eq!(
-            script.patience("partita> \x1b[K", after(300)),
-            Some(Duration::ZERO)
-        );
+        assert_eq!(script.patience(start), Some(PROMPT));
+        assert_eq!(script.patience(after(300)), Some(Duration::ZERO));
         assert_eq!(script.keys(after(300)), b"echo one\r");
         assert_eq!(
-            script.patience("/ # ", after(400)),
+            script.patience(after(400)),
             Some(Duration::from_millis(200))
         );
-        assert_eq!(script.keys(after(600)), b"echo two\r");
+        // What is begun and is no prompt must have been there for long.
+        script.show("working", after(500));
+        assert_eq!(
+            script.patience(after(900)),
+            Some(BEGUN - Duration::from_millis(400))
+        );
+        script.show("/ # \x1b[6n", after(1000));
+        assert_eq!(script.patience(after(1000)), Some(PROMPT));
+        assert_eq!(script.keys(after(1300)), b"echo two\r");
         assert!(!script.is_over());
         script.take(b"last");
         script.take(b"");
         assert!(!script.is_over());
-        assert_eq!(script.keys(after(900)), b"last");
+        assert_eq!(script.keys(after(1900)), b"last");
         assert!(script.is_over());
+    }
+
+    #[test]
+    fn nothing_is_typed_while_a_guest_boots_in_silence() {
+        let start = Instant::now();
+        let mut script = Script::new(start);
+        script.take(b"echo one\n");
+        assert_eq!(script.patience(start + Duration::from_secs(1000)), None);
+        // A line that is cut where it looks like a prompt goes on at once.
+        script.show("[    0.1] device: ", start);
+        script.show(
+            "[    0.1] device: ready",
+            start + Duration::from_millis(100),
+        );
+        assert_eq!(
+            script.patience(start + Duration::from_millis(400)),
+            Some(BEGUN - PROMPT)
+        );
+    }
+
+    #[test]
+    fn others_may_speak_above_a_prompt() {
+        let start = Instant::now();
+        let after = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut script = Script::new(start);
+        script.take(b"vm list\n");
+        for at in [0, 100, 200] {
+            script.show("partita> \x1b[K", after(at));
+            script.show("", after(at + 50));
+        }
+        assert_eq!(script.patience(after(300)), Some(Duration::ZERO));
     }
 
     #[test]
@@ -129,10 +162,10 @@ mod tests {
         let start = Instant::now();
         let mut script = Script::new(start);
         script.take(b"ls\x1dq");
-        assert_eq!(script.patience("", start), Some(QUIET));
+        script.show("# ", start);
         assert_eq!(script.keys(start), b"ls");
-        assert_eq!(script.patience("", start), Some(Duration::ZERO));
+        assert_eq!(script.patience(start), Some(Duration::ZERO));
         assert_eq!(script.keys(start), b"\x1dq");
-        assert_eq!(script.patience("", start), None);
+        assert_eq!(script.patience(start), None);
     }
 }

@@ -263,13 +263,14 @@ impl Session {
             let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
-            let patience = self.patience(&script, &relay);
+            let patience = self.patience(&script);
             let wait = patience.map_or(wait, |patience| wait.min(patience));
             let shown = match happened.recv_timeout(wait) {
                 Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
                 Ok(Event::Console(piece)) if interactive => {
-                    script.hear(Instant::now());
-                    self.pass_on(&mut relay, &piece)
+                    let shown = self.pass_on(&mut relay, &piece);
+                    script.show(&relay.begun(), Instant::now());
+                    shown
                 }
                 Ok(Event::Console(piece)) => relay
                     .lines(&piece.bytes)
@@ -307,7 +308,7 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if self.patience(&script, &relay) == Some(Duration::ZERO) {
+            if self.patience(&script) == Some(Duration::ZERO) {
                 computer.send(&script.keys(Instant::now()));
             }
             if interactive && script.is_over() {
@@ -357,8 +358,8 @@ impl Session {
     }
 
     /// How long it is until keys of a script are typed: what is typed before the hypervisor listens is lost.
-    fn patience(&self, script: &Script, relay: &Relay) -> Option<Duration> {
-        let patience = script.patience(&relay.begun(), Instant::now());
+    fn patience(&self, script: &Script) -> Option<Duration> {
+        let patience = script.patience(Instant::now());
         patience.filter(|_| self.account.hypervisor_spoke())
     }
 
