@@ -59,6 +59,10 @@ pub struct Hart {
     pub waiting: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
+    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    pub polls: AtomicBool,
+    /// Somebody has told the hart to ask the scheduler.
+    told: AtomicBool,
     /// What a change of the vCPU takes here.
     pub change: ChangeCost,
     /// What the hart was found to have when it started: [`Capabilities::bits`].
@@ -96,6 +100,8 @@ impl Hart {
             next_look: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             rests: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             change: ChangeCost::default(),
             capabilities: AtomicU32::new(0),
         }
@@ -160,6 +166,21 @@ impl Hart {
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
     pub fn kick(&self) {
         send_message(self.file_page, identity::KICK);
+    }
+
+    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
+    pub fn tell(&self) {
+        self.told.store(true, Ordering::SeqCst);
+        // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
+        // before this, so that the hart finds the change whichever comes first.
+        if !self.polls.load(Ordering::SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// Whether the hart was told to ask; it was not, from now on.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
     }
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.

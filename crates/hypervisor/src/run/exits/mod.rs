@@ -70,7 +70,7 @@ pub fn handle(
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(system, hart), Next::Reconsider);
+        return (run::attend(system, hart, true), Next::Reconsider);
     }
     let mut exit = Exit {
         system,
