@@ -3,6 +3,7 @@
 //! Small systems are explored whole, without any symmetry. Larger ones are walked through at random.
 
 mod computer;
+mod step;
 mod world;
 
 use std::println;
@@ -13,7 +14,8 @@ use stateright::{Checker, Model, Property};
 
 use super::{Backing, Departure, GuestFile, Owner};
 use computer::HardwareFile;
-use world::{COUNTED, Message, OF_SOURCE, Step, World};
+use step::Step;
+use world::{COUNTED, Message, OF_SOURCE, World};
 
 /// A step, and what happens in its middle, after how many accesses.
 type Action = (Step, Option<(u32, Step)>);
@@ -310,6 +312,12 @@ fn all_states_of_two_machines_with_one_file() {
     explore_each(&[(2, 1, &[1, 1], false, true, 0, 1)]);
 }
 
+/// A sibling stays in its guest, and can send by any old translation, while the other one moves between two harts.
+#[test]
+fn all_states_of_two_siblings_on_three_harts() {
+    explore_each(&[(3, 1, &[2], false, false, 0, 0)]);
+}
+
 #[test]
 fn all_states_of_two_siblings_with_one_interruption() {
     explore_each(&[(2, 1, &[2], false, false, 1, 0)]);
@@ -323,6 +331,8 @@ fn all_states_of_larger_computers() {
         (2, 2, &[2], false, true, 0, 1),
         (2, 1, &[2, 1], false, true, 0, 1),
         (2, 1, &[2], true, true, 0, 1),
+        (3, 1, &[2], false, true, 0, 1),
+        (3, 2, &[2], false, false, 1, 0),
     ]);
 }
 
