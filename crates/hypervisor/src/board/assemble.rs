@@ -28,6 +28,14 @@ use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
+// What the description may ask for and what the scheduler is built for are the same.
+const _: () = assert!(
+    abi::system::MAX_VMS <= scheduler::MAX_VMS
+        && abi::system::MAX_VCPUS <= scheduler::MAX_VCPUS
+        && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
+        && MAX_HARTS <= scheduler::MAX_HARTS
+);
+
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
 
@@ -299,7 +307,7 @@ fn virtual_machine(
         place.base(),
         table,
         bus,
-        board.aplic.sources,
+        board,
     ))
 }
 

@@ -7,6 +7,7 @@
 #[cfg_attr(not(target_arch = "riscv64"), path = "host/mod.rs")]
 mod isa;
 
+pub mod capabilities;
 pub mod counters;
 pub mod csr;
 pub mod custom;

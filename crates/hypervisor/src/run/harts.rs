@@ -1,11 +1,14 @@
 //! The harts: what the hypervisor keeps of each, and how one interrupts another.
 
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::{HartId, VcpuId};
 
 use crate::board::{Board, BoardHart};
-use crate::hart::{self, custom};
+use crate::hart::{
+    self,
+    capabilities::{Capabilities, Capability},
+};
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::run::change::ChangeCost;
 use crate::vm::accounts::Accounts;
@@ -54,9 +57,8 @@ pub struct Hart {
     pub rests: AtomicBool,
     /// What a change of the vCPU takes here.
     pub change: ChangeCost,
-    /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
-    pub tests_any_file: bool,
-    pub exits_pause_loops: bool,
+    /// What the hart was found to have when it started: [`Capabilities::bits`].
+    capabilities: AtomicU32,
 }
 
 const VM_SHIFT: u32 = 48;
@@ -89,9 +91,19 @@ impl Hart {
             waiting: AtomicU64::new(0),
             rests: AtomicBool::new(false),
             change: ChangeCost::default(),
-            tests_any_file: description.extensions.has(custom::PENDING_TEST),
-            exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
+            capabilities: AtomicU32::new(0),
         }
+    }
+
+    /// Notes what the hart was found to have.
+    pub fn set_capabilities(&self, found: Capabilities) {
+        self.capabilities.store(found.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether the hart has `capability`; not before it has started.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
     }
 
     /// The vCPU whose registers were put onto the hart last.

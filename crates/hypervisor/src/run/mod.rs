@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering;
 use abi::monitor::{Event, ExitCause};
 use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
@@ -490,7 +491,7 @@ pub fn show_interrupts(vcpu: &Vcpu) {
 
 /// Pause loops exit where WRS.NTO traps.
 fn set_pause_loops(hart: &Hart, exit: bool) {
-    if hart.exits_pause_loops {
+    if hart.has(Capability::PauseLoopExit) {
         // SAFETY: the hart has the extension.
         unsafe { custom::set_pause_loops(exit) };
     }

@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use scheduler::{Probe, VcpuId, VcpuSet};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
 use crate::interrupts::Backing;
@@ -33,7 +34,7 @@ impl Probe for Tests<'_> {
             Backing::File { hart, file } => {
                 let pending = if hart == self.hart.index {
                     csr::read::<{ number::HGEIP }>()
-                } else if self.hart.tests_any_file {
+                } else if self.hart.has(Capability::PendingTest) {
                     // SAFETY: the hart has the extension.
                     unsafe { custom::guest_files_pending(self.system.hart(hart).board.id) }
                 } else {
@@ -45,7 +46,7 @@ impl Probe for Tests<'_> {
     }
 
     fn reaches_every_file(&self) -> bool {
-        self.hart.tests_any_file
+        self.hart.has(Capability::PendingTest)
     }
 
     fn changed(&mut self, vcpu: VcpuId) -> bool {
@@ -102,7 +103,7 @@ const TESTS_A_SECOND: u32 = 20_000;
 /// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. Where any hart's files can be
 /// tested, also until a vCPU that waits on a hart that is busy has one, and then says so: it is paper 002's active wait.
 pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
-    if !hart.tests_any_file || system.host_interrupts() {
+    if !hart.has(Capability::PendingTest) || system.host_interrupts() {
         wait_for_interrupt();
         return false;
     }

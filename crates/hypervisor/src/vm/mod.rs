@@ -6,6 +6,8 @@ pub mod guest_tree;
 pub mod image;
 pub mod lifecycle;
 pub mod loader;
+pub mod seed;
+pub mod spacing;
 pub mod vcpu;
 
 use alloc::collections::VecDeque;
@@ -17,17 +19,18 @@ use abi::system::{OnFailure, VmName};
 use scheduler::VmId;
 use spin::Mutex;
 
-use crate::board::BoardDevice;
+use crate::board::{Board, BoardDevice};
 use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
 use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
-use crate::hart;
+use crate::hart::{self, capabilities::Capability};
 use crate::interrupts::Route;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
 use crate::operator::console;
+use crate::run::harts;
 use crate::run::interrupt_port::{self, source_target};
 
 use crate::run::system::Hypervisor;
@@ -35,6 +38,7 @@ use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loader::Loading;
+use crate::vm::spacing::Spacing;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -89,14 +93,14 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
-    /// When the guest's last report was printed.
-    reported: AtomicU64,
+    /// How often a line of the guest's report is printed.
+    reports: Spacing,
 }
 
 const VMID_SHIFT: u32 = 44;
 
-/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
-const REPORT_INTERVAL: u64 = 100_000;
+/// Lines of a guest's report that are printed in a second at most.
+const REPORTS_A_SECOND: u32 = 100;
 
 impl Vm {
     #[must_use]
@@ -108,9 +112,9 @@ impl Vm {
         host_memory: HostPhysical,
         table: GStage,
         bus: Bus,
-        sources: u32,
+        board: &Board,
     ) -> Self {
-        let mut aplic = Aplic::new(sources, vcpus.len() as u32);
+        let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
         aplic.add_virtual(SourceNumber(UART_SOURCE));
         for device in &settings.devices {
             aplic.add_physical(SourceNumber(device.source));
@@ -138,7 +142,7 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             told,
-            reported: AtomicU64::new(0),
+            reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
 
@@ -231,12 +235,8 @@ impl Vm {
 
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        let now = hart::time();
-        let last = self.reported.swap(now, Ordering::Relaxed);
-        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+        if self.reports.admits(hart::time()) {
             crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
-        } else {
-            self.reported.store(last, Ordering::Relaxed);
         }
     }
 
@@ -433,10 +433,26 @@ impl GuestBytes {
         }
     }
 
-    /// Makes all bytes of the run zero.
+    /// Makes all bytes of the run zero, by whole blocks where this hart has CBO.ZERO.
     pub fn zero(self) {
-        // SAFETY: as for `bytes`.
-        unsafe { hart::copy::zero(self.host as *mut u8, self.length as usize) };
+        let hart = harts::current();
+        let block = hart.board.zero_block_size.map(u64::from);
+        let block = block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
+        let (host, end) = (self.host, self.host + self.length);
+        let (first, last) = match block {
+            Some(size) => (host.next_multiple_of(size).min(end), end & !(size - 1)),
+            None => (end, end),
+        };
+        let last = last.max(first);
+        // SAFETY: as for `bytes`, for the bytes before the first block, the blocks, and those behind the last; the hart has
+        // CBO.ZERO where there are blocks.
+        unsafe {
+            hart::copy::zero(host as *mut u8, (first - host) as usize);
+            if let Some(size) = block {
+                hart::copy::zero_blocks(first as *mut u8, (last - first) as usize, size as usize);
+            }
+            hart::copy::zero(last as *mut u8, (end - last) as usize);
+        }
     }
 
     /// Copies `data` to the start of the run; what does not fit is left out.

@@ -64,6 +64,22 @@ fn mistake(text: &str, changes: &[&str], words: &[&str]) {
     }
 }
 
+/// What a check lets through must not fail in the hypervisor: both know one list of limits.
+#[test]
+fn six_vms_of_sixteen_vcpus_are_too_many() {
+    let vm = |number: u32| {
+        format!(
+            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\n"
+        )
+    };
+    let system = |vms| {
+        let tables: String = (0..vms).map(vm).collect();
+        format!("harts = 4\nmemory = \"2 GiB\"\n{tables}")
+    };
+    assert_eq!(read(&system(4), &[]).unwrap().vms.len(), 4);
+    mistake(&system(6), &[], &["vm.v4.vcpus", "80 vCPUs", "64 at most"]);
+}
+
 #[test]
 fn a_system_is_read_whole() {
     let system = read(GOOD, &[]).unwrap();

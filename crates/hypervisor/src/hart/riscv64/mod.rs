@@ -4,6 +4,7 @@ pub mod copy;
 pub mod csr;
 pub mod entry;
 pub mod fence;
+pub mod trial;
 mod unprivileged;
 mod world;
 
