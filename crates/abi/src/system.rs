@@ -46,7 +46,9 @@ pub use limits::{
     MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM,
     MAX_VMS, MEMORY_GRANULE, SHARE, TIME_SLICE_US,
 };
-pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
+pub use parameters::{
+    AFFINITY, COST, Costs, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+};
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;

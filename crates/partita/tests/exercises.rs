@@ -51,9 +51,10 @@ const SPINS: [&str; 7] = [
     "directed",
     "reservation",
 ];
-const WAITS: [&str; 4] = [
+const WAITS: [&str; 5] = [
     "host-interrupt",
     "host-interrupt-all",
+    "active-wait-all",
     "self-wait",
     "self-wait-all",
 ];

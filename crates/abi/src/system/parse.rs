@@ -2,9 +2,9 @@
 
 use super::names;
 use super::{
-    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
+    AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
     MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
-    RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
+    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
     SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
     WhenIdle,
 };
@@ -291,6 +291,23 @@ impl<'a> SystemParts<'a> {
                 field.number(RESERVATION_LIMIT_US)?,
             ),
             names::ROUND => field.keep(&mut self.parameters.round, field.number(ROUND)?),
+            names::RELAXED_TERMS => field.keep(
+                &mut self.parameters.relaxed_terms,
+                field.number(RELAXED_TERMS)?,
+            ),
+            names::HOST_INTERRUPT_COST => field.keep(
+                &mut self.parameters.costs.host_interrupt,
+                field.number(COST)?,
+            ),
+            names::FUTILE_PASS_COST => {
+                field.keep(&mut self.parameters.costs.futile_pass, field.number(COST)?)
+            }
+            names::DISPATCH_COST => {
+                field.keep(&mut self.parameters.costs.dispatch, field.number(COST)?)
+            }
+            names::MODE_CHANGE_COST => {
+                field.keep(&mut self.parameters.costs.mode_change, field.number(COST)?)
+            }
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
             _ => Err(field.error(Problem::UnknownProperty)),

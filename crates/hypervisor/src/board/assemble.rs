@@ -141,7 +141,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
-    Ok(system::install(Hypervisor::new(
+    let system = Hypervisor::new(
         board,
         harts,
         vms,
@@ -149,7 +149,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         scheduler,
         description.when_idle,
         started,
-    )))
+    );
+    let costs = description.parameters.costs.into();
+    Ok(system::install(system.with_costs(costs)))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.

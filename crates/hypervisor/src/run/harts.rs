@@ -43,6 +43,10 @@ pub struct Hart {
     running: AtomicU64,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
+    /// The same for the floating-point registers.
+    float: AtomicU16,
+    /// Illegal instructions of the guest come to the hypervisor, not to the guest; only the hart itself uses it.
+    pub takes_illegal: AtomicBool,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
@@ -55,6 +59,10 @@ pub struct Hart {
     pub waiting: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
+    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    pub polls: AtomicBool,
+    /// Somebody has told the hart to ask the scheduler.
+    told: AtomicBool,
     /// What a change of the vCPU takes here.
     pub change: ChangeCost,
     /// What the hart was found to have when it started: [`Capabilities::bits`].
@@ -84,12 +92,16 @@ impl Hart {
             accounts: Accounts::new(vms),
             running: AtomicU64::new(0),
             loaded: AtomicU16::new(0),
+            float: AtomicU16::new(0),
+            takes_illegal: AtomicBool::new(false),
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             rests: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             change: ChangeCost::default(),
             capabilities: AtomicU32::new(0),
         }
@@ -115,6 +127,30 @@ impl Hart {
             .and_then(VcpuId::new)
     }
 
+    /// The vCPU whose floating-point registers were put onto the hart last.
+    #[must_use]
+    pub fn float_owner(&self) -> Option<VcpuId> {
+        self.float
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Notes whose floating-point registers are on the hart.
+    pub fn set_float_owner(&self, vcpu: VcpuId) {
+        self.float.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
+    #[must_use]
+    pub fn take_ask(&self) -> bool {
+        let ask = self.ask.load(Ordering::Relaxed);
+        if ask {
+            self.ask.store(false, Ordering::Relaxed);
+        }
+        ask
+    }
+
     /// Notes whose registers are on the hart.
     pub fn set_last_loaded(&self, vcpu: VcpuId) {
         self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
@@ -130,6 +166,21 @@ impl Hart {
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
     pub fn kick(&self) {
         send_message(self.file_page, identity::KICK);
+    }
+
+    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
+    pub fn tell(&self) {
+        self.told.store(true, Ordering::SeqCst);
+        // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
+        // before this, so that the hart finds the change whichever comes first.
+        if !self.polls.load(Ordering::SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// Whether the hart was told to ask; it was not, from now on.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
     }
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.

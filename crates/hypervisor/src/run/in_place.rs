@@ -71,9 +71,9 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            run::attend(system, hart);
+            run::attend(system, hart, false);
         }
-        let asked = hart.ask.swap(false, Ordering::Relaxed);
+        let asked = hart.take_ask();
         let leaves = if interrupted || asked {
             run::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {

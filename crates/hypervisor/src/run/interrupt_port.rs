@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use abi::monitor::Event;
+use abi::monitor::{Event, ExitCause};
 use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
@@ -16,6 +16,7 @@ use crate::interrupts::softfile::Identity;
 use crate::interrupts::{
     self, Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign,
 };
+use crate::run::costs;
 use crate::run::harts::{self, Hart, identity};
 use crate::run::system::{self, Hypervisor};
 use crate::vm::accounts;
@@ -28,6 +29,8 @@ pub struct InterruptPort<'a> {
     hart: &'a Hart,
     /// When it began to serve a forwarder.
     began: Cell<u64>,
+    /// Whether what is spent is booked with an exit.
+    in_exit: bool,
 }
 
 impl<'a> InterruptPort<'a> {
@@ -38,7 +41,14 @@ impl<'a> InterruptPort<'a> {
             system,
             hart,
             began: Cell::new(0),
+            in_exit: false,
         }
+    }
+
+    /// The same while an exit is handled, or not: see [`run::attend`](crate::run::attend).
+    #[must_use]
+    pub fn in_exit(self, in_exit: bool) -> Self {
+        Self { in_exit, ..self }
     }
 
     /// On whatever hart runs this.
@@ -154,8 +164,12 @@ impl Port for InterruptPort<'_> {
 
     fn wake(&self, vcpu: VcpuId, sign: Sign) {
         if sign == Sign::Interrupt {
-            let vm = self.system.vcpu(vcpu).vm;
-            self.hart.accounts.of(vm).count(Event::HostInterrupt);
+            let books = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
+            books.count(Event::HostInterrupt);
+            match self.system.costs.host_interrupt {
+                cost if self.in_exit => costs::spend(cost),
+                cost => books.spend_on(ExitCause::GuestExternal, cost),
+            }
         }
         system::wake(self.system, vcpu);
     }

@@ -1,7 +1,9 @@
 //! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod change;
+pub mod costs;
 pub mod exits;
+pub mod float;
 pub mod harts;
 pub mod in_place;
 pub mod interrupt_port;
@@ -50,6 +52,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let left = left.take().map(|(vcpu, _)| vcpu);
             let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
             let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            costs::spend(system.costs.of_pass(&decision));
             (kicks, stopped, decision)
         };
         system.kick(kicks);
@@ -71,25 +74,40 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 let terms = (slice, trap_waits);
                 left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
-            Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
+            Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
+            Dispatch::Idle {
+                watch, poll: true, ..
+            } => idle(system, hart, &Rest::Testing(watch)),
+            Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
         }
     }
 }
 
-/// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
-fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
+/// How an idle hart waits.
+enum Rest {
+    /// For an interrupt.
+    Asleep,
+    /// Also for something to happen to these vCPUs.
+    Testing(VcpuSet),
+    /// In a loop, for an interrupt or for a word of its own that says that something has happened.
+    Active,
+}
+
+/// Waits for an interrupt, or what else ends the wait, and attends to it.
+fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
-    if !hart.ask.swap(false, Ordering::Relaxed) {
-        match watch {
-            None => hart::wait_for_interrupt(),
-            Some(watch) => probe::wait_with_tests(system, hart, watch),
+    if !hart.take_ask() {
+        match how {
+            Rest::Asleep => hart::wait_for_interrupt(),
+            Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
+            Rest::Active => probe::wait_actively(system, hart),
         }
     }
     hart.accounts.charge_idle();
-    attend(system, hart);
+    attend(system, hart, false);
 }
 
 /// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
@@ -97,13 +115,16 @@ fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
 const CLAIMS: usize = 64;
 
 /// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
-pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+///
+/// Outside of exits, what an interrupt costs in addition is booked to the VM that it is for; an exit books all to its own.
+pub fn attend(system: &Hypervisor, hart: &Hart, in_exit: bool) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
         let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-        interrupts::attend(&InterruptPort::new(system, hart), files);
+        let port = InterruptPort::new(system, hart).in_exit(in_exit);
+        interrupts::attend(&port, files);
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {
@@ -225,6 +246,7 @@ fn run_vcpu(
     let ready = now();
     hart.change.enter(ready);
     set_slice(system, hart, ready, slice);
+    costs::spend(system.costs.mode_change);
     books.count_dispatch();
     books.charge_scheduling();
 
@@ -293,7 +315,7 @@ fn stay(
 ) -> Leave {
     let mut generation = None;
     loop {
-        if hart.ask.swap(false, Ordering::Relaxed)
+        if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, registers)
         {
             return reason;
@@ -307,8 +329,12 @@ fn stay(
         }
         world::enter(&mut registers.context);
         let left_at = accounts::clock();
+        costs::spend(system.costs.mode_change);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(system, hart, vm, vcpu, registers, books);
+        if !matches!(next, Next::Leave(_)) {
+            costs::spend(system.costs.mode_change);
+        }
         books.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
@@ -427,13 +453,18 @@ fn load(
         registers.supervisor.arm();
     } else {
         registers.supervisor.load();
-        registers.float.restore();
         hart.set_last_loaded(vcpu.id);
     }
-    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    float::load(hart, vcpu.id, registers);
     registers.counters.load(&mut HartCounters);
-    carry_out_requests(vcpu, request::INTERRUPT);
-    file.map_or(0, GuestFile::number)
+    let file = file.map_or(0, GuestFile::number);
+    if file == 0 {
+        show_interrupts(vcpu);
+    } else {
+        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        hide_memory_file();
+    }
+    file
 }
 
 /// Takes the vCPU's state off the hart.
@@ -447,9 +478,7 @@ fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registe
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
-    if registers.context.sstatus & status::FS == status::FS_DIRTY {
-        registers.float.save();
-    }
+    float::unload(registers);
     hart.clear_running();
 }
 
@@ -483,9 +512,17 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
         } else {
-            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(0);
+            hide_memory_file();
         }
+    }
+}
+
+/// Shows no interrupt of a file in memory.
+fn hide_memory_file() {
+    // SAFETY: as in `show_interrupts`.
+    unsafe {
+        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+        csr::write::<{ number::HVICTL }>(0);
     }
 }
 

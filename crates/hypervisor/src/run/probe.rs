@@ -8,9 +8,10 @@ use scheduler::{Probe, VcpuId, VcpuSet};
 use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
+use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::run::harts::Hart;
-use crate::run::interrupt_port;
+use crate::run::interrupt_port::{self, InterruptPort};
 use crate::run::spin::Word;
 use crate::run::system::Hypervisor;
 
@@ -128,6 +129,19 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     };
     hart.rests.store(false, Ordering::Relaxed);
     found
+}
+
+/// Waits in a loop until the hart is told of something, or an interrupt is pending: the active wait of paper 002 §3.5, with all
+/// interrupts open. Whoever has work for the hart sets its word, and need not interrupt it.
+pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
+    hart.polls.store(true, Ordering::SeqCst);
+    while !hart.was_told() && !anything_is_pending() {
+        core::hint::spin_loop();
+    }
+    hart.polls.store(false, Ordering::SeqCst);
+    // What a kick would have made the hart do.
+    interrupts::serve(&InterruptPort::new(system, hart));
+    interrupt_port::watch_as_wanted(system, hart);
 }
 
 /// Whether WFI would not wait.

@@ -5,8 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
-use spin::Once;
-use spin::mutex::TicketMutex;
+use spin::{Mutex, Once};
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
@@ -14,6 +13,7 @@ use crate::devices::board_aplic::{AplicDriver, Target};
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::interrupts;
+use crate::run::costs::Costs;
 use crate::run::harts::{self, Hart, identity};
 use crate::run::interrupt_port::{self, InterruptPort};
 use crate::vm::Vm;
@@ -27,7 +27,7 @@ pub struct Hypervisor {
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
     /// The lock is served in the order of the askers, so that no hart waits for ever.
-    pub scheduler: TicketMutex<Scheduler>,
+    pub scheduler: Mutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -35,6 +35,8 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
@@ -84,15 +86,22 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: TicketMutex::new(scheduler),
+            scheduler: Mutex::new(scheduler),
             aplic,
             attendants,
             counters,
             host_interrupts,
+            costs: Costs::default(),
             next_look: AtomicU64::new(0),
             when_idle,
             started,
         }
+    }
+
+    /// The same system, whose hypervisor costs this in addition.
+    #[must_use]
+    pub fn with_costs(self, costs: Costs) -> Self {
+        Self { costs, ..self }
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
@@ -214,17 +223,14 @@ impl Hypervisor {
             if hart == own.index {
                 own.ask.store(true, Ordering::Relaxed);
             } else {
-                self.hart(hart).kick();
+                self.hart(hart).tell();
             }
         }
     }
 }
 
 fn uses_host_interrupts(policy: WaitPolicy) -> bool {
-    matches!(
-        policy,
-        WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
-    )
+    !policy.tests()
 }
 
 /// The time, as the scheduler counts it.

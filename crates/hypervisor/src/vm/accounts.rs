@@ -12,6 +12,7 @@ use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
 use scheduler::VmId;
 
 use crate::hart;
+use crate::run::costs;
 
 /// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
 const MONITORED: bool = !cfg!(feature = "unmonitored");
@@ -139,6 +140,20 @@ impl Books<'_> {
         if let Some(exits) = self.work.exits.get(cause.index()) {
             exits.count.add(1);
             exits.simulation.add(self.hart.until_now());
+        }
+    }
+
+    /// Spends so many cycles on what comes for the VM, and books them as simulation of this cause. Not in the handling of an
+    /// exit: the time before that exit is the guest's and is not booked yet.
+    pub fn spend_on(self, cause: ExitCause, cycles: u64) {
+        if cycles == 0 {
+            return;
+        }
+        costs::spend(cycles);
+        if MONITORED && let Some(exits) = self.work.exits.get(cause.index()) {
+            exits.simulation.add(cycles);
+            let charged_to = self.hart.charged_to.get();
+            self.hart.charged_to.set(charged_to.wrapping_add(cycles));
         }
     }
 

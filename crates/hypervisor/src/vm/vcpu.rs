@@ -10,10 +10,11 @@ use spin::Mutex;
 
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::hart::world::{FloatContext, GuestContext};
+use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
 use crate::run::change::Looks;
+use crate::run::float::Float;
 use crate::run::spin::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -118,7 +119,7 @@ impl SupervisorState {
 #[derive(Debug)]
 pub struct Registers {
     pub context: GuestContext,
-    pub float: FloatContext,
+    pub float: Float,
     pub supervisor: SupervisorState,
     pub counters: Counters,
     /// Where its translations may be cached.
@@ -137,7 +138,7 @@ impl Registers {
     pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
         Self {
             context: GuestContext::starting_at(entry, a0, a1),
-            float: FloatContext::default(),
+            float: Float::default(),
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
@@ -224,7 +225,9 @@ impl Vcpu {
     /// Takes the software interrupt that is not yet shown, if there is one.
     #[must_use]
     pub fn take_software_interrupt(&self) -> bool {
-        self.software_interrupt.swap(false, Ordering::SeqCst)
+        // A load first: an exchange costs more, and there hardly ever is one.
+        self.software_interrupt.load(Ordering::SeqCst)
+            && self.software_interrupt.swap(false, Ordering::SeqCst)
     }
 
     /// Takes all requests.

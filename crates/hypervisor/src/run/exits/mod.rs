@@ -12,6 +12,7 @@ use scheduler::Leave;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::run;
+use crate::run::float;
 use crate::run::harts::Hart;
 use crate::run::system::Hypervisor;
 use crate::vm::Vm;
@@ -69,7 +70,7 @@ pub fn handle(
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(system, hart), Next::Reconsider);
+        return (run::attend(system, hart, true), Next::Reconsider);
     }
     let mut exit = Exit {
         system,
@@ -84,6 +85,9 @@ pub fn handle(
         exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(&mut exit),
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(&mut exit, cause)
+        }
+        exception::ILLEGAL_INSTRUCTION if float::give(hart, vcpu.id, exit.registers) => {
+            (ExitCause::IllegalInstruction, Next::Resume)
         }
         _ => {
             // Everything else is delegated where the hart can delegate; where it cannot, the guest gets it from here.
