@@ -8,7 +8,8 @@ use spin::Mutex;
 
 use super::super::port::{Register, Registers};
 use super::super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign};
-use super::world::{Message, Step, World};
+use super::step::Step;
+use super::world::{Message, World};
 use crate::interrupts::softfile::Identity;
 
 /// The highest identity of the files: two arrays.

@@ -3,6 +3,7 @@
 //! Small systems are explored whole, without any symmetry. Larger ones are walked through at random.
 
 mod computer;
+mod step;
 mod world;
 
 use std::println;
@@ -13,7 +14,8 @@ use stateright::{Checker, Model, Property};
 
 use super::{Backing, Departure, GuestFile, Owner};
 use computer::HardwareFile;
-use world::{COUNTED, Message, OF_SOURCE, Step, World};
+use step::Step;
+use world::{COUNTED, Message, OF_SOURCE, World};
 
 /// A step, and what happens in its middle, after how many accesses.
 type Action = (Step, Option<(u32, Step)>);
@@ -258,8 +260,12 @@ fn drains(world: &World) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn explore(name: &str, world: World) {
-    let checker = System(world).checker().threads(2).spawn_bfs().join();
+fn explore(name: &str, world: World, most: Option<usize>) {
+    let mut builder = System(world).checker().threads(2);
+    if let Some(most) = most {
+        builder = builder.target_state_count(most);
+    }
+    let checker = builder.spawn_bfs().join();
     println!("{name}: {} states", checker.unique_state_count());
     for (property, path) in checker.discoveries() {
         let state = path.last_state();
@@ -277,13 +283,18 @@ fn explore(name: &str, world: World) {
 type Size = (usize, u8, &'static [u16], bool, bool, u8, u8);
 
 fn explore_each(sizes: &[Size]) {
+    explore_first(sizes, None);
+}
+
+/// The first states in the order of their distance, so many of each, or all.
+fn explore_first(sizes: &[Size], most: Option<usize>) {
     for &(harts, files, vms, source, watches, interruptions, surprises) in sizes {
         let world = World::new(harts, files, vms, source, watches, interruptions, surprises);
         let name = std::format!(
             "{vms:?} on {harts} harts with {files} files, source {source}, watches {watches}, \
              {interruptions} interruptions, {surprises} surprises"
         );
-        explore(&name, world);
+        explore(&name, world, most);
     }
 }
 
@@ -310,6 +321,12 @@ fn all_states_of_two_machines_with_one_file() {
     explore_each(&[(2, 1, &[1, 1], false, true, 0, 1)]);
 }
 
+/// A sibling stays in its guest, and can send by any old translation, while the other one moves between two harts.
+#[test]
+fn first_states_of_two_siblings_on_three_harts() {
+    explore_first(&[(3, 1, &[2], false, false, 0, 0)], Some(60_000));
+}
+
 #[test]
 fn all_states_of_two_siblings_with_one_interruption() {
     explore_each(&[(2, 1, &[2], false, false, 1, 0)]);
@@ -323,6 +340,9 @@ fn all_states_of_larger_computers() {
         (2, 2, &[2], false, true, 0, 1),
         (2, 1, &[2, 1], false, true, 0, 1),
         (2, 1, &[2], true, true, 0, 1),
+        (3, 1, &[2], false, false, 0, 0),
+        (3, 1, &[2], false, true, 0, 1),
+        (3, 2, &[2], false, false, 1, 0),
     ]);
 }
 
