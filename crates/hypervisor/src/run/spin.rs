@@ -200,7 +200,7 @@ impl Spinning {
 
 /// Looks at what the vCPU that has just left this hart at a WRS.NTO waits for. Its program counter still points there.
 #[must_use]
-pub fn look(vm: &Vm, registers: &Registers) -> Spin {
+pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
     let known = watched(registers).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
         if watched.address % size != 0 {
@@ -266,27 +266,66 @@ struct Watched {
     ticket: Option<u16>,
 }
 
-fn watched(registers: &Registers) -> Option<Watched> {
+fn watched(registers: &mut Registers) -> Option<Watched> {
     let context = &registers.context;
-    let start = context
-        .program_counter
-        .wrapping_sub(WatchedWord::CODE_LENGTH as u64);
-    let mut code = [0; WatchedWord::CODE_LENGTH];
-    for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-        *half = unprivileged::fetch_halfword(start.wrapping_add(2 * index as u64))?.to_le_bytes();
-    }
-    let word = WatchedWord::decode(code)?;
+    // A kernel's code is the same in all of its address spaces.
+    let space = (context.in_user_mode()).then(csr::read::<{ number::VSATP }>);
+    let at = (context.program_counter, space);
+    let code = match registers.code.at(at) {
+        Some(code) => code,
+        None => {
+            let code = Code::read(context.program_counter)?;
+            registers.code = KnownCode(Some((at, code)));
+            code
+        }
+    };
     let register = |register: Register| context.get(register.number() as u8);
-    let wide = word.width == Width::Double;
-    let ticket = (!wide)
-        .then(|| register_of_ticket(context.program_counter, word.seen))
-        .flatten();
     Some(Watched {
-        address: register(word.address),
-        seen: register(word.seen),
-        wide,
-        ticket: ticket.map(|ticket| register(ticket) as u16),
+        address: register(code.word.address),
+        seen: register(code.word.seen),
+        wide: code.word.width == Width::Double,
+        ticket: code.ticket.map(|ticket| register(ticket) as u16),
     })
+}
+
+/// The code around a WRS.NTO, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Code {
+    word: WatchedWord,
+    /// The register that has the ticket.
+    ticket: Option<Register>,
+}
+
+impl Code {
+    /// Reads it as the guest would.
+    fn read(program_counter: u64) -> Option<Self> {
+        let start = program_counter.wrapping_sub(WatchedWord::CODE_LENGTH as u64);
+        let mut code = [0; WatchedWord::CODE_LENGTH];
+        for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let at = start.wrapping_add(2 * index as u64);
+            *half = unprivileged::fetch_halfword(at)?.to_le_bytes();
+        }
+        let word = WatchedWord::decode(code)?;
+        let ticket = (word.width != Width::Double)
+            .then(|| register_of_ticket(program_counter, word.seen))
+            .flatten();
+        Some(Self { word, ticket })
+    }
+}
+
+/// Where code is: its address, and for a program's code vsatp.
+type CodeAddress = (u64, Option<u64>);
+
+/// The code of a vCPU's last spin, so that it is read once. Where the guest has put other code there since, the hint is wrong, as it
+/// is where the guest means something else by its code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownCode(Option<(CodeAddress, Code)>);
+
+impl KnownCode {
+    fn at(self, address: CodeAddress) -> Option<Code> {
+        let (known, code) = self.0?;
+        (known == address).then_some(code)
+    }
 }
 
 fn register_of_ticket(program_counter: u64, seen: Register) -> Option<Register> {
