@@ -13,7 +13,8 @@ use crate::hart::{
     self,
     csr::{self, number, status},
 };
-use crate::memory::address::GuestPhysical;
+use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::vm::Vm;
 use crate::vm::vcpu::Registers;
@@ -120,7 +121,8 @@ impl Word {
 /// A ticket of a ticket lock.
 ///
 /// The lock is known by bits 2 to 49 of the host's address of its word, which is aligned to 4 bytes. Places of vCPUs of one VM
-/// alone are compared, and its memory is one region of the host's, far below 2^50 bytes: two words in it differ in these bits.
+/// alone are compared. Two words of it differ in these bits where the host's memory ends below 2^50; elsewhere one lock may be taken
+/// for another, which costs time alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u64);
 
@@ -208,9 +210,9 @@ pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
         }
         let vsatp = csr::read::<{ number::VSATP }>();
         let reader = reader(registers);
-        let read = |at| vm.read_doubleword(at);
+        let read = |at| vm.memory.doubleword(at, &Physical);
         let physical = walk::translate(vsatp, watched.address, reader, read)?;
-        let host = vm.host_address(physical, size)?;
+        let host = vm.memory.in_one(physical, size)?.raw();
         Some(Word {
             host,
             wide: watched.wide,
@@ -238,8 +240,9 @@ fn reader(registers: &Registers) -> walk::Reader {
 #[must_use]
 pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
     let host = (address.is_multiple_of(4))
-        .then(|| vm.host_address(GuestPhysical::new(address), 4))
-        .flatten();
+        .then(|| vm.memory.in_one(GuestPhysical::new(address), 4))
+        .flatten()
+        .map(HostPhysical::raw);
     judge(host.map(|host| Word {
         host,
         wide: false,

@@ -12,6 +12,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, fence};
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::physical::Physical;
 use crate::run::harts;
 use crate::run::system::Hypervisor;
 use crate::vm::Vm;
@@ -115,7 +116,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 device_tree: tree.len() as u64,
             };
             loading.stage = Stage::Fill {
-                plan: Plan::new(vm.memory, &layout, lengths, zeros),
+                plan: Plan::new(vm.memory.region(), &layout, lengths, zeros),
                 tree,
                 start: Start {
                     entry: layout.kernel.base(),
@@ -155,7 +156,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
 fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
     let image = KernelImage::parse(vm.settings.kernel).map_err(LoadError::Kernel)?;
     let initrd = vm.settings.initrd.map(|data| data.len() as u64);
-    Layout::plan(vm.memory, image, initrd, tree).map_err(LoadError::Layout)
+    Layout::plan(vm.memory.region(), image, initrd, tree).map_err(LoadError::Layout)
 }
 
 /// A size that no guest's tree reaches, for a first layout.
@@ -164,10 +165,11 @@ const fn guest_tree_estimate() -> u64 {
 }
 
 fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
-    let bytes = vm.bytes(piece.to, piece.length).ok_or(LoadError::Outside)?;
+    let memory = vm.memory.bytes(piece.to, piece.length);
+    let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {
         Source::Zeros => {
-            bytes.zero();
+            bytes.zero(&Physical);
             return Ok(());
         }
         Source::Kernel => vm.settings.kernel,
@@ -176,7 +178,7 @@ fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
     };
     let from = usize::try_from(piece.offset).map_err(|_| LoadError::Outside)?;
     let data = file.get(from..).ok_or(LoadError::Outside)?;
-    bytes.copy_from(data);
+    bytes.copy_from(data, &Physical);
     Ok(())
 }
 
@@ -201,7 +203,7 @@ fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),
-        memory: vm.memory,
+        memory: vm.memory.region(),
         vcpus: vm.vcpus.len() as u32,
         timebase_frequency: system.board.timebase_hertz,
         isa_base: "rv64i",
