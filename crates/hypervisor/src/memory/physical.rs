@@ -5,8 +5,11 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
 
 /// The memory of this computer.
-#[derive(Clone, Copy, Debug)]
-pub struct Physical;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Physical {
+    /// Bytes of a block of CBO.ZERO, a power of two, where the hart that runs this has it.
+    pub zero_block: Option<u64>,
+}
 
 impl HostMemory for Physical {
     #[inline]
@@ -40,7 +43,20 @@ impl HostMemory for Physical {
     }
 
     fn zero(&self, at: HostPhysical, length: u64) {
-        // SAFETY: as for `byte`; no vCPU of the guest runs.
-        unsafe { copy::zero(at.raw() as *mut u8, length as usize) };
+        let (from, end) = (at.raw(), at.raw() + length);
+        let (first, last) = match self.zero_block {
+            Some(size) => (from.next_multiple_of(size).min(end), end & !(size - 1)),
+            None => (end, end),
+        };
+        let last = last.max(first);
+        // SAFETY: as for `byte`, for the bytes before the first block, the blocks, and those behind the last; no vCPU of the
+        // guest runs, and the hart has CBO.ZERO where there are blocks.
+        unsafe {
+            copy::zero(from as *mut u8, (first - from) as usize);
+            if let Some(size) = self.zero_block {
+                copy::zero_blocks(first as *mut u8, (last - first) as usize, size as usize);
+            }
+            copy::zero(last as *mut u8, (end - last) as usize);
+        }
     }
 }

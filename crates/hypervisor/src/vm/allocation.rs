@@ -94,7 +94,7 @@ fn write(vm: &Vm, told: Told) {
         (communication_area::DEDICATED_HARTS, told.dedicated),
         (communication_area::CHANGES, told.changes),
     ] {
-        bytes.write_word(offset, word, &Physical);
+        bytes.write_word(offset, word, &Physical::default());
     }
 }
 
@@ -115,6 +115,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
         told.changes = told.changes.wrapping_add(1);
         write(vm, *told);
     }
+    system.reassign_sources();
     for vcpu in system.vcpus_of(vm.id) {
         harts::current().accounts.of(vm.id).count(Event::Notified);
         if let Some(hart) = vcpu.ask(request::NOTIFICATION) {

@@ -6,6 +6,8 @@ pub mod guest_tree;
 pub mod image;
 pub mod lifecycle;
 pub mod loader;
+pub mod seed;
+pub mod spacing;
 pub mod vcpu;
 
 use alloc::collections::VecDeque;
@@ -17,23 +19,26 @@ use abi::system::{OnFailure, VmName};
 use scheduler::VmId;
 use spin::Mutex;
 
-use crate::board::BoardDevice;
-use crate::devices::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use crate::board::{Board, BoardDevice};
+use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
+use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
 use crate::hart;
-use crate::interrupts::{self, Route};
+use crate::interrupts::Route;
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
 use crate::operator::console;
-use crate::run::harts;
+use crate::run::interrupt_port::{self, source_target};
+
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loader::Loading;
+use crate::vm::spacing::Spacing;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -69,6 +74,8 @@ pub struct Vm {
     pub settings: Settings,
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
+    /// What answers at which guest-physical address.
+    pub bus: Bus,
     pub memory: GuestMemory,
     table: Mutex<GStage>,
     /// hgatp without a VMID.
@@ -84,14 +91,14 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
-    /// When the guest's last report was printed.
-    reported: AtomicU64,
+    /// How often a line of the guest's report is printed.
+    reports: Spacing,
 }
 
 const VMID_SHIFT: u32 = 44;
 
-/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
-const REPORT_INTERVAL: u64 = 100_000;
+/// Lines of a guest's report that are printed in a second at most.
+const REPORTS_A_SECOND: u32 = 100;
 
 impl Vm {
     #[must_use]
@@ -101,9 +108,10 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestMemory,
         table: GStage,
-        sources: u32,
+        bus: Bus,
+        board: &Board,
     ) -> Self {
-        let mut aplic = Aplic::new(sources, vcpus.len() as u32);
+        let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
         aplic.add_virtual(SourceNumber(UART_SOURCE));
         for device in &settings.devices {
             aplic.add_physical(SourceNumber(device.source));
@@ -115,6 +123,7 @@ impl Vm {
             id,
             settings,
             vcpus,
+            bus,
             memory,
             table: Mutex::new(table),
             table_register,
@@ -129,7 +138,7 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             told,
-            reported: AtomicU64::new(0),
+            reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
 
@@ -188,12 +197,8 @@ impl Vm {
 
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        let now = hart::time();
-        let last = self.reported.swap(now, Ordering::Relaxed);
-        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+        if self.reports.admits(hart::time()) {
             crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
-        } else {
-            self.reported.store(last, Ordering::Relaxed);
         }
     }
 
@@ -202,7 +207,9 @@ impl Vm {
         let mut chips = self.chips.lock();
         chips
             .aplic
-            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
+            .recover_missed_edges(&system.aplic, &mut |effect| {
+                take_effect(system, self, effect)
+            });
     }
 
     /// The guest says that it is alive.
@@ -223,7 +230,7 @@ impl Vm {
         chips.input.clear();
         chips
             .aplic
-            .reset(&mut |effect| carry_out(system, self, effect));
+            .reset(&mut |effect| take_effect(system, self, effect));
         self.restart_time();
         self.heartbeat(0);
         self.told.lock().restart();
@@ -260,10 +267,9 @@ impl Vm {
 
     /// A guest's write to its APLIC.
     pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips
-            .lock()
-            .aplic
-            .write(offset, value, &mut |effect| carry_out(system, self, effect));
+        self.chips.lock().aplic.write(offset, value, &mut |effect| {
+            take_effect(system, self, effect)
+        });
     }
 
     /// The VM's number in the system's description.
@@ -311,26 +317,25 @@ fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
     chips
         .aplic
         .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
-            carry_out(system, vm, effect)
+            take_effect(system, vm, effect)
         });
 }
 
 /// Does on the board what a guest's APLIC asks for.
-fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
+fn take_effect(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                harts::current().accounts.of(vm.id).count_injected();
-                interrupts::deliver(system, vcpu, destination.identity);
+                interrupt_port::deliver(system, vcpu, destination.identity);
             }
         }
-        Effect::Route(route) => reroute(system, vm, route),
+        Effect::Set(route) => reroute(system, vm, route),
         Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
         Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
     }
 }
 
-fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
+fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     let source = route.source.0;
     let target = route.destination.and_then(|to| {
         system
@@ -340,10 +345,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
     });
     for vcpu in system.vcpus_of(vm.id) {
         if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts
-                .lock()
-                .sources
-                .retain(|old| old.source != source);
+            vcpu.interrupts.lock().remove_route(source);
         }
     }
     match target {
@@ -354,11 +356,9 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
                 source,
                 identity: to.identity,
             };
-            interrupts.sources.retain(|old| old.source != source);
-            interrupts.sources.push(route_here);
-            system
-                .aplic
-                .enable(system, route_here, route.mode, interrupts.backing);
+            interrupts.add_route(route_here);
+            let target = source_target(system, route_here, vcpu, interrupts.backing());
+            system.aplic.enable(source, route.mode, target);
         }
     }
 }

@@ -174,8 +174,6 @@ pub struct Vcpu {
     software_interrupt: AtomicBool,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
-    /// 1 + the hart on which it waits for an interrupt, or 0.
-    waiting_on: AtomicU16,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
 }
@@ -196,7 +194,6 @@ impl Vcpu {
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),
-            waiting_on: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }
     }
@@ -259,20 +256,5 @@ impl Vcpu {
     /// Declares that the guest has been left.
     pub fn leave_guest(&self) {
         self.in_guest.store(0, Ordering::SeqCst);
-    }
-
-    /// Says on which hart it waits, or that it waits no more.
-    pub fn set_waiting_on(&self, hart: Option<HartId>) {
-        self.waiting_on
-            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
-    }
-
-    /// The hart on which it waits.
-    #[must_use]
-    pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on
-            .load(Ordering::SeqCst)
-            .checked_sub(1)
-            .and_then(HartId::new)
     }
 }

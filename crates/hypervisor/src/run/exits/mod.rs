@@ -46,6 +46,14 @@ pub struct Exit<'a> {
     pub books: Books<'a>,
 }
 
+/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
+/// counter, the notification. Then it does not wait.
+pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
+    // A counter that has just passed zero is shown before anything is asked.
+    exit.registers.counters.note_overflows(&mut HartCounters);
+    csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
+}
+
 /// Handles the exit that has just happened on this hart.
 pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
@@ -55,7 +63,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(exit.system, exit.hart), Next::Reconsider);
+        return (run::attend(exit.system, exit.hart, true), Next::Reconsider);
     }
     match cause {
         exception::ECALL_FROM_VS => sbi::call(exit),

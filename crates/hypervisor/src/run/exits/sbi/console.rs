@@ -34,7 +34,8 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
     let taken = length.min(LONGEST).min(room);
     let bytes = buffer(exit, length, low, high)?;
-    exit.vm.print(bytes.iter(&Physical).take(taken as usize));
+    exit.vm
+        .print(bytes.iter(&Physical::default()).take(taken as usize));
     Ok(taken)
 }
 
@@ -44,7 +45,7 @@ fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
     while count < length.min(LONGEST)
         && let Some(byte) = exit.vm.typed()
     {
-        memory.write(count, byte, &Physical);
+        memory.write(count, byte, &Physical::default());
         count += 1;
     }
     Ok(count)
