@@ -6,11 +6,15 @@
 
 extern crate alloc;
 
-pub mod board;
-pub mod devices;
-pub mod hart;
+mod board;
+mod devices;
+mod hart;
 pub mod interrupts;
 pub mod memory;
 pub mod operator;
-pub mod run;
-pub mod vm;
+mod run;
+mod vm;
+
+// What the program needs. Everything else stays inside, so that the compiler knows all callers.
+pub use board::boot;
+pub use run::harts::Hart;

@@ -12,8 +12,8 @@ fn main() {
 mod bare {
     use core::panic::PanicInfo;
 
-    use hypervisor::board::boot;
-    use hypervisor::run::harts::Hart;
+    use hypervisor::Hart;
+    use hypervisor::boot;
     use linked_list_allocator::LockedHeap;
 
     /// The bound of the hypervisor's one heap.

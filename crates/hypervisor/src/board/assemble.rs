@@ -18,6 +18,7 @@ use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegio
 use crate::memory::frames::FrameAllocator;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
+use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
 use crate::operator::{self, console};
@@ -66,6 +67,8 @@ pub enum AssembleError {
     Scheduler(ConfigError),
     #[error("{0}")]
     Memory(PlacementError),
+    #[error("{vm}: {error}")]
+    Pieces { vm: VmName, error: BadPieces },
     #[error("{0}")]
     Confinement(NoConfinement),
     #[error("{vm}: its G-stage table cannot be built: {error}")]
@@ -305,8 +308,8 @@ fn virtual_machine(
         id,
         settings,
         vcpus,
-        memory,
-        place.base(),
+        GuestMemory::in_one_piece(memory, place.base())
+            .map_err(|error| AssembleError::Pieces { vm: name, error })?,
         table,
         bus,
         board,

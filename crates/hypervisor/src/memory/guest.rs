@@ -18,7 +18,7 @@
 
 use alloc::vec::Vec;
 
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 
 /// The host's memory, byte by byte. Only [`GuestMemory`] calls it, with addresses that lie in the memory of a guest.
 pub trait HostMemory {
@@ -26,14 +26,14 @@ pub trait HostMemory {
     fn byte(&self, at: HostPhysical) -> u8;
     /// Sets the byte at `at`.
     fn set_byte(&self, at: HostPhysical, value: u8);
-    /// The word of 32 bits at `at`, a multiple of 4, in one access.
-    fn word(&self, at: HostPhysical) -> u32;
     /// Sets the word of 32 bits at `at`, a multiple of 4, in one access.
     fn set_word(&self, at: HostPhysical, value: u32);
     /// The doubleword at `at`, a multiple of 8, in one access.
     fn doubleword(&self, at: HostPhysical) -> u64;
     /// Copies `data` to `at` and what follows. Nobody else uses the memory meanwhile.
     fn copy(&self, at: HostPhysical, data: &[u8]);
+    /// Makes `length` bytes from `at` zero. Nobody else uses the memory meanwhile.
+    fn zero(&self, at: HostPhysical, length: u64);
 }
 
 /// A piece of a guest's memory that lies in one piece in the host's.
@@ -68,6 +68,9 @@ pub enum BadPieces {
     /// Two follow each other with a gap, or overlap.
     #[error("the pieces of a guest's memory do not follow each other at {0}")]
     NotInOrder(GuestPhysical),
+    /// One is not made of pages.
+    #[error("the piece of a guest's memory at {0} is not made of pages")]
+    NotPages(GuestPhysical),
     /// One ends beyond 64 bits.
     #[error("a guest's memory does not fit the host's addresses at {0}")]
     OutOfReach(GuestPhysical),
@@ -96,6 +99,14 @@ impl GuestMemory {
             }
             if base != end {
                 return Err(BadPieces::NotInOrder(base));
+            }
+            let host = piece.host;
+            let size = piece.guest.size();
+            let pages = base.is_aligned(PAGE_SIZE)
+                && host.is_aligned(PAGE_SIZE)
+                && size.is_multiple_of(PAGE_SIZE);
+            if !pages {
+                return Err(BadPieces::NotPages(base));
             }
             piece
                 .host
@@ -218,6 +229,13 @@ impl<'a> GuestBytes<'a> {
     pub fn write_word(self, offset: u64, word: u32, host: &impl HostMemory) {
         if let Some(at) = self.at(offset, 4).filter(|at| at.is_aligned(4)) {
             host.set_word(at, word.to_le());
+        }
+    }
+
+    /// Makes all of them zero. No vCPU of the guest runs.
+    pub fn zero(self, host: &impl HostMemory) {
+        for range in self.memory.ranges(self.region).into_iter().flatten() {
+            host.zero(range.base(), range.size());
         }
     }
 

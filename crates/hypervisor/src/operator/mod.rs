@@ -151,8 +151,8 @@ fn list(system: &Hypervisor) {
             vm.settings.name.as_str(),
             state,
             vm.vcpus.len(),
-            vm.memory.size() >> 20,
-            vm.memory.base(),
+            vm.memory.region().size() >> 20,
+            vm.memory.region().base(),
             restarts,
             vm.last_heartbeat()
         );

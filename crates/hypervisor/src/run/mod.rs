@@ -24,7 +24,7 @@ use crate::hart::{self, custom, fence, interrupt_file, world};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::{HartFences, Holders};
 use crate::operator;
-use crate::run::exits::Next;
+use crate::run::exits::{Exit, Next};
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
 use crate::run::interrupt_port::InterruptPort;
@@ -250,7 +250,15 @@ fn run_vcpu(
     books.count_dispatch();
     books.charge_scheduling();
 
-    let reason = stay(system, hart, vm, vcpu, began, &mut registers, books);
+    let exit = Exit {
+        system,
+        hart,
+        vm,
+        vcpu,
+        registers: &mut registers,
+        books,
+    };
+    let reason = stay(exit, began);
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -304,34 +312,34 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 }
 
 /// Enters the guest again and again, until there is a reason to leave.
-fn stay(
-    system: &Hypervisor,
-    hart: &Hart,
-    vm: &Vm,
-    vcpu: &Vcpu,
-    began: Ticks,
-    registers: &mut Registers,
-    books: Books<'_>,
-) -> Leave {
+fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
+    let Exit {
+        system,
+        hart,
+        vm,
+        vcpu,
+        books,
+        ..
+    } = exit;
     let mut generation = None;
     loop {
         if hart.take_ask()
-            && let Some(reason) = reconsider(system, hart, began, registers)
+            && let Some(reason) = reconsider(system, hart, began, exit.registers)
         {
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu, registers));
+            generation = Some(renew_table(hart, vm, vcpu, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
             carry_out_requests(vcpu, vcpu.take_requests());
             continue;
         }
-        world::enter(&mut registers.context);
+        world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
         costs::spend(system.costs.mode_change);
         vcpu.leave_guest();
-        let (cause, next) = exits::handle(system, hart, vm, vcpu, registers, books);
+        let (cause, next) = exits::handle(&mut exit);
         if !matches!(next, Next::Leave(_)) {
             costs::spend(system.costs.mode_change);
         }
@@ -339,7 +347,7 @@ fn stay(
         match next {
             Next::Resume => {}
             Next::Reconsider => {
-                if let Some(reason) = reconsider(system, hart, began, registers) {
+                if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                     return reason;
                 }
             }
@@ -351,7 +359,7 @@ fn stay(
                     vcpu,
                     began,
                 };
-                if let Some(reason) = wait.wait(registers) {
+                if let Some(reason) = wait.wait(exit.registers) {
                     return reason;
                 }
                 generation = None;

@@ -14,7 +14,8 @@ use crate::hart::{
     self,
     csr::{self, number, status},
 };
-use crate::memory::address::GuestPhysical;
+use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::run::harts;
 use crate::vm::Vm;
@@ -130,7 +131,8 @@ impl Word {
 /// A ticket of a ticket lock.
 ///
 /// The lock is known by bits 2 to 49 of the host's address of its word, which is aligned to 4 bytes. Places of vCPUs of one VM
-/// alone are compared, and its memory is one region of the host's, far below 2^50 bytes: two words in it differ in these bits.
+/// alone are compared. Two words of it differ in these bits where the host's memory ends below 2^50; elsewhere one lock may be taken
+/// for another, which costs time alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u64);
 
@@ -210,7 +212,7 @@ impl Spinning {
 
 /// Looks at what the vCPU that has just left this hart at a WRS.NTO waits for. Its program counter still points there.
 #[must_use]
-pub fn look(vm: &Vm, registers: &Registers) -> Spin {
+pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
     let known = watched(registers).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
         if watched.address % size != 0 {
@@ -218,9 +220,9 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
         }
         let vsatp = csr::read::<{ number::VSATP }>();
         let reader = reader(registers);
-        let read = |at| vm.read_doubleword(at);
+        let read = |at| vm.memory.doubleword(at, &Physical::default());
         let physical = walk::translate(vsatp, watched.address, reader, read)?;
-        let host = vm.host_address(physical, size)?;
+        let host = vm.memory.in_one(physical, size)?.raw();
         Some(Word {
             host,
             wide: watched.wide,
@@ -248,8 +250,9 @@ fn reader(registers: &Registers) -> walk::Reader {
 #[must_use]
 pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
     let host = (address.is_multiple_of(4))
-        .then(|| vm.host_address(GuestPhysical::new(address), 4))
-        .flatten();
+        .then(|| vm.memory.in_one(GuestPhysical::new(address), 4))
+        .flatten()
+        .map(HostPhysical::raw);
     judge(host.map(|host| Word {
         host,
         wide: false,
@@ -276,27 +279,66 @@ struct Watched {
     ticket: Option<u16>,
 }
 
-fn watched(registers: &Registers) -> Option<Watched> {
+fn watched(registers: &mut Registers) -> Option<Watched> {
     let context = &registers.context;
-    let start = context
-        .program_counter
-        .wrapping_sub(WatchedWord::CODE_LENGTH as u64);
-    let mut code = [0; WatchedWord::CODE_LENGTH];
-    for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-        *half = unprivileged::fetch_halfword(start.wrapping_add(2 * index as u64))?.to_le_bytes();
-    }
-    let word = WatchedWord::decode(code)?;
+    // A kernel's code is the same in all of its address spaces.
+    let space = (context.in_user_mode()).then(csr::read::<{ number::VSATP }>);
+    let at = (context.program_counter, space);
+    let code = match registers.code.at(at) {
+        Some(code) => code,
+        None => {
+            let code = Code::read(context.program_counter)?;
+            registers.code = KnownCode(Some((at, code)));
+            code
+        }
+    };
     let register = |register: Register| context.get(register.number() as u8);
-    let wide = word.width == Width::Double;
-    let ticket = (!wide)
-        .then(|| register_of_ticket(context.program_counter, word.seen))
-        .flatten();
     Some(Watched {
-        address: register(word.address),
-        seen: register(word.seen),
-        wide,
-        ticket: ticket.map(|ticket| register(ticket) as u16),
+        address: register(code.word.address),
+        seen: register(code.word.seen),
+        wide: code.word.width == Width::Double,
+        ticket: code.ticket.map(|ticket| register(ticket) as u16),
     })
+}
+
+/// The code around a WRS.NTO, understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Code {
+    word: WatchedWord,
+    /// The register that has the ticket.
+    ticket: Option<Register>,
+}
+
+impl Code {
+    /// Reads it as the guest would.
+    fn read(program_counter: u64) -> Option<Self> {
+        let start = program_counter.wrapping_sub(WatchedWord::CODE_LENGTH as u64);
+        let mut code = [0; WatchedWord::CODE_LENGTH];
+        for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            let at = start.wrapping_add(2 * index as u64);
+            *half = unprivileged::fetch_halfword(at)?.to_le_bytes();
+        }
+        let word = WatchedWord::decode(code)?;
+        let ticket = (word.width != Width::Double)
+            .then(|| register_of_ticket(program_counter, word.seen))
+            .flatten();
+        Some(Self { word, ticket })
+    }
+}
+
+/// Where code is: its address, and for a program's code vsatp.
+type CodeAddress = (u64, Option<u64>);
+
+/// The code of a vCPU's last spin, so that it is read once. Where the guest has put other code there since, the hint is wrong, as it
+/// is where the guest means something else by its code.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownCode(Option<(CodeAddress, Code)>);
+
+impl KnownCode {
+    fn at(self, address: CodeAddress) -> Option<Code> {
+        let (known, code) = self.0?;
+        (known == address).then_some(code)
+    }
 }
 
 fn register_of_ticket(program_counter: u64, seen: Register) -> Option<Register> {

@@ -9,6 +9,7 @@ use abi::sbi::{AllocationForm, COMMUNICATION_AREA_SIZE, communication_area};
 use scheduler::{Allocation, ConfigError};
 
 use crate::memory::address::GuestPhysical;
+use crate::memory::physical::Physical;
 use crate::run::harts;
 use crate::run::system::{self, Hypervisor};
 use crate::vm::Vm;
@@ -71,7 +72,7 @@ pub fn set_area(vm: &Vm, address: u64) -> Result<(), NoArea> {
         address => {
             let fits = address.is_multiple_of(COMMUNICATION_AREA_SIZE);
             let area = GuestPhysical::new(address);
-            if !fits || vm.bytes(area, COMMUNICATION_AREA_SIZE).is_none() {
+            if !fits || vm.memory.bytes(area, COMMUNICATION_AREA_SIZE).is_none() {
                 return Err(NoArea);
             }
             Some(area)
@@ -84,7 +85,7 @@ pub fn set_area(vm: &Vm, address: u64) -> Result<(), NoArea> {
 fn write(vm: &Vm, told: Told) {
     let Some(bytes) = told
         .area
-        .and_then(|area| vm.bytes(area, COMMUNICATION_AREA_SIZE))
+        .and_then(|area| vm.memory.bytes(area, COMMUNICATION_AREA_SIZE))
     else {
         return;
     };
@@ -93,7 +94,7 @@ fn write(vm: &Vm, told: Told) {
         (communication_area::DEDICATED_HARTS, told.dedicated),
         (communication_area::CHANGES, told.changes),
     ] {
-        bytes.write_word(offset, word);
+        bytes.write_word(offset, word, &Physical::default());
     }
 }
 

@@ -23,14 +23,14 @@ use crate::board::{Board, BoardDevice};
 use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
 use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
-use crate::hart::{self, capabilities::Capability};
+use crate::hart;
 use crate::interrupts::Route;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
+use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
+use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
 use crate::operator::console;
-use crate::run::harts;
 use crate::run::interrupt_port::{self, source_target};
 
 use crate::run::system::Hypervisor;
@@ -76,9 +76,7 @@ pub struct Vm {
     pub vcpus: Range<usize>,
     /// What answers at which guest-physical address.
     pub bus: Bus,
-    pub memory: GuestRegion,
-    /// Where its memory lies; equal to the guest's address under placement `real`.
-    pub host_memory: HostPhysical,
+    pub memory: GuestMemory,
     table: Mutex<GStage>,
     /// hgatp without a VMID.
     table_register: u64,
@@ -108,8 +106,7 @@ impl Vm {
         id: VmId,
         settings: Settings,
         vcpus: Range<usize>,
-        memory: GuestRegion,
-        host_memory: HostPhysical,
+        memory: GuestMemory,
         table: GStage,
         bus: Bus,
         board: &Board,
@@ -128,7 +125,6 @@ impl Vm {
             vcpus,
             bus,
             memory,
-            host_memory,
             table: Mutex::new(table),
             table_register,
             generation: AtomicU64::new(1),
@@ -197,40 +193,6 @@ impl Vm {
             .deadline
             .saturating_sub(now.wrapping_add(self.time_offset()));
         now.saturating_add(remaining)
-    }
-
-    /// True where `address` lies in the VM's memory.
-    #[must_use]
-    pub fn memory_holds(&self, address: u64) -> bool {
-        self.memory.contains(GuestPhysical::new(address))
-    }
-
-    /// The guest's bytes from `address`, if all of them are its memory.
-    #[must_use]
-    pub fn bytes(&self, address: GuestPhysical, length: u64) -> Option<GuestBytes> {
-        let region = GuestRegion::new(address, length)?;
-        if !self.memory.covers(region) {
-            return None;
-        }
-        let offset = address.raw() - self.memory.base().raw();
-        Some(GuestBytes {
-            host: self.host_memory.raw() + offset,
-            length,
-        })
-    }
-
-    /// The host's address of `size` bytes of the guest's memory from `address`, if all of them are its memory.
-    #[must_use]
-    pub fn host_address(&self, address: GuestPhysical, size: u64) -> Option<u64> {
-        self.bytes(address, size).map(|bytes| bytes.host)
-    }
-
-    /// The doubleword of the guest's memory at `address`.
-    #[must_use]
-    pub fn read_doubleword(&self, address: GuestPhysical) -> Option<u64> {
-        let host = self.host_address(address, 8).filter(|host| host % 8 == 0)?;
-        // SAFETY: the address lies in the VM's memory and is aligned.
-        Some(unsafe { (host as *const u64).read_volatile() })
     }
 
     /// A line of the guest's report to the log, unless the last one was a moment ago.
@@ -398,68 +360,5 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
             let target = source_target(system, route_here, vcpu, interrupts.backing());
             system.aplic.enable(source, route.mode, target);
         }
-    }
-}
-
-/// A run of a guest's memory, checked to be its own.
-#[derive(Clone, Copy, Debug)]
-pub struct GuestBytes {
-    host: u64,
-    length: u64,
-}
-
-impl GuestBytes {
-    /// The bytes, one by one; the guest may change them meanwhile.
-    pub fn bytes(self) -> impl Iterator<Item = u8> {
-        // SAFETY: the range lies in the VM's memory, which no Rust object of the hypervisor's occupies.
-        (0..self.length)
-            .map(move |offset| unsafe { ((self.host + offset) as *const u8).read_volatile() })
-    }
-
-    /// Writes one byte; an offset outside of the run is ignored.
-    pub fn write(self, offset: u64, byte: u8) {
-        if offset < self.length {
-            // SAFETY: as for `bytes`.
-            unsafe { ((self.host + offset) as *mut u8).write_volatile(byte) };
-        }
-    }
-
-    /// Writes a 32-bit word in one piece, little-endian; one that is not aligned or not in the run is ignored.
-    pub fn write_word(self, offset: u64, word: u32) {
-        let fits = offset.checked_add(4).is_some_and(|end| end <= self.length);
-        if fits && (self.host + offset).is_multiple_of(4) {
-            // SAFETY: as for `bytes`, and aligned.
-            unsafe { ((self.host + offset) as *mut u32).write_volatile(word.to_le()) };
-        }
-    }
-
-    /// Makes all bytes of the run zero, by whole blocks where this hart has CBO.ZERO.
-    pub fn zero(self) {
-        let hart = harts::current();
-        let block = hart.board.zero_block_size.map(u64::from);
-        let block = block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
-        let (host, end) = (self.host, self.host + self.length);
-        let (first, last) = match block {
-            Some(size) => (host.next_multiple_of(size).min(end), end & !(size - 1)),
-            None => (end, end),
-        };
-        let last = last.max(first);
-        // SAFETY: as for `bytes`, for the bytes before the first block, the blocks, and those behind the last; the hart has
-        // CBO.ZERO where there are blocks.
-        unsafe {
-            hart::copy::zero(host as *mut u8, (first - host) as usize);
-            if let Some(size) = block {
-                hart::copy::zero_blocks(first as *mut u8, (last - first) as usize, size as usize);
-            }
-            hart::copy::zero(last as *mut u8, (end - last) as usize);
-        }
-    }
-
-    /// Copies `data` to the start of the run; what does not fit is left out.
-    pub fn copy_from(self, data: &[u8]) {
-        let length = data.len().min(self.length as usize);
-        // SAFETY: as for `bytes`; `data` is the hypervisor's own or the system image's, neither of which overlaps a VM's
-        // memory, and no vCPU of the VM runs while it is loaded.
-        unsafe { hart::copy::forward(data.as_ptr(), self.host as *mut u8, length) };
     }
 }

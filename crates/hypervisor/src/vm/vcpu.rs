@@ -15,7 +15,7 @@ use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
 use crate::run::change::Looks;
 use crate::run::float::Float;
-use crate::run::spin::{LastPlace, Spinning, Word};
+use crate::run::spin::{KnownCode, LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -124,6 +124,8 @@ pub struct Registers {
     pub counters: Counters,
     /// Where its translations may be cached.
     pub cached: Cached,
+    /// The code of its last spin.
+    pub code: KnownCode,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
     /// Whether looking has been worth it.
@@ -142,6 +144,7 @@ impl Registers {
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
+            code: KnownCode::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             holder: None,

@@ -59,12 +59,6 @@ pub struct CsrAccess {
 }
 
 impl CsrAccess {
-    /// Whether the CSR is read: "if rd=x0, then the instruction shall not read the CSR" goes for
-    /// CSRRW only.
-    pub fn reads(self) -> bool {
-        self.operation != CsrOperation::Write || !self.destination.is_zero()
-    }
-
     /// Whether the CSR is written: CSRRS and CSRRC with `x0`, or with a zero in the instruction,
     /// "will not write to the CSR at all".
     pub fn writes(self) -> bool {

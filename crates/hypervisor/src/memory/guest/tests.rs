@@ -23,11 +23,6 @@ impl HostMemory for Host {
         self.0.borrow_mut().insert(at.raw(), value);
     }
 
-    fn word(&self, at: HostPhysical) -> u32 {
-        assert!(at.is_aligned(4));
-        u32::from_ne_bytes(self.bytes(at))
-    }
-
     fn set_word(&self, at: HostPhysical, value: u32) {
         assert!(at.is_aligned(4));
         self.copy(at, &value.to_ne_bytes());
@@ -42,6 +37,10 @@ impl HostMemory for Host {
         for (offset, byte) in data.iter().enumerate() {
             self.set_byte(HostPhysical::new(at.raw() + offset as u64), *byte);
         }
+    }
+
+    fn zero(&self, at: HostPhysical, length: u64) {
+        (0..length).for_each(|offset| self.set_byte(HostPhysical::new(at.raw() + offset), 0));
     }
 }
 
@@ -101,6 +100,9 @@ fn a_string_over_scattered_pages_is_read_and_written_in_its_order() {
     assert!(bytes.iter(&host).eq(data));
     bytes.write(2, 0xee, &host);
     bytes.write(0x1004, 0xdd, &host);
+    let rest = memory.bytes(guest(0x8000_1ffe), 4).expect("the guest's");
+    rest.zero(&host);
+    assert!(rest.iter(&host).eq([0; 4]));
     assert_eq!(host.byte(HostPhysical::new(3 * PAGE_SIZE)), 0xee);
     assert_eq!(
         host.byte(HostPhysical::new(9 * PAGE_SIZE + 2)),
@@ -142,9 +144,12 @@ fn pieces_with_gaps_are_refused() {
     assert_eq!(new(&overlap), Some(BadPieces::NotInOrder(guest(0))));
     let high = Piece {
         guest: region(0, 0x1000),
-        host: HostPhysical::new(u64::MAX),
+        host: HostPhysical::new(0u64.wrapping_sub(PAGE_SIZE)),
     };
     assert_eq!(new(&[high]), Some(BadPieces::OutOfReach(guest(0))));
+    for odd in [piece(0, 0x1008), piece(8, 0x1000)] {
+        assert_eq!(new(&[odd]), Some(BadPieces::NotPages(odd.guest.base())));
+    }
 }
 
 proptest! {

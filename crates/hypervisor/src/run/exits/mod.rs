@@ -55,38 +55,23 @@ pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
 }
 
 /// Handles the exit that has just happened on this hart.
-pub fn handle(
-    system: &Hypervisor,
-    hart: &Hart,
-    vm: &Vm,
-    vcpu: &Vcpu,
-    registers: &mut Registers,
-    books: Books<'_>,
-) -> (ExitCause, Next) {
+pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
     if cause & csr::interrupt::CAUSE != 0 {
-        registers.counters.note_overflows(&mut HartCounters);
+        exit.registers.counters.note_overflows(&mut HartCounters);
         if cause == COUNTER_OVERFLOW {
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(system, hart, true), Next::Reconsider);
+        return (run::attend(exit.system, exit.hart, true), Next::Reconsider);
     }
-    let mut exit = Exit {
-        system,
-        hart,
-        vm,
-        vcpu,
-        registers,
-        books,
-    };
     match cause {
-        exception::ECALL_FROM_VS => sbi::call(&mut exit),
-        exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(&mut exit),
+        exception::ECALL_FROM_VS => sbi::call(exit),
+        exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(exit),
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
-            memory::guest_page_fault(&mut exit, cause)
+            memory::guest_page_fault(exit, cause)
         }
-        exception::ILLEGAL_INSTRUCTION if float::give(hart, vcpu.id, exit.registers) => {
+        exception::ILLEGAL_INSTRUCTION if float::give(exit.hart, exit.vcpu.id, exit.registers) => {
             (ExitCause::IllegalInstruction, Next::Resume)
         }
         _ => {

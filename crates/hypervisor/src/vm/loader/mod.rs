@@ -13,6 +13,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::fence;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::physical::Physical;
 use crate::run::harts;
 use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
@@ -130,7 +131,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 device_tree: tree.len() as u64,
             };
             loading.stage = Stage::Fill {
-                plan: Plan::new(vm.memory, &layout, lengths, zeros),
+                plan: Plan::new(vm.memory.region(), &layout, lengths, zeros),
                 tree,
                 start: Start {
                     entry: layout.kernel.base(),
@@ -170,7 +171,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
 fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
     let image = KernelImage::parse(vm.settings.kernel).map_err(LoadError::Kernel)?;
     let initrd = vm.settings.initrd.map(|data| data.len() as u64);
-    Layout::plan(vm.memory, image, initrd, tree).map_err(LoadError::Layout)
+    Layout::plan(vm.memory.region(), image, initrd, tree).map_err(LoadError::Layout)
 }
 
 /// A size that no guest's tree reaches, for a first layout.
@@ -179,10 +180,15 @@ const fn guest_tree_estimate() -> u64 {
 }
 
 fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
-    let bytes = vm.bytes(piece.to, piece.length).ok_or(LoadError::Outside)?;
+    let memory = vm.memory.bytes(piece.to, piece.length);
+    let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {
         Source::Zeros => {
-            bytes.zero();
+            let hart = harts::current();
+            let block = hart.board.zero_block_size.map(u64::from);
+            let zero_block =
+                block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
+            bytes.zero(&Physical { zero_block });
             return Ok(());
         }
         Source::Kernel => vm.settings.kernel,
@@ -191,7 +197,7 @@ fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
     };
     let from = usize::try_from(piece.offset).map_err(|_| LoadError::Outside)?;
     let data = file.get(from..).ok_or(LoadError::Outside)?;
-    bytes.copy_from(data);
+    bytes.copy_from(data, &Physical::default());
     Ok(())
 }
 
@@ -221,7 +227,7 @@ fn tree(
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),
-        memory: vm.memory,
+        memory: vm.memory.region(),
         vcpus: vm.vcpus.len() as u32,
         timebase_frequency: system.board.timebase_hertz,
         isa_base: "rv64i",

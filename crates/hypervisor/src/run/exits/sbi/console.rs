@@ -4,8 +4,9 @@ use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
 use crate::memory::address::GuestPhysical;
+use crate::memory::guest::GuestBytes;
+use crate::memory::physical::Physical;
 use crate::run::exits::{Exit, Next};
-use crate::vm::GuestBytes;
 
 /// At most so many bytes are taken in one call; the guest is told how many, and calls again.
 const LONGEST: u64 = 256;
@@ -32,8 +33,9 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 
 fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
     let taken = length.min(LONGEST).min(room);
-    let bytes = buffer(exit, length, low, high)?.bytes();
-    exit.vm.print(bytes.take(taken as usize));
+    let bytes = buffer(exit, length, low, high)?;
+    exit.vm
+        .print(bytes.iter(&Physical::default()).take(taken as usize));
     Ok(taken)
 }
 
@@ -43,18 +45,24 @@ fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
     while count < length.min(LONGEST)
         && let Some(byte) = exit.vm.typed()
     {
-        memory.write(count, byte);
+        memory.write(count, byte, &Physical::default());
         count += 1;
     }
     Ok(count)
 }
 
 /// The guest's buffer, all of which must be its memory.
-fn buffer(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> Result<GuestBytes, SbiError> {
+fn buffer<'a>(
+    exit: &Exit<'a>,
+    length: u64,
+    low: u64,
+    high: u64,
+) -> Result<GuestBytes<'a>, SbiError> {
     if high != 0 {
         return Err(SbiError::InvalidParameter);
     }
     exit.vm
+        .memory
         .bytes(GuestPhysical::new(low), length)
         .ok_or(SbiError::InvalidParameter)
 }

@@ -4,6 +4,7 @@ use abi::monitor::StopReason;
 use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
+use crate::memory::address::GuestPhysical;
 use crate::run::exits::{Exit, Next, interrupt_is_pending};
 use crate::vm::lifecycle::{
     self,
@@ -41,7 +42,7 @@ fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
     if index >= exit.vm.vcpus.len() {
         return Err(SbiError::InvalidParameter);
     }
-    if !exit.vm.memory_holds(address) {
+    if !exit.vm.memory.holds(GuestPhysical::new(address)) {
         return Err(SbiError::InvalidAddress);
     }
     lifecycle::start_vcpu(exit.system, exit.vm, index, address, opaque).map_err(
@@ -72,7 +73,7 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
     // The type is a 32-bit parameter.
     let resume = match kind & 0xffff_ffff {
         RETENTIVE => None,
-        NON_RETENTIVE if !exit.vm.memory_holds(address) => {
+        NON_RETENTIVE if !exit.vm.memory.holds(GuestPhysical::new(address)) => {
             return (Err(SbiError::InvalidAddress), Next::Resume);
         }
         NON_RETENTIVE => Some((address, opaque)),

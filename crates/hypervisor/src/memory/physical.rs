@@ -1,0 +1,62 @@
+//! The host's memory as the hypervisor reaches it: by physical address, untranslated.
+
+use crate::hart::copy;
+use crate::memory::address::HostPhysical;
+use crate::memory::guest::HostMemory;
+
+/// The memory of this computer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Physical {
+    /// Bytes of a block of CBO.ZERO, a power of two, where the hart that runs this has it.
+    pub zero_block: Option<u64>,
+}
+
+impl HostMemory for Physical {
+    #[inline]
+    fn byte(&self, at: HostPhysical) -> u8 {
+        // SAFETY: the address lies in a guest's memory, which no Rust object of the hypervisor's occupies.
+        unsafe { (at.raw() as *const u8).read_volatile() }
+    }
+
+    #[inline]
+    fn set_byte(&self, at: HostPhysical, value: u8) {
+        // SAFETY: as for `byte`.
+        unsafe { (at.raw() as *mut u8).write_volatile(value) };
+    }
+
+    #[inline]
+    fn set_word(&self, at: HostPhysical, value: u32) {
+        // SAFETY: as for `byte`; the address is a multiple of 4.
+        unsafe { (at.raw() as *mut u32).write_volatile(value) };
+    }
+
+    #[inline]
+    fn doubleword(&self, at: HostPhysical) -> u64 {
+        // SAFETY: as for `byte`; the address is a multiple of 8.
+        unsafe { (at.raw() as *const u64).read_volatile() }
+    }
+
+    fn copy(&self, at: HostPhysical, data: &[u8]) {
+        // SAFETY: as for `byte`; `data` is the hypervisor's own or the system image's, neither of which overlaps a guest's
+        // memory, and no vCPU of the guest runs.
+        unsafe { copy::forward(data.as_ptr(), at.raw() as *mut u8, data.len()) };
+    }
+
+    fn zero(&self, at: HostPhysical, length: u64) {
+        let (from, end) = (at.raw(), at.raw() + length);
+        let (first, last) = match self.zero_block {
+            Some(size) => (from.next_multiple_of(size).min(end), end & !(size - 1)),
+            None => (end, end),
+        };
+        let last = last.max(first);
+        // SAFETY: as for `byte`, for the bytes before the first block, the blocks, and those behind the last; no vCPU of the
+        // guest runs, and the hart has CBO.ZERO where there are blocks.
+        unsafe {
+            copy::zero(from as *mut u8, (first - from) as usize);
+            if let Some(size) = self.zero_block {
+                copy::zero_blocks(first as *mut u8, (last - first) as usize, size as usize);
+            }
+            copy::zero(last as *mut u8, (end - last) as usize);
+        }
+    }
+}
