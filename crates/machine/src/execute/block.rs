@@ -164,7 +164,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_load::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_load::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
@@ -184,7 +190,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_store::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_store::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
