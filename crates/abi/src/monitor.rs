@@ -220,10 +220,14 @@ named! {
     VmState {
         /// It has not been started.
         Defined = "defined",
+        /// Its memory is being loaded, in its own time.
+        Loading = "loading",
         /// It runs.
         Running = "running",
         /// The operator has paused it.
         Paused = "paused",
+        /// Its vCPUs have been told to stop, and have not all left their harts.
+        Ending = "ending",
         /// It has ended.
         Stopped = "stopped",
     }

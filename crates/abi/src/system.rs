@@ -39,7 +39,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{LogLevel, Migration, OnFailure, Placement, SpinMethod, WaitMethod};
+pub use choice::{Migration, OnFailure, Placement, SpinMethod, WaitMethod, WhenIdle};
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
 
@@ -245,8 +245,8 @@ pub struct SystemDescription<'a> {
     pub parameters: Parameters,
     /// The VM that has the console at the start.
     pub console_focus: Option<VmId>,
-    /// How much the hypervisor says on the console.
-    pub log_level: LogLevel,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
     /// The VMs; a [`VmId`] is a place here.
     pub vms: ArrayVec<VmDescription<'a>, MAX_VMS>,
 }

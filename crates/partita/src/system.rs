@@ -3,6 +3,7 @@
 //! [`Document`] is the text with the changes of `--set`; [`System::read`] turns it into a [`System`] or
 //! into *all* the mistakes that it has, those that only show when VMs are compared ([`verify`]) among them.
 
+mod contents;
 mod document;
 mod problem;
 mod read;
@@ -11,14 +12,17 @@ mod section;
 mod tests;
 pub mod verify;
 
+pub use contents::contents;
 pub use document::{Document, Node, Origin, Table, Value};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
+pub use read::MOST_TERMINALS;
+pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, LogLevel, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName,
-    WaitMethod,
+    Allocation, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName, WaitMethod,
+    WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -125,8 +129,8 @@ pub struct System {
     pub migration: Located<Migration>,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
-    /// How much the hypervisor says.
-    pub log_level: LogLevel,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
     /// When a run is given up: machine time on the machine, the host's on QEMU.
     pub time_limit: Option<Duration>,
     /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.

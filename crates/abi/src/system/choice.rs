@@ -108,15 +108,13 @@ choice! {
 }
 
 choice! {
-    /// How much the hypervisor says on the console; each level has those before it.
-    LogLevel {
-        /// What went wrong.
-        Error = "error",
-        /// What might.
-        Warning = "warning",
-        /// What happens to VMs.
-        Info = "info",
-        /// What helps to find a fault.
-        Debug = "debug",
+    /// What happens when the last VM that runs ends.
+    WhenIdle {
+        /// The board is powered off.
+        PowerOff = "power-off",
+        /// The board is powered off if every VM has run; it stays on for the operator if some were never started.
+        PowerOffAfterAll = "power-off-after-all",
+        /// The board stays on for the operator.
+        Stay = "stay",
     }
 }

@@ -24,8 +24,8 @@ pub const RESERVATION_LIMIT_US: &str = "reservation-limit-us";
 pub const ROUND: &str = "round";
 /// Root: `<string>`, the name of the VM that has the console at the start. Optional.
 pub const CONSOLE_FOCUS: &str = "console-focus";
-/// Root: `<string>`, a [`LogLevel`](super::LogLevel). Optional, `info` without it.
-pub const LOG_LEVEL: &str = "log-level";
+/// Root: `<string>`, a [`WhenIdle`](super::WhenIdle). Optional, `power-off-after-all` without it.
+pub const WHEN_IDLE: &str = "when-idle";
 
 /// The node under the root that holds the VMs.
 pub const VMS_NODE: &str = "vms";

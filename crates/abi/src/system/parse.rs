@@ -2,10 +2,10 @@
 
 use super::names;
 use super::{
-    AFFINITY, Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_SLOTS,
-    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
-    RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
-    SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
+    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS_PER_VM,
+    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem, RESERVATION_LIMIT_US,
+    ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject, SystemDescription, SystemError,
+    TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -262,7 +262,7 @@ struct SystemParts<'a> {
     migration: Option<Migration>,
     parameters: Parameters,
     console_focus: Option<&'a str>,
-    log_level: Option<LogLevel>,
+    when_idle: Option<WhenIdle>,
     vms: ArrayVec<VmDescription<'a>, { super::MAX_VMS }>,
 }
 
@@ -291,7 +291,7 @@ impl<'a> SystemParts<'a> {
             ),
             names::ROUND => field.keep(&mut self.parameters.round, field.number(ROUND)?),
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
-            names::LOG_LEVEL => field.keep(&mut self.log_level, field.word(LogLevel::from_name)?),
+            names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
             _ => Err(field.error(Problem::UnknownProperty)),
         }
     }
@@ -344,7 +344,7 @@ impl<'a> SystemParts<'a> {
             migration: self.migration.unwrap_or(Migration::AsNeeded),
             parameters: self.parameters,
             console_focus: None,
-            log_level: self.log_level.unwrap_or(LogLevel::Info),
+            when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),
             vms: self.vms,
         };
         if let Some(limit) = system.parameters.reservation_limit_us

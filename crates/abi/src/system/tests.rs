@@ -103,7 +103,7 @@ fn a_description_is_read_whole() {
         (SpinMethod::Wopd, WaitMethod::SelfWait)
     );
     assert_eq!(system.console_focus, Some(VmId(1)));
-    assert_eq!(system.log_level, LogLevel::Info);
+    assert_eq!(system.when_idle, WhenIdle::PowerOffAfterAll);
     assert_eq!(system.migration, Migration::AsNeeded);
     assert_eq!(system.parameters, Parameters::default());
     let [first, second] = &system.vms[..] else {

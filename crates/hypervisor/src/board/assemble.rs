@@ -15,6 +15,7 @@ use crate::board::{Board, BoardDevice, Range};
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::FrameAllocator;
+use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
@@ -55,6 +56,8 @@ pub enum AssembleError {
     Scheduler(ConfigError),
     #[error("{0}")]
     Memory(PlacementError),
+    #[error("{0}")]
+    Confinement(NoConfinement),
     #[error("{vm}: its G-stage table cannot be built: {error}")]
     Table { vm: VmName, error: MapError },
     #[error("there is no memory for the stacks of the harts")]
@@ -102,7 +105,12 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(id, built.id, number, vcpus.len() as u64 + 1));
+                vcpus.push(Vcpu::new(
+                    id,
+                    built.id,
+                    number,
+                    board.translation.tags().of(id),
+                ));
             }
         }
         vms.push(built);
@@ -122,7 +130,13 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         frames.free_bytes() >> 20
     );
     Ok(system::install(Hypervisor::new(
-        board, harts, vms, vcpus, scheduler, started,
+        board,
+        harts,
+        vms,
+        vcpus,
+        scheduler,
+        description.when_idle,
+        started,
     )))
 }
 
@@ -247,8 +261,13 @@ fn virtual_machine(
     )
     .ok_or(AssembleError::ImageOutside)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
+    let mode = board
+        .translation
+        .mode_for(memory.end().raw())
+        .map_err(AssembleError::Confinement)?;
     let table = table(
         board,
+        mode,
         memory,
         place.base(),
         &devices,
@@ -322,18 +341,13 @@ pub fn harts_of(
 /// have one.
 fn table(
     board: &Board,
+    mode: Mode,
     memory: GuestRegion,
     host: HostPhysical,
     devices: &[BoardDevice],
     vcpus: u32,
     frames: &mut FrameAllocator,
 ) -> Result<GStage, MapError> {
-    // Sv39x4 reaches 2 TiB of guest-physical addresses with one level less to walk than Sv48x4.
-    let mode = if memory.end().raw() <= Mode::Sv39x4.limit() {
-        Mode::Sv39x4
-    } else {
-        Mode::Sv48x4
-    };
     let mut tables = PhysicalTables {
         frames: Some(frames),
     };

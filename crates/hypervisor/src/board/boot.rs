@@ -8,6 +8,7 @@ use crate::hart;
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::operator::console;
 use crate::run::harts::{self, Hart};
 use crate::run::system::Hypervisor;
@@ -114,6 +115,10 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         unsafe { custom::open_pause_loops() };
     }
     hart_counters::close();
+    let offer = Offer::find(&mut HartRegister);
+    if let Err(error) = offer.covers(system.board.translation) {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
     fence::guest_physical_all();
     fence::guest_virtual_all();
     hart.files.lock().set_count(interrupt_file::guest_files());

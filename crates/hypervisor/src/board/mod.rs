@@ -10,6 +10,7 @@ use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
 
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::vm::guest_tree::isa;
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
@@ -111,6 +112,8 @@ pub struct BoardDevice {
 pub struct Board {
     pub timebase_hertz: u32,
     pub harts: Vec<BoardHart>,
+    /// What hgatp of the first hart can hold; the others' must not hold less.
+    pub translation: Offer,
     pub memory: Vec<Range>,
     /// What the firmware keeps for itself, and the device tree and the initrd.
     pub reserved: Vec<Range>,
@@ -262,6 +265,7 @@ impl Board {
         Ok(Self {
             timebase_hertz,
             harts: Self::harts(&cpus, &parents),
+            translation: Offer::find(&mut HartRegister),
             memory,
             reserved,
             initrd,

@@ -14,7 +14,10 @@ use crate::run::system::{Hypervisor, now};
 use crate::say;
 use crate::vm::Vm;
 use crate::vm::allocation;
-use crate::vm::lifecycle::{self, Ending, Refusal};
+use crate::vm::lifecycle::{
+    self,
+    life::{Ending, Who},
+};
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
@@ -26,7 +29,7 @@ pub fn serve(system: &Hypervisor) {
                 }
             }
             Event::PowerOff => {
-                say!("the operator powers off");
+                say!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
             Event::Command(command) => carry_out(system, command),
@@ -92,30 +95,39 @@ fn with_vm(system: &Hypervisor, vm: VmId, action: impl FnOnce(&Vm)) {
 fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
     let result = match action {
         VmAction::Start => lifecycle::start(system, vm),
-        VmAction::Stop => lifecycle::end(system, vm, Ending::Stop(StopReason::Operator)),
-        VmAction::Restart => lifecycle::end(system, vm, Ending::Restart)
-            .or_else(|_: Refusal| lifecycle::start(system, vm)),
+        VmAction::Stop => {
+            let ending = Ending::Stop(StopReason::Operator);
+            lifecycle::end(system, vm, ending, Who::Operator)
+        }
+        VmAction::Restart => lifecycle::restart(system, vm),
         VmAction::Pause => lifecycle::pause(system, vm),
         VmAction::Resume => lifecycle::resume(system, vm),
     };
     match result {
-        Ok(()) => say!("{}: {}", vm.settings.name, vm.control.lock().state),
+        Ok(()) => {
+            // The lock must be free when the console's is taken.
+            let state = vm.life.lock().state();
+            say!("{}: {state}", vm.settings.name);
+        }
         Err(refusal) => say!("{}: {refusal}", vm.settings.name),
     }
 }
 
 fn list(system: &Hypervisor) {
     for (number, vm) in system.vms.iter().enumerate() {
-        let control = *vm.control.lock();
+        let (state, restarts) = {
+            let life = vm.life.lock();
+            (life.state(), life.restarts())
+        };
         say!(
             "{} {:<16} {:<8} {} vCPUs, {} MiB at {}, restarted {} times, heartbeat {}",
             number + 1,
             vm.settings.name.as_str(),
-            control.state,
+            state,
             vm.vcpus.len(),
             vm.memory.size() >> 20,
             vm.memory.base(),
-            control.restarts,
+            restarts,
             vm.last_heartbeat()
         );
     }

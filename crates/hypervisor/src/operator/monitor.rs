@@ -1,6 +1,7 @@
 //! The performance monitor's report on the console (`abi::monitor`).
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use abi::monitor::{self as records, Header, Report, VmRecord};
@@ -8,11 +9,12 @@ use abi::monitor::{self as records, Header, Report, VmRecord};
 use crate::hart;
 use crate::operator::console;
 use crate::run::system::Hypervisor;
+use crate::vm::Vm;
 
 /// Prints the counters as they stand, line by line between the other lines of the console.
 pub fn report(system: &Hypervisor) {
     // The console takes everything.
-    let _ = write(system, &mut Lines(String::new()));
+    let _ = write(system, &records(system), &mut Lines(String::new()));
 }
 
 /// The line that is being written; the heap never holds more of a report than that.
@@ -31,11 +33,27 @@ impl Write for Lines {
     }
 }
 
+/// What there is to say of the VMs. Their locks are free again when the console's is taken.
+fn records(system: &Hypervisor) -> Vec<VmRecord> {
+    let record = |vm: &Vm| {
+        let life = vm.life.lock();
+        VmRecord {
+            vm: vm.number(),
+            name: vm.settings.name,
+            state: life.state(),
+            reason: life.reason(),
+            restarts: life.restarts(),
+        }
+    };
+    system.vms.iter().map(record).collect()
+}
+
 /// Prints the counters as the last thing before the power goes.
 pub fn last_report(system: &Hypervisor) {
+    let vms = records(system);
     console::last_words(|out| {
         // The UART takes everything.
-        let _ = write(system, &mut Through(out));
+        let _ = write(system, &vms, &mut Through(out));
     });
 }
 
@@ -47,7 +65,7 @@ impl Write for Through<'_> {
     }
 }
 
-fn write(system: &Hypervisor, out: &mut impl Write) -> fmt::Result {
+fn write(system: &Hypervisor, vms: &[VmRecord], out: &mut impl Write) -> fmt::Result {
     let elapsed = records::Ticks(hart::time().wrapping_sub(system.started));
     let mut report = Report::begin(
         out,
@@ -56,15 +74,8 @@ fn write(system: &Hypervisor, out: &mut impl Write) -> fmt::Result {
             elapsed,
         },
     )?;
-    for vm in &system.vms {
-        let control = *vm.control.lock();
-        report.vm(&VmRecord {
-            vm: vm.number(),
-            name: vm.settings.name,
-            state: control.state,
-            reason: control.reason,
-            restarts: control.restarts,
-        })?;
+    for vm in vms {
+        report.vm(vm)?;
     }
     for hart in &system.harts {
         let (own, work) = hart.accounts.read();

@@ -4,6 +4,7 @@ pub mod change;
 pub mod exits;
 pub mod harts;
 pub mod in_place;
+pub mod loading;
 pub mod probe;
 pub mod spin;
 pub mod system;
@@ -11,11 +12,12 @@ pub mod system;
 use core::sync::atomic::Ordering;
 
 use abi::monitor::{Event, ExitCause};
-use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet};
+use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
 
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::memory::translations::{HartFences, Holders};
 use crate::run::exits::Next;
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
@@ -24,27 +26,34 @@ use crate::run::spin::Word;
 use crate::run::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::accounts::{self, Books};
-use crate::vm::lifecycle;
-use crate::vm::vcpu::{Power, Registers, Vcpu, request};
+use crate::vm::lifecycle::{self, life::Begin};
+use crate::vm::vcpu::{Registers, Vcpu, request};
 use crate::{interrupts, operator};
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
+    let mut holders = Holders::default();
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
-        let (kicks, decision) = {
-            // Both under one lock: it is what all harts meet at.
+        let (kicks, stopped, decision) = {
+            // All under one lock: it is what all harts meet at.
             let mut scheduler = system.scheduler.lock();
             let now = now();
             let leave = |(_, left)| scheduler.leave(hart.index, left, now);
             let kicks = left.map_or(Kicks::NONE, leave);
-            (kicks, scheduler.dispatch(hart.index, now, &mut probe))
+            let left = left.take().map(|(vcpu, _)| vcpu);
+            let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
+            let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            (kicks, stopped, decision)
         };
         system.kick(kicks);
-        if let Some((vcpu, _)) = left.take() {
-            stop_if_pending(vcpu);
+        let kicks = match &decision {
+            Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. } => *kicks,
+        };
+        system.kick(kicks);
+        if let Some(vcpu) = stopped {
             lifecycle::vcpu_left(system, system.vm(vcpu.vm));
         }
         match decision {
@@ -52,17 +61,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 vcpu,
                 slice,
                 trap_waits,
-                kicks,
                 ..
             } => {
-                system.kick(kicks);
                 let vcpu = system.vcpu(vcpu);
-                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
+                let terms = (slice, trap_waits);
+                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
-            Dispatch::Idle { watch, poll, kicks } => {
-                system.kick(kicks);
-                idle(system, hart, poll.then_some(watch));
-            }
+            Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
         }
     }
 }
@@ -160,7 +165,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
 }
 
 /// Starts a slice of `slice`, without an end where there is none.
-fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
+pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
     let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
     hart.slice_end.store(end, Ordering::Relaxed);
     set_timer(system, hart);
@@ -170,9 +175,9 @@ fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>)
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
+    holders: &mut Holders,
     vcpu: &Vcpu,
-    slice: Option<Ticks>,
-    trap_waits: bool,
+    (slice, trap_waits): (Option<Ticks>, bool),
 ) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
@@ -181,11 +186,23 @@ fn run_vcpu(
     system.end_wait(vcpu);
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
-    start_if_pending(vcpu, &mut registers);
-    if registers.last_hart.is_some_and(|last| last != hart.index) {
+    match lifecycle::dispatched(system, vm, vcpu) {
+        Begin::GoOn => {}
+        // Nothing of its former life counts, so that its cached translations are dropped too.
+        Begin::At { address, opaque } => {
+            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+        }
+        Begin::Load(run) => {
+            let reason = loading::load(system, hart, vm, run, (began, slice), books);
+            return left_without_guest(reason, began);
+        }
+        Begin::Leave => return left_without_guest(Leave::Stopped, began),
+    }
+    let last = registers.cached.last_hart();
+    if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, vm, vcpu, &mut registers);
+    let file = load(system, hart, holders, vm, vcpu, &mut registers);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -271,7 +288,7 @@ fn stay(
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu));
+            generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
             carry_out(vcpu, vcpu.take_requests());
@@ -342,7 +359,7 @@ pub fn follow(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
-fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = loop {
         let generation = vm.generation();
         hart.set_running(vm.id.get(), generation);
@@ -352,55 +369,49 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
             break generation;
         }
     };
-    if vcpu.renew_table(hart.index, generation) {
-        fence::guest_physical_of(vcpu.vmid);
-        fence::guest_virtual_all();
-    }
+    let purge = registers.cached.renew(hart.index, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     generation
 }
 
-/// A vCPU that asked to be stopped has left its hart, and can be started again from now on.
-fn stop_if_pending(vcpu: &Vcpu) {
-    let mut power = vcpu.power.lock();
-    if *power == Power::StopPending {
-        *power = Power::Stopped;
+/// A vCPU leaves whose guest has not run.
+fn left_without_guest(reason: Leave, began: Ticks) -> Left {
+    Left {
+        reason,
+        ran: now() - began,
+        supervisor: true,
+        open: true,
+        holder: None,
+        exits: 0,
     }
-}
-
-/// Gives a vCPU that was started, or resumes at an address of its own, the registers of a hart after reset. Nothing of
-/// its former life counts, so that its cached translations are dropped too.
-fn start_if_pending(vcpu: &Vcpu, registers: &mut Registers) {
-    let mut power = vcpu.power.lock();
-    let start = match *power {
-        Power::StartPending { address, opaque } => Some((address, opaque)),
-        Power::Suspended { resume } => resume,
-        Power::Started | Power::Stopped | Power::StopPending => return,
-    };
-    if let Some((address, opaque)) = start {
-        *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-    }
-    *power = Power::Started;
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
-fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+) -> u8 {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    let here = registers.cached.last_hart() == Some(hart.index);
+    let in_place = here && hart.last_loaded() == Some(vcpu.id);
     if !in_place {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
-    if registers.last_hart != Some(hart.index) {
-        // It may have fenced elsewhere since this hart cached translations under its tag.
-        fence::guest_virtual_all();
-        fence::instructions();
-        registers.last_hart = Some(hart.index);
-    }
     let file = interrupts::attach(system, hart, vcpu);
+    // Behind `attach`, which may change the table.
+    let generation = vm.generation();
+    let cached = &mut registers.cached;
+    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     if in_place {
         registers.supervisor.arm();
     } else {

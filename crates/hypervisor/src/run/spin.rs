@@ -11,7 +11,7 @@ use crate::hart::instruction::{LENGTH, WatchedWord, ticket};
 use crate::hart::unprivileged;
 use crate::hart::{
     self,
-    csr::{self, number},
+    csr::{self, number, status},
 };
 use crate::memory::address::GuestPhysical;
 use crate::memory::walk;
@@ -207,7 +207,9 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
             return None;
         }
         let vsatp = csr::read::<{ number::VSATP }>();
-        let physical = walk::translate(vsatp, watched.address, |at| vm.read_doubleword(at))?;
+        let reader = reader(registers);
+        let read = |at| vm.read_doubleword(at);
+        let physical = walk::translate(vsatp, watched.address, reader, read)?;
         let host = vm.host_address(physical, size)?;
         Some(Word {
             host,
@@ -218,6 +220,17 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
         })
     });
     judge(known)
+}
+
+/// On whose behalf the word in front of a WRS.NTO is read: as the load before it was, if there was one. A program may have
+/// jumped there with any address.
+fn reader(registers: &Registers) -> walk::Reader {
+    let fields = csr::read::<{ number::VSSTATUS }>();
+    walk::Reader {
+        user: registers.context.in_user_mode(),
+        reads_user_pages: fields & status::SUM != 0,
+        reads_code: fields & status::MXR != 0,
+    }
 }
 
 /// What a vCPU waits for that says so itself, by the spin call: the guest-physical address of a word of 32 bits, the

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use abi::system::WhenIdle;
 use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
@@ -30,6 +31,8 @@ pub struct Hypervisor {
     host_interrupts: AtomicBool,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
@@ -58,6 +61,7 @@ impl Hypervisor {
         vms: Vec<Vm>,
         vcpus: Vec<Vcpu>,
         scheduler: Scheduler,
+        when_idle: WhenIdle,
         started: u64,
     ) -> Self {
         let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
@@ -77,6 +81,7 @@ impl Hypervisor {
             counters,
             host_interrupts,
             next_look: AtomicU64::new(0),
+            when_idle,
             started,
         }
     }

@@ -148,6 +148,13 @@ impl Books<'_> {
         }
     }
 
+    /// A piece of the VM has been loaded, which is its guest's own time: on a computer of its own, a boot loader would take it.
+    pub fn charge_loading(self) {
+        if MONITORED {
+            self.work.guest.add(self.hart.until_now());
+        }
+    }
+
     /// Counts a dispatch.
     #[inline]
     pub fn count_dispatch(self) {

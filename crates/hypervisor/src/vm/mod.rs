@@ -25,12 +25,14 @@ use crate::interrupts::{self, Route};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
+use crate::memory::translations::Tag;
 use crate::operator::console;
 use crate::run::harts;
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
-use crate::vm::lifecycle::Control;
+use crate::vm::lifecycle::life::Life;
+use crate::vm::loader::Loading;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -76,7 +78,10 @@ pub struct Vm {
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     chips: Mutex<Chips>,
-    pub control: Mutex<Control>,
+    /// What may happen to it, and has: see `vm::lifecycle`.
+    pub life: Mutex<Life>,
+    /// How far it is loaded; locked by the hart that loads it.
+    pub loading: Mutex<Loading>,
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
@@ -106,6 +111,7 @@ impl Vm {
             aplic.add_physical(SourceNumber(device.source));
         }
         let table_register = table.hgatp(0);
+        let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
         Self {
             id,
@@ -122,17 +128,18 @@ impl Vm {
                 aplic,
                 input: VecDeque::with_capacity(INPUT_LIMIT),
             }),
-            control: Mutex::new(Control::default()),
+            life: Mutex::new(life),
+            loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             told,
             reported: AtomicU64::new(0),
         }
     }
 
-    /// hgatp for a vCPU with this VMID.
+    /// hgatp for a vCPU with this tag.
     #[must_use]
-    pub fn table_register(&self, vmid: u64) -> u64 {
-        self.table_register | vmid << VMID_SHIFT
+    pub fn table_register(&self, tag: Tag) -> u64 {
+        self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
     /// The generation of the G-stage table; it grows with each change that takes a mapping away.
@@ -423,6 +430,12 @@ impl GuestBytes {
             // SAFETY: as for `bytes`, and aligned.
             unsafe { ((self.host + offset) as *mut u32).write_volatile(word.to_le()) };
         }
+    }
+
+    /// Makes all bytes of the run zero.
+    pub fn zero(self) {
+        // SAFETY: as for `bytes`.
+        unsafe { hart::copy::zero(self.host as *mut u8, self.length as usize) };
     }
 
     /// Copies `data` to the start of the run; what does not fit is left out.

@@ -12,8 +12,8 @@ use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::hart::world::{FloatContext, GuestContext};
 use crate::interrupts::Interrupts;
+use crate::memory::translations::{Cached, Tag};
 use crate::run::change::Looks;
-use crate::run::harts::MAX_HARTS;
 use crate::run::spin::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -121,8 +121,8 @@ pub struct Registers {
     pub float: FloatContext,
     pub supervisor: SupervisorState,
     pub counters: Counters,
-    /// Where it ran last; its translations may be cached there.
-    pub last_hart: Option<HartId>,
+    /// Where its translations may be cached.
+    pub cached: Cached,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
     /// Whether looking has been worth it.
@@ -140,30 +140,12 @@ impl Registers {
             float: FloatContext::default(),
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
-            last_hart: None,
+            cached: Cached::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             holder: None,
         }
     }
-}
-
-/// The power state of a guest's hart (SBI, "Hart State Management Extension").
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
-    Stopped,
-    /// Has asked to be stopped, and still has to leave its hart.
-    StopPending,
-    /// Started by a sibling; goes on at the address with the value in a1.
-    StartPending {
-        address: u64,
-        opaque: u64,
-    },
-    Started,
-    /// Suspended until an interrupt. What resumes at an address of its own has one.
-    Suspended {
-        resume: Option<(u64, u64)>,
-    },
 }
 
 /// A virtual CPU.
@@ -173,10 +155,11 @@ pub struct Vcpu {
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
-    /// Tag of its translations: one VMID per vCPU, since vCPUs of one VM must not see each other's stale entries.
-    pub vmid: u64,
+    /// What marks its translations on every hart.
+    pub tag: Tag,
     pub registers: Mutex<Registers>,
-    pub power: Mutex<Power>,
+    /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
+    pub asks_at_dispatch: AtomicBool,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
@@ -191,20 +174,18 @@ pub struct Vcpu {
     waiting_on: AtomicU16,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
-    /// By hart: the generation of the VM's G-stage table since which this vCPU's tag holds nothing stale there.
-    table_seen: [AtomicU64; MAX_HARTS],
 }
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16, vmid: u64) -> Self {
+    pub fn new(id: VcpuId, vm: VmId, index: u16, tag: Tag) -> Self {
         Self {
             id,
             vm,
             index,
-            vmid,
+            tag,
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
-            power: Mutex::new(Power::Stopped),
+            asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
             word: Mutex::new(None),
             place: LastPlace::default(),
@@ -213,7 +194,6 @@ impl Vcpu {
             in_guest: AtomicU16::new(0),
             waiting_on: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
-            table_seen: [const { AtomicU64::new(0) }; MAX_HARTS],
         }
     }
 
@@ -288,14 +268,5 @@ impl Vcpu {
             .load(Ordering::SeqCst)
             .checked_sub(1)
             .and_then(HartId::new)
-    }
-
-    /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
-    #[must_use]
-    pub fn renew_table(&self, hart: HartId, generation: u64) -> bool {
-        let Some(seen) = self.table_seen.get(hart.index()) else {
-            return true;
-        };
-        seen.swap(generation, Ordering::Relaxed) != generation
     }
 }

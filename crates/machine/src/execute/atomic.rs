@@ -1,4 +1,4 @@
-//! The A extension, Zawrs' reservations, and cache-block operations.
+//! The A extension with Zabha, Zawrs' reservations, and cache-block operations.
 
 use crate::code::CodeIndex;
 use crate::csr::field::envcfg;
@@ -9,6 +9,23 @@ use crate::system::System;
 
 /// Bytes of a cache block of Zicbom and Zicboz.
 pub const CACHE_BLOCK: u64 = 64;
+
+/// The width field of an atomic instruction: log2 of the operand's bytes.
+const fn width_of(i: Instruction) -> u32 {
+    i.immediate.cast_unsigned() >> 12 & 7
+}
+
+fn extend_byte(value: u8) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
+
+fn extend_half(value: u16) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
+
+fn extend_word(value: u32) -> u64 {
+    i64::from(value.cast_signed()).cast_unsigned()
+}
 
 impl Hart {
     /// LR: loads and reserves.
@@ -25,7 +42,7 @@ impl Hart {
 
     /// The physical address of an atomic access, by the host TLB if it knows.
     #[inline(always)]
-    fn atomic_address<T: Scalar>(
+    pub(super) fn atomic_address<T: Scalar>(
         &mut self,
         system: &mut System,
         access: Access,
@@ -65,10 +82,19 @@ impl Hart {
         match i.operation {
             Operation::ScW => self.store_conditional::<u32>(system, i, current),
             Operation::ScD => self.store_conditional::<u64>(system, i, current),
-            Operation::AmoW => self.modify::<u32>(system, i, current, |value| {
-                i64::from(value.to_u64() as i32).cast_unsigned()
-            }),
-            _ => self.modify::<u64>(system, i, current, |value| value),
+            Operation::CompareAndSwap => match width_of(i) {
+                0 => self.compare_and_swap::<u8>(system, i, current, extend_byte),
+                1 => self.compare_and_swap::<u16>(system, i, current, extend_half),
+                2 => self.compare_and_swap::<u32>(system, i, current, extend_word),
+                3 => self.compare_and_swap::<u64>(system, i, current, |value| value),
+                _ => self.compare_and_swap_pair(system, i, current),
+            },
+            _ => match width_of(i) {
+                0 => self.modify::<u8>(system, i, current, extend_byte),
+                1 => self.modify::<u16>(system, i, current, extend_half),
+                2 => self.modify::<u32>(system, i, current, extend_word),
+                _ => self.modify::<u64>(system, i, current, |value| value),
+            },
         }
     }
 
@@ -102,7 +128,7 @@ impl Hart {
         self.finish_store(system, physical, value, current)
     }
 
-    fn finish_store<T: Scalar>(
+    pub(super) fn finish_store<T: Scalar>(
         &mut self,
         system: &mut System,
         physical: u64,
@@ -134,7 +160,7 @@ impl Hart {
                 .unwrap_or(T::from_u64(0)),
         );
         let operand = extend(T::from_u64(self.x[i.rs2 as usize]));
-        // funct5 of the encoding. Sign extension keeps the unsigned order of words.
+        // funct5 of the encoding. Sign extension keeps the unsigned order of narrow values.
         let new = match i.immediate.cast_unsigned() >> 27 {
             0x00 => old.wrapping_add(operand),
             0x01 => operand,

@@ -1,4 +1,4 @@
-//! The F, D and Zfh extensions' computational instructions, by way of [`crate::float`].
+//! The computational instructions of F, D, Zfh and Zfa, by way of [`crate::float`].
 
 use crate::float::{
     self, F16, F32, F64, Flags, Format, Rounding, box_half, box_single, classify, divide, equal,
@@ -146,6 +146,11 @@ impl Hart {
                 }
             }
             FloatKind::MoveFromInteger => F::pattern(integer),
+            FloatKind::LoadImmediate => float::constant::<F>(i.rs1),
+            FloatKind::MinimumOrNan => float::minimum_or_nan::<F>(a, b, flags),
+            FloatKind::MaximumOrNan => float::maximum_or_nan::<F>(a, b, flags),
+            FloatKind::Round => float::round_to_integer::<F>(a, rounding, false, flags),
+            FloatKind::RoundInexact => float::round_to_integer::<F>(a, rounding, true, flags),
             _ => return self.compute_integer::<F>(operation, i, a, b, (rounding, flags)),
         };
         Output::Float(F::to_register(result))
@@ -169,6 +174,12 @@ impl Hart {
             FloatKind::ToInt64 => float::to_i64::<F>(a, rounding, flags).cast_unsigned(),
             FloatKind::ToUnsigned64 => float::to_u64::<F>(a, rounding, flags),
             FloatKind::Classify => classify::<F>(a),
+            FloatKind::LessOrEqualQuiet => float::less_or_equal_quiet::<F>(a, b, flags).into(),
+            FloatKind::LessQuiet => float::less_quiet::<F>(a, b, flags).into(),
+            // Doubles alone: the register is the pattern.
+            FloatKind::ToInt32Modular => {
+                signed(float::to_i32_modular(self.f[i.rs1 as usize], flags))
+            }
             // FMV.X moves the low bits whatever the box, sign-extended.
             _ => {
                 let register = self.f[i.rs1 as usize];

@@ -10,6 +10,7 @@ mod float;
 mod guest;
 mod integer;
 mod measure;
+mod swap;
 mod system;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ pub use pause::PauseLoop;
 use serde::{Deserialize, Serialize};
 
 use crate::board::Isa;
+use crate::translation::Paging;
 
 /// The name of the global pending test in ISA strings.
 pub const PENDING_TEST: &str = "xpartitaotpi";
@@ -98,6 +99,8 @@ pub struct ExtensionState {
     pub present: Extensions,
     /// Whether the hart can set A and D bits itself: Svadu.
     pub svadu: bool,
+    /// The widest virtual-memory scheme of the hart.
+    pub paging: Paging,
     /// Pause-loop exiting.
     pub pause: PauseLoop,
     /// hpurge: a bit for each hart on which the vCPU that runs here must not use old entries.
@@ -113,6 +116,7 @@ impl ExtensionState {
         Self {
             present: Extensions::of(isa),
             svadu: isa.extensions.iter().any(|name| name == "svadu"),
+            paging: Paging::of_mmu_type(&isa.mmu).unwrap_or_default(),
             purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
             ..Self::default()
         }

@@ -25,6 +25,24 @@ pub fn less_or_equal<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> bo
     ordered::<F>(a, b, flags) && key::<F>(a) <= key::<F>(b)
 }
 
+/// FLTQ: a < b, quiet. A signalling NaN raises NV; any NaN gives false.
+pub fn less_quiet<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> bool {
+    ordered_quiet::<F>(a, b, flags) && key::<F>(a) < key::<F>(b)
+}
+
+/// FLEQ: a ≤ b, quiet. A signalling NaN raises NV; any NaN gives false.
+pub fn less_or_equal_quiet<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> bool {
+    ordered_quiet::<F>(a, b, flags) && key::<F>(a) <= key::<F>(b)
+}
+
+fn ordered_quiet<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> bool {
+    let (left, right) = (unpack::<F>(a), unpack::<F>(b));
+    if left.is_signalling() || right.is_signalling() {
+        flags.raise(Flags::INVALID);
+    }
+    !left.is_nan() && !right.is_nan()
+}
+
 fn ordered<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> bool {
     let ordered = !unpack::<F>(a).is_nan() && !unpack::<F>(b).is_nan();
     if !ordered {
@@ -59,6 +77,26 @@ pub fn maximum<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> F::Bits 
         let a_last = (key::<F>(a), !negative::<F>(a)) >= (key::<F>(b), !negative::<F>(b));
         if a_last { a } else { b }
     })
+}
+
+/// FMINM: IEEE 754-2019's minimum. As [`minimum`], but any NaN makes the canonical one.
+pub fn minimum_or_nan<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> F::Bits {
+    let number = minimum::<F>(a, b, flags);
+    if unpack::<F>(a).is_nan() || unpack::<F>(b).is_nan() {
+        nan::<F>()
+    } else {
+        number
+    }
+}
+
+/// FMAXM: IEEE 754-2019's maximum. As [`maximum`], but any NaN makes the canonical one.
+pub fn maximum_or_nan<F: Format>(a: F::Bits, b: F::Bits, flags: &mut Flags) -> F::Bits {
+    let number = maximum::<F>(a, b, flags);
+    if unpack::<F>(a).is_nan() || unpack::<F>(b).is_nan() {
+        nan::<F>()
+    } else {
+        number
+    }
 }
 
 /// The result of a minimum or maximum that a NaN among the operands decides.

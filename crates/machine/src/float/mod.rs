@@ -1,4 +1,4 @@
-//! Floating point of RISC-V's F, D and Zfh extensions in integer arithmetic.
+//! Floating point of RISC-V's F, D, Zfh and Zfa extensions in integer arithmetic.
 //!
 //! Every function takes and returns bit patterns and adds the flags that it raises to the `flags`
 //! it is given (they accrue, as in `fflags`). Results are RISC-V's: NaN results are the canonical
@@ -9,6 +9,7 @@ mod arithmetic;
 mod compare;
 mod convert;
 mod format;
+mod integral;
 mod round;
 mod shortcut;
 #[cfg(test)]
@@ -16,11 +17,12 @@ mod tests;
 
 pub use arithmetic::{add, divide, multiply, multiply_add, square_root, subtract};
 pub use compare::{
-    classify, equal, less, less_or_equal, maximum, minimum, negate, sign_inject,
-    sign_inject_negated, sign_inject_xor,
+    classify, equal, less, less_or_equal, less_or_equal_quiet, less_quiet, maximum, maximum_or_nan,
+    minimum, minimum_or_nan, negate, sign_inject, sign_inject_negated, sign_inject_xor,
 };
 pub use convert::{
     box_half, box_single, from_signed, from_unsigned, narrow, reformat, to_i32, to_i64, to_u32,
     to_u64, unbox_half, unbox_single, widen,
 };
 pub use format::{F16, F32, F64, Flags, Format, HostOperation, Rounding};
+pub use integral::{constant, round_to_integer, to_i32_modular};

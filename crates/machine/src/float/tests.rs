@@ -238,6 +238,35 @@ fn conversions<R: Reference>(seed: u64) {
     }
 }
 
+fn integral_values<R: Reference>(seed: u64) {
+    let _guard = REFERENCE.lock();
+    let mut random = Random(seed);
+    for (mode, reference) in MODES {
+        for _ in 0..CASES {
+            let a = random.operand::<R::Ours>();
+            let x = R::from_bits(a);
+            let (value, flags) = flags_of(|| x.round_to_integral(reference));
+            let expected = value.to_bits();
+            check("round", &a, mode, (expected, flags), |f| {
+                round_to_integer::<R::Ours>(a, mode, false, f)
+            });
+            // NX belongs to what is no NaN and not the same as before.
+            let changed = !x.is_nan() && expected != a;
+            let flags = flags | if changed { Flags::INEXACT } else { 0 };
+            check("round inexact", &a, mode, (expected, flags), |f| {
+                round_to_integer::<R::Ours>(a, mode, true, f)
+            });
+        }
+    }
+}
+
+#[test]
+fn integral_values_are_the_reference_s() {
+    integral_values::<Reference16>(0x5eed_0017);
+    integral_values::<Reference32>(0x5eed_0008);
+    integral_values::<Reference64>(0x5eed_0009);
+}
+
 #[test]
 fn half_conversions_are_the_reference_s() {
     conversions::<Reference16>(0x5eed_0013);
@@ -313,6 +342,13 @@ fn comparisons<R: Reference>(seed: u64) {
             less_or_equal::<R::Ours>(a, b, f)
         });
 
+        check("lt quiet", &(a, b), mode, flags_of(|| x.lt_quiet(y)), |f| {
+            less_quiet::<R::Ours>(a, b, f)
+        });
+        check("le quiet", &(a, b), mode, flags_of(|| x.le_quiet(y)), |f| {
+            less_or_equal_quiet::<R::Ours>(a, b, f)
+        });
+
         // The reference has no minimum: by the text of the "F" extension from its comparisons.
         let invalid = x.is_signaling_nan() || y.is_signaling_nan();
         let flags = if invalid { Flags::INVALID } else { 0 };
@@ -330,6 +366,17 @@ fn comparisons<R: Reference>(seed: u64) {
         });
         check("max", &(a, b), mode, (high, flags), |f| {
             maximum::<R::Ours>(a, b, f)
+        });
+        let (low, high) = if x.is_nan() || y.is_nan() {
+            (canonical, canonical)
+        } else {
+            (low, high)
+        };
+        check("minimum", &(a, b), mode, (low, flags), |f| {
+            minimum_or_nan::<R::Ours>(a, b, f)
+        });
+        check("maximum", &(a, b), mode, (high, flags), |f| {
+            maximum_or_nan::<R::Ours>(a, b, f)
         });
     }
 }

@@ -1,6 +1,6 @@
 //! The C extension: each 16-bit instruction is one 32-bit instruction.
 //!
-//! Unprivileged specification, chapter "C" (RV64C with F and D present).
+//! Unprivileged specification, chapters "C" (RV64C with F and D present), "Zcb" and "Zcmop".
 
 /// The three-bit register field at `shift` of a compressed instruction: x8..=x15.
 const fn short(code: u32, shift: u32) -> u32 {
@@ -88,9 +88,25 @@ const fn quadrant0(code: u32) -> Option<u32> {
         1 => itype(doubleword, high, 3, low, 0x07),
         2 => itype(word, high, 2, low, 0x03),
         3 => itype(doubleword, high, 3, low, 0x03),
+        4 => return narrow_access(code),
         5 => stype(doubleword, low, high, 3, 0x27),
         6 => stype(word, low, high, 2, 0x23),
         7 => stype(doubleword, low, high, 3, 0x23),
+        _ => return None,
+    })
+}
+
+/// Zcb: loads and stores of bytes and half-words.
+const fn narrow_access(code: u32) -> Option<u32> {
+    let (low, high) = (short(code, 2), short(code, 7));
+    let byte = field(code, 6, 6, 0) | field(code, 5, 5, 1);
+    let half = field(code, 5, 5, 1);
+    Some(match (code >> 10 & 7, code >> 6 & 1) {
+        (0, _) => itype(byte, high, 4, low, 0x03),
+        (1, 0) => itype(half, high, 5, low, 0x03),
+        (1, _) => itype(half, high, 1, low, 0x03),
+        (2, _) => stype(byte, low, high, 0, 0x23),
+        (3, 0) => stype(half, low, high, 1, 0x23),
         _ => return None,
     })
 }
@@ -123,6 +139,8 @@ const fn quadrant1(code: u32) -> Option<u32> {
             };
             itype(value, 2, 0, 2, 0x13)
         }
+        // C.MOP.n takes the place of C.LUI without an immediate: it changes nothing.
+        3 if immediate == 0 && rd & 0x11 == 1 => itype(0, 0, 0, 0, 0x13),
         3 => {
             if immediate == 0 {
                 return None;
@@ -151,7 +169,16 @@ const fn arithmetic(code: u32) -> Option<u32> {
             (0, _) => rtype(0, rs2, rd, 7, rd, 0x33),
             (_, 0) => rtype(0x20, rs2, rd, 0, rd, 0x3b),
             (_, 1) => rtype(0, rs2, rd, 0, rd, 0x3b),
-            _ => return None,
+            (_, 2) => rtype(1, rs2, rd, 0, rd, 0x33),
+            _ => match code >> 2 & 7 {
+                0 => itype(0xff, rd, 7, rd, 0x13),
+                1 => itype(0x604, rd, 1, rd, 0x13),
+                2 => rtype(4, 0, rd, 4, rd, 0x3b),
+                3 => itype(0x605, rd, 1, rd, 0x13),
+                4 => rtype(4, 0, rd, 0, rd, 0x3b),
+                5 => itype(0xfff, rd, 4, rd, 0x13),
+                _ => return None,
+            },
         },
     })
 }
@@ -237,6 +264,20 @@ mod tests {
             (0x852e, 0x00b0_0533),         // c.mv a0,a1    add a0, x0, a1
             (0x8d89, 0x40a5_85b3),         // c.sub a1,a0   sub a1, a1, a0
             (0xa001, 0x0000_006f),         // c.j .         jal x0, 0
+            (0x8168, 0x0035_4503),         // c.lbu a0,3(a0)  lbu a0, 3(a0)
+            (0x8528, 0x0025_5503),         // c.lhu a0,2(a0)  lhu a0, 2(a0)
+            (0x8568, 0x0025_1503),         // c.lh a0,2(a0)   lh a0, 2(a0)
+            (0x8948, 0x00a5_00a3),         // c.sb a0,1(a0)   sb a0, 1(a0)
+            (0x8d28, 0x00a5_1123),         // c.sh a0,2(a0)   sh a0, 2(a0)
+            (0x9d61, 0x0ff5_7513),         // c.zext.b a0     andi a0, a0, 0xff
+            (0x9d65, 0x6045_1513),         // c.sext.b a0     sext.b a0, a0
+            (0x9d69, 0x0805_453b),         // c.zext.h a0     zext.h a0, a0
+            (0x9d6d, 0x6055_1513),         // c.sext.h a0     sext.h a0, a0
+            (0x9d71, 0x0805_053b),         // c.zext.w a0     add.uw a0, a0, x0
+            (0x9d75, 0xfff5_4513),         // c.not a0        xori a0, a0, -1
+            (0x9d4d, 0x02b5_0533),         // c.mul a0,a1     mul a0, a0, a1
+            (0x6081, 0x0000_0013),         // c.mop.1         nop
+            (0x6781, 0x0000_0013),         // c.mop.15        nop
         ];
         for (compressed, full) in pairs {
             assert_eq!(expand(compressed), Some(full), "{compressed:#06x}");
@@ -246,7 +287,8 @@ mod tests {
     #[test]
     fn reserved_encodings_are_refused() {
         for code in [
-            0x0000, 0x2001, 0x6101, 0x6001, 0x8002, 0x4002, 0x9c41, 0x8000,
+            0x0000, 0x2001, 0x6101, 0x6001, 0x6201, 0x6881, 0x8002, 0x4002, 0x8c40, 0x9000, 0x9c79,
+            0x9c7d,
         ] {
             assert_eq!(expand(code), None, "{code:#06x}");
         }

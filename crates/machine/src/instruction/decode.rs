@@ -114,7 +114,7 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
                 Operation::Jal
             })
         }
-        0x73 => system(raw),
+        0x73 => system(raw, &mut instruction),
         _ => None,
     };
     instruction.operation = operation.unwrap_or(Operation::Illegal);
@@ -125,10 +125,10 @@ pub fn decode(raw: u32, length: u8) -> Instruction {
 /// Replaces common special cases by cheaper operations with the same effect.
 fn simplify(instruction: &mut Instruction) {
     use Operation::{
-        Add, Addi, Beq, Beqz, Bne, Bnez, LoadImmediate, Move, Nop, Or, Slli, Srli, Xori,
+        Add, Addi, Beq, Beqz, Bne, Bnez, LoadImmediate, Move, Nop, Or, Ori, Slli, Srli, Xori,
     };
     match instruction.operation {
-        Addi | Slli | Srli | Xori | Add | Or if instruction.rd == DISCARD => {
+        Addi | Slli | Srli | Xori | Ori | Add | Or if instruction.rd == DISCARD => {
             instruction.operation = Nop;
         }
         Addi if instruction.rs1 == 0 => instruction.operation = LoadImmediate,
@@ -344,19 +344,24 @@ fn operate_word(raw: u32) -> Option<Operation> {
     })
 }
 
+/// "A", "Zacas" and "Zabha": LR and SC have no narrow forms; of 16 bytes there is AMOCAS alone, whose
+/// register pairs begin with even registers.
 fn atomic(raw: u32) -> Option<Operation> {
-    let doubleword = match funct3(raw) {
-        2 => false,
-        3 => true,
-        _ => return None,
-    };
-    let choose = |word, double| if doubleword { double } else { word };
-    Some(match raw >> 27 {
-        0x02 if rs2(raw) == 0 => choose(Operation::LrW, Operation::LrD),
-        0x03 => choose(Operation::ScW, Operation::ScD),
-        0x00 | 0x01 | 0x04 | 0x08 | 0x0c | 0x10 | 0x14 | 0x18 | 0x1c => {
-            choose(Operation::AmoW, Operation::AmoD)
+    let width = funct3(raw);
+    Some(match (raw >> 27, width) {
+        (0x02, 2) if rs2(raw) == 0 => Operation::LrW,
+        (0x02, 3) if rs2(raw) == 0 => Operation::LrD,
+        (0x03, 2) => Operation::ScW,
+        (0x03, 3) => Operation::ScD,
+        (0x05, 0..=3) => Operation::CompareAndSwap,
+        (0x05, 4) if rs2(raw).is_multiple_of(2) && (raw >> 7).is_multiple_of(2) => {
+            Operation::CompareAndSwap
         }
+        (0x00 | 0x01 | 0x04 | 0x08 | 0x0c | 0x10 | 0x14 | 0x18 | 0x1c, 0..=3) => match width {
+            2 => Operation::AmoW,
+            3 => Operation::AmoD,
+            _ => Operation::AmoNarrow,
+        },
         _ => return None,
     })
 }
@@ -374,13 +379,26 @@ fn branch(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
     })
 }
 
-fn system(raw: u32) -> Option<Operation> {
+fn system(raw: u32, instruction: &mut Instruction) -> Option<Operation> {
     match funct3(raw) {
+        4 if is_may_be_operation(raw) => {
+            instruction.immediate = 0;
+            Some(if instruction.rd == DISCARD {
+                Operation::Nop
+            } else {
+                Operation::LoadImmediate
+            })
+        }
         // Which of the encodings under funct3 0 and 4 exist is decided where they are executed:
         // none of them is frequent.
         0 | 4 => Some(Operation::System),
         _ => Some(Operation::Csr),
     }
+}
+
+/// MOP.R.n and MOP.RR.n, which write zero to rd: "Zimop".
+const fn is_may_be_operation(raw: u32) -> bool {
+    raw & 0xb3c0_707f == 0x81c0_4073 || raw & 0xb200_707f == 0x8200_4073
 }
 
 #[cfg(test)]
@@ -414,5 +432,60 @@ mod tests {
     fn a_write_to_x0_is_discarded() {
         assert_eq!(decode(0x0000_b003, 4).rd, DISCARD); // ld x0, 0(ra)
         assert_eq!(decode(0x0000_0013, 4).operation, Operation::Nop);
+    }
+
+    #[test]
+    fn may_be_operations_write_zero() {
+        // The first and the last of each kind, to a0 from a1 (and a2).
+        for raw in [0x81c5_c573_u32, 0xcdf5_c573, 0x82c5_c573, 0xcec5_c573] {
+            let instruction = decode(raw, 4);
+            assert_eq!(
+                (instruction.operation, instruction.rd, instruction.immediate),
+                (Operation::LoadImmediate, 10, 0),
+                "{raw:#x}"
+            );
+        }
+        assert_eq!(decode(0x81c5_c073, 4).operation, Operation::Nop);
+        // HLV.B has bit 31 clear.
+        assert_eq!(decode(0x6005_c573, 4).operation, Operation::System);
+    }
+
+    #[test]
+    fn hints_compute_nothing() {
+        for raw in [
+            0x0020_0033_u32, // ntl.p1: add x0, x0, x2
+            0x0050_0033,     // ntl.all: add x0, x0, x5
+            0x0205_6013,     // prefetch.i 32(a0): ori x0, a0, 0x20
+            0x0215_6013,     // prefetch.r 32(a0)
+            0x0235_6013,     // prefetch.w 32(a0)
+        ] {
+            assert_eq!(decode(raw, 4).operation, Operation::Nop, "{raw:#x}");
+        }
+    }
+
+    #[test]
+    fn atomic_widths_are_those_of_zabha_and_zacas() {
+        let amo = |funct5: u32, rs2: u32, width: u32, rd: u32| {
+            decode(
+                funct5 << 27 | rs2 << 20 | 11 << 15 | width << 12 | rd << 7 | 0x2f,
+                4,
+            )
+            .operation
+        };
+        assert_eq!(amo(0x00, 12, 0, 10), Operation::AmoNarrow);
+        assert_eq!(amo(0x1c, 12, 1, 10), Operation::AmoNarrow);
+        assert_eq!(amo(0x05, 12, 0, 10), Operation::CompareAndSwap);
+        assert_eq!(amo(0x05, 12, 4, 10), Operation::CompareAndSwap);
+        // LR and SC of half-words, AMOADD of 16 bytes, odd pairs.
+        for (funct5, rs2, width, rd) in [
+            (0x02, 0, 1, 10),
+            (0x03, 12, 1, 10),
+            (0x00, 12, 4, 10),
+            (0x05, 12, 4, 11),
+            (0x05, 13, 4, 10),
+            (0x05, 12, 5, 10),
+        ] {
+            assert_eq!(amo(funct5, rs2, width, rd), Operation::Illegal);
+        }
     }
 }

@@ -1,4 +1,7 @@
-//! Decoding of the F and D extensions' computational instructions.
+//! Decoding of the computational instructions of "F", "D", "Zfh" and "Zfa".
+
+/// RTZ in the `rm` field.
+const TOWARDS_ZERO: u8 = 1;
 
 /// What a floating-point instruction computes, apart from its format.
 #[allow(missing_docs)]
@@ -39,9 +42,25 @@ pub enum Kind {
     MoveToInteger,
     MoveFromInteger,
     Classify,
+    /// FLI: a constant, numbered by rs1.
+    LoadImmediate,
+    /// FMINM, which a NaN decides.
+    MinimumOrNan,
+    /// FMAXM, which a NaN decides.
+    MaximumOrNan,
+    /// FROUND.
+    Round,
+    /// FROUNDNX, which raises NX.
+    RoundInexact,
+    /// FCVTMOD.W.D.
+    ToInt32Modular,
+    /// FLEQ.
+    LessOrEqualQuiet,
+    /// FLTQ.
+    LessQuiet,
 }
 
-const KINDS: [Kind; 29] = [
+const KINDS: [Kind; 37] = [
     Kind::Add,
     Kind::Subtract,
     Kind::Multiply,
@@ -71,6 +90,14 @@ const KINDS: [Kind; 29] = [
     Kind::MoveToInteger,
     Kind::MoveFromInteger,
     Kind::Classify,
+    Kind::LoadImmediate,
+    Kind::MinimumOrNan,
+    Kind::MaximumOrNan,
+    Kind::Round,
+    Kind::RoundInexact,
+    Kind::ToInt32Modular,
+    Kind::LessOrEqualQuiet,
+    Kind::LessQuiet,
 ];
 
 /// A format, numbered as the `fmt` field.
@@ -156,6 +183,9 @@ impl FloatOperation {
                 | Kind::ToUnsigned64
                 | Kind::MoveToInteger
                 | Kind::Classify
+                | Kind::ToInt32Modular
+                | Kind::LessOrEqualQuiet
+                | Kind::LessQuiet
         )
     }
 
@@ -175,6 +205,12 @@ impl FloatOperation {
                 | Kind::MoveToInteger
                 | Kind::MoveFromInteger
                 | Kind::Classify
+                | Kind::LoadImmediate
+                | Kind::MinimumOrNan
+                | Kind::MaximumOrNan
+                | Kind::ToInt32Modular
+                | Kind::LessOrEqualQuiet
+                | Kind::LessQuiet
         )
     }
 }
@@ -205,8 +241,12 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
         (_, 0x05) => match rounding {
             0 => Kind::Minimum,
             1 => Kind::Maximum,
+            2 => Kind::MinimumOrNan,
+            3 => Kind::MaximumOrNan,
             _ => return None,
         },
+        (_, 0x08) if rs2 == 4 => Kind::Round,
+        (_, 0x08) if rs2 == 5 => Kind::RoundInexact,
         (_, 0x08) => {
             let from = Precision::from_encoding(rs2)?;
             if from == precision {
@@ -219,6 +259,8 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
             0 => Kind::LessOrEqual,
             1 => Kind::Less,
             2 => Kind::Equal,
+            4 => Kind::LessOrEqualQuiet,
+            5 => Kind::LessQuiet,
             _ => return None,
         },
         (_, 0x18) => match rs2 {
@@ -226,6 +268,9 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
             1 => Kind::ToUnsigned32,
             2 => Kind::ToInt64,
             3 => Kind::ToUnsigned64,
+            8 if rounding == TOWARDS_ZERO && matches!(precision, Precision::Double) => {
+                Kind::ToInt32Modular
+            }
             _ => return None,
         },
         (_, 0x1a) => match rs2 {
@@ -241,6 +286,7 @@ pub fn decode_float(raw: u32) -> Option<FloatOperation> {
             _ => return None,
         },
         (_, 0x1e) if rs2 == 0 && rounding == 0 => Kind::MoveFromInteger,
+        (_, 0x1e) if rs2 == 1 && rounding == 0 => Kind::LoadImmediate,
         _ => return None,
     };
     let operation = FloatOperation {
@@ -276,5 +322,26 @@ mod tests {
         assert!(decode_float(fadd_d).is_some());
         assert!(decode_float(fadd_d | 5 << 12).is_none());
         assert!(decode_float(fadd_d | 7 << 12).is_some());
+    }
+
+    #[test]
+    fn instructions_of_zfa_are_those_of_its_encodings() {
+        for (raw, kind) in [
+            (0xf010_0053_u32, Kind::LoadImmediate), // fli.s
+            (0xf210_0053, Kind::LoadImmediate),     // fli.d
+            (0x2a20_2053, Kind::MinimumOrNan),      // fminm.d f0, f0, f2
+            (0x2a20_3053, Kind::MaximumOrNan),
+            (0x4240_f053, Kind::Round), // fround.d, dynamic
+            (0x4250_f053, Kind::RoundInexact),
+            (0xc280_9053, Kind::ToInt32Modular),
+            (0xa220_c053, Kind::LessOrEqualQuiet),
+            (0xa220_d053, Kind::LessQuiet),
+        ] {
+            let decoded = decode_float(raw).map(|operation| operation.kind);
+            assert_eq!(decoded, Some(kind), "{raw:#x}");
+        }
+        // FCVTMOD with another rounding mode or format.
+        assert!(decode_float(0xc280_8053).is_none());
+        assert!(decode_float(0xc080_9053).is_none());
     }
 }

@@ -148,6 +148,10 @@ pub enum Operation {
     ScD,
     AmoW,
     AmoD,
+    /// An AMO of a byte or a half-word: Zabha.
+    AmoNarrow,
+    /// AMOCAS of any width: Zacas and Zabha.
+    CompareAndSwap,
 
     Float,
 

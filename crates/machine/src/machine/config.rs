@@ -6,6 +6,7 @@ use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
+use crate::translation::Paging;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -59,15 +60,25 @@ pub fn isa() -> Isa {
         "c",
         "h",
         "zicbom",
+        "zicbop",
         "zicboz",
         "zicntr",
         "zicond",
         "zicsr",
         "zifencei",
+        "zihintntl",
         "zihintpause",
         "zihpm",
+        "zimop",
+        "zabha",
+        "zacas",
         "zawrs",
+        "zfa",
         "zfh",
+        "zca",
+        "zcb",
+        "zcd",
+        "zcmop",
         "zba",
         "zbb",
         "zbc",
@@ -81,12 +92,13 @@ pub fn isa() -> Isa {
         "sstc",
         SVADU,
         "svinval",
+        "svnapot",
         "svpbmt",
     ];
     Isa {
         base: "rv64i".to_owned(),
         extensions: extensions.map(str::to_owned).to_vec(),
-        mmu: "riscv,sv48".to_owned(),
+        mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
     }
 }
@@ -138,6 +150,9 @@ impl Config {
             wrs_sto: profile.wrs_sto_limit,
         };
         self.board.isa = isa();
+        if let Some(paging) = Paging::of_bits(profile.virtual_address_bits) {
+            self.board.isa.mmu = paging.mmu_type().to_owned();
+        }
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {
             let name = extensions.iter_mut().find(|name| *name == SVADU);

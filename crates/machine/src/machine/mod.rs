@@ -138,6 +138,12 @@ impl Machine {
         self.marker = Some(marker);
     }
 
+    /// Executes everything by the interpreter from now on. It changes no figure: translations of blocks to
+    /// the host's instructions do what the interpreter does.
+    pub fn interpret_all(&mut self) {
+        self.system.memory.code.interpret_all();
+    }
+
     /// Looks for fences that software leaves out, from now on. Every access is translated anew, which
     /// is slow, and blocks are single instructions, so other figures are not those of a plain run.
     pub fn check_translations(&mut self) {

@@ -78,6 +78,9 @@ impl Machine {
             self.system.memory.discard_all_code();
             self.system.memory.code.set_limit(blocks);
         }
+        let timing = self.system.timing.as_ref().filter(|_| G::MEASURED);
+        let costs = timing.map(|timing| &timing.costs);
+        self.system.memory.code.prepare(costs);
         let last_instruction = limit
             .instructions
             .map(|more| self.retired().saturating_add(more));

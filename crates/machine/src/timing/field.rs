@@ -104,6 +104,12 @@ const MACHINE: &[Row] = &[
         "svadu",
         "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
     ),
+    number(
+        "virtual_address_bits",
+        (39, 57),
+        "bits",
+        "of virtual addresses in the widest scheme: 39, 48 or 57",
+    ),
     flag(
         "fence_i_clears",
         "whether FENCE.I empties the instruction cache",
@@ -153,10 +159,11 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 10] = [
+const OPTIONAL: [&str; 11] = [
     "line",
     "large",
     "any_size",
+    "virtual_address_bits",
     "misaligned_traps",
     "prefetch_next_line",
     "update",

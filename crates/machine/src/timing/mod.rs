@@ -38,8 +38,11 @@ use serde::{Deserialize, Serialize};
 use crate::device::HartId;
 use crate::memory::PAGE_SHIFT;
 use crate::monitor::{Event, EventCounts};
+use crate::native::FilterTables;
 use hart::Server;
 use lines::Presence;
+
+pub(crate) use filter::PLACES as FILTER_PLACES;
 
 /// log2 of the bytes of a cache line.
 pub const LINE_SHIFT: u32 = 6;
@@ -126,6 +129,18 @@ impl Timing {
     pub fn fetch_is_free(&self, hart: HartId, line: u64, space: u32) -> bool {
         let hart = self.harts.get(hart.index());
         hart.is_some_and(|hart| hart.fetches.vouches_as_before(line, space))
+    }
+
+    /// The filters of a hart, for translated code.
+    #[must_use]
+    pub fn tables(&self, hart: HartId) -> FilterTables {
+        self.harts
+            .get(hart.index())
+            .map_or(FilterTables::NONE, |hart| FilterTables {
+                loads: hart.loads.start(),
+                stores: hart.stores.start(),
+                fetches: hart.fetches.start(),
+            })
     }
 
     /// A virtual page leads elsewhere than before: fetches from it are asked for again.

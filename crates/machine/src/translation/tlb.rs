@@ -35,11 +35,11 @@ impl Entry {
 }
 
 /// Entries of the load and the store table.
-const DATA_ENTRIES: usize = 1024;
+pub(crate) const DATA_ENTRIES: usize = 1024;
 /// Entries of the fetch table.
 const FETCH_ENTRIES: usize = 256;
 /// Entries of the jump cache.
-const JUMP_ENTRIES: usize = 4096;
+pub(crate) const JUMP_ENTRIES: usize = 4096;
 /// Places in which it counts its pages.
 const JUMP_PAGES: usize = 4096;
 
@@ -78,6 +78,12 @@ impl JumpCache {
             entries: Box::new([Self::EMPTY; JUMP_ENTRIES]),
             pages: Box::new([0; JUMP_PAGES]),
         }
+    }
+
+    /// The first of the entries, which lie one behind the other.
+    #[must_use]
+    pub(crate) const fn start(&self) -> *const JumpEntry {
+        self.entries.as_ptr()
     }
 
     /// What is in a target's place.
@@ -189,6 +195,18 @@ impl HostTlb {
             large: None,
             epoch: 0,
         }
+    }
+
+    /// The first entry of the table of loads.
+    #[must_use]
+    pub(crate) const fn loads(&self) -> *const Entry {
+        self.load.as_ptr()
+    }
+
+    /// The first entry of the table of stores.
+    #[must_use]
+    pub(crate) const fn stores(&self) -> *const Entry {
+        self.store.as_ptr()
     }
 
     /// The entry that an address's loads would use.

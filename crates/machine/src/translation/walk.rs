@@ -1,8 +1,9 @@
 //! Page-table walks in one and two dimensions.
 //!
-//! Privileged specification, "Sv39", "Virtual Address Translation Process", and of the hypervisor
-//! extension, "Two-Stage Address Translation" with "Sv39x4" and "Sv48x4".
+//! Privileged specification, "Sv39", "Virtual Address Translation Process", "Sv48", "Sv57", "Svnapot",
+//! and of the hypervisor extension, "Two-Stage Address Translation" with "Sv39x4" to "Sv57x4".
 
+use super::levels;
 use crate::csr::Csrs;
 use crate::csr::field::envcfg;
 use crate::hart::{Access, Cause, Exception, Mode, Privilege};
@@ -17,8 +18,13 @@ const GLOBAL: u64 = 32;
 const ACCESSED: u64 = 64;
 const DIRTY: u64 = 128;
 const PPN: u64 = ((1 << 44) - 1) << 10;
-/// Bits 60:54, reserved, and bit 63 of Svnapot, which is not implemented.
-const RESERVED: u64 = 0x7f << 54 | 1 << 63;
+/// Bits 60:54, reserved.
+const RESERVED: u64 = 0x7f << 54;
+/// N: one of 16 contiguous pages that are mapped alike.
+const CONTIGUOUS: u64 = 1 << 63;
+/// The page number's low bits of a contiguous range, the only size that there is: 64 KiB.
+const CONTIGUOUS_PAGES: u64 = 15;
+const CONTIGUOUS_CODE: u64 = 8;
 const PBMT: u64 = 3 << 61;
 
 /// htinst for a fault of an implicit access: a 64-bit read for VS-stage translation.
@@ -158,15 +164,6 @@ impl Need {
     }
 }
 
-/// Number of levels and mode of a satp, vsatp or hgatp; `None` for Bare.
-const fn levels(atp: u64) -> Option<u32> {
-    match atp >> 60 {
-        8 => Some(3),
-        9 => Some(4),
-        _ => None,
-    }
-}
-
 struct Walk<'a> {
     csrs: &'a Csrs,
     memory: &'a mut PhysicalMemory,
@@ -224,7 +221,8 @@ const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
     }
     let page = (entry & PPN) >> 10;
     if entry & (READ | EXECUTE) == 0 {
-        if level == 0 || memory_type != 0 || entry & (USER | ACCESSED | DIRTY) != 0 {
+        let leaf_bits = USER | ACCESSED | DIRTY | CONTIGUOUS;
+        if level == 0 || memory_type != 0 || entry & leaf_bits != 0 {
             return None;
         }
         return Some(Step::Next(page << 12));
@@ -232,12 +230,20 @@ const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
     if page & ((1 << (9 * level)) - 1) != 0 {
         return None;
     }
+    if entry & CONTIGUOUS != 0 && (level != 0 || page & CONTIGUOUS_PAGES != CONTIGUOUS_CODE) {
+        return None;
+    }
     Some(Step::Leaf)
 }
 
 /// The physical address that a leaf at a level gives an address.
 const fn leaf_address(entry: u64, level: u32, address: u64) -> u64 {
-    let mask = (1_u64 << (12 + 9 * level)) - 1;
+    let shift = if entry & CONTIGUOUS != 0 {
+        16
+    } else {
+        12 + 9 * level
+    };
+    let mask = (1_u64 << shift) - 1;
     (((entry & PPN) << 2) & !mask) | (address & mask)
 }
 

@@ -25,7 +25,7 @@ pub fn compile(
         tree.property_string(names::MIGRATION, system.migration.value.name())?;
     }
     compile_parameters(&mut tree, &system.parameters)?;
-    tree.property_string(names::LOG_LEVEL, system.log_level.name())?;
+    tree.property_string(names::WHEN_IDLE, system.when_idle.name())?;
     if let Some(focus) = focus {
         tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;
     }

@@ -26,7 +26,7 @@ const OF_THE_HYPERVISOR: [&str; 10] = [
     "reservation-limit",
     "round",
     "guest-files",
-    "log-level",
+    "when-idle",
 ];
 
 /// Whether the first VM, which a native run boots, does work whose ends are counted.

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::terminals::Habits;
 use abi::system::{
-    AFFINITY, Allocation, HartId, HartSet, LogLevel, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US,
-    RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod,
+    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US, RESERVED_NAME, ROUND,
+    SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -61,7 +61,12 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
     let parameters = read_parameters(&mut root, time_slice);
-    let log_level = root.word("log-level", LogLevel::ALL, LogLevel::name, LogLevel::Info);
+    let when_idle = root.word(
+        "when-idle",
+        WhenIdle::ALL,
+        WhenIdle::name,
+        WhenIdle::PowerOffAfterAll,
+    );
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
     let console = root.optional("console");
     let console = console.and_then(|node| Some((node, root.text(node, "console", "partita")?)));
@@ -135,7 +140,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         wait,
         migration,
         parameters,
-        log_level,
+        when_idle,
         time_limit,
         console: console.map(|(_, name)| String::from(name)),
         vms,
@@ -390,7 +395,7 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
 
 /// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI's console may take
 /// one.
-const TERMINALS: u32 = 7;
+pub const MOST_TERMINALS: u32 = 7;
 
 fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
     const EXAMPLE: &str = "{ count = 4, transactions = 20, think = \"200 ms\" }";
@@ -402,7 +407,7 @@ fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
     let path = format!("{}terminals.", section.path);
     let mut terminals = Section::new(section.document, table, path, node.origin.clone());
     let count = terminals.required("count", "4");
-    let count = count.and_then(|node| terminals.integer(node, "count", 1..=TERMINALS));
+    let count = count.and_then(|node| terminals.integer(node, "count", 1..=MOST_TERMINALS));
     let transactions = terminals.required("transactions", "20");
     let transactions =
         transactions.and_then(|node| terminals.integer(node, "transactions", 1..=1_000_000));

@@ -84,6 +84,15 @@ pub mod copy {
         // SAFETY: the caller answers for the ranges.
         unsafe { core::ptr::copy_nonoverlapping(from, to, length) };
     }
+
+    /// Makes `length` bytes from `to` zero.
+    ///
+    /// # Safety
+    /// The range must be the caller's to write.
+    pub unsafe fn zero(to: *mut u8, length: usize) {
+        // SAFETY: the caller answers for the range.
+        unsafe { core::ptr::write_bytes(to, 0, length) };
+    }
 }
 
 /// There is no image, and nothing starts.

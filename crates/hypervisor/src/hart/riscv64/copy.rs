@@ -32,3 +32,31 @@ pub unsafe fn forward(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: the rest of the same ranges.
     unsafe { core::ptr::copy_nonoverlapping(from.add(done), to.add(done), length - done) };
 }
+
+/// Makes `length` bytes from `to` zero.
+///
+/// # Safety
+/// The range must be the caller's to write.
+pub unsafe fn zero(to: *mut u8, length: usize) {
+    let turns = if to.addr().is_multiple_of(8) {
+        length / TURN
+    } else {
+        0
+    };
+    let done = turns * TURN;
+    if turns > 0 {
+        // SAFETY: the loop writes `done` bytes of the range, which the caller vouches for.
+        unsafe {
+            core::arch::asm!(
+                "1:",
+                "sd zero, 0({to})", "sd zero, 8({to})", "sd zero, 16({to})", "sd zero, 24({to})",
+                "sd zero, 32({to})", "sd zero, 40({to})", "sd zero, 48({to})", "sd zero, 56({to})",
+                "addi {to}, {to}, 64",
+                "bltu {to}, {end}, 1b",
+                to = inout(reg) to => _, end = in(reg) to.addr() + done, options(nostack)
+            );
+        }
+    }
+    // SAFETY: the rest of the same range.
+    unsafe { core::ptr::write_bytes(to.add(done), 0, length - done) };
+}

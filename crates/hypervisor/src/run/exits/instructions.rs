@@ -26,7 +26,11 @@ const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     // stval may hold the instruction or 0 (privileged architecture, "stval").
     let bits = match csr::read::<{ number::STVAL }>() as u32 {
-        0 => unprivileged::fetch_instruction(exit.registers.context.program_counter).unwrap_or(0),
+        0 => match unprivileged::fetch_instruction(exit.registers.context.program_counter) {
+            Some(bits) => bits,
+            // The guest has changed its tables since. It executes the instruction again.
+            None => return (ExitCause::VirtualInstruction, Next::Resume),
+        },
         bits => bits,
     };
     let user = exit.registers.context.in_user_mode();

@@ -5,7 +5,7 @@ use scheduler::Leave;
 
 use super::{Exit, Next, inject};
 use crate::hart::csr::{self, exception, number};
-use crate::hart::decode::{Access, MemoryOperation, TrapInstruction};
+use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};
 use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::softfile::Identity;
@@ -48,16 +48,15 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
-    let operation = match TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>()) {
-        TrapInstruction::Operation(operation) => Some(operation),
-        TrapInstruction::Unknown if cause != exception::FETCH_GUEST_PAGE => {
-            unprivileged::fetch_instruction(exit.registers.context.program_counter)
-                .and_then(MemoryOperation::decode)
-        }
-        _ => None,
-    };
-    let Some(operation) = operation else {
+    if cause == exception::FETCH_GUEST_PAGE {
         return refuse(exit, cause, value);
+    }
+    let at = exit.registers.context.program_counter;
+    let known = TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>());
+    let operation = match known.trapped(|| unprivileged::fetch_instruction(at)) {
+        Trapped::Operation(operation) => operation,
+        Trapped::Gone => return (ExitCause::GuestPageFault, Next::Resume),
+        Trapped::Other => return refuse(exit, cause, value),
     };
     let name = match target(exit, address) {
         Target::Uart(offset) => {

@@ -1,4 +1,4 @@
-//! The C extension.
+//! The C extension, Zcb and Zcmop.
 
 use super::{DESTINATIONS, Item};
 use crate::random::Random;
@@ -29,7 +29,7 @@ fn destination(random: &mut Random) -> u16 {
 
 /// Reserved encodings, all of which are illegal.
 const RESERVED: [u16; 8] = [
-    0x0000, 0x2001, 0x6281, 0x9c61, 0x9ce1, 0x4002, 0x6002, 0x8002,
+    0x0000, 0x2001, 0x6201, 0x6881, 0x9c79, 0x8c40, 0x4002, 0x8002,
 ];
 
 /// An item of one to three compressed instructions.
@@ -44,7 +44,7 @@ pub fn make(random: &mut Random) -> Item {
 
 fn one(random: &mut Random) -> u16 {
     let six = random.bits() as u16 & 0x107c;
-    match random.below(24) {
+    match random.below(29) {
         0 => 0x0001 | six | destination(random) << 7,
         1 => 0x2001 | six | destination(random) << 7,
         2 => 0x4001 | six | destination(random) << 7,
@@ -54,7 +54,7 @@ fn one(random: &mut Random) -> u16 {
         5 => 0x8401 | six | short_destination(random) << 7,
         6 => 0x8801 | six | short_destination(random) << 7,
         7..10 => {
-            let operation = random.pick(&[0x8c01, 0x8c21, 0x8c41, 0x8c61, 0x9c01, 0x9c21]);
+            let operation = random.pick(&[0x8c01, 0x8c21, 0x8c41, 0x8c61, 0x9c01, 0x9c21, 0x9c41]);
             operation | short_destination(random) << 7 | short(random) << 2
         }
         10 => 0x0002 | six | destination(random) << 7,
@@ -84,6 +84,22 @@ fn one(random: &mut Random) -> u16 {
             let operation = random.pick(&[0xc002, 0xe002, 0xa002]);
             operation | random.bits() as u16 & 0x1ffc
         }
+        // C.ZEXT.B to C.NOT.
+        23 => 0x9c61 | short_destination(random) << 7 | (random.below(6) as u16) << 2,
+        24..26 => {
+            // C.LBU, C.LHU and C.LH.
+            let operation = random.pick(&[0x8000, 0x8040, 0x8400, 0x8440]);
+            let offset = random.bits() as u16 & 0x20;
+            operation | offset | short_base(random) << 7 | short_destination(random) << 2
+        }
+        26 => {
+            // C.SB and C.SH.
+            let operation = random.pick(&[0x8800, 0x8840, 0x8c00]);
+            let offset = random.bits() as u16 & 0x20;
+            operation | offset | short_base(random) << 7 | short(random) << 2
+        }
+        // C.MOP.n.
+        27 => 0x6081 | (random.below(8) as u16) << 8,
         _ => random.pick(&RESERVED),
     }
 }

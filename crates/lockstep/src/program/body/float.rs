@@ -1,4 +1,4 @@
-//! F, D and Zfh.
+//! F, D, Zfh and Zfa.
 
 use super::{Item, destination, source};
 use crate::assembler::r;
@@ -14,7 +14,7 @@ pub fn make(random: &mut Random) -> Item {
     let encode = |funct5: u32, rs2: u32, rs1: u32, rm: u32, rd: u32| {
         r(funct5 << 2 | number, rs2, rs1, rm, rd, 0x53)
     };
-    let (text, word) = match random.below(16) {
+    let (text, word) = match random.below(18) {
         0..4 => {
             let (name, funct5) = random.pick(&[
                 ("fadd", 0x00),
@@ -47,12 +47,15 @@ pub fn make(random: &mut Random) -> Item {
                 ("fsgnjx", 0x04, 2),
                 ("fmin", 0x05, 0),
                 ("fmax", 0x05, 1),
+                ("fminm", 0x05, 2),
+                ("fmaxm", 0x05, 3),
             ]);
             let text = format!("{name}.{format} f{rd}, f{rs1}, f{rs2}");
             (text, encode(funct5, rs2, rs1, rm, rd))
         }
         9..11 => {
-            let (name, rm) = random.pick(&[("fle", 0), ("flt", 1), ("feq", 2)]);
+            let (name, rm) =
+                random.pick(&[("fle", 0), ("flt", 1), ("feq", 2), ("fleq", 4), ("fltq", 5)]);
             let rd = destination(random);
             let text = format!("{name}.{format} x{rd}, f{rs1}, f{rs2}");
             (text, encode(0x14, rs2, rs1, rm, rd))
@@ -79,6 +82,22 @@ pub fn make(random: &mut Random) -> Item {
             let (name, rm) = random.pick(&[("fmv to x", 0), ("fclass", 1)]);
             let text = format!("{name} {format} x{rd}, f{rs1}");
             (text, encode(0x1c, 0, rs1, rm, rd))
+        }
+        15 => {
+            let (name, rs2) = random.pick(&[("fround", 4), ("froundnx", 5)]);
+            let text = format!("{name}.{format} f{rd}, f{rs1}, rm {rounding}");
+            (text, encode(0x08, rs2, rs1, rounding, rd))
+        }
+        16 if random.chance(50) => {
+            // Of doubles alone, with RTZ: everything else is reserved.
+            let rd = destination(random);
+            let rm = random.pick(&[1, 1, 1, 0]);
+            let text = format!("fcvtmod.w.{format} x{rd}, f{rs1}, rm {rm}");
+            (text, encode(0x18, 8, rs1, rm, rd))
+        }
+        16 => {
+            let text = format!("fli.{format} f{rd}, number {rs1}");
+            (text, encode(0x1e, 1, rs1, 0, rd))
         }
         _ => {
             let rs1 = source(random);

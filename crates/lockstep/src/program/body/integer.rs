@@ -1,4 +1,4 @@
-//! Integer instructions: I, M, Zba, Zbb, Zbc, Zbs, Zbkb, Zbkx, Zicond.
+//! Integer instructions: I, M, Zba, Zbb, Zbc, Zbs, Zbkb, Zbkx, Zicond, Zimop, and the hints of Zihintntl and Zicbop.
 
 use super::{Item, destination, source};
 use crate::assembler::{C_NOP, i, lui, r};
@@ -113,7 +113,7 @@ pub fn make(random: &mut Random) -> Item {
 fn one(random: &mut Random) -> (String, u32) {
     let rd = destination(random);
     let (rs1, rs2) = (source(random), source(random));
-    match random.below(20) {
+    match random.below(22) {
         0..10 => {
             let (name, opcode, funct7, funct3) = random.pick(&REGISTER);
             let word = r(funct7, rs2, rs1, funct3, rd, opcode);
@@ -145,7 +145,9 @@ fn one(random: &mut Random) -> (String, u32) {
             let word = i(immediate, rs1, funct3, rd, opcode);
             (format!("{name} x{rd}, x{rs1}, {immediate}"), word)
         }
-        18 => {
+        18 => may_be(rd, rs1, rs2, random),
+        19 => hint(rs1, random),
+        20 => {
             let upper = random.field(1 << 20);
             (format!("lui x{rd}, {upper:#x}"), lui(rd, upper))
         }
@@ -154,5 +156,33 @@ fn one(random: &mut Random) -> (String, u32) {
             let word = crate::assembler::auipc(rd, upper);
             (format!("auipc x{rd}, {upper:#x}"), word)
         }
+    }
+}
+
+/// MOP.R.n and MOP.RR.n.
+fn may_be(rd: u32, rs1: u32, rs2: u32, random: &mut Random) -> (String, u32) {
+    if random.chance(50) {
+        let n = random.field(32);
+        let upper = 0x81c | n >> 4 << 10 | (n >> 2 & 3) << 6 | n & 3;
+        let word = upper << 20 | rs1 << 15 | 4 << 12 | rd << 7 | 0x73;
+        (format!("mop.r.{n} x{rd}, x{rs1}"), word)
+    } else {
+        let n = random.field(8);
+        let word = r(0x41 | n >> 2 << 5 | (n & 3) << 1, rs2, rs1, 4, rd, 0x73);
+        (format!("mop.rr.{n} x{rd}, x{rs1}, x{rs2}"), word)
+    }
+}
+
+/// NTL.P1 and its likes, and PREFETCH.I, .R and .W.
+fn hint(rs1: u32, random: &mut Random) -> (String, u32) {
+    if random.chance(50) {
+        let rs2 = 2 + random.field(4);
+        (format!("ntl with x{rs2}"), r(0, rs2, 0, 0, 0, 0x33))
+    } else {
+        let (name, number) =
+            random.pick(&[("prefetch.i", 0), ("prefetch.r", 1), ("prefetch.w", 3)]);
+        let offset = (random.below(128) as i32 - 64) * 32;
+        let text = format!("{name} {offset}(x{rs1})");
+        (text, i(offset | number, rs1, 6, 0, 0x13))
     }
 }

@@ -68,44 +68,82 @@ fn cache_block(base: u32, offset: i32, random: &mut Random) -> Item {
     Item::words(format!("{name} {offset}(x{base})"), &words)
 }
 
+/// AMOs: name and funct5.
+const AMOS: [(&str, u32); 12] = [
+    ("amoadd", 0x00),
+    ("amoswap", 0x01),
+    ("amoxor", 0x04),
+    ("amoor", 0x08),
+    ("amoand", 0x0c),
+    ("amomin", 0x10),
+    ("amomax", 0x14),
+    ("amominu", 0x18),
+    ("amomaxu", 0x1c),
+    ("amocas", COMPARE),
+    ("amocas", COMPARE),
+    ("amocas", COMPARE),
+];
+/// AMOCAS.
+const COMPARE: u32 = 0x05;
+
 /// An atomic instruction, or LR and SC together.
 pub fn make_atomic(random: &mut Random) -> Item {
     let (base, mut offset) = (random.pick(&BASES), offset(random));
-    let width = random.pick(&[2, 3]);
-    let letter = if width == 2 { "w" } else { "d" };
     // Mostly aligned, whatever the base: ANDI takes the low bits away.
     let align = random.chance(95);
     offset &= !7;
-    let mask = i(if align { -8 } else { -1 }, TEMPORARY, 7, TEMPORARY, 0x13);
     let address = addi(TEMPORARY, base, offset);
+    let mask = |bytes: i32| {
+        i(
+            if align { -bytes } else { -1 },
+            TEMPORARY,
+            7,
+            TEMPORARY,
+            0x13,
+        )
+    };
     let (rd, rs2, order) = (destination(random), source(random), random.field(4));
     if random.chance(30) {
         // SC right behind LR: nothing comes between them.
+        let width = random.pick(&[2, 3]);
+        let letter = if width == 2 { "w" } else { "d" };
         let words = [
             address,
-            mask,
+            mask(8),
             r(0x02 << 2 | order, 0, TEMPORARY, width, rd, 0x2f),
             r(0x03 << 2 | order, rs2, TEMPORARY, width, rd, 0x2f),
         ];
         let text = format!("lr.{letter} and sc.{letter} x{rd}, x{rs2}, {offset}(x{base})");
         return Item::words(text, &words);
     }
-    let (name, funct5) = random.pick(&[
-        ("amoadd", 0x00),
-        ("amoswap", 0x01),
-        ("amoxor", 0x04),
-        ("amoor", 0x08),
-        ("amoand", 0x0c),
-        ("amomin", 0x10),
-        ("amomax", 0x14),
-        ("amominu", 0x18),
-        ("amomaxu", 0x1c),
-    ]);
-    let words = [
-        address,
-        mask,
-        r(funct5 << 2 | order, rs2, TEMPORARY, width, rd, 0x2f),
-    ];
+    let (name, funct5) = random.pick(&AMOS);
+    let width = match random.below(8) {
+        0 => 0,
+        1 => 1,
+        2..5 => 2,
+        5 if funct5 == COMPARE => 4,
+        _ => 3,
+    };
+    let letter = ["b", "h", "w", "d", "q"][width as usize];
+    // Pairs begin with even registers, and the second one must be free to be written too.
+    let (rd, rs2) = if width == 4 && random.chance(90) {
+        (
+            random.pick(&[0, 6, 12, 14, 18, 20, 22, 24, 26, 28]),
+            rs2 & !1,
+        )
+    } else {
+        (rd, rs2)
+    };
+    let amo = r(funct5 << 2 | order, rs2, TEMPORARY, width, rd, 0x2f);
+    let mut words = vec![address, mask(1 << width)];
+    if funct5 == COMPARE && rd != 0 && width < 4 && random.chance(60) {
+        // What is compared is what is there, sometimes after a change by somebody else.
+        words.push(i(0, TEMPORARY, width, rd, 0x03));
+        if random.chance(20) {
+            words.push(addi(rd, rd, 1));
+        }
+    }
+    words.push(amo);
     Item::words(
         format!("{name}.{letter} x{rd}, x{rs2}, {offset}(x{base})"),
         &words,

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::extension::Extensions;
+use crate::translation::Paging;
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,10 @@ pub struct Profile {
     /// Whether the harts can set A and D bits of page tables themselves (Svadu; menvcfg.ADUE can
     /// be set), or never do (Svade).
     pub svadu: bool,
+    /// Bits of virtual addresses in the widest scheme that the harts have: 39, 48 or 57; 48 if left
+    /// out.
+    #[serde(default = "virtual_address_bits")]
+    pub virtual_address_bits: u8,
     /// Cycles that a hart runs before the next one's turn, 1 to 1,000,000.
     pub quantum: u64,
     /// Cycles after which WRS.NTO traps where it may.
@@ -183,6 +188,7 @@ impl Default for Profile {
             timebase: 10_000_000,
             guest_files: 7,
             svadu: true,
+            virtual_address_bits: virtual_address_bits(),
             quantum: 1000,
             wrs_nto_limit: 2000,
             wrs_sto_limit: 200,
@@ -234,4 +240,9 @@ impl Default for Profile {
             extensions: Extensions::default(),
         }
     }
+}
+
+/// Sv48, where a profile does not say.
+fn virtual_address_bits() -> u8 {
+    Paging::default().bits()
 }

@@ -33,6 +33,7 @@ pub mod extension {
 /// The error codes of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SbiError {
+    Failed = -1,
     NotSupported = -2,
     InvalidParameter = -3,
     InvalidAddress = -5,

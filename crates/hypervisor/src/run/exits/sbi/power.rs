@@ -5,9 +5,10 @@ use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
 use crate::run::exits::{Exit, Next};
-use crate::run::system::now;
-use crate::vm::lifecycle::{self, Ending};
-use crate::vm::vcpu::Power;
+use crate::vm::lifecycle::{
+    self,
+    life::{Ending, Power, StartError, Who},
+};
 
 const STARTED: u64 = 0;
 const STOPPED: u64 = 1;
@@ -26,7 +27,7 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         0 => (start(exit, first, second, third), Next::Resume),
         1 => {
             // A sibling may start it again only once it has left its hart.
-            *exit.vcpu.power.lock() = Power::StopPending;
+            lifecycle::stop_vcpu(exit.system, exit.vm, exit.vcpu);
             (Ok(0), Next::Leave(Leave::Stopped))
         }
         2 => (status(exit, first), Next::Resume),
@@ -36,36 +37,32 @@ pub fn hart_state(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 }
 
 fn start(exit: &Exit<'_>, index: u64, address: u64, opaque: u64) -> SbiResult {
-    let vcpus = exit.system.vcpus_of(exit.vm.id);
-    let target = usize::try_from(index)
-        .ok()
-        .and_then(|index| vcpus.get(index))
-        .ok_or(SbiError::InvalidParameter)?;
+    let index = usize::try_from(index).map_err(|_| SbiError::InvalidParameter)?;
+    if index >= exit.vm.vcpus.len() {
+        return Err(SbiError::InvalidParameter);
+    }
     if !exit.vm.memory_holds(address) {
         return Err(SbiError::InvalidAddress);
     }
-    {
-        let mut power = target.power.lock();
-        if *power != Power::Stopped {
-            return Err(SbiError::AlreadyAvailable);
-        }
-        *power = Power::StartPending { address, opaque };
-    }
-    let kicks = exit.system.scheduler.lock().start(target.id, now());
-    exit.system.kick(kicks);
+    lifecycle::start_vcpu(exit.system, exit.vm, index, address, opaque).map_err(
+        |error| match error {
+            StartError::NoVcpu => SbiError::InvalidParameter,
+            StartError::AlreadyAvailable => SbiError::AlreadyAvailable,
+            StartError::Ends => SbiError::Failed,
+        },
+    )?;
     Ok(0)
 }
 
 fn status(exit: &Exit<'_>, index: u64) -> SbiResult {
-    let vcpus = exit.system.vcpus_of(exit.vm.id);
-    let target = usize::try_from(index)
-        .ok()
-        .and_then(|index| vcpus.get(index))
-        .ok_or(SbiError::InvalidParameter)?;
-    Ok(match *target.power.lock() {
+    let index = usize::try_from(index).map_err(|_| SbiError::InvalidParameter)?;
+    if index >= exit.vm.vcpus.len() {
+        return Err(SbiError::InvalidParameter);
+    }
+    Ok(match exit.vm.life.lock().power(index) {
         Power::Started => STARTED,
         Power::Stopped => STOPPED,
-        Power::StartPending { .. } => START_PENDING,
+        Power::StartPending { .. } | Power::Loading => START_PENDING,
         Power::StopPending => STOP_PENDING,
         Power::Suspended { .. } => SUSPENDED,
     })
@@ -81,7 +78,7 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
         NON_RETENTIVE => Some((address, opaque)),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
-    *exit.vcpu.power.lock() = Power::Suspended { resume };
+    lifecycle::suspend_vcpu(exit.system, exit.vm, exit.vcpu, resume);
     (Ok(0), Next::Leave(Leave::SelfWait))
 }
 
@@ -104,6 +101,6 @@ pub fn system_reset(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
     // It runs, so it can end; where another vCPU has asked first, that one's wish stands.
-    let _ = lifecycle::end(exit.system, exit.vm, ending);
+    let _ = lifecycle::end(exit.system, exit.vm, ending, Who::Guest);
     (Ok(0), Next::Reconsider)
 }

@@ -1,0 +1,174 @@
+//! Files that their vCPUs have left: what arrives is sent on, and they are freed once nobody can send to them.
+
+use scheduler::VcpuId;
+
+use super::table::{Forwarder, InFlight};
+use super::{Backing, GuestFile, HartFiles, Life, Owner, Port, file};
+use crate::softfile::Identity;
+
+/// After so many times in which a forwarder had something to send on, the harts that may still send to it are told to
+/// renew their translations. Each time costs the file's hart an exit, and a hart that is told one too.
+pub const PATIENCE: u8 = if cfg!(test) { 2 } else { 8 };
+
+/// Why a hart serves its forwarders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Something may have arrived, or may be over.
+    Event,
+    /// A file is wanted, or was kept for a long time already: whoever can still send is told.
+    Impatience,
+}
+
+/// Opens this hart's new forwarders, sends on what is in them, and frees those to which nobody can send any more. To be
+/// called on a hart that was kicked.
+pub fn serve(port: &impl Port) {
+    serve_all(port, Why::Event);
+}
+
+/// The same, from time to time: no forwarder lives for longer than two such calls and the exit of each hart that is
+/// told.
+pub fn serve_now_and_then(port: &impl Port) {
+    serve_all(port, Why::Impatience);
+}
+
+/// The same, where a file is wanted.
+pub(super) fn serve_for_a_file(port: &impl Port) {
+    serve_all(port, Why::Impatience);
+}
+
+fn serve_all(port: &impl Port, why: Why) {
+    let Some(files) = port.files(port.here()) else {
+        return;
+    };
+    for file in GuestFile::in_bits(files.forwarders()) {
+        serve_one(port, files, file, why);
+    }
+    if files.forwards() && files.begin_synchronisation() && !port.synchronise() {
+        files.end_synchronisation();
+    }
+}
+
+/// The messages that the board's APLIC had sent to this hart when [`Port::synchronise`] was called have arrived.
+pub fn synchronised(port: &impl Port) {
+    if let Some(files) = port.files(port.here()) {
+        files.end_synchronisation();
+        serve(port);
+    }
+}
+
+/// These files of this hart, which interrupt the hypervisor, show an interrupt: their vCPUs wait here and are woken, or
+/// they are forwarders with something to send on.
+pub fn attend(port: &impl Port, pending: u64) {
+    let Some(files) = port.files(port.here()) else {
+        return;
+    };
+    for file in GuestFile::in_bits(pending) {
+        match files.owner(file) {
+            Owner::Vcpu(vcpu) => {
+                port.watch(file, false);
+                port.wake(vcpu);
+            }
+            Owner::Forwarder(_) => serve_one(port, files, file, Why::Event),
+            Owner::Free => port.watch(file, false),
+        }
+    }
+}
+
+fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, why: Why) {
+    if let Some(forwarder) = files.forwarder(file) {
+        let (pending, quiet) = take(port, files, file, forwarder, why);
+        send_on(port, forwarder.vcpu, forwarder.life, pending);
+        if quiet {
+            end(port, files, file);
+        }
+    }
+}
+
+/// Takes out of a forwarder what has arrived in it. True where nobody can send to it any more.
+fn take(
+    port: &impl Port,
+    files: &HartFiles,
+    file: GuestFile,
+    mut forwarder: Forwarder,
+    why: Why,
+) -> (u64, bool) {
+    // Whether anybody can still send is asked before the file is looked into for the last time.
+    let users = port.users_of_older(forwarder.vcpu, forwarder.generation);
+    let quiet = forwarder.in_flight == InFlight::Nothing && users.is_empty();
+    let registers = port.select(file);
+    if quiet {
+        return (file::take_pending(&registers, u64::MAX), true);
+    }
+    if !forwarder.open {
+        forwarder.open = true;
+        file::open_for_forwarding(&registers, port.last_identity());
+        port.watch(file, true);
+    }
+    let pending = file::take_pending(&registers, u64::MAX);
+    if pending != 0 {
+        forwarder.forwards = forwarder.forwards.saturating_add(1).min(PATIENCE);
+    }
+    let enough = why == Why::Impatience || forwarder.forwards >= PATIENCE;
+    if enough && !forwarder.told {
+        // A hart that leaves its guest uses the newest translations when it enters again.
+        forwarder.told = true;
+        for hart in users.iter() {
+            port.kick(hart);
+        }
+    }
+    files.update(file, forwarder);
+    (pending, false)
+}
+
+/// Frees a forwarder that is empty and to which nobody can send.
+fn end(port: &impl Port, files: &HartFiles, file: GuestFile) {
+    port.watch(file, false);
+    file::clear(&port.select(file), port.last_identity());
+    files.free(file);
+}
+
+/// Sends what has arrived in a forwarder to wherever its vCPU's interrupts are now, if the vCPU still lives the life to
+/// which it was sent.
+fn send_on(port: &impl Port, vcpu: VcpuId, life: Life, pending: u64) {
+    if pending != 0 {
+        port.count_forwarded(vcpu);
+        add(port, vcpu, Some(life), pending);
+    }
+}
+
+/// Delivers the message `identity` to `vcpu`, wherever its interrupts are kept, and wakes it if it waits.
+pub fn deliver(port: &impl Port, vcpu: VcpuId, identity: Identity) {
+    add(port, vcpu, None, identity.bit());
+}
+
+fn add(port: &impl Port, vcpu: VcpuId, life: Option<Life>, pending: u64) {
+    let Some(kept) = port.interrupts(vcpu) else {
+        return;
+    };
+    let mut interrupts = kept.lock();
+    if life.is_some_and(|life| life != interrupts.life) {
+        return;
+    }
+    match interrupts.backing {
+        // The file's own hart sees it: the guest runs there, or hgeip shows it.
+        Backing::File { hart, file } => {
+            for identity in identities(pending) {
+                port.send(hart, file, identity);
+            }
+        }
+        Backing::Memory => {
+            interrupts.state.pending |= pending;
+            let asserts = interrupts.memory_file_asserts();
+            drop(interrupts);
+            if asserts {
+                port.notify(vcpu);
+            }
+        }
+    }
+}
+
+fn identities(pending: u64) -> impl Iterator<Item = Identity> {
+    (1..64)
+        .filter_map(Identity::new)
+        .filter(move |identity| pending & identity.bit() != 0)
+}

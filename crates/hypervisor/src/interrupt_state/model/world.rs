@@ -1,0 +1,691 @@
+//! The world that the model checker explores: harts, guests, translations, and every order of their steps.
+
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+use scheduler::{HartId, VcpuId};
+
+use super::super::{
+    Backing, Departure, Generation, GuestFile, Interrupts, Owner, Route, attach, attend, deliver,
+    detach, reset, serve, serve_now_and_then, synchronised,
+};
+use super::computer::{Computer, HardwareFile};
+use crate::interrupt_state::table::FileTable;
+use crate::softfile::{Identity, State};
+
+/// What siblings send, and every one is counted.
+pub(super) const COUNTED: Identity = Identity::new(1).unwrap();
+/// What the board's source sends; counted too.
+pub(super) const OF_SOURCE: Identity = Identity::new(2).unwrap();
+/// What anybody sends at any time, and nobody counts.
+const NOISE: Identity = Identity::new(3).unwrap();
+
+/// What guests enable.
+const ENABLED: u64 = COUNTED.bit() | OF_SOURCE.bit();
+
+/// What is under way from the board's APLIC to a hart, in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Message {
+    /// To a guest file, from the source.
+    ToFile(GuestFile),
+    /// The answer to [`super::super::Port::synchronise`].
+    Synchronisation,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Hart {
+    pub(super) files: FileTable,
+    pub(super) hardware: Vec<HardwareFile>,
+    /// The files of vCPUs that wait here, a bit each.
+    pub(super) waiting: u64,
+    /// `hgeie`.
+    pub(super) watched: u64,
+    pub(super) kicked: bool,
+    /// The message of a synchronisation has arrived.
+    pub(super) synchronised: bool,
+    pub(super) in_flight: Vec<Message>,
+    /// Whose vCPU it has.
+    pub(super) vcpu: Option<VcpuId>,
+    pub(super) in_guest: bool,
+    /// The VM, and the generation of its table, that the hart has declared to use.
+    pub(super) declared: Option<(u16, Generation)>,
+    /// Where a guest on it can send to now: every page that was mapped since it entered.
+    pub(super) reach: BTreeSet<(VcpuId, Reached)>,
+}
+
+/// [`Backing`] with an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Reached(Option<(HartId, GuestFile)>);
+
+impl Reached {
+    fn of(backing: Backing) -> Self {
+        Self(match backing {
+            Backing::Memory => None,
+            Backing::File { hart, file } => Some((hart, file)),
+        })
+    }
+
+    pub(super) fn is(self, place: Backing) -> bool {
+        self.backing() == place
+    }
+
+    fn backing(self) -> Backing {
+        match self.0 {
+            None => Backing::Memory,
+            Some((hart, file)) => Backing::File { hart, file },
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Vcpu {
+    pub(super) vm: u16,
+    pub(super) interrupts: Interrupts,
+    /// What its page is mapped to.
+    pub(super) mapped: Backing,
+    /// An interrupt that was sent to it and that it has not claimed.
+    pub(super) counted: bool,
+    pub(super) of_source: bool,
+    /// What the guest enabled last.
+    pub(super) enabled: u64,
+    pub(super) departure: Option<Departure>,
+    pub(super) woken: bool,
+}
+
+/// One step that something in the computer can take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    /// A hart without a vCPU takes one.
+    Dispatch(HartId, VcpuId),
+    /// Its guest is entered.
+    Enter(HartId),
+    /// The guest is left for a reason that has nothing to do with interrupts.
+    Exit(HartId),
+    /// The hart attends to what interrupts it.
+    Attend(HartId),
+    /// The hart looks into its files, as it does now and then.
+    Look(HartId),
+    Leave(HartId, Departure),
+    /// A guest sends a message to a vCPU, by one of the translations that its hart may use.
+    Send {
+        by: HartId,
+        to: VcpuId,
+        through: Backing,
+        identity: Identity,
+    },
+    /// The guest on the hart takes an interrupt.
+    Claim(HartId, Identity),
+    /// The guest sets what it should not, in its file: all identities above the first 64.
+    Meddle(HartId),
+    /// The guest disables all identities.
+    Disable(HartId),
+    /// The board's source sends.
+    Fire,
+    /// The oldest message on its way from the board's APLIC arrives.
+    Arrive(HartId),
+    /// The guest routes the board's source to another of its vCPUs.
+    Reroute(VcpuId),
+    /// A VM, none of whose vCPUs runs, begins a new life.
+    Reset(u16),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct World {
+    pub(super) harts: Vec<Hart>,
+    pub(super) vcpus: Vec<Vcpu>,
+    pub(super) generations: Vec<Generation>,
+    /// To whom and where the board's source sends.
+    pub(super) source: Option<(VcpuId, Backing)>,
+    /// Whether the first VM has a device.
+    pub(super) has_source: bool,
+    /// Whether an interrupt in the file of a vCPU that waits interrupts the hypervisor.
+    pub(super) watches: bool,
+    /// How often another hart still acts in the middle of a step.
+    pub(super) interruptions: u8,
+    /// How often guests still do what they seldom do: meddle, make noise, disable, re-route, start anew.
+    pub(super) surprises: u8,
+    /// The first broken promise that a step found by itself.
+    pub(super) broken: Option<&'static str>,
+}
+
+impl World {
+    /// So many harts with so many files each, and a VM with so many vCPUs for each number; `has_source` says whether the
+    /// first VM has a device.
+    pub(super) fn new(
+        harts: usize,
+        files: u8,
+        vms: &[u16],
+        has_source: bool,
+        watches: bool,
+        interruptions: u8,
+        surprises: u8,
+    ) -> Self {
+        let mut vcpus = Vec::new();
+        for (vm, count) in vms.iter().enumerate() {
+            vcpus.extend((0..*count).map(|_| Vcpu {
+                vm: vm as u16,
+                // The guest has set its file up, as guests do first.
+                interrupts: Interrupts {
+                    state: State {
+                        enabled: ENABLED,
+                        delivery: true,
+                        ..State::default()
+                    },
+                    ..Interrupts::default()
+                },
+                mapped: Backing::Memory,
+                counted: false,
+                of_source: false,
+                enabled: ENABLED,
+                departure: None,
+                woken: false,
+            }));
+        }
+        let mut world = Self {
+            harts: (0..harts)
+                .map(|_| Hart {
+                    files: FileTable::new(files),
+                    hardware: std::vec![HardwareFile::default(); usize::from(files)],
+                    waiting: 0,
+                    watched: 0,
+                    kicked: false,
+                    synchronised: false,
+                    in_flight: Vec::new(),
+                    vcpu: None,
+                    in_guest: false,
+                    declared: None,
+                    reach: BTreeSet::new(),
+                })
+                .collect(),
+            vcpus,
+            generations: std::vec![Generation(0); vms.len()],
+            source: None,
+            has_source,
+            watches,
+            interruptions,
+            surprises,
+            broken: None,
+        };
+        if has_source {
+            world.route(VcpuId::new(0).unwrap());
+        }
+        world
+    }
+
+    pub(super) fn hart_ids(&self) -> impl Iterator<Item = HartId> + use<> {
+        (0..self.harts.len() as u16).filter_map(HartId::new)
+    }
+
+    pub(super) fn vcpu_ids(&self) -> impl Iterator<Item = VcpuId> + use<> {
+        (0..self.vcpus.len() as u16).filter_map(VcpuId::new)
+    }
+
+    fn hart(&self, hart: HartId) -> &Hart {
+        &self.harts[hart.index()]
+    }
+
+    pub(super) fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+        &self.vcpus[vcpu.index()]
+    }
+
+    pub(super) fn hardware(&self, hart: HartId, file: GuestFile) -> &HardwareFile {
+        &self.hart(hart).hardware[usize::from(file.number()) - 1]
+    }
+
+    fn hardware_mut(&mut self, hart: HartId, file: GuestFile) -> &mut HardwareFile {
+        &mut self.harts[hart.index()].hardware[usize::from(file.number()) - 1]
+    }
+
+    /// The files of a hart that `hgeip` shows and `hgeie` lets interrupt.
+    pub(super) fn interrupting(&self, hart: HartId) -> u64 {
+        let shown = self.hart(hart).hardware.iter().zip(1u8..);
+        let shown = shown.filter(|(file, _)| file.shows());
+        shown.fold(0, |bits, (_, number)| bits | 1 << number) & self.hart(hart).watched
+    }
+
+    fn is_interrupted(&self, hart: HartId) -> bool {
+        self.hart(hart).kicked || self.hart(hart).synchronised || self.interrupting(hart) != 0
+    }
+
+    /// The vCPU is on no hart.
+    fn is_off(&self, vcpu: VcpuId) -> bool {
+        self.harts.iter().all(|hart| hart.vcpu != Some(vcpu))
+    }
+
+    pub(super) fn map_page(&mut self, vcpu: VcpuId, to: Backing) -> Generation {
+        let vm = self.vcpu(vcpu).vm;
+        self.vcpus[vcpu.index()].mapped = to;
+        for hart in &mut self.harts {
+            // A hart in the guest keeps what it has cached, and may cache what is new.
+            if hart.in_guest && hart.declared.is_some_and(|(of, _)| of == vm) {
+                hart.reach.insert((vcpu, Reached::of(to)));
+            }
+        }
+        let generation = &mut self.generations[usize::from(vm)];
+        generation.0 += 1;
+        *generation
+    }
+
+    fn route(&mut self, to: VcpuId) {
+        for vcpu in &mut self.vcpus {
+            vcpu.interrupts.remove_route(1);
+        }
+        let interrupts = &mut self.vcpus[to.index()].interrupts;
+        interrupts.add_route(Route {
+            source: 1,
+            identity: OF_SOURCE,
+        });
+        self.source = Some((to, interrupts.backing()));
+    }
+
+    /// What the vCPU on the hart has pending and enabled in the first array.
+    fn claimable(&self, hart: HartId, vcpu: VcpuId) -> u64 {
+        let interrupts = &self.vcpu(vcpu).interrupts;
+        match interrupts.file_on(hart) {
+            Some(file) => {
+                let file = self.hardware(hart, file);
+                file.pending[0] & file.enabled[0]
+            }
+            None => interrupts.state.pending & interrupts.state.enabled,
+        }
+    }
+
+    /// Every step that can be taken.
+    pub(super) fn steps(&self, steps: &mut Vec<Step>) {
+        let all = [COUNTED, OF_SOURCE];
+        let mut candidates = std::vec![Step::Fire];
+        for hart in self.hart_ids() {
+            candidates.extend([
+                Step::Enter(hart),
+                Step::Exit(hart),
+                Step::Attend(hart),
+                Step::Look(hart),
+                Step::Leave(hart, Departure::Ready),
+                Step::Leave(
+                    hart,
+                    Departure::Waits {
+                        watched: self.watches,
+                    },
+                ),
+                Step::Meddle(hart),
+                Step::Disable(hart),
+                Step::Arrive(hart),
+            ]);
+            candidates.extend(self.vcpu_ids().map(|vcpu| Step::Dispatch(hart, vcpu)));
+            candidates.extend(all.map(|identity| Step::Claim(hart, identity)));
+            for &(to, through) in &self.hart(hart).reach {
+                candidates.extend([COUNTED, NOISE].map(|identity| Step::Send {
+                    by: hart,
+                    to,
+                    through: through.backing(),
+                    identity,
+                }));
+            }
+        }
+        candidates.extend(self.vcpu_ids().map(Step::Reroute));
+        candidates.extend((0..self.generations.len() as u16).map(Step::Reset));
+        steps.extend(
+            candidates
+                .into_iter()
+                .filter(|step| self.is_possible(*step)),
+        );
+    }
+
+    pub(super) fn is_possible(&self, step: Step) -> bool {
+        match step {
+            Step::Dispatch(hart, vcpu) => self.hart(hart).vcpu.is_none() && self.is_off(vcpu),
+            Step::Enter(hart) => self.hart(hart).vcpu.is_some() && !self.hart(hart).in_guest,
+            Step::Exit(hart) => self.hart(hart).in_guest,
+            Step::Attend(hart) => self.is_interrupted(hart),
+            // The hart looks only where it forwards; elsewhere nothing happens.
+            Step::Look(hart) => {
+                !self.hart(hart).in_guest
+                    && self
+                        .hart(hart)
+                        .files
+                        .iter()
+                        .any(|(_, owner)| matches!(owner, Owner::Forwarder(_)))
+            }
+            Step::Leave(hart, departure) => {
+                let vcpu = self.hart(hart).vcpu.filter(|_| !self.hart(hart).in_guest);
+                // A vCPU that has seen an interrupt does not wait.
+                vcpu.is_some_and(|vcpu| {
+                    departure == Departure::Ready || self.claimable(hart, vcpu) == 0
+                })
+            }
+            Step::Send {
+                by,
+                to,
+                through,
+                identity,
+            } => {
+                let place = (to, Reached::of(through));
+                // Noise may come in any place, once in each.
+                let new = match identity {
+                    COUNTED => !self.vcpu(to).counted,
+                    _ if self.surprises == 0 => false,
+                    _ => match through {
+                        Backing::Memory => false,
+                        Backing::File { hart, file } => {
+                            self.hardware(hart, file).pending[0] & NOISE.bit() == 0
+                        }
+                    },
+                };
+                self.hart(by).in_guest && self.hart(by).reach.contains(&place) && new
+            }
+            Step::Claim(hart, identity) => {
+                let vcpu = self.hart(hart).vcpu.filter(|_| self.hart(hart).in_guest);
+                vcpu.is_some_and(|vcpu| self.claimable(hart, vcpu) & identity.bit() != 0)
+            }
+            Step::Meddle(hart) => {
+                self.surprises > 0 && self.hart(hart).in_guest && self.own_file(hart).is_some()
+            }
+            Step::Disable(hart) => {
+                let vcpu = self.hart(hart).vcpu.filter(|_| self.hart(hart).in_guest);
+                self.surprises > 0 && vcpu.is_some_and(|vcpu| self.vcpu(vcpu).enabled != 0)
+            }
+            Step::Fire => self.source.is_some_and(|(to, _)| !self.vcpu(to).of_source),
+            Step::Arrive(hart) => !self.hart(hart).in_flight.is_empty(),
+            Step::Reroute(vcpu) => {
+                self.surprises > 0
+                    && self.vcpu(vcpu).vm == 0
+                    && self.has_source
+                    && self.source.is_none_or(|(to, _)| to != vcpu)
+            }
+            Step::Reset(vm) => {
+                let runs = |hart: &Hart| hart.vcpu.is_some_and(|vcpu| self.vcpu(vcpu).vm == vm);
+                self.surprises > 0 && !self.harts.iter().any(runs)
+            }
+        }
+    }
+
+    fn own_file(&self, hart: HartId) -> Option<GuestFile> {
+        let vcpu = self.hart(hart).vcpu?;
+        self.vcpu(vcpu).interrupts.file_on(hart)
+    }
+
+    /// The world after `step`, in the middle of which, after so many accesses, another happens.
+    pub(super) fn after(&self, step: Step, interruption: Option<(u32, Step)>) -> (Self, u32) {
+        let computer = Computer::new(self);
+        if let Some((access, other)) = interruption {
+            computer.world.borrow_mut().interruptions -= 1;
+            computer.interrupt_at(access, other);
+        }
+        step.take(&computer);
+        let accesses = computer.accesses.get();
+        let mut world = computer.into_world();
+        world.abstract_numbers();
+        (world, accesses)
+    }
+
+    /// Only the order of generations counts, and which lives are the same.
+    fn abstract_numbers(&mut self) {
+        for vm in 0..self.generations.len() {
+            let mut known = BTreeSet::from([self.generations[vm]]);
+            self.each_generation(vm, &mut |generation| {
+                known.insert(*generation);
+            });
+            let rank = |generation: Generation| {
+                Generation(known.iter().take_while(|old| **old < generation).count() as u64)
+            };
+            self.generations[vm] = rank(self.generations[vm]);
+            self.each_generation(vm, &mut |generation| *generation = rank(*generation));
+        }
+        for index in 0..self.vcpus.len() {
+            let mut lives = BTreeSet::from([self.vcpus[index].interrupts.life]);
+            let vcpu = VcpuId::new(index as u16).unwrap();
+            for hart in &mut self.harts {
+                hart.files.each_life(vcpu, &mut |life| {
+                    lives.insert(*life);
+                });
+            }
+            let rank = |life: super::super::Life| {
+                super::super::Life(lives.iter().take_while(|old| **old < life).count() as u32)
+            };
+            let life = &mut self.vcpus[index].interrupts.life;
+            *life = rank(*life);
+            for hart in &mut self.harts {
+                hart.files.each_life(vcpu, &mut |life| *life = rank(*life));
+            }
+        }
+    }
+
+    fn each_generation(&mut self, vm: usize, change: &mut dyn FnMut(&mut Generation)) {
+        let vcpus: Vec<VcpuId> = self
+            .vcpu_ids()
+            .filter(|vcpu| usize::from(self.vcpu(*vcpu).vm) == vm)
+            .collect();
+        for hart in &mut self.harts {
+            if let Some((of, generation)) = &mut hart.declared
+                && usize::from(*of) == vm
+            {
+                change(generation);
+            }
+            hart.files.each_generation(&vcpus, change);
+        }
+    }
+}
+
+impl Step {
+    /// Does it.
+    pub(super) fn take(self, computer: &Computer) {
+        let change = |change: &dyn Fn(&mut World)| change(&mut computer.world.borrow_mut());
+        match self {
+            Self::Dispatch(hart, vcpu) => {
+                change(&|world| {
+                    world.harts[hart.index()].vcpu = Some(vcpu);
+                    world.vcpus[vcpu.index()].departure = None;
+                    world.vcpus[vcpu.index()].woken = false;
+                });
+                let given = attach(&computer.on(hart), vcpu);
+                let kept = computer.kept[vcpu.index()].lock();
+                change(&|world| world.check_attached(hart, vcpu, given, &kept));
+            }
+            Self::Enter(hart) => change(&|world| world.enter(hart)),
+            Self::Exit(hart) => change(&|world| world.harts[hart.index()].in_guest = false),
+            Self::Attend(hart) => {
+                change(&|world| world.harts[hart.index()].in_guest = false);
+                let port = computer.on(hart);
+                let pending = computer.world.borrow().interrupting(hart);
+                attend(&port, pending);
+                let take = |flag: fn(&mut Hart) -> &mut bool| {
+                    let mut world = computer.world.borrow_mut();
+                    std::mem::take(flag(&mut world.harts[hart.index()]))
+                };
+                if take(|hart| &mut hart.kicked) {
+                    serve(&port);
+                }
+                if take(|hart| &mut hart.synchronised) {
+                    synchronised(&port);
+                }
+            }
+            Self::Look(hart) => serve_now_and_then(&computer.on(hart)),
+            Self::Leave(hart, departure) => {
+                let vcpu = computer.world.borrow().hart(hart).vcpu;
+                let Some(vcpu) = vcpu else { return };
+                detach(&computer.on(hart), vcpu, departure);
+                change(&|world| {
+                    let left = &mut world.harts[hart.index()];
+                    left.vcpu = None;
+                    left.in_guest = false;
+                    left.declared = None;
+                    left.reach.clear();
+                    world.vcpus[vcpu.index()].departure = Some(departure);
+                });
+            }
+            Self::Send {
+                by,
+                to,
+                through,
+                identity,
+            } => {
+                if identity == COUNTED {
+                    change(&|world| world.vcpus[to.index()].counted = true);
+                }
+                match through {
+                    Backing::File { hart, file } => change(&|world| {
+                        if identity == NOISE {
+                            world.surprises = world.surprises.saturating_sub(1);
+                        }
+                        world.hardware_mut(hart, file).pending[0] |= identity.bit();
+                    }),
+                    Backing::Memory => {
+                        change(&|world| world.harts[by.index()].in_guest = false);
+                        deliver(&computer.on(by), to, identity);
+                    }
+                }
+            }
+            Self::Claim(hart, identity) => {
+                let Some(vcpu) = computer.world.borrow().hart(hart).vcpu else {
+                    return;
+                };
+                let mut kept = computer.kept[vcpu.index()].lock();
+                match kept.file_on(hart) {
+                    Some(file) => change(&|world| {
+                        world.hardware_mut(hart, file).pending[0] &= !identity.bit();
+                    }),
+                    None => kept.state.pending &= !identity.bit(),
+                }
+                change(&|world| {
+                    let vcpu = &mut world.vcpus[vcpu.index()];
+                    let sent = match identity {
+                        COUNTED => &mut vcpu.counted,
+                        OF_SOURCE => &mut vcpu.of_source,
+                        _ => return,
+                    };
+                    if !std::mem::take(sent) {
+                        world.broken = Some("a guest takes an interrupt that nobody sent");
+                    }
+                });
+            }
+            Self::Meddle(hart) => change(&|world| {
+                world.surprises = world.surprises.saturating_sub(1);
+                if let Some(file) = world.own_file(hart) {
+                    let file = world.hardware_mut(hart, file);
+                    file.pending[1] = u64::MAX;
+                    file.enabled[1] = u64::MAX;
+                }
+            }),
+            Self::Disable(hart) => {
+                let Some(vcpu) = computer.world.borrow().hart(hart).vcpu else {
+                    return;
+                };
+                let mut kept = computer.kept[vcpu.index()].lock();
+                match kept.file_on(hart) {
+                    Some(file) => change(&|world| world.hardware_mut(hart, file).enabled[0] = 0),
+                    None => kept.state.enabled = 0,
+                }
+                change(&|world| {
+                    world.surprises = world.surprises.saturating_sub(1);
+                    world.vcpus[vcpu.index()].enabled = 0;
+                });
+            }
+            Self::Fire => {
+                let Some((to, place)) = computer.world.borrow().source else {
+                    return;
+                };
+                change(&|world| world.vcpus[to.index()].of_source = true);
+                match place {
+                    Backing::File { hart, file } => change(&|world| {
+                        let message = Message::ToFile(file);
+                        world.harts[hart.index()].in_flight.push(message);
+                    }),
+                    Backing::Memory => {
+                        let first = HartId::new(0).unwrap();
+                        deliver(&computer.on(first), to, OF_SOURCE);
+                    }
+                }
+            }
+            Self::Arrive(hart) => change(&|world| {
+                let message = world.harts[hart.index()].in_flight.remove(0);
+                match message {
+                    Message::Synchronisation => world.harts[hart.index()].synchronised = true,
+                    Message::ToFile(file) => {
+                        world.hardware_mut(hart, file).pending[0] |= OF_SOURCE.bit();
+                    }
+                }
+            }),
+            Self::Reroute(vcpu) => {
+                for kept in &computer.kept {
+                    kept.lock().remove_route(1);
+                }
+                let mut kept = computer.kept[vcpu.index()].lock();
+                kept.add_route(Route {
+                    source: 1,
+                    identity: OF_SOURCE,
+                });
+                let place = kept.backing();
+                change(&|world| {
+                    world.surprises = world.surprises.saturating_sub(1);
+                    world.source = Some((vcpu, place));
+                });
+            }
+            Self::Reset(vm) => {
+                let all: Vec<VcpuId> = computer.world.borrow().vcpu_ids().collect();
+                let of = |vcpu: &VcpuId| computer.world.borrow().vcpu(*vcpu).vm == vm;
+                let first = HartId::new(0).unwrap();
+                for vcpu in all.into_iter().filter(of).collect::<Vec<_>>() {
+                    reset(&computer.on(first), vcpu);
+                    // The new guest sets its file up at once.
+                    computer.kept[vcpu.index()].lock().state = State {
+                        enabled: ENABLED,
+                        delivery: true,
+                        ..State::default()
+                    };
+                    change(&|world| {
+                        let vcpu = &mut world.vcpus[vcpu.index()];
+                        vcpu.counted = false;
+                        vcpu.of_source = false;
+                        vcpu.enabled = ENABLED;
+                        vcpu.departure = None;
+                        vcpu.woken = false;
+                    });
+                }
+                change(&|world| world.surprises = world.surprises.saturating_sub(1));
+            }
+        }
+    }
+}
+
+impl World {
+    fn enter(&mut self, hart: HartId) {
+        let Some(vcpu) = self.hart(hart).vcpu else {
+            return;
+        };
+        let vm = self.vcpu(vcpu).vm;
+        let siblings = self.vcpus.iter().zip(self.vcpu_ids());
+        let mapped = siblings
+            .filter(|(sibling, id)| sibling.vm == vm && *id != vcpu)
+            .map(|(sibling, id)| (id, Reached::of(sibling.mapped)))
+            .collect();
+        let generation = self.generations[usize::from(vm)];
+        let entered = &mut self.harts[hart.index()];
+        entered.in_guest = true;
+        entered.declared = Some((vm, generation));
+        entered.reach = mapped;
+    }
+
+    /// The vCPU finds the settings that it made last.
+    fn check_attached(
+        &mut self,
+        hart: HartId,
+        vcpu: VcpuId,
+        given: Option<GuestFile>,
+        kept: &Interrupts,
+    ) {
+        let wanted = self.vcpu(vcpu).enabled;
+        let found = match given {
+            Some(file) => {
+                let file = self.hardware(hart, file);
+                (file.enabled[0], file.delivery == 1)
+            }
+            None => (kept.state.enabled, kept.state.delivery),
+        };
+        if kept.file_on(hart) != given || found != (wanted, true) {
+            self.broken = Some("a vCPU does not find its settings");
+        }
+        if given.is_some_and(|file| self.hart(hart).watched & file.bit() != 0) {
+            self.broken = Some("the file of a vCPU that runs is watched");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A vCPU comes to a hart, leaves it, and begins a new life: its interrupts move.
+
+use scheduler::VcpuId;
+
+use super::forward::serve_for_a_file;
+use super::table::{Forwarder, InFlight};
+use super::{Backing, GuestFile, Interrupts, Life, Port, file};
+use crate::softfile::State;
+
+/// Gives `vcpu`, which is about to run on the port's hart, its interrupt file there. Returns the file, or nothing where
+/// it is in memory.
+#[inline]
+pub fn attach(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
+    let here = port.here();
+    let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
+    let mut interrupts = kept.lock();
+    let Some(file) = interrupts.file_on(here) else {
+        drop(interrupts);
+        return move_here(port, vcpu);
+    };
+    if files.end_wait(file) {
+        port.watch(file, false);
+    }
+    let pending = core::mem::take(&mut interrupts.state.pending);
+    if pending != 0 {
+        file::add_pending(&port.select(file), pending);
+    }
+    Some(file)
+}
+
+/// The vCPU's file is elsewhere, or in memory: it gets one here if there is one.
+#[inline(never)]
+fn move_here(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
+    let here = port.here();
+    let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
+    let life = kept.lock().life;
+    let taken = files.take(vcpu, life).or_else(|| {
+        // No lock is held meanwhile. Nobody else attaches this vCPU, and while it is about to run nobody resets it.
+        serve_for_a_file(port);
+        files.take(vcpu, life)
+    });
+    let mut interrupts = kept.lock();
+    let former = interrupts.backing;
+    let Some(taken) = taken else {
+        if former != Backing::Memory {
+            interrupts.backing = Backing::Memory;
+            hand_over(port, vcpu, &mut interrupts, former);
+        }
+        return None;
+    };
+    {
+        let registers = port.select(taken.file);
+        file::restore(&registers, &interrupts.state);
+    }
+    interrupts.state.pending = 0;
+    if taken.returned.is_some() {
+        port.watch(taken.file, false);
+    }
+    interrupts.backing = Backing::File {
+        hart: here,
+        file: taken.file,
+    };
+    hand_over(port, vcpu, &mut interrupts, former);
+    interrupts.fed_by_sources |= taken
+        .returned
+        .is_some_and(|in_flight| in_flight != InFlight::Nothing);
+    Some(taken.file)
+}
+
+/// Makes siblings and devices send to the new backing, and the old file, if there was one, forward.
+fn hand_over(port: &impl Port, vcpu: VcpuId, interrupts: &mut Interrupts, former: Backing) {
+    let generation = port.map_page(vcpu, interrupts.backing);
+    for route in &interrupts.routes {
+        port.send_source(*route, vcpu, interrupts.backing);
+    }
+    if let Backing::File { hart, file } = former
+        && let Some(old) = port.files(hart)
+    {
+        let in_flight = match interrupts.fed_by_sources {
+            true => InFlight::Perhaps,
+            false => InFlight::Nothing,
+        };
+        old.leave(
+            file,
+            Forwarder {
+                vcpu,
+                life: interrupts.life,
+                generation,
+                open: false,
+                in_flight,
+                forwards: 0,
+                told: false,
+            },
+        );
+        port.kick(hart);
+    }
+    interrupts.fed_by_sources =
+        interrupts.backing != Backing::Memory && !interrupts.routes.is_empty();
+}
+
+/// How a vCPU leaves its hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Departure {
+    /// It is to run again.
+    Ready,
+    /// It waits for an interrupt; `watched` says whether one in its file interrupts the hypervisor (`hgeie`).
+    Waits { watched: bool },
+}
+
+/// Notes what only this hart can read, when `vcpu` has left it.
+#[inline]
+pub fn detach(port: &impl Port, vcpu: VcpuId, departure: Departure) {
+    let here = port.here();
+    let (Some(files), Some(kept)) = (port.files(here), port.interrupts(vcpu)) else {
+        return;
+    };
+    let mut interrupts = kept.lock();
+    let Some(file) = interrupts.file_on(here) else {
+        return;
+    };
+    {
+        let registers = port.select(file);
+        let mut state = file::settings(&registers);
+        // What is pending goes along, so that the guest sees it wherever it runs next. What could wake a vCPU that
+        // waits stays where hgeip shows it.
+        let leaving = match departure {
+            Departure::Ready => u64::MAX,
+            Departure::Waits { .. } => !state.enabled,
+        };
+        state.pending = file::take_pending(&registers, leaving);
+        interrupts.state = state;
+    }
+    if let Departure::Waits { watched } = departure {
+        files.begin_wait(file);
+        if watched {
+            port.watch(file, true);
+        }
+    }
+}
+
+/// Takes the vCPU's file away and forgets its interrupts: its VM starts anew, or has stopped. No vCPU of the VM may be
+/// running, and no device of it may send.
+pub fn reset(port: &impl Port, vcpu: VcpuId) {
+    let Some(kept) = port.interrupts(vcpu) else {
+        return;
+    };
+    let mut interrupts = kept.lock();
+    for route in core::mem::take(&mut interrupts.routes) {
+        port.silence_source(route);
+    }
+    interrupts.state = State::default();
+    let former = core::mem::take(&mut interrupts.backing);
+    if former != Backing::Memory {
+        hand_over(port, vcpu, &mut interrupts, former);
+    }
+    // A forwarder of a life so long ago that the number comes again has been freed.
+    interrupts.life = Life(interrupts.life.0.wrapping_add(1));
+}

@@ -1,0 +1,115 @@
+//! What the interrupt state asks of the computer and of the rest of the hypervisor.
+//!
+//! Every call is made on the hart that the [`Port`] stands for. The hypervisor's port accesses control registers and the
+//! pages of interrupt files; the tests' port is a computer made of plain data.
+
+use crate::softfile::Identity;
+use scheduler::{HartId, HartSet, VcpuId};
+use spin::Mutex;
+
+use super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Route};
+
+/// A register of an interrupt file, behind `vsiselect` (AIA, "Indirectly accessed interrupt-file registers").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Register {
+    /// `eidelivery`.
+    Delivery,
+    /// `eithreshold`.
+    Threshold,
+    /// The pending bits of 64 identities: `eip0`, `eip2` and so on.
+    Pending(Array),
+    /// The enable bits of 64 identities: `eie0`, `eie2` and so on.
+    Enabled(Array),
+}
+
+/// Which 64 identities a register of an array holds: 0 stands for 0 to 63, 1 for 64 to 127, up to 31.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Array(u8);
+
+impl Array {
+    /// The identities that guests are told of.
+    pub const FIRST: Self = Self(0);
+
+    /// The arrays after the first of a file with the identities 1 to `last` (at most 2047).
+    pub fn after_first(last: u32) -> impl Iterator<Item = Self> {
+        (1..=(last.min(2047) / 64) as u8).map(Self)
+    }
+
+    /// Its place among the arrays.
+    #[must_use]
+    pub const fn index(self) -> u8 {
+        self.0
+    }
+}
+
+impl Register {
+    /// The value of `vsiselect`. With 64-bit registers only the even-numbered ones of an array exist.
+    #[must_use]
+    pub const fn select(self) -> u64 {
+        match self {
+            Self::Delivery => 0x70,
+            Self::Threshold => 0x72,
+            Self::Pending(array) => 0x80 + 2 * array.0 as u64,
+            Self::Enabled(array) => 0xC0 + 2 * array.0 as u64,
+        }
+    }
+}
+
+/// The registers of one guest file of this hart. Each call is one access; messages may arrive between two.
+pub trait Registers {
+    /// Reads a register.
+    fn read(&self, register: Register) -> u64;
+    /// Writes a register.
+    fn write(&self, register: Register, value: u64);
+    /// Sets bits, in one instruction (CSRRS).
+    fn set(&self, register: Register, bits: u64);
+    /// Clears bits, in one instruction (CSRRC).
+    fn clear(&self, register: Register, bits: u64);
+}
+
+/// One hart's way to its guest files and to everybody else.
+pub trait Port {
+    /// The registers of a file of this hart.
+    type Registers<'a>: Registers
+    where
+        Self: 'a;
+
+    /// The hart that this port stands for.
+    fn here(&self) -> HartId;
+    /// The highest identity that the guest files implement.
+    fn last_identity(&self) -> u32;
+    /// Selects a file of this hart.
+    fn select(&self, file: GuestFile) -> Self::Registers<'_>;
+    /// Sets or clears this hart's `hgeie` bit of a file.
+    fn watch(&self, file: GuestFile, on: bool);
+
+    /// What is known of the files of a hart.
+    fn files(&self, hart: HartId) -> Option<&HartFiles>;
+    /// Where a vCPU's interrupts are kept.
+    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts>>;
+
+    /// Changes the page of the vCPU's file in its VM's G-stage table. Returns the table's new generation.
+    fn map_page(&self, vcpu: VcpuId, to: Backing) -> Generation;
+    /// Makes a source of the board send to `to`. On return the board's APLIC sends nothing to where it sent before.
+    fn send_source(&self, route: Route, vcpu: VcpuId, to: Backing);
+    /// Switches a source of the board off.
+    fn silence_source(&self, route: Route);
+    /// The other harts that may still use a translation of the vCPU's VM from before `generation`. This hart is in the
+    /// hypervisor, and renews its translations before it enters a guest.
+    fn users_of_older(&self, vcpu: VcpuId, generation: Generation) -> HartSet;
+
+    /// Sends a message to a guest file. On return no other hart can see a later store of this one before the message.
+    fn send(&self, hart: HartId, file: GuestFile, identity: Identity);
+    /// Makes a hart look at its files: it calls [`serve`](super::serve) soon, and renews its translations.
+    fn kick(&self, hart: HartId);
+    /// An interrupt in memory has come for the vCPU, which must see it.
+    fn notify(&self, vcpu: VcpuId);
+    /// An interrupt in its file, on this hart, has come for the vCPU, which waits.
+    fn wake(&self, vcpu: VcpuId);
+    /// Has the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
+    /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. False where that is impossible.
+    fn synchronise(&self) -> bool;
+
+    /// Something was sent on for the vCPU; for the accounts.
+    fn count_forwarded(&self, vcpu: VcpuId);
+}

@@ -1,0 +1,355 @@
+//! Which guest interrupt file of a hart belongs to whom.
+//!
+//! A file cannot move with its vCPU. When a vCPU is dispatched on another hart it gets a file there; the old one stays
+//! as a *forwarder* while siblings or devices may still send to it, and what arrives in it is sent on.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use scheduler::VcpuId;
+use spin::Mutex;
+
+use super::{Generation, Life};
+
+/// The number of a guest interrupt file of a hart: 1 to 63, as in `hstatus.VGEIN` and as the bits of `hgeip`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GuestFile(u8);
+
+impl GuestFile {
+    /// The largest number of guest files of a hart (GEILEN on RV64).
+    pub const MOST: u8 = 63;
+
+    /// The file with this number, where a hart can have such.
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number >= 1 && number <= Self::MOST {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
+    /// Its bit in `hgeip` and `hgeie`.
+    #[must_use]
+    pub const fn bit(self) -> u64 {
+        1 << self.0
+    }
+
+    /// The files whose bits are set in `bits`.
+    pub fn in_bits(bits: u64) -> impl Iterator<Item = Self> {
+        let mut left = bits & !1;
+        core::iter::from_fn(move || {
+            let file = Self::new(left.trailing_zeros() as u8)?;
+            left &= left - 1;
+            Some(file)
+        })
+    }
+}
+
+/// Whether the messages that the board's APLIC has sent to a forwarder have all arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InFlight {
+    /// No source of the board has sent to the file, or what it sent has arrived.
+    Nothing,
+    /// The next synchronisation will tell.
+    Perhaps,
+    /// The synchronisation that is under way will tell.
+    UntilSynchronised,
+}
+
+/// A file that its vCPU has left for another place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Forwarder {
+    /// Whose interrupts arrive here.
+    pub vcpu: VcpuId,
+    /// The vCPU's life in which it had the file.
+    pub life: Life,
+    /// A hart that uses no translation from before this generation of the VM's table cannot send here.
+    pub generation: Generation,
+    /// Whether the file's hart has taken the file over from the guest: only known identities show.
+    pub open: bool,
+    pub in_flight: InFlight,
+    /// How often something was sent on.
+    pub forwards: u8,
+    /// Whether the harts that may still send here have been told to renew their translations.
+    pub told: bool,
+}
+
+/// Who has a guest file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// Nobody. Nothing is pending or enabled in it, and nobody can send to it.
+    #[default]
+    Free,
+    /// The vCPU keeps its interrupts in it.
+    Vcpu(VcpuId),
+    /// The vCPU has left it.
+    Forwarder(Forwarder),
+}
+
+/// A file that a vCPU has been given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Taken {
+    pub file: GuestFile,
+    /// It was the vCPU's own forwarder: the board's APLIC may have sent to it, and it may be watched.
+    pub returned: Option<InFlight>,
+}
+
+/// The guest files of one hart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FileTable {
+    /// File n is at n - 1.
+    owners: Vec<Owner>,
+    /// The files that forward, a bit each.
+    forwarders: u64,
+    /// A synchronisation with the board's APLIC is under way.
+    synchronising: bool,
+}
+
+impl FileTable {
+    /// A hart with so many files, at most [`GuestFile::MOST`], all free.
+    #[must_use]
+    pub fn new(count: u8) -> Self {
+        let count = usize::from(count.min(GuestFile::MOST));
+        Self {
+            owners: alloc::vec![Owner::Free; count],
+            forwarders: 0,
+            synchronising: false,
+        }
+    }
+
+    /// The files that there are, with their owners.
+    pub fn iter(&self) -> impl Iterator<Item = (GuestFile, Owner)> {
+        let files = (1..=GuestFile::MOST).filter_map(GuestFile::new);
+        files.zip(self.owners.iter().copied())
+    }
+
+    /// Who has `file`; one that does not exist is free.
+    #[must_use]
+    pub fn owner(&self, file: GuestFile) -> Owner {
+        let place = usize::from(file.0) - 1;
+        self.owners.get(place).copied().unwrap_or_default()
+    }
+
+    fn set(&mut self, file: GuestFile, owner: Owner) {
+        if let Some(place) = self.owners.get_mut(usize::from(file.0) - 1) {
+            *place = owner;
+            match owner {
+                Owner::Forwarder(_) => self.forwarders |= file.bit(),
+                Owner::Free | Owner::Vcpu(_) => self.forwarders &= !file.bit(),
+            }
+        }
+    }
+
+    fn forwarder(&self, file: GuestFile) -> Option<Forwarder> {
+        match self.owner(file) {
+            Owner::Forwarder(forwarder) => Some(forwarder),
+            Owner::Free | Owner::Vcpu(_) => None,
+        }
+    }
+
+    fn forwarders(&self) -> impl Iterator<Item = (GuestFile, Forwarder)> + use<'_> {
+        GuestFile::in_bits(self.forwarders)
+            .filter_map(|file| self.forwarder(file).map(|forwarder| (file, forwarder)))
+    }
+
+    /// Gives `vcpu` the forwarder that it left here in this life, or a free file.
+    fn take(&mut self, vcpu: VcpuId, life: Life) -> Option<Taken> {
+        let own = self
+            .forwarders()
+            .find(|(_, forwarder)| forwarder.vcpu == vcpu && forwarder.life == life);
+        let taken = match own {
+            Some((file, forwarder)) => Taken {
+                file,
+                returned: Some(forwarder.in_flight),
+            },
+            None => Taken {
+                file: self.iter().find(|(_, owner)| *owner == Owner::Free)?.0,
+                returned: None,
+            },
+        };
+        self.set(taken.file, Owner::Vcpu(vcpu));
+        Some(taken)
+    }
+}
+
+/// What is known of the guest files of one hart, for everybody.
+///
+/// The table's lock is the last of three (see the module), and is held for a few instructions: no access to a register,
+/// no message and no other lock happens under it.
+#[derive(Debug, Default)]
+pub struct HartFiles {
+    table: Mutex<FileTable>,
+    /// Whether one of the files forwards.
+    forwards: AtomicBool,
+    /// The files of vCPUs that wait for an interrupt on this hart, a bit each.
+    waiting: AtomicU64,
+}
+
+impl HartFiles {
+    /// Says how many files the hart has. The hart itself has cleared them.
+    pub fn open(&self, count: u8) {
+        *self.table.lock() = FileTable::new(count);
+    }
+
+    /// Who has `file` now.
+    #[must_use]
+    pub fn owner(&self, file: GuestFile) -> Owner {
+        self.table.lock().owner(file)
+    }
+
+    /// How many files the hart has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.table.lock().owners.len()
+    }
+
+    /// True where one of the files forwards.
+    #[must_use]
+    pub fn forwards(&self) -> bool {
+        self.forwards.load(Ordering::SeqCst)
+    }
+
+    /// The files of vCPUs that wait for an interrupt on this hart, a bit each.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn begin_wait(&self, file: GuestFile) {
+        self.waiting.fetch_or(file.bit(), Ordering::Relaxed);
+    }
+
+    /// True where the file's vCPU waited.
+    pub(super) fn end_wait(&self, file: GuestFile) -> bool {
+        let waited = self.waiting() & file.bit() != 0;
+        if waited {
+            self.waiting.fetch_and(!file.bit(), Ordering::Relaxed);
+        }
+        waited
+    }
+
+    pub(super) fn take(&self, vcpu: VcpuId, life: Life) -> Option<Taken> {
+        self.change(|table| table.take(vcpu, life))
+    }
+
+    pub(super) fn leave(&self, file: GuestFile, forwarder: Forwarder) {
+        self.end_wait(file);
+        self.change(|table| table.set(file, Owner::Forwarder(forwarder)));
+    }
+
+    pub(super) fn free(&self, file: GuestFile) {
+        self.change(|table| table.set(file, Owner::Free));
+    }
+
+    /// The files that forward, a bit each.
+    pub(super) fn forwarders(&self) -> u64 {
+        if self.forwards() {
+            self.table.lock().forwarders
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn forwarder(&self, file: GuestFile) -> Option<Forwarder> {
+        self.table.lock().forwarder(file)
+    }
+
+    /// Notes what has changed of a forwarder. Only its own hart does so, and only its own hart ends it.
+    pub(super) fn update(&self, file: GuestFile, forwarder: Forwarder) {
+        self.change(|table| table.set(file, Owner::Forwarder(forwarder)));
+    }
+
+    /// Begins a synchronisation for every forwarder that wants one, unless one is under way. True where the APLIC is
+    /// to be asked.
+    pub(super) fn begin_synchronisation(&self) -> bool {
+        self.change(|table| {
+            !table.synchronising && {
+                table.synchronising =
+                    table.turn_in_flight(InFlight::Perhaps, InFlight::UntilSynchronised);
+                table.synchronising
+            }
+        })
+    }
+
+    /// The synchronisation that was under way has ended.
+    pub(super) fn end_synchronisation(&self) {
+        self.change(|table| {
+            table.synchronising = false;
+            table.turn_in_flight(InFlight::UntilSynchronised, InFlight::Nothing);
+        });
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut FileTable) -> T) -> T {
+        let mut table = self.table.lock();
+        let result = change(&mut table);
+        self.forwards.store(table.forwarders != 0, Ordering::SeqCst);
+        result
+    }
+}
+
+impl FileTable {
+    /// Turns one state of the messages in flight into another, in all forwarders. True where there was one.
+    fn turn_in_flight(&mut self, from: InFlight, to: InFlight) -> bool {
+        let mut found = false;
+        for owner in &mut self.owners {
+            if let Owner::Forwarder(forwarder) = owner
+                && forwarder.in_flight == from
+            {
+                forwarder.in_flight = to;
+                found = true;
+            }
+        }
+        found
+    }
+}
+
+/// For the model checker, which keeps tables as plain data.
+#[cfg(test)]
+impl FileTable {
+    pub(super) fn thaw(&self, waiting: u64) -> HartFiles {
+        let files = HartFiles {
+            waiting: AtomicU64::new(waiting),
+            ..HartFiles::default()
+        };
+        files.change(|table| *table = self.clone());
+        files
+    }
+
+    pub(super) fn each_life(&mut self, vcpu: VcpuId, change: &mut dyn FnMut(&mut Life)) {
+        for owner in &mut self.owners {
+            if let Owner::Forwarder(forwarder) = owner
+                && forwarder.vcpu == vcpu
+            {
+                change(&mut forwarder.life);
+            }
+        }
+    }
+
+    pub(super) fn each_generation(
+        &mut self,
+        vcpus: &[VcpuId],
+        change: &mut dyn FnMut(&mut Generation),
+    ) {
+        for owner in &mut self.owners {
+            if let Owner::Forwarder(forwarder) = owner
+                && vcpus.contains(&forwarder.vcpu)
+            {
+                change(&mut forwarder.generation);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl HartFiles {
+    pub(super) fn frozen(&self) -> FileTable {
+        self.table.lock().clone()
+    }
+}

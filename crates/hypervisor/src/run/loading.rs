@@ -1,0 +1,71 @@
+//! A VM's first vCPU loads it, on the hart that the scheduler gave it, for as long as a guest might stay there.
+
+use core::sync::atomic::Ordering;
+
+use scheduler::{Continue, Leave, Ticks};
+
+use crate::hart::csr::{self, number};
+use crate::run::harts::Hart;
+use crate::run::system::{Hypervisor, now};
+use crate::run::{attend, set_slice};
+use crate::say;
+use crate::vm::Vm;
+use crate::vm::accounts::Books;
+use crate::vm::lifecycle::{self, life::Run};
+use crate::vm::loader::{self, Progress};
+
+/// Loads `vm` until that is done, or the scheduler wants the hart back. Says why the vCPU leaves. What it takes is the VM's
+/// own time.
+pub fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    vm: &Vm,
+    run: Run,
+    (began, slice): (Ticks, Option<Ticks>),
+    books: Books<'_>,
+) -> Leave {
+    // What follows is no part of a change from one guest to another.
+    hart.change.rest();
+    set_slice(system, hart, began, slice);
+    books.count_dispatch();
+    books.charge_scheduling();
+    loop {
+        if is_wanted(hart) {
+            attend(system, hart);
+            hart.ask.store(false, Ordering::Relaxed);
+            let decision = system
+                .scheduler
+                .lock()
+                .reconsider(hart.index, now() - began);
+            books.charge_scheduling();
+            match decision {
+                Continue::Stay { slice, .. } => set_slice(system, hart, now(), slice),
+                Continue::Leave(reason) => return reason,
+            }
+        }
+        let progress = loader::step(system, vm, run);
+        books.charge_loading();
+        match progress {
+            Ok(Progress::More) => {}
+            Ok(Progress::Done(start)) => {
+                return if lifecycle::loaded(system, vm, start) {
+                    Leave::Yield
+                } else {
+                    Leave::Stopped
+                };
+            }
+            Err(error) => {
+                say!("{}: {error}", vm.settings.name);
+                lifecycle::load_failed(system, vm);
+                return Leave::Stopped;
+            }
+        }
+    }
+}
+
+/// Whether something has come for the hart that a guest would have been left for.
+fn is_wanted(hart: &Hart) -> bool {
+    hart.ask.load(Ordering::Relaxed)
+        || csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
+        || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0
+}

@@ -1,0 +1,405 @@
+//! The life of one VM as a state machine. It is pure: what it does to vCPUs and devices goes through [`Port`].
+//!
+//! One lock holds a [`Life`], and everybody who wants something of the VM asks under that lock: the operator, the guest's
+//! HSM and SRST calls, the hart that loads the VM, and the harts that its vCPUs leave. `README.md` beside this file has
+//! the picture and the invariants, which `model.rs` checks over all orders of events.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use abi::monitor::{StopReason, VmState};
+use abi::system::OnFailure;
+
+/// How often a VM that fails is started anew before it is left stopped. Its own reboots do not count.
+pub const MOST_RESTARTS_AFTER_FAILURE: u32 = 10;
+
+/// What a VM's life does to its vCPUs and devices.
+pub trait Port {
+    /// The vCPU, which is stopped, may be given a hart from now on.
+    fn start(&mut self, vcpu: usize);
+    /// The vCPU must leave its hart, if it is on one, and gets none until [`Port::start`]. This ends a pause too.
+    fn stop(&mut self, vcpu: usize);
+    /// The vCPU must leave its hart, if it is on one, and gets none until [`Port::resume`], whatever happens meanwhile.
+    fn pause(&mut self, vcpu: usize);
+    /// Ends a pause.
+    fn resume(&mut self, vcpu: usize);
+    /// Whether the vCPU is on no hart and gets none until [`Port::start`].
+    fn is_stopped(&self, vcpu: usize) -> bool;
+    /// Whether [`Life::dispatched`] is to be asked before the vCPU next enters its guest.
+    fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool);
+    /// The VM's devices must not reach its memory any more. No vCPU of the VM is on a hart.
+    fn quiesce(&mut self);
+}
+
+/// How a VM's run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// It stays stopped, for this reason.
+    Stop(StopReason),
+    /// It starts anew.
+    Restart,
+    /// It has failed: the system's description says what follows.
+    Fail(StopReason),
+}
+
+/// Who wants a run to end. The operator's last wish stands; a guest's wish never replaces another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    Operator,
+    Guest,
+}
+
+/// What has become of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Outcome {
+    /// Nothing yet.
+    Goes,
+    /// It has ended, and the VM is loaded again; where it failed, for this reason.
+    StartsAnew(Option<StopReason>),
+    /// It has ended for good, until somebody starts the VM.
+    Stopped(StopReason),
+}
+
+/// Why a wish cannot be met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It has not stopped.
+    Runs,
+    /// It is not running.
+    DoesNotRun,
+    /// It is not paused.
+    Active,
+}
+
+impl core::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Runs => "it has not stopped",
+            Self::DoesNotRun => "it is not running",
+            Self::Active => "it is not paused",
+        })
+    }
+}
+
+/// The power state of a guest's hart (SBI, "Hart State Management Extension").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Power {
+    Stopped,
+    /// Has been told to stop, and still has to leave its hart.
+    StopPending,
+    /// Started by a sibling; goes on at the address with the value in a1.
+    StartPending {
+        address: u64,
+        opaque: u64,
+    },
+    Started,
+    /// Suspended until an interrupt. What resumes at an address of its own has one.
+    Suspended {
+        resume: Option<(u64, u64)>,
+    },
+    /// The first vCPU, as long as it loads the VM.
+    Loading,
+}
+
+/// Why a sibling cannot be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// There is no such vCPU.
+    NoVcpu,
+    /// It is not stopped.
+    AlreadyAvailable,
+    /// The VM ends.
+    Ends,
+}
+
+/// What a vCPU that has just been given a hart does there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// It goes on where it was.
+    GoOn,
+    /// It begins at an address, with the registers of a hart after reset.
+    At { address: u64, opaque: u64 },
+    /// It loads the VM for this run.
+    Load(Run),
+    /// It leaves: it has been stopped meanwhile.
+    Leave,
+}
+
+/// A run of a VM, from a start to an end: loading that was begun for one is worth nothing in the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Run(pub u64);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Phase {
+    /// It has never been started.
+    Defined,
+    /// It is being loaded, or runs.
+    Active,
+    /// The operator has paused it.
+    Paused,
+    /// Its vCPUs have been told to stop, and this follows when all have.
+    Ending(Ending),
+    Stopped,
+}
+
+/// The life of a VM.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Life {
+    phase: Phase,
+    reason: StopReason,
+    on_failure: OnFailure,
+    run: Run,
+    restarts: u64,
+    failures: u32,
+    power: Box<[Power]>,
+}
+
+impl Life {
+    /// A VM of so many vCPUs that has not been started.
+    #[must_use]
+    pub fn new(vcpus: usize, on_failure: OnFailure) -> Self {
+        Self {
+            phase: Phase::Defined,
+            reason: StopReason::None,
+            on_failure,
+            run: Run(0),
+            restarts: 0,
+            failures: 0,
+            power: vec![Power::Stopped; vcpus].into_boxed_slice(),
+        }
+    }
+
+    /// What the VM is doing.
+    #[must_use]
+    pub fn state(&self) -> VmState {
+        let loads = self.power.first() == Some(&Power::Loading);
+        match self.phase {
+            Phase::Defined => VmState::Defined,
+            Phase::Active if loads => VmState::Loading,
+            Phase::Active => VmState::Running,
+            Phase::Paused => VmState::Paused,
+            Phase::Ending(_) => VmState::Ending,
+            Phase::Stopped => VmState::Stopped,
+        }
+    }
+
+    /// Why it stopped last.
+    #[must_use]
+    pub fn reason(&self) -> StopReason {
+        self.reason
+    }
+
+    /// How often it was started again, for whatever reason.
+    #[must_use]
+    pub fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// The power state of a vCPU; one that does not exist is stopped.
+    #[must_use]
+    pub fn power(&self, vcpu: usize) -> Power {
+        self.power.get(vcpu).copied().unwrap_or(Power::Stopped)
+    }
+
+    /// Starts a VM that does not run.
+    ///
+    /// # Errors
+    /// [`Refusal::Runs`] where it does.
+    pub fn start(&mut self, port: &mut impl Port) -> Result<(), Refusal> {
+        if !matches!(self.phase, Phase::Defined | Phase::Stopped) {
+            return Err(Refusal::Runs);
+        }
+        self.failures = 0;
+        self.load(port);
+        Ok(())
+    }
+
+    /// Ends the run: all vCPUs stop, and what follows happens when the last one has left its hart. A run that ends
+    /// already ends as the operator says now; what a guest says then changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::DoesNotRun`] where there is no run.
+    pub fn end(
+        &mut self,
+        ending: Ending,
+        who: Who,
+        port: &mut impl Port,
+    ) -> Result<Outcome, Refusal> {
+        match (self.phase, who) {
+            (Phase::Defined | Phase::Stopped, _) => return Err(Refusal::DoesNotRun),
+            (Phase::Ending(_), Who::Guest) => {}
+            (Phase::Ending(_), Who::Operator) => self.phase = Phase::Ending(ending),
+            (Phase::Active | Phase::Paused, _) => {
+                self.phase = Phase::Ending(ending);
+                for vcpu in 0..self.power.len() {
+                    if self.power(vcpu) != Power::Stopped {
+                        self.set(vcpu, Power::StopPending, port);
+                    }
+                    // Those that are stopped may be marked as paused, which ends too.
+                    port.stop(vcpu);
+                }
+            }
+        }
+        Ok(self.settle(port))
+    }
+
+    /// Pauses a VM: its vCPUs leave their harts and get none.
+    ///
+    /// # Errors
+    /// [`Refusal::DoesNotRun`].
+    pub fn pause(&mut self, port: &mut impl Port) -> Result<(), Refusal> {
+        if self.phase != Phase::Active {
+            return Err(Refusal::DoesNotRun);
+        }
+        self.phase = Phase::Paused;
+        (0..self.power.len()).for_each(|vcpu| port.pause(vcpu));
+        Ok(())
+    }
+
+    /// Lets a paused VM go on.
+    ///
+    /// # Errors
+    /// [`Refusal::Active`].
+    pub fn resume(&mut self, port: &mut impl Port) -> Result<(), Refusal> {
+        if self.phase != Phase::Paused {
+            return Err(Refusal::Active);
+        }
+        self.phase = Phase::Active;
+        (0..self.power.len()).for_each(|vcpu| port.resume(vcpu));
+        Ok(())
+    }
+
+    /// A guest starts one of its harts.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing has changed then.
+    pub fn start_vcpu(
+        &mut self,
+        vcpu: usize,
+        address: u64,
+        opaque: u64,
+        port: &mut impl Port,
+    ) -> Result<(), StartError> {
+        let power = self.power.get(vcpu).ok_or(StartError::NoVcpu)?;
+        if !matches!(self.phase, Phase::Active | Phase::Paused) {
+            return Err(StartError::Ends);
+        }
+        if *power != Power::Stopped {
+            return Err(StartError::AlreadyAvailable);
+        }
+        self.set(vcpu, Power::StartPending { address, opaque }, port);
+        port.start(vcpu);
+        Ok(())
+    }
+
+    /// A vCPU that is on a hart wants to stop itself: it must leave that hart now, and can be started again once it has.
+    pub fn stop_vcpu(&mut self, vcpu: usize, port: &mut impl Port) {
+        if self.power(vcpu) == Power::Started {
+            self.set(vcpu, Power::StopPending, port);
+        }
+    }
+
+    /// A vCPU that is on a hart suspends itself. Where it has been told to stop, that goes before.
+    pub fn suspend_vcpu(&mut self, vcpu: usize, resume: Option<(u64, u64)>, port: &mut impl Port) {
+        if self.power(vcpu) == Power::Started {
+            self.set(vcpu, Power::Suspended { resume }, port);
+        }
+    }
+
+    /// A vCPU has been given a hart: what it does there.
+    pub fn dispatched(&mut self, vcpu: usize, port: &mut impl Port) -> Begin {
+        let begin = match self.power(vcpu) {
+            Power::Started => Begin::GoOn,
+            Power::Loading => return Begin::Load(self.run),
+            Power::Stopped | Power::StopPending => return Begin::Leave,
+            Power::StartPending { address, opaque } => Begin::At { address, opaque },
+            Power::Suspended { resume: None } => Begin::GoOn,
+            Power::Suspended {
+                resume: Some((address, opaque)),
+            } => Begin::At { address, opaque },
+        };
+        self.set(vcpu, Power::Started, port);
+        begin
+    }
+
+    /// The VM is loaded: its first vCPU, which is on a hart, begins at `address` when it is next given one. False where the
+    /// run has been told to end meanwhile.
+    #[must_use]
+    pub fn loaded(&mut self, address: u64, opaque: u64, port: &mut impl Port) -> bool {
+        let loads = self.power(0) == Power::Loading;
+        if loads {
+            self.set(0, Power::StartPending { address, opaque }, port);
+        }
+        loads
+    }
+
+    /// The VM cannot be loaded, and its first vCPU leaves the hart.
+    pub fn load_failed(&mut self, port: &mut impl Port) {
+        if self.power(0) == Power::Loading {
+            // The vCPU that tells it is on a hart, so the run cannot be over yet.
+            let _ = self.end(Ending::Stop(StopReason::BadImage), Who::Guest, port);
+        }
+    }
+
+    /// A vCPU has left a hart and gets none until it is started: whatever waited for that happens.
+    pub fn left(&mut self, port: &mut impl Port) -> Outcome {
+        self.settle(port)
+    }
+
+    /// Notes which vCPUs have stopped. If a run ends and all have, what follows its end happens.
+    fn settle(&mut self, port: &mut impl Port) -> Outcome {
+        for vcpu in 0..self.power.len() {
+            if self.power(vcpu) == Power::StopPending && port.is_stopped(vcpu) {
+                self.set(vcpu, Power::Stopped, port);
+            }
+        }
+        let Phase::Ending(ending) = self.phase else {
+            return Outcome::Goes;
+        };
+        if self.power.iter().any(|power| *power != Power::Stopped) {
+            return Outcome::Goes;
+        }
+        port.quiesce();
+        let (anew, reason) = match ending {
+            Ending::Stop(reason) => (false, reason),
+            Ending::Restart => (true, StopReason::None),
+            Ending::Fail(reason) => {
+                let again = self.on_failure == OnFailure::Restart
+                    && self.failures < MOST_RESTARTS_AFTER_FAILURE;
+                self.failures = self.failures.saturating_add(u32::from(again));
+                (again, reason)
+            }
+        };
+        if !anew {
+            self.phase = Phase::Stopped;
+            self.reason = reason;
+            return Outcome::Stopped(reason);
+        }
+        self.restarts = self.restarts.saturating_add(1);
+        self.load(port);
+        Outcome::StartsAnew((reason != StopReason::None).then_some(reason))
+    }
+
+    /// Begins a run: the first vCPU loads the VM when it is given a hart.
+    fn load(&mut self, port: &mut impl Port) {
+        self.phase = Phase::Active;
+        self.reason = StopReason::None;
+        self.run = Run(self.run.0.wrapping_add(1));
+        self.set(0, Power::Loading, port);
+        port.start(0);
+    }
+
+    /// Forgets what grows with every run, so that states are comparable.
+    #[cfg(test)]
+    pub(super) fn forget_counts(&mut self) {
+        (self.run, self.restarts) = (Run(0), 0);
+    }
+
+    fn set(&mut self, vcpu: usize, power: Power, port: &mut impl Port) {
+        if let Some(place) = self.power.get_mut(vcpu) {
+            *place = power;
+            port.ask_at_dispatch(vcpu, power != Power::Started);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! What single events do.
+
+use std::vec::Vec;
+
+use abi::monitor::{StopReason, VmState};
+use abi::system::OnFailure;
+
+use super::life::{
+    Begin, Ending, Life, MOST_RESTARTS_AFTER_FAILURE, Outcome, Port, Power, Refusal, Run,
+    StartError, Who,
+};
+
+/// vCPUs that leave their harts when they are told to, if `leave` says so.
+struct Harts {
+    running: Vec<bool>,
+    leave: bool,
+}
+
+impl Port for Harts {
+    fn start(&mut self, vcpu: usize) {
+        self.running[vcpu] = true;
+    }
+
+    fn stop(&mut self, vcpu: usize) {
+        self.running[vcpu] &= !self.leave;
+    }
+
+    fn pause(&mut self, _: usize) {}
+
+    fn resume(&mut self, _: usize) {}
+
+    fn is_stopped(&self, vcpu: usize) -> bool {
+        !self.running[vcpu]
+    }
+
+    fn ask_at_dispatch(&mut self, _: usize, _: bool) {}
+
+    fn quiesce(&mut self) {}
+}
+
+fn running(on_failure: OnFailure, leave: bool) -> (Life, Harts) {
+    let mut life = Life::new(2, on_failure);
+    let mut harts = Harts {
+        running: [false, false].to_vec(),
+        leave,
+    };
+    life.start(&mut harts).unwrap();
+    assert_eq!(life.state(), VmState::Loading);
+    assert_eq!(life.dispatched(0, &mut harts), Begin::Load(Run(1)));
+    assert!(life.loaded(0x8000, 6, &mut harts));
+    let (address, opaque) = (0x8000, 6);
+    let begin = Begin::At { address, opaque };
+    assert_eq!(life.dispatched(0, &mut harts), begin);
+    assert_eq!(life.state(), VmState::Running);
+    (life, harts)
+}
+
+#[test]
+fn no_vcpu_of_a_vm_that_ends_can_be_started() {
+    let (mut life, mut harts) = running(OnFailure::Stop, false);
+    let stop = Ending::Stop(StopReason::Operator);
+    assert_eq!(life.end(stop, Who::Operator, &mut harts), Ok(Outcome::Goes));
+    assert_eq!(life.start_vcpu(1, 0, 0, &mut harts), Err(StartError::Ends));
+    harts.running[0] = false;
+    let stopped = Outcome::Stopped(StopReason::Operator);
+    assert_eq!(life.left(&mut harts), stopped);
+    assert_eq!(life.start_vcpu(1, 0, 0, &mut harts), Err(StartError::Ends));
+}
+
+#[test]
+fn the_operators_last_wish_stands() {
+    let stop = Ending::Stop(StopReason::Operator);
+    for (first, who, second, ends) in [
+        (Ending::Restart, Who::Guest, stop, VmState::Stopped),
+        (Ending::Restart, Who::Operator, stop, VmState::Stopped),
+        (stop, Who::Operator, Ending::Restart, VmState::Loading),
+    ] {
+        let (mut life, mut harts) = running(OnFailure::Stop, false);
+        life.end(first, who, &mut harts).map(drop_outcome).unwrap();
+        life.end(second, Who::Operator, &mut harts)
+            .map(drop_outcome)
+            .unwrap();
+        let later = life.end(Ending::Restart, Who::Guest, &mut harts);
+        assert_eq!(later, Ok(Outcome::Goes));
+        harts.running[0] = false;
+        drop_outcome(life.left(&mut harts));
+        assert_eq!(life.state(), ends);
+    }
+}
+
+fn drop_outcome(_: Outcome) {}
+
+#[test]
+fn a_guest_that_fails_is_left_stopped_in_the_end_and_its_own_reboots_do_not_count() {
+    let (mut life, mut harts) = running(OnFailure::Restart, true);
+    let mut end = |ending| {
+        let outcome = life.end(ending, Who::Guest, &mut harts).unwrap();
+        let _ = life.loaded(0x8000, 6, &mut harts);
+        outcome
+    };
+    for _ in 0..100 {
+        assert_eq!(end(Ending::Restart), Outcome::StartsAnew(None));
+    }
+    let failure = StopReason::SystemFailure;
+    for _ in 0..MOST_RESTARTS_AFTER_FAILURE {
+        let anew = Outcome::StartsAnew(Some(failure));
+        assert_eq!(end(Ending::Fail(failure)), anew);
+    }
+    assert_eq!(end(Ending::Fail(failure)), Outcome::Stopped(failure));
+    assert_eq!(life.restarts(), 110);
+    assert_eq!(life.reason(), failure);
+}
+
+#[test]
+fn what_cannot_be_loaded_stops() {
+    let mut life = Life::new(1, OnFailure::Restart);
+    let mut harts = Harts {
+        running: [false].to_vec(),
+        leave: false,
+    };
+    life.start(&mut harts).unwrap();
+    life.load_failed(&mut harts);
+    harts.running[0] = false;
+    assert_eq!(
+        life.left(&mut harts),
+        Outcome::Stopped(StopReason::BadImage)
+    );
+    assert_eq!(life.power(0), Power::Stopped);
+    assert_eq!(life.resume(&mut harts), Err(Refusal::Active));
+    assert_eq!(life.pause(&mut harts), Err(Refusal::DoesNotRun));
+}

@@ -1,0 +1,234 @@
+//! Puts a guest's kernel, initial RAM disk and device tree into its memory, piece by piece: the VM's first vCPU does it in
+//! its VM's own time, and other work of the hart comes between any two pieces.
+
+mod plan;
+
+use alloc::vec::Vec;
+
+use self::plan::{Lengths, Piece, Plan, Source};
+use crate::board::BoardDevice;
+use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
+use crate::hart::csr::{self, number};
+use crate::hart::{self, fence};
+use crate::interrupts;
+use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::run::harts;
+use crate::run::system::Hypervisor;
+use crate::vm::Vm;
+use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice, isa};
+use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
+use crate::vm::lifecycle::life::Run;
+
+/// Where a loaded guest begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    pub entry: GuestPhysical,
+    pub tree: GuestPhysical,
+}
+
+/// Why a guest cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("its kernel cannot be used: {0}")]
+    Kernel(ImageError),
+    #[error("its memory is too small: {0}")]
+    Layout(LayoutError),
+    #[error("its device tree cannot be made: {0}")]
+    Tree(GuestTreeError),
+    #[error("a part of it does not lie in its memory")]
+    Outside,
+}
+
+/// The Status register of virtio-mmio (virtio 1.2, 4.2.2); writing 0 resets the device.
+const VIRTIO_STATUS: u64 = 0x70;
+
+/// Resets a virtio device, which also ends its accesses to memory.
+pub fn reset_device(device: BoardDevice) {
+    // SAFETY: the board's device tree names this slot as virtio-mmio, whose Status register is a word at 0x70.
+    unsafe { ((device.base + VIRTIO_STATUS) as *mut u32).write_volatile(0) };
+}
+
+/// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
+const PIECE: u64 = 32 << 10;
+
+/// How far a VM is loaded, for one of its runs.
+#[derive(Debug, Default)]
+pub struct Loading {
+    run: Run,
+    stage: Stage,
+    /// All memory has been zeroed or filled since the VM was made.
+    clean: bool,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    /// The VM's chips and devices still have to be reset.
+    #[default]
+    Reset,
+    /// The size of the device tree is to be found.
+    Draft,
+    /// The device tree is to be built, for a tree of this size.
+    Tree(u64),
+    Fill {
+        plan: Plan,
+        tree: Vec<u8>,
+        start: Start,
+    },
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    More,
+    Done(Start),
+}
+
+/// Goes on loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
+///
+/// # Errors
+/// [`LoadError`], where a part cannot be used or does not fit.
+pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadError> {
+    let mut loading = vm.loading.lock();
+    if loading.run != run {
+        loading.run = run;
+        loading.stage = Stage::Reset;
+    }
+    let zeros = !loading.clean;
+    match &mut loading.stage {
+        Stage::Reset => {
+            reset(system, vm);
+            loading.stage = Stage::Draft;
+        }
+        Stage::Draft => {
+            // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
+            // change.
+            let layout = place(vm, guest_tree_estimate())?;
+            let draft = tree(system, vm, layout.initrd)?;
+            loading.stage = Stage::Tree(draft.len() as u64);
+        }
+        Stage::Tree(size) => {
+            let layout = place(vm, *size)?;
+            let tree = tree(system, vm, layout.initrd)?;
+            let lengths = Lengths {
+                kernel: vm.settings.kernel.len() as u64,
+                initrd: vm.settings.initrd.map_or(0, |data| data.len() as u64),
+                device_tree: tree.len() as u64,
+            };
+            loading.stage = Stage::Fill {
+                plan: Plan::new(vm.memory, &layout, lengths, zeros),
+                tree,
+                start: Start {
+                    entry: layout.kernel.base(),
+                    tree: layout.device_tree.base(),
+                },
+            };
+        }
+        Stage::Fill { plan, tree, start } => match plan.next(PIECE) {
+            Some(piece) => fill(vm, piece, tree)?,
+            None => {
+                let start = *start;
+                fence::instructions();
+                vm.restart_time();
+                loading.clean = true;
+                loading.stage = Stage::Reset;
+                return Ok(Progress::Done(start));
+            }
+        },
+    }
+    Ok(Progress::More)
+}
+
+/// Back to the state after power-on, but for the memory.
+fn reset(system: &Hypervisor, vm: &Vm) {
+    vm.reset_chips(system);
+    for vcpu in system.vcpus_of(vm.id) {
+        interrupts::reset(system, vcpu);
+        let _ = vcpu.take_requests();
+        let _ = vcpu.take_software_interrupt();
+    }
+    for device in &vm.settings.devices {
+        reset_device(*device);
+    }
+}
+
+/// Where the parts go, with a device tree of `tree` bytes.
+fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
+    let image = KernelImage::parse(vm.settings.kernel).map_err(LoadError::Kernel)?;
+    let initrd = vm.settings.initrd.map(|data| data.len() as u64);
+    Layout::plan(vm.memory, image, initrd, tree).map_err(LoadError::Layout)
+}
+
+/// A size that no guest's tree reaches, for a first layout.
+const fn guest_tree_estimate() -> u64 {
+    64 << 10
+}
+
+fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
+    let bytes = vm.bytes(piece.to, piece.length).ok_or(LoadError::Outside)?;
+    let file = match piece.source {
+        Source::Zeros => {
+            bytes.zero();
+            return Ok(());
+        }
+        Source::Kernel => vm.settings.kernel,
+        Source::Initrd => vm.settings.initrd.unwrap_or(&[]),
+        Source::DeviceTree => tree,
+    };
+    let from = usize::try_from(piece.offset).map_err(|_| LoadError::Outside)?;
+    let data = file.get(from..).ok_or(LoadError::Outside)?;
+    bytes.copy_from(data);
+    Ok(())
+}
+
+fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec<u8>, LoadError> {
+    let board = &harts::current().board;
+    let tells_overflows = system.counters.counters() != 0 && hart_counters::interrupt_guests();
+    let names = board.extensions.names();
+    let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
+    let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
+    let registers =
+        |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
+    let virtio: Vec<_> = vm
+        .settings
+        .devices
+        .iter()
+        .filter_map(|device| {
+            Some(VirtioDevice {
+                registers: registers(device)?,
+                source: device.source,
+            })
+        })
+        .collect();
+    guest_tree::build(&GuestDescription {
+        name: vm.settings.name.as_str(),
+        memory: vm.memory,
+        vcpus: vm.vcpus.len() as u32,
+        timebase_frequency: system.board.timebase_hertz,
+        isa_base: "rv64i",
+        isa_extensions: &extensions,
+        cache_block_size: board.cache_block_size,
+        zero_block_size: board.zero_block_size,
+        mmu_type: &board.mmu_type,
+        initrd,
+        bootargs: vm.settings.bootargs,
+        virtio: &virtio,
+        aplic_sources: system.board.aplic.sources,
+        rng_seed: Some(&seed(vm)),
+    })
+    .map_err(LoadError::Tree)
+}
+
+/// A start for the guest's random-number generator: the clocks at this moment, stirred. It adds to what the guest
+/// gathers itself, and is no secret from the hypervisor.
+fn seed(vm: &Vm) -> [u8; 32] {
+    let mut state = hart::time() ^ hart::cycles().rotate_left(32) ^ u64::from(vm.id.get()) << 56;
+    let mut bytes = [0; 32];
+    for chunk in bytes.as_chunks_mut::<8>().0 {
+        // splitmix64
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        *chunk = (mixed ^ mixed >> 31).to_le_bytes();
+    }
+    bytes
+}

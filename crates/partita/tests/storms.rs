@@ -1,0 +1,103 @@
+//! Storms: a guest that makes the hypervisor work as hard as it can, beside one that must get what its share promises.
+
+mod common;
+
+use common::{alone, hypervisor, root};
+use std::path::Path;
+use std::process::Command;
+
+/// What the victim's share promises it of the one hart, and how much of that it must get at least.
+const PROMISED: f64 = 0.9;
+const BOUND: f64 = 0.97;
+
+/// Words of a kernel: Linux's image header, then a kernel that counts its own starts in its memory and reboots at once.
+/// After `starts` it powers off.
+fn rebooting_kernel(starts: u32) -> Vec<u8> {
+    const T0: u32 = 5;
+    const T1: u32 = 6;
+    const T2: u32 = 7;
+    const A0: u32 = 10;
+    const A1: u32 = 11;
+    const A6: u32 = 16;
+    const A7: u32 = 17;
+    let addi = |rd: u32, rs: u32, value: u32| (value & 0xfff) << 20 | rs << 15 | rd << 7 | 0x13;
+    let lui = |rd: u32, upper: u32| upper << 12 | rd << 7 | 0x37;
+    let code = [
+        T0 << 7 | 0x17,                                // auipc t0, 0
+        lui(T1, 0x200),                                // 2 MiB, behind all that is loaded
+        T0 << 20 | T1 << 15 | T0 << 7 | 0x33,          // add t0, t1, t0
+        T0 << 15 | 3 << 12 | T2 << 7 | 0x03,           // ld t2, 0(t0)
+        addi(T2, T2, 1),                               // one more start
+        T2 << 20 | T0 << 15 | 3 << 12 | 0x23,          // sd t2, 0(t0)
+        addi(T1, 0, starts),                           //
+        lui(A7, 0x53525),                              // SRST
+        addi(A7, A7, 0x354),                           //
+        addi(A6, 0, 0),                                // system reset
+        addi(A1, 0, 0),                                // for no reason
+        addi(A0, 0, 1),                                // cold reboot
+        T1 << 20 | T2 << 15 | 6 << 12 | 4 << 8 | 0x63, // bltu t2, t1, 1f
+        addi(A0, 0, 0),                                // shutdown
+        0x73,                                          // 1: ecall
+        0x6f,                                          // j .
+    ];
+    let mut file = vec![0; 64];
+    file[..4].copy_from_slice(&0x0400_006fu32.to_le_bytes()); // j 64
+    file[16..24].copy_from_slice(&(4u64 << 20).to_le_bytes());
+    file[56..60].copy_from_slice(b"RSC\x05");
+    file.extend(code.iter().flat_map(|word| word.to_le_bytes()));
+    file
+}
+
+/// Runs the victim beside a storm of `starts` reboots, each with an initial RAM disk of `initrd` bytes; with 0 the storm
+/// is not started. Returns how long the victim's work took, in microseconds.
+fn victims_time(folder: &Path, starts: u32, initrd: usize) -> f64 {
+    std::fs::write(folder.join("kernel"), rebooting_kernel(starts)).unwrap();
+    std::fs::write(folder.join("initrd"), vec![7; initrd]).unwrap();
+    let exerciser = hypervisor().with_file_name("exerciser");
+    let system = format!(
+        "harts = 1\nmemory = \"1 GiB\"\ntime-slice = \"1 ms\"\ntime-limit = \"5 min\"\n\
+         when-idle = \"power-off\"\n\
+         [vm.storm]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\ninitrd = \"initrd\"\n\
+         autostart = {}\n\
+         [vm.victim]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 90\nkernel = \"{}\"\n\
+         command-line = \"exercise=work terminals=1 jobs=300 compute=100000 duration-ms=0\"\n",
+        starts > 0,
+        exerciser.display()
+    );
+    let path = folder.join("system.toml");
+    std::fs::write(&path, system).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("run")
+        .arg(&path)
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    assert!(text.contains("exerciser: PASS"), "{text}");
+    let (_, rest) = text.split_once("elapsed-us=").expect("the victim reports");
+    rest.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_guest_that_reboots_all_the_time_does_so_in_its_own_share() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let alone = victims_time(folder.path(), 0, 4096);
+    for (starts, initrd) in [(40, 48 << 20), (400, 4096)] {
+        let beside = victims_time(folder.path(), starts, initrd);
+        let part = alone / beside;
+        println!(
+            "{starts} starts with {initrd} bytes: the victim got {:.1} % of the hart",
+            100.0 * part
+        );
+        assert!(
+            part >= BOUND * PROMISED,
+            "the victim got {part:.3} of the hart beside {starts} starts with {initrd} bytes each"
+        );
+    }
+}
