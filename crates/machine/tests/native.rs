@@ -28,32 +28,105 @@ fn any_register() -> impl Strategy<Value = u32> {
 
 /// `funct7`, `funct3` of instructions between registers, of opcodes OP and OP-32.
 const OP: &[(u32, u32)] = &[
-    (0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (0, 6), (0, 7), (0x20, 0), (0x20, 5),
-    (1, 0), (1, 1), (1, 2), (1, 3), (1, 4), (1, 5), (1, 6), (1, 7),
-    (0x20, 4), (0x20, 6), (0x20, 7), (0x10, 2), (0x10, 4), (0x10, 6),
-    (5, 4), (5, 5), (5, 6), (5, 7), (5, 1), (5, 2), (5, 3), (0x30, 1), (0x30, 5),
-    (0x24, 1), (0x24, 5), (0x34, 1), (0x14, 1), (7, 5), (7, 7), (4, 4), (4, 7), (0x14, 2), (0x14, 4),
+    (0, 0),
+    (0, 1),
+    (0, 2),
+    (0, 3),
+    (0, 4),
+    (0, 5),
+    (0, 6),
+    (0, 7),
+    (0x20, 0),
+    (0x20, 5),
+    (1, 0),
+    (1, 1),
+    (1, 2),
+    (1, 3),
+    (1, 4),
+    (1, 5),
+    (1, 6),
+    (1, 7),
+    (0x20, 4),
+    (0x20, 6),
+    (0x20, 7),
+    (0x10, 2),
+    (0x10, 4),
+    (0x10, 6),
+    (5, 4),
+    (5, 5),
+    (5, 6),
+    (5, 7),
+    (5, 1),
+    (5, 2),
+    (5, 3),
+    (0x30, 1),
+    (0x30, 5),
+    (0x24, 1),
+    (0x24, 5),
+    (0x34, 1),
+    (0x14, 1),
+    (7, 5),
+    (7, 7),
+    (4, 4),
+    (4, 7),
+    (0x14, 2),
+    (0x14, 4),
 ];
 const OP_32: &[(u32, u32)] = &[
-    (0, 0), (0, 1), (0, 5), (0x20, 0), (0x20, 5), (1, 0), (1, 4), (1, 5), (1, 6), (1, 7),
-    (4, 0), (0x10, 2), (0x10, 4), (0x10, 6), (0x30, 1), (0x30, 5), (4, 4),
+    (0, 0),
+    (0, 1),
+    (0, 5),
+    (0x20, 0),
+    (0x20, 5),
+    (1, 0),
+    (1, 4),
+    (1, 5),
+    (1, 6),
+    (1, 7),
+    (4, 0),
+    (0x10, 2),
+    (0x10, 4),
+    (0x10, 6),
+    (0x30, 1),
+    (0x30, 5),
+    (4, 4),
 ];
 /// `funct3` and bits 31:26 of shifts and the like by a constant, of opcodes OP-IMM and OP-IMM-32.
-const SHIFTS: &[(u32, u32)] = &[(1, 0), (5, 0), (5, 0x10), (5, 0x18), (1, 0x0a), (1, 0x12), (5, 0x12), (1, 0x1a)];
+const SHIFTS: &[(u32, u32)] = &[
+    (1, 0),
+    (5, 0),
+    (5, 0x10),
+    (5, 0x18),
+    (1, 0x0a),
+    (1, 0x12),
+    (5, 0x12),
+    (1, 0x1a),
+];
 const SHIFTS_32: &[(u32, u32)] = &[(1, 0), (5, 0), (5, 0x20), (5, 0x30)];
 /// Whole immediates of instructions with one source: of `funct3` 1 and 5.
 const UNARY: &[(u32, u32)] = &[
-    (1, 0x600), (1, 0x601), (1, 0x602), (1, 0x604), (1, 0x605), (5, 0x287), (5, 0x6b8), (5, 0x687),
+    (1, 0x600),
+    (1, 0x601),
+    (1, 0x602),
+    (1, 0x604),
+    (1, 0x605),
+    (5, 0x287),
+    (5, 0x6b8),
+    (5, 0x687),
 ];
 
 /// One instruction that neither traps nor jumps.
 fn plain() -> impl Strategy<Value = u32> {
     let registers = |table: &'static [(u32, u32)], opcode: u32| {
-        (prop::sample::select(table), free(), any_register(), any_register()).prop_map(
-            move |((funct7, funct3), rd, rs1, rs2)| {
-                funct7 << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
-            },
+        (
+            prop::sample::select(table),
+            free(),
+            any_register(),
+            any_register(),
         )
+            .prop_map(move |((funct7, funct3), rd, rs1, rs2)| {
+                funct7 << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
+            })
     };
     let constant = (
         prop::sample::select(&[0_u32, 2, 3, 4, 6, 7][..]),
@@ -64,28 +137,59 @@ fn plain() -> impl Strategy<Value = u32> {
         .prop_map(|(funct3, rd, rs1, value)| i_type(value, rs1, funct3, rd, 0x13));
     let word = (free(), any_register(), -2048..2048_i32)
         .prop_map(|(rd, rs1, value)| i_type(value, rs1, 0, rd, 0x1b));
-    let shift = (prop::sample::select(SHIFTS), free(), any_register(), 0..64_u32).prop_map(
-        |((funct3, high), rd, rs1, by)| i_type((high << 6 | by).cast_signed(), rs1, funct3, rd, 0x13),
-    );
-    let shift_word = (prop::sample::select(SHIFTS_32), free(), any_register(), 0..32_u32).prop_map(
-        |((funct3, high), rd, rs1, by)| i_type((high << 5 | by).cast_signed(), rs1, funct3, rd, 0x1b),
-    );
-    let unary = (prop::sample::select(UNARY), free(), any_register(), any::<bool>()).prop_map(
-        |((funct3, immediate), rd, rs1, word)| {
-            let opcode = if word && immediate < 0x603 { 0x1b } else { 0x13 };
+    let shift = (
+        prop::sample::select(SHIFTS),
+        free(),
+        any_register(),
+        0..64_u32,
+    )
+        .prop_map(|((funct3, high), rd, rs1, by)| {
+            i_type((high << 6 | by).cast_signed(), rs1, funct3, rd, 0x13)
+        });
+    let shift_word = (
+        prop::sample::select(SHIFTS_32),
+        free(),
+        any_register(),
+        0..32_u32,
+    )
+        .prop_map(|((funct3, high), rd, rs1, by)| {
+            i_type((high << 5 | by).cast_signed(), rs1, funct3, rd, 0x1b)
+        });
+    let unary = (
+        prop::sample::select(UNARY),
+        free(),
+        any_register(),
+        any::<bool>(),
+    )
+        .prop_map(|((funct3, immediate), rd, rs1, word)| {
+            let opcode = if word && immediate < 0x603 {
+                0x1b
+            } else {
+                0x13
+            };
             i_type(immediate.cast_signed(), rs1, funct3, rd, opcode)
-        },
-    );
-    let upper = (free(), 0..1_u32 << 20, prop::sample::select(&[0x37_u32, 0x17][..]))
+        });
+    let upper = (
+        free(),
+        0..1_u32 << 20,
+        prop::sample::select(&[0x37_u32, 0x17][..]),
+    )
         .prop_map(|(rd, page, opcode)| page << 12 | rd << 7 | opcode);
-    let load = (prop::sample::select(&[0_u32, 1, 2, 3, 4, 5, 6][..]), free(), -2048..2048_i32)
+    let load = (
+        prop::sample::select(&[0_u32, 1, 2, 3, 4, 5, 6][..]),
+        free(),
+        -2048..2048_i32,
+    )
         .prop_map(|(funct3, rd, offset)| i_type(offset, DATA, funct3, rd, 0x03));
     let store = (0..4_u32, any_register(), -2048..2048_i32).prop_map(|(funct3, rs2, offset)| {
         let bits = offset.cast_unsigned();
         (bits >> 5 & 0x7f) << 25 | rs2 << 20 | DATA << 15 | funct3 << 12 | (bits & 31) << 7 | 0x23
     });
     // FENCE, and AMOADD.D, which is the interpreter's.
-    let other = prop_oneof![Just(0x0ff0_000f), free().prop_map(|rd| 10 << 20 | DATA << 15 | 3 << 12 | rd << 7 | 0x2f)];
+    let other = prop_oneof![
+        Just(0x0ff0_000f),
+        free().prop_map(|rd| 10 << 20 | DATA << 15 | 3 << 12 | rd << 7 | 0x2f)
+    ];
     prop_oneof![
         4 => registers(OP, 0x33),
         2 => registers(OP_32, 0x3b),
@@ -150,9 +254,15 @@ fn run(program: &[u32], profile: Option<&Profile>, translate: bool) -> Machine {
 fn compare(program: &[u32], profile: Option<&Profile>) {
     let mut translated = run(program, profile, true);
     let mut interpreted = run(program, profile, false);
-    assert_eq!(translated.harts()[0].x[..32], interpreted.harts()[0].x[..32]);
+    assert_eq!(
+        translated.harts()[0].x[..32],
+        interpreted.harts()[0].x[..32]
+    );
     let (from, to) = (BASE, BASE + 0x8000);
-    assert_eq!(translated.read_memory(from, to), interpreted.read_memory(from, to));
+    assert_eq!(
+        translated.read_memory(from, to),
+        interpreted.read_memory(from, to)
+    );
     let report = |machine: &Machine| serde_json::to_value(machine.report()).expect("JSON");
     assert_eq!(report(&translated), report(&interpreted));
 }

@@ -29,6 +29,7 @@ pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> 
     let mut config = Config::default();
     config.board.memory = super::process::memory(image.len()) << 20;
     config.board.harts = harts;
+    config.board.isa.mmu = "riscv,sv57".to_owned();
     config.quantum = quantum;
     let mut machine = Machine::new(config)?;
     machine.load_bare(&elf::write(image))?;
