@@ -2,6 +2,9 @@
 
 mod account;
 mod console;
+mod control;
+mod logs;
+mod script;
 mod session;
 
 pub use account::{Account, Outcome};

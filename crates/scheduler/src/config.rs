@@ -159,6 +159,9 @@ pub struct Config {
     pub wait: WaitPolicy,
     /// Floating or fixed scheduling on the shared harts.
     pub placement: Placement,
+    /// Whether a vCPU that has its hart for itself runs on relaxed terms, without a slice and with waits that do not trap. On a
+    /// hart of its own it always does.
+    pub relaxes: bool,
     /// When vCPUs move. `Always` makes no sense under fixed scheduling, or with a single hart.
     pub migration: Migration,
 }
@@ -189,6 +192,7 @@ impl Config {
             spin: SpinPolicy::Rslp,
             wait: WaitPolicy::HostInterrupt,
             placement: Placement::Floating,
+            relaxes: true,
             migration: Migration::AsNeeded,
         }
     }

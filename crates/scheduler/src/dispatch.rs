@@ -511,12 +511,13 @@ impl Scheduler {
             .intersection(here);
         let contended = !ready.is_empty();
         let watched = self.watched(hart);
+        let strict = !self.config.relaxes && !dedicated;
         Terms {
             contended,
-            sliced: contended || self.must_test(watched),
+            sliced: strict || contended || self.must_test(watched),
             // Who spins here is to make room for whoever a word has come for.
             trap_waits: !dedicated
-                && (contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
+                && (strict || contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
         }
     }
 

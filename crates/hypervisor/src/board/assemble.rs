@@ -12,8 +12,9 @@ use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig};
 
 use crate::board::parameters;
 use crate::board::{Board, BoardDevice, Range};
+use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::hart;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::FrameAllocator;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
@@ -23,8 +24,17 @@ use crate::operator::{self, console};
 use crate::run::harts::{Hart, MAX_HARTS};
 use crate::run::system::{self, Hypervisor};
 use crate::say;
+use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
+
+// What the description may ask for and what the scheduler is built for are the same.
+const _: () = assert!(
+    abi::system::MAX_VMS <= scheduler::MAX_VMS
+        && abi::system::MAX_VCPUS <= scheduler::MAX_VCPUS
+        && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
+        && MAX_HARTS <= scheduler::MAX_HARTS
+);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
@@ -60,6 +70,8 @@ pub enum AssembleError {
     Confinement(NoConfinement),
     #[error("{vm}: its G-stage table cannot be built: {error}")]
     Table { vm: VmName, error: MapError },
+    #[error("{vm}: {error}")]
+    Bus { vm: VmName, error: NoRoom },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
 }
@@ -129,7 +141,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
-    Ok(system::install(Hypervisor::new(
+    let system = Hypervisor::new(
         board,
         harts,
         vms,
@@ -137,7 +149,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         scheduler,
         description.when_idle,
         started,
-    )))
+    );
+    let costs = description.parameters.costs.into();
+    Ok(system::install(system.with_costs(costs)))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -275,6 +289,8 @@ fn virtual_machine(
         frames,
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let bus = bus(&devices, vcpus.len() as u64)
+        .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
         kernel: part(vm.kernel)?,
@@ -292,8 +308,24 @@ fn virtual_machine(
         memory,
         place.base(),
         table,
-        board.aplic.sources,
+        bus,
+        board,
     ))
+}
+
+/// What a VM's bus has besides memory.
+fn bus(devices: &[BoardDevice], vcpus: u64) -> Result<Bus, NoRoom> {
+    let mut bus = Bus::default();
+    bus.add(UART_BASE, UART_SIZE, Owner::Uart)?;
+    bus.add(APLIC_BASE, APLIC_SIZE, Owner::Aplic)?;
+    bus.add(IMSIC_BASE, vcpus * PAGE_SIZE, Owner::InterruptFiles)?;
+    for device in devices {
+        let owner = Owner::Direct {
+            source: device.source,
+        };
+        bus.add(GuestPhysical::new(device.base), device.size, owner)?;
+    }
+    Ok(bus)
 }
 
 fn allocation(

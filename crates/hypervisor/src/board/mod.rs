@@ -94,7 +94,7 @@ pub struct BoardImsic {
 
 /// The supervisor-level APLIC.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardAplic {
+pub struct AplicDescription {
     pub base: u64,
     pub sources: u32,
 }
@@ -118,8 +118,10 @@ pub struct Board {
     /// What the firmware keeps for itself, and the device tree and the initrd.
     pub reserved: Vec<Range>,
     pub initrd: Option<Range>,
+    /// Entropy that the firmware or its loader put into the device tree; empty where there is none.
+    pub rng_seed: Vec<u8>,
     pub imsic: BoardImsic,
-    pub aplic: BoardAplic,
+    pub aplic: AplicDescription,
     pub uart: BoardDevice,
     /// By slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
@@ -235,7 +237,7 @@ impl Board {
             .ok_or(BoardError::Missing(
                 "supervisor-level APLIC with MSI delivery (riscv,aplic)",
             ))?;
-        let aplic = BoardAplic {
+        let aplic = AplicDescription {
             base: range(&aplic_node).ok_or(BoardError::Malformed)?.start,
             sources: aplic_node
                 .property("riscv,num-sources")
@@ -269,6 +271,7 @@ impl Board {
             memory,
             reserved,
             initrd,
+            rng_seed: Self::rng_seed(tree),
             imsic,
             aplic,
             uart: uart.ok_or(BoardError::Missing("UART (ns16550a)"))?,
@@ -326,6 +329,12 @@ impl Board {
             size: entry.size() as u64,
         }));
         ranges
+    }
+
+    fn rng_seed(tree: &Fdt<'_>) -> Vec<u8> {
+        let chosen = tree.find_node("/chosen");
+        let seed = chosen.and_then(|chosen| chosen.property("rng-seed"));
+        seed.map(|seed| seed.value.to_vec()).unwrap_or_default()
     }
 
     fn initrd(tree: &Fdt<'_>) -> Option<Range> {

@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::decode::{Register, Width};
 use crate::hart::instruction::{LENGTH, WatchedWord, ticket};
 use crate::hart::unprivileged;
@@ -15,8 +16,12 @@ use crate::hart::{
 };
 use crate::memory::address::GuestPhysical;
 use crate::memory::walk;
+use crate::run::harts;
 use crate::vm::Vm;
 use crate::vm::vcpu::Registers;
+
+/// How often a hart without Zawrs pauses between two looks at a word.
+const PAUSES: u32 = 16;
 
 /// A word of a guest's memory, and what the guest waits to see there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +111,12 @@ impl Word {
         if self.is_over_at(value) {
             return;
         }
-        // SAFETY: `host` is that of an aligned word of the VM's memory (see `value`).
+        if !harts::current().has(Capability::WaitOnReservation) {
+            // A hint, which every hart has: PAUSE is a fence that orders nothing (Zihintpause).
+            (0..PAUSES).for_each(|_| core::hint::spin_loop());
+            return;
+        }
+        // SAFETY: the hart has Zawrs, and `host` is that of an aligned word of the VM's memory (see `value`).
         unsafe {
             if self.wide {
                 hart::stall_on_doubleword(self.host, value);

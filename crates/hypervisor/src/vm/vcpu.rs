@@ -10,10 +10,11 @@ use spin::Mutex;
 
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::hart::world::{FloatContext, GuestContext};
+use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
 use crate::run::change::Looks;
+use crate::run::float::Float;
 use crate::run::spin::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -118,7 +119,7 @@ impl SupervisorState {
 #[derive(Debug)]
 pub struct Registers {
     pub context: GuestContext,
-    pub float: FloatContext,
+    pub float: Float,
     pub supervisor: SupervisorState,
     pub counters: Counters,
     /// Where its translations may be cached.
@@ -137,7 +138,7 @@ impl Registers {
     pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
         Self {
             context: GuestContext::starting_at(entry, a0, a1),
-            float: FloatContext::default(),
+            float: Float::default(),
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
@@ -170,8 +171,6 @@ pub struct Vcpu {
     software_interrupt: AtomicBool,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
-    /// 1 + the hart on which it waits for an interrupt, or 0.
-    waiting_on: AtomicU16,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
 }
@@ -192,7 +191,6 @@ impl Vcpu {
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),
-            waiting_on: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }
     }
@@ -227,7 +225,9 @@ impl Vcpu {
     /// Takes the software interrupt that is not yet shown, if there is one.
     #[must_use]
     pub fn take_software_interrupt(&self) -> bool {
-        self.software_interrupt.swap(false, Ordering::SeqCst)
+        // A load first: an exchange costs more, and there hardly ever is one.
+        self.software_interrupt.load(Ordering::SeqCst)
+            && self.software_interrupt.swap(false, Ordering::SeqCst)
     }
 
     /// Takes all requests.
@@ -253,20 +253,5 @@ impl Vcpu {
     /// Declares that the guest has been left.
     pub fn leave_guest(&self) {
         self.in_guest.store(0, Ordering::SeqCst);
-    }
-
-    /// Says on which hart it waits, or that it waits no more.
-    pub fn set_waiting_on(&self, hart: Option<HartId>) {
-        self.waiting_on
-            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
-    }
-
-    /// The hart on which it waits.
-    #[must_use]
-    pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on
-            .load(Ordering::SeqCst)
-            .checked_sub(1)
-            .and_then(HartId::new)
     }
 }

@@ -161,13 +161,7 @@ impl CodeCache {
     #[inline]
     #[must_use]
     pub fn find(&self, physical: u64) -> Option<CodeIndex> {
-        let blocks = &self.blocks;
-        self.table
-            .find(physical, |block| {
-                blocks.get(block as usize).map(|block| block.physical)
-            })
-            .and_then(|block| self.blocks.get(block as usize))
-            .map(|block| block.first)
+        self.table.find(physical)
     }
 
     /// Whether the instruction has been discarded.
@@ -234,7 +228,7 @@ impl CodeCache {
                 } else if discarded == Discarded::Nothing {
                     discarded = Discarded::Others;
                 }
-                self.table.remove(block.physical, at);
+                self.table.remove(block.physical, block.first);
                 if let Some(instruction) = self.instructions.get_mut(block.first as usize) {
                     instruction.operation = Operation::Stale;
                 }
@@ -307,8 +301,11 @@ impl CodeCache {
     }
 
     /// Executes translated code from a decoded instruction of the block at `block` on, if there is any.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
     #[inline]
-    pub fn run(
+    pub unsafe fn run(
         &self,
         hart: &mut Hart,
         ram: &Ram,
@@ -316,7 +313,9 @@ impl CodeCache {
         at: CodeIndex,
         block: u64,
     ) -> Option<Left> {
-        self.native.as_ref()?.run(hart, ram, filters, at, block)
+        let native = self.native.as_ref()?;
+        // SAFETY: the caller's promise.
+        unsafe { native.run(hart, ram, filters, at, block) }
     }
 }
 

@@ -32,10 +32,6 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     // Translated code asks neither debuggers nor the checker of fences.
     let native =
         system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
-    let filters = match &system.timing {
-        Some(timing) if G::MEASURED => timing.tables(hart.id),
-        _ => FilterTables::NONE,
-    };
     // Whether translated code may be entered before the next instruction: at the beginning of a block, and
     // behind an instruction that it has left to this loop.
     let mut pending = native && enter_block(system, index_of(base, at), block);
@@ -53,10 +49,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
             if pending {
                 let index = index_of(base, at);
-                let left = system
-                    .memory
-                    .code
-                    .run(hart, &system.memory.ram, filters, index, block);
+                let filters = match &system.timing {
+                    Some(timing) if G::MEASURED => timing.tables(hart.id),
+                    _ => FilterTables::NONE,
+                };
+                let memory = &system.memory;
+                // SAFETY: the filters are the hart's, and nothing else looks at them until this comes back.
+                let left = unsafe { memory.code.run(hart, &memory.ram, filters, index, block) };
                 match left {
                     None => pending = false,
                     Some(Left::Before {
@@ -165,7 +164,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_load::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_load::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
@@ -185,7 +190,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_store::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_store::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };

@@ -15,6 +15,9 @@ pub struct Config {
     pub board: BoardConfig,
     /// Cycles that a hart runs before the next one's turn.
     pub quantum: u64,
+    /// How many quanta a hart's turn has in the fast gear, where nothing costs time and a short turn shows
+    /// nothing; at least 1.
+    pub fast_turns: u64,
     /// Limits of time that software can see.
     pub limits: Limits,
     /// Where decoded blocks end, and with them the points between which harts can change.
@@ -33,7 +36,13 @@ pub enum MachineError {
     /// The quantum is out of range.
     #[error("a quantum of {0} cycles: must be 1 to 1000000")]
     Quantum(u64),
+    /// The turn of the fast gear is out of range.
+    #[error("turns of {0} quanta in the fast gear: must be 1 to 1000")]
+    FastTurns(u64),
 }
+
+/// Quanta of a turn in the fast gear of a machine that a profile describes.
+const FAST_TURNS: u64 = 10;
 
 /// A and D bits set by hardware, once menvcfg.ADUE asks for it, and only ever by software.
 const SVADU: &str = "svadu";
@@ -113,6 +122,7 @@ impl Default for Config {
                 seed: 0,
             },
             quantum: 1000,
+            fast_turns: 1,
             limits: Limits {
                 wrs_nto: 2000,
                 wrs_sto: 200,
@@ -137,6 +147,7 @@ impl Config {
         self.board.clock = Clock::new(profile.hertz, profile.timebase);
         self.board.guest_files = profile.guest_files;
         self.quantum = profile.quantum;
+        self.fast_turns = FAST_TURNS;
         self.limits = Limits {
             wrs_nto: profile.wrs_nto_limit,
             wrs_sto: profile.wrs_sto_limit,
@@ -161,6 +172,9 @@ impl Config {
         self.board.check()?;
         if !(1..=1_000_000).contains(&self.quantum) {
             return Err(MachineError::Quantum(self.quantum));
+        }
+        if !(1..=1_000).contains(&self.fast_turns) {
+            return Err(MachineError::FastTurns(self.fast_turns));
         }
         Ok(())
     }

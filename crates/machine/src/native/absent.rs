@@ -42,7 +42,10 @@ impl Native {
     pub const fn connect(&mut self, _site: Site, _to: CodeIndex) {}
 
     /// Never called.
-    pub const fn run(
+    ///
+    /// # Safety
+    /// None is needed.
+    pub const unsafe fn run(
         &self,
         _: &mut Hart,
         _: &Ram,

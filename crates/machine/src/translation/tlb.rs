@@ -39,7 +39,7 @@ pub(crate) const DATA_ENTRIES: usize = 1024;
 /// Entries of the fetch table.
 const FETCH_ENTRIES: usize = 256;
 /// Entries of the jump cache.
-pub(crate) const JUMP_ENTRIES: usize = 4096;
+pub(crate) const JUMP_ENTRIES: usize = 16384;
 /// Places in which it counts its pages.
 const JUMP_PAGES: usize = 4096;
 
@@ -80,6 +80,13 @@ impl JumpCache {
         }
     }
 
+    /// The number of a target's place. Functions of different pages often begin at the same offset:
+    /// the number of the page has a part in it.
+    #[inline(always)]
+    const fn index(pc: u64) -> usize {
+        (pc >> 1 ^ pc >> 13) as usize & (JUMP_ENTRIES - 1)
+    }
+
     /// The first of the entries, which lie one behind the other.
     #[must_use]
     pub(crate) const fn start(&self) -> *const JumpEntry {
@@ -90,7 +97,7 @@ impl JumpCache {
     #[inline(always)]
     #[must_use]
     pub fn place(&self, pc: u64) -> &JumpEntry {
-        &self.entries[(pc >> 1) as usize & (JUMP_ENTRIES - 1)]
+        &self.entries[Self::index(pc)]
     }
 
     fn count(&mut self, pc: u64) -> &mut u16 {
@@ -99,9 +106,9 @@ impl JumpCache {
 
     /// Puts a target into its place.
     pub fn insert(&mut self, entry: JumpEntry) {
-        self.empty((entry.pc >> 1) as usize & (JUMP_ENTRIES - 1));
+        self.empty(Self::index(entry.pc));
         *self.count(entry.pc) += 1;
-        self.entries[(entry.pc >> 1) as usize & (JUMP_ENTRIES - 1)] = entry;
+        self.entries[Self::index(entry.pc)] = entry;
     }
 
     fn empty(&mut self, index: usize) {
@@ -115,7 +122,7 @@ impl JumpCache {
     /// Forgets a target, if it is known.
     pub fn forget(&mut self, pc: u64) {
         if self.place(pc).pc == pc {
-            self.empty((pc >> 1) as usize);
+            self.empty(Self::index(pc));
         }
     }
 

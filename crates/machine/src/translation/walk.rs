@@ -84,6 +84,10 @@ pub struct Reference {
 pub struct WalkTrace {
     references: [Reference; 40],
     length: usize,
+    /// The physical addresses of the entries whose A or D bit the walk has set: of the G-stage's for each of
+    /// its references at most one.
+    updates: [u64; 8],
+    updated: usize,
     /// Whether the first stage's leaf was a global mapping.
     pub global: bool,
 }
@@ -93,6 +97,8 @@ impl Default for WalkTrace {
         Self {
             references: [Reference::default(); 40],
             length: 0,
+            updates: [0; 8],
+            updated: 0,
             global: false,
         }
     }
@@ -114,6 +120,19 @@ impl WalkTrace {
         }
     }
 
+    fn note_update(&mut self, physical: u64) {
+        if let Some(place) = self.updates.get_mut(self.updated) {
+            *place = physical;
+            self.updated += 1;
+        }
+    }
+
+    /// The physical addresses of the entries whose A or D bit was set.
+    #[must_use]
+    pub fn updates(&self) -> &[u64] {
+        self.updates.get(..self.updated).unwrap_or_default()
+    }
+
     /// The references in the order in which they were made.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
@@ -123,6 +142,7 @@ impl WalkTrace {
     /// Forgets them.
     pub fn clear(&mut self) {
         self.length = 0;
+        self.updated = 0;
         self.global = false;
     }
 }
@@ -345,6 +365,7 @@ impl Walk<'_> {
             self.memory
                 .store_scalar(physical, entry | update, 0)
                 .ok_or_else(|| self.access_fault())?;
+            self.trace.note_update(physical);
         }
         let address = leaf_address(entry, level, self.virtual_address);
         let shift = 12 + 9 * level;
@@ -481,6 +502,7 @@ impl Walk<'_> {
                         self.memory
                             .store_scalar(place, entry | update, 0)
                             .ok_or_else(|| self.access_fault())?;
+                        self.trace.note_update(place);
                     }
                     return Ok(Mapping {
                         physical: leaf_address(entry, level, address),

@@ -1,6 +1,6 @@
 //! `partita bench`.
 
-use super::{BenchArguments, BenchWay, Failure, at, write_json};
+use super::{BenchArguments, BenchWay, Failure, at, output, write_json};
 use partita::bench::{self, Amount, Options, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
@@ -17,6 +17,7 @@ const PASSAGES_END: &str = "<!-- partita bench --passages: end -->";
 const RUNS: u16 = 3;
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
+    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let cache = Cache::from_environment()?;
     let hypervisor = arguments.hypervisor.path()?;
     let passages = bench::measure_passages(&cache, &hypervisor, &Progress::new())?;
@@ -81,5 +82,5 @@ fn write_document(
     let (before, rest) = text.split_once(begin).ok_or_else(|| missing(begin))?;
     let (_, after) = rest.split_once(end).ok_or_else(|| missing(end))?;
     let new = format!("{before}{begin}\n```\n{report}```\n{end}{after}");
-    std::fs::write(path, new).map_err(at(path))
+    output::write(path, new.as_bytes())
 }

@@ -2,11 +2,15 @@
 
 use super::account::{Account, Outcome};
 use super::console::Relay;
+use super::control::{Control, Request, Socket};
+use super::logs::Logs;
+use super::script::Script;
 use crate::cache::Cache;
 use crate::computer::{
     self, Attendance, ComputerError, Early, GRACE, Kind, POWER_OFF_KEYS, Piece, Setup,
 };
 use crate::image::{self, ImageError, slots::Assignment};
+use crate::installed;
 use crate::qemu;
 use crate::system::{Bytes, System};
 use abi::system::RESERVED_NAME;
@@ -35,6 +39,12 @@ pub struct Options {
     pub hypervisor: PathBuf,
     /// Whether the firmware's lines are shown too.
     pub verbose: bool,
+    /// Whether no line is shown at all, unless somebody is at the console.
+    pub quiet: bool,
+    /// A folder for a file of each VM's lines.
+    pub logs: Option<PathBuf>,
+    /// A socket's file, at which programs can say what an operator says at the prompt.
+    pub control: Option<PathBuf>,
     /// What to run it on.
     pub on: Kind,
 }
@@ -53,8 +63,8 @@ pub enum RunError {
     NoSuchVm(String),
     /// Somebody has to type, and nobody can.
     #[error(
-        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, or give it a \
-         --timeout"
+        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, give it a \
+         --timeout, or let it read its keys from standard input by --console {0}"
     )]
     NoTerminal(String),
     /// The image and the VMs do not fit into the memory.
@@ -97,6 +107,7 @@ pub enum Ending {
 enum Event {
     Console(Piece),
     Keys(Vec<u8>),
+    Request(Request),
     Signal,
 }
 
@@ -137,7 +148,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         cache,
     };
     let mut attendance = Attendance {
-        keys: console.is_some(),
+        keys: console.is_some() || options.control.is_some(),
         person: console.is_some() && person,
         time_limit: None,
     };
@@ -149,11 +160,27 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
             limit = Some(own.saturating_mul(HOST_SECONDS));
         }
     }
+    let focused = focus.map(|name| name.as_str());
+    let names = system.vms.iter().map(|vm| vm.name.as_str());
+    let logs = options
+        .logs
+        .as_ref()
+        .map(|folder| Logs::create(folder, names, focused));
+    let logs = logs
+        .transpose()
+        .map_err(|error| RunError::System("the logs", error))?;
     let mut session = Session {
+        interactive: console.is_some(),
+        logs,
+        control: Control::default(),
         account: Account::new(focus),
         verbose: options.verbose,
+        quiet: options.quiet,
+        reports: 0,
+        table_is_due: false,
     };
-    let ending = session.follow(&options.on, &setup, limit, attendance)?;
+    let control = options.control.as_deref();
+    let ending = session.follow(&options.on, &setup, limit, attendance, control)?;
     Ok(session.account.judge(ending))
 }
 
@@ -181,8 +208,17 @@ pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> 
 
 /// A run while it goes on.
 struct Session {
+    /// Whether the terminal has a console.
+    interactive: bool,
+    logs: Option<Logs>,
+    control: Control,
     account: Account,
     verbose: bool,
+    quiet: bool,
+    /// How many of the monitor's reports have been looked at.
+    reports: usize,
+    /// A report came that is shown if the run goes on: the last one is shown with the measures.
+    table_is_due: bool,
 }
 
 impl Session {
@@ -193,23 +229,32 @@ impl Session {
         setup: &Setup<'_>,
         limit: Option<Duration>,
         attendance: Attendance,
+        control: Option<&Path>,
     ) -> Result<Ending, RunError> {
-        let interactive = attendance.keys;
+        let interactive = self.interactive;
         let io = |what| move |error| RunError::System(what, error);
         let (events, happened) = channel();
         let console = forward(&events, Event::Console);
+        let requests = events.clone();
+        let take = move |request| requests.send(Event::Request(request)).is_ok();
+        let socket = control.map(|path| Socket::listen(path, take));
+        let _socket = socket.transpose().map_err(io("the control socket"))?;
         let mut computer = computer::start(on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
             .then(RawTerminal::enter)
             .transpose()
             .map_err(io("the terminal"))?;
+        if attendance.person {
+            eprint!("partita: {}\r\n", abi::operator::KEYS);
+        }
         if interactive {
             let keys = forward(&events, Event::Keys);
             std::thread::spawn(move || pass_on_keys(&keys));
         }
 
         let mut relay = Relay::new();
+        let mut script = Script::new(Instant::now());
         let mut open_prompt = interactive && !self.account.has_focus();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
@@ -218,18 +263,32 @@ impl Session {
             let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
+            let patience = self.patience(&script);
+            let wait = patience.map_or(wait, |patience| wait.min(patience));
             let shown = match happened.recv_timeout(wait) {
                 Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
-                Ok(Event::Console(piece)) if interactive => self.pass_on(&mut relay, &piece),
+                Ok(Event::Console(piece)) if interactive => {
+                    let shown = self.pass_on(&mut relay, &piece);
+                    script.show(&relay.begun(), Instant::now());
+                    shown
+                }
                 Ok(Event::Console(piece)) => relay
                     .lines(&piece.bytes)
                     .iter()
                     .try_for_each(|line| self.take(line, piece.at, true)),
+                Ok(Event::Keys(keys)) if !attendance.person => {
+                    script.take(&keys);
+                    Ok(())
+                }
                 Ok(Event::Keys(keys)) => {
                     if keys.is_empty() {
                         computer.close_keys();
                     }
                     computer.send(&keys);
+                    Ok(())
+                }
+                Ok(Event::Request(request)) => {
+                    self.control.take(request);
                     Ok(())
                 }
                 // Nobody wants to see more: the same as a signal.
@@ -249,6 +308,23 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            if self.patience(&script) == Some(Duration::ZERO) {
+                computer.send(&script.keys(Instant::now()));
+            }
+            if interactive && script.is_over() {
+                computer.close_keys();
+            }
+            let reports = self.account.reports();
+            let back = self
+                .control
+                .answer(&relay, reports, || self.account.report());
+            let next = self
+                .account
+                .hypervisor_spoke()
+                .then(|| self.control.keys(reports));
+            for keys in back.into_iter().chain(next.flatten()) {
+                computer.send(&keys);
+            }
             // What is typed before the hypervisor listens goes to the firmware, and is lost.
             if open_prompt && self.account.hypervisor_spoke() {
                 open_prompt = false;
@@ -281,22 +357,48 @@ impl Session {
         Ok(ending)
     }
 
+    /// How long it is until keys of a script are typed: what is typed before the hypervisor listens is lost.
+    fn patience(&self, script: &Script) -> Option<Duration> {
+        let patience = script.patience(Instant::now());
+        patience.filter(|_| self.account.hypervisor_spoke())
+    }
+
     /// Passes bytes on to the terminal, and keeps what the lines among them say.
     fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
         let (out, lines) = relay.bytes(&piece.bytes);
+        let mut terminal = std::io::stdout();
+        if self.table_is_due && !out.is_empty() {
+            self.table_is_due = false;
+            terminal.write_all(self.table().as_bytes())?;
+        }
         for line in lines {
             self.take(&line, piece.at, false)?;
         }
-        let mut terminal = std::io::stdout().lock();
+        let mut terminal = terminal.lock();
         terminal.write_all(&out)?;
-        terminal.flush()
+        terminal.flush()?;
+        let reports = self.account.reports();
+        self.table_is_due |= reports > self.reports;
+        self.reports = reports;
+        Ok(())
+    }
+
+    /// The monitor's present report for a terminal in raw mode, which the operator has asked for.
+    fn table(&self) -> String {
+        let report = self.account.report();
+        let text = report.map_or_else(String::new, |report| format!("\n{report}\n"));
+        text.replace('\n', "\r\n")
     }
 
     /// Keeps what a line says that ended at this time, and shows it if it is for people.
     fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
+        self.control.line(line);
+        if let Some(logs) = &mut self.logs {
+            logs.line(line)?;
+        }
         let for_people = self.account.line(line, at);
         let firmware = !self.account.hypervisor_spoke() && !self.verbose;
-        if !show || !for_people || firmware {
+        if !show || !for_people || firmware || self.quiet {
             return Ok(());
         }
         writeln!(std::io::stdout().lock(), "{line}")
@@ -347,11 +449,7 @@ fn listen_for_signals(events: &Sender<Event>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where `make build` puts the hypervisor, seen from the command: beside its own folder.
+/// The hypervisor that belongs to the command: see [`crate::installed`].
 pub fn default_hypervisor(command: &Path) -> PathBuf {
-    let target = command
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("target"));
-    target.join("riscv64gc-unknown-none-elf/release/hypervisor")
+    installed::program(command, "hypervisor")
 }

@@ -49,11 +49,6 @@ impl CodeMemory {
         })
     }
 
-    /// Bytes.
-    pub const fn size(&self) -> usize {
-        self.size
-    }
-
     /// The first byte, to be executed.
     pub const fn start(&self) -> *const u8 {
         self.executable.as_ptr()

@@ -62,13 +62,15 @@ struct Ends {
 pub struct Native {
     memory: CodeMemory,
     assembler: Assembler,
+    rare: Assembler,
     /// For each decoded instruction, where its translation is entered, or how often it has been executed.
     places: Vec<u32>,
     /// Costs of instructions, in the measured gear.
     costs: Option<Costs>,
     ends: Ends,
-    /// The first free byte of the buffer.
+    /// The first free byte of the buffer's first half, and of its second, for what is rarely executed.
     free: u32,
+    rare_free: u32,
     epoch: u64,
     has_count_ones: bool,
 }
@@ -81,10 +83,12 @@ impl Native {
         let mut native = Box::new(Self {
             memory: CodeMemory::new(SIZE)?,
             assembler: Assembler::default(),
+            rare: Assembler::default(),
             places: Vec::new(),
             costs: None,
             ends: Ends::default(),
             free: 0,
+            rare_free: 0,
             epoch: 0,
             has_count_ones: std::is_x86_feature_detected!("popcnt"),
         });
@@ -108,6 +112,7 @@ impl Native {
         self.assembler.begin(0);
         self.begin();
         self.free = self.assembler.here().max(FIRST_PLACE + 1);
+        self.rare_free = (SIZE / 2) as u32;
         self.memory.write(0, &self.assembler.bytes);
         serialize();
     }
@@ -190,13 +195,16 @@ impl Native {
         let Some(block) = rest.get(..=last) else {
             return false;
         };
-        if self.free as usize + (block.len() + 2) * MOST_BYTES > self.memory.size() {
+        let most = (block.len() + 2) * MOST_BYTES;
+        if self.free as usize + most > SIZE / 2 || self.rare_free as usize + most > SIZE {
             self.clear();
         }
         let mut assembler = std::mem::take(&mut self.assembler);
+        let mut rare = std::mem::take(&mut self.rare);
         assembler.begin(self.free);
+        rare.begin(self.rare_free);
         let translator = translate::Translator::new(
-            &mut assembler,
+            (&mut assembler, &mut rare),
             self.costs.as_ref(),
             self.ends,
             base,
@@ -204,8 +212,9 @@ impl Native {
         );
         let places = translator.block(block, first, address);
         self.memory.write(self.free as usize, &assembler.bytes);
-        self.free = assembler.here();
-        self.assembler = assembler;
+        self.memory.write(self.rare_free as usize, &rare.bytes);
+        (self.free, self.rare_free) = (assembler.here(), rare.here());
+        (self.assembler, self.rare) = (assembler, rare);
         for (index, place) in places {
             if let Some(slot) = self.places.get_mut(index as usize) {
                 *slot = place;
@@ -229,8 +238,11 @@ impl Native {
 
     /// Executes the translation that is entered at a decoded instruction of the block at `block`, and others
     /// that it leads to. `None` if there is none, and nothing has been executed.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
     #[inline]
-    pub fn run(
+    pub unsafe fn run(
         &self,
         hart: &mut Hart,
         ram: &Ram,
@@ -239,7 +251,8 @@ impl Native {
         block: u64,
     ) -> Option<Left> {
         let entry = *self.places.get(at as usize)?;
-        if entry <= FIRST_PLACE {
+        // Translations of the measured gear look at the filters.
+        if entry <= FIRST_PLACE || self.costs.is_some() && filters.loads.is_null() {
             return None;
         }
         let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
@@ -263,8 +276,8 @@ impl Native {
             unsafe { std::mem::transmute(start) };
         // SAFETY: places lead into the buffer.
         let entry = unsafe { start.add(entry as usize) };
-        // Translated code reads the tables and the frame, and writes the hart's `x`, `cycles` and `retired`,
-        // the frame's `block`, and RAM where the tables lead.
+        // Translated code reads the tables, the frame and the hart, and writes the hart's `x`, `cycles` and
+        // `retired`, the frame's `block`, and RAM where the tables of loads and stores lead: to whole pages of it.
         let answer = enter(&raw mut frame, entry, block);
         let (at, block) = ((answer & 0xff_ffff) as CodeIndex, frame.block);
         Some(match answer >> 56 {

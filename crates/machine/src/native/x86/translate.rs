@@ -26,7 +26,7 @@ struct Kept {
     next: usize,
 }
 
-/// Code that stands behind the block's, because it is rarely executed.
+/// Code that does not stand in the block's way.
 #[derive(Debug)]
 enum Aside {
     /// Leaves before an instruction, and comes back behind it.
@@ -47,6 +47,8 @@ enum Aside {
 
 pub struct Translator<'a> {
     pub(super) a: &'a mut Assembler,
+    /// What is rarely executed, elsewhere: so that the rest needs fewer of the host's cache lines and pages.
+    rare: &'a mut Assembler,
     costs: Option<&'a Costs>,
     ends: Ends,
     /// Physical address of RAM.
@@ -65,7 +67,7 @@ pub struct Translator<'a> {
 
 impl<'a> Translator<'a> {
     pub fn new(
-        a: &'a mut Assembler,
+        (a, rare): (&'a mut Assembler, &'a mut Assembler),
         costs: Option<&'a Costs>,
         ends: Ends,
         base: u64,
@@ -73,6 +75,7 @@ impl<'a> Translator<'a> {
     ) -> Self {
         Self {
             a,
+            rare,
             costs,
             ends,
             base,
@@ -148,16 +151,17 @@ impl<'a> Translator<'a> {
                 kept,
             } => {
                 for gap in gaps {
-                    self.a.fill(gap, self.a.here());
+                    self.a.fill(gap, self.rare.here());
                 }
-                self.leave(answer(kind::BEFORE, at, 0));
-                self.places.push((at + 1, self.a.here()));
+                self.rare.set_wide(RAX, answer(kind::BEFORE, at, 0));
+                self.rare.jump(self.ends.leave);
+                self.places.push((at + 1, self.rare.here()));
                 for (host, guest) in KEEPERS.into_iter().zip(kept.guests) {
                     if let Some(guest) = guest {
-                        self.a.memory(Quad, op::MOV, host, register(guest));
+                        self.rare.memory(Quad, op::MOV, host, register(guest));
                     }
                 }
-                self.a.jump(next);
+                self.rare.jump(next);
             }
             Aside::Taken {
                 gap,
@@ -275,16 +279,22 @@ impl<'a> Translator<'a> {
             return;
         }
         let gap = self.a.jump_later();
-        self.a.fill(gap, self.a.here());
+        self.a.fill(gap, self.rare.here());
         let site = self.a.site(gap);
-        self.leave(answer(kind::BEHIND, from, site));
+        self.rare.set_wide(RAX, answer(kind::BEHIND, from, site));
+        self.rare.jump(self.ends.leave);
     }
 
     /// Goes to R15 by the jump cache.
     fn find_target(&mut self) {
         let mask = (JUMP_ENTRIES as i32 - 1) << ENTRY_SHIFT;
+        // As `JumpCache::index` has it.
         self.a.registers(Double, op::MOV, RCX, R15);
         self.a.shift(Double, shift::SHL, RCX, ENTRY_SHIFT as u8 - 1);
+        self.a.registers(Double, op::MOV, RDX, R15);
+        self.a
+            .shift(Double, shift::SHR, RDX, 13 - ENTRY_SHIFT as u8);
+        self.a.registers(Double, op::XOR, RCX, RDX);
         self.a.immediate(Double, digit::AND, RCX, mask);
         self.a.memory(Quad, op::ADD, RCX, frame!(jumps));
         self.a.memory(Quad, op::CMP, R15, at(RCX, 0));
