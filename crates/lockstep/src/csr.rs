@@ -28,7 +28,7 @@ numbers! {
     MSTATUS = 0x300, MISA = 0x301, MEDELEG = 0x302, MIDELEG = 0x303, MIE = 0x304, MTVEC = 0x305,
     MCOUNTEREN = 0x306, MENVCFG = 0x30a, MSTATEEN0 = 0x30c, MCOUNTINHIBIT = 0x320,
     MSCRATCH = 0x340, MEPC = 0x341, MCAUSE = 0x342, MTVAL = 0x343, MIP = 0x344, MTINST = 0x34a,
-    MTVAL2 = 0x34b, PMPCFG0 = 0x3a0, PMPADDR0 = 0x3b0, PMPADDR1 = 0x3b1, PMPADDR2 = 0x3b2,
+    MTVAL2 = 0x34b, MSECCFG = 0x747, PMPCFG0 = 0x3a0, PMPADDR0 = 0x3b0, PMPADDR1 = 0x3b1, PMPADDR2 = 0x3b2,
     PMPADDR7 = 0x3b7, MTOPI = 0xfb0, MHARTID = 0xf14, MVENDORID = 0xf11,
     HSTATUS = 0x600, HEDELEG = 0x602, HIDELEG = 0x603, HIE = 0x604, HTIMEDELTA = 0x605,
     HCOUNTEREN = 0x606, HGEIE = 0x607, HVICTL = 0x609, HENVCFG = 0x60a, HSTATEEN0 = 0x60c,
@@ -36,8 +36,9 @@ numbers! {
 }
 
 /// What the harness sets before each program, in this order.
-pub const SET: [u16; 52] = [
+pub const SET: [u16; 53] = [
     FCSR,
+    MSECCFG,
     MEDELEG,
     MIDELEG,
     MIE,

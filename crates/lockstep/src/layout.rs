@@ -10,7 +10,7 @@ pub const TOHOST: u64 = RAM + 0x8000;
 /// Where the first slot begins.
 pub const SLOTS: u64 = RAM + 0x2_0000;
 /// Bytes of a slot.
-pub const SLOT: u64 = 0x2_0000;
+pub const SLOT: u64 = 0x2_4000;
 /// A page.
 pub const PAGE: u64 = 0x1000;
 
@@ -42,11 +42,11 @@ pub const LANDING: u64 = 10 * PAGE;
 /// Offset of the first stage's tables of HS-mode; VS-mode's follow.
 pub const FIRST_TABLES: u64 = 11 * PAGE;
 /// Pages of a first stage's tables.
-pub const FIRST_TABLE_PAGES: u64 = 6;
+pub const FIRST_TABLE_PAGES: u64 = 7;
 /// Offset of the G-stage's tables other than the root.
-pub const GUEST_TABLES: u64 = 23 * PAGE;
+pub const GUEST_TABLES: u64 = 25 * PAGE;
 /// Offset of the G-stage's root, four pages, aligned to its size.
-pub const GUEST_ROOT: u64 = 28 * PAGE;
+pub const GUEST_ROOT: u64 = 32 * PAGE;
 
 /// Bytes of a place for an instruction or two; after a trap the next place follows.
 pub const PLACE: u64 = 8;
@@ -76,3 +76,4 @@ pub mod context {
 }
 
 const _: () = assert!(GUEST_ROOT + 4 * PAGE == SLOT && GUEST_ROOT.is_multiple_of(4 * PAGE));
+const _: () = assert!(SLOT.is_multiple_of(4 * PAGE) && SLOTS.is_multiple_of(4 * PAGE));

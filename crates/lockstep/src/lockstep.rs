@@ -236,26 +236,40 @@ impl Steps {
 }
 
 /// The departures of which a program's unknown differences are consequences: when the first item
-/// that is followed by one works with a register that held a departure's value already.
+/// that is followed by one works with a register that held a departure's value already, or a branch
+/// before it does.
 fn causes(seed: u64, number: u64, oracle: Oracle) -> Result<Vec<&'static str>, String> {
-    let (steps, departs) = Steps::find(seed, number, oracle)?;
+    let found = causes_in(&Steps::find(seed, number, oracle)?, oracle);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // Cut-off programs lie elsewhere, and addresses are values too.
+    Ok(causes_in(&Steps::in_place(seed, number, oracle)?, oracle))
+}
+
+fn causes_in((steps, departs): &(Steps, Option<usize>), oracle: Oracle) -> Vec<&'static str> {
     let Some(before) = departs.and_then(|count| count.checked_sub(1)) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let (found, explained) = steps.after(before, oracle);
     let whole = steps.programs.last();
     let Some(item) = whole.and_then(|program| program.items.get(before)) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
+    // A branch on such a register shows only where its two ways differ, which may be later.
+    let branches = whole.map_or(&[][..], |program| &program.items[..before]);
+    let branches = || branches.iter().filter(|item| item.is_conditional());
     let is_used = found.iter().any(|difference| match difference.place {
-        Place::Integer(register) => item.mentions(register),
+        Place::Integer(register) => {
+            item.mentions(register) || branches().any(|branch| branch.mentions(register))
+        }
         _ => false,
     });
-    Ok(if is_used {
+    if is_used {
         explained.departures
     } else {
         Vec::new()
-    })
+    }
 }
 
 /// Finds the first item after which the two computers differ: runs the program cut off after each

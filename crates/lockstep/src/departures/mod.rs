@@ -9,6 +9,7 @@ mod spike;
 pub use seen::{Instruction, Seen};
 
 use crate::compare::{Difference, Run};
+use crate::csr;
 use crate::oracle::Oracle;
 use crate::program::Program;
 
@@ -34,6 +35,20 @@ const RESERVATION_WAIT: Departure = Departure {
         seen.only_theirs(|cause, instruction| {
             matches!(cause, 2 | 22) && instruction.is_reservation_wait()
         })
+    },
+};
+
+/// Time runs as it likes, and a program that was interrupted between the two writes of a comparison
+/// leaves a deadline that it has computed.
+const DEADLINE: Departure = Departure {
+    name: "a deadline was computed from the time",
+    section: "a choice: unprivileged specification, \"Zicntr\": how much time an instruction takes",
+    misleads: false,
+    explains: |seen| {
+        let is_deadline = |value: u64| value != 0 && value < 1 << 32;
+        matches!(seen.number(), Some(csr::STIMECMP | csr::VSTIMECMP))
+            && is_deadline(seen.difference.ours)
+            && is_deadline(seen.difference.theirs)
     },
 };
 

@@ -1,7 +1,7 @@
 //! QEMU 10.0.
 
 use super::seen::{FLOAT, Instruction, is_timer};
-use super::{Departure, RESERVATION_WAIT};
+use super::{DEADLINE, Departure, RESERVATION_WAIT};
 use crate::assembler::MRET;
 use crate::compare::Place;
 use crate::csr;
@@ -125,6 +125,7 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     RESERVATION_WAIT,
+    DEADLINE,
     Departure {
         name: "SFENCE.W.INVAL and SFENCE.INVAL.IR do nothing in U-mode and VU-mode",
         section: "privileged specification, \"Svinval\": they raise exceptions in U-mode and VU-mode",
@@ -180,6 +181,7 @@ pub(super) const ALL: &[Departure] = &[
                 || seen.only(csr::HIP, 0x40)
                 || seen.only(csr::VSIP, 0x20)
                 || seen.bits() == 0x40 && seen.number() == Some(csr::HVIP)
+                || seen.is_read_of(&[csr::MIP, csr::SIP, csr::HIP, csr::VSIP], 0x60)
                 || seen
                     .traps()
                     .is_some_and(|(left, right)| is_timer(left.cause) || is_timer(right.cause))
@@ -191,7 +193,7 @@ pub(super) const ALL: &[Departure] = &[
         misleads: true,
         explains: |seen| {
             // Here M-mode's timer had to end it.
-            seen.only(csr::MIP, 0x80)
+            seen.only(csr::MIP, 0xe0)
                 && seen.difference.ours & 0x80 != 0
                 && seen.program.has_timers_off()
         },

@@ -1,7 +1,7 @@
 //! Spike.
 
 use super::seen::{FLOAT, Seen, is_timer};
-use super::{Departure, RESERVATION_WAIT};
+use super::{DEADLINE, Departure, RESERVATION_WAIT};
 use crate::compare::Place;
 use crate::csr;
 use crate::layout::PAGE;
@@ -26,6 +26,7 @@ pub(super) const ALL: &[Departure] = &[
         explains: |seen| seen.status(FLOAT) && seen.difference.theirs & FLOAT == FLOAT,
     },
     RESERVATION_WAIT,
+    DEADLINE,
     Departure {
         name: "cache-block management that neither a load nor a store may do fails as the load does",
         section: "a choice: unprivileged specification, \"CMO\": a store's page fault, guest-page \

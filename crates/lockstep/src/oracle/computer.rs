@@ -29,6 +29,7 @@ pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> 
     let mut config = Config::default();
     config.board.memory = super::process::memory(image.len()) << 20;
     config.board.harts = harts;
+    config.board.isa.mmu = "riscv,sv57".to_owned();
     config.quantum = quantum;
     if harts > 1 {
         // Turns end between any two instructions then, as blocks do in the measured gear.

@@ -10,7 +10,7 @@ pub(super) const NAME: &str = "qemu-system-riscv64";
 /// The extensions of this machine, and none that it has not.
 const CPU: &str = "rv64,h=on,sstc=on,svadu=on,svpbmt=on,svinval=on,zicond=on,zawrs=on,\
     zba=on,zbb=on,zbc=on,zbs=on,zbkb=on,zbkx=on,zfh=on,zicbom=on,zicboz=on,smstateen=on,\
-    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=off,v=off";
+    zfa=on,zacas=on,zabha=on,zimop=on,zcb=on,zcmop=on,svnapot=on,smmpm=on,smnpm=on,ssnpm=on,v=off";
 
 pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
     let folder = Folder::new()?;

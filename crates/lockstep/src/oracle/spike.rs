@@ -9,8 +9,8 @@ use crate::elf;
 pub(super) const NAME: &str = "spike";
 /// The extensions of this machine that it has.
 const ISA: &str = "rv64gch_zicntr_zba_zbb_zbc_zbs_zbkb_zbkx_zicond_zfh_zfa_zicbom_zicbop_zicboz_zawrs_\
-    zacas_zabha_zimop_zcb_zcmop_zihintntl_sstc_svadu_svpbmt_svinval_zihintpause_zicclsm_\
-    smaia_ssaia_smstateen";
+    zacas_zabha_zimop_zcb_zcmop_zihintntl_sstc_svadu_svpbmt_svnapot_svinval_zihintpause_zicclsm_\
+    smaia_ssaia_smstateen_smmpm_smnpm_ssnpm";
 
 pub(super) fn run(image: &[u8], harts: u32) -> Result<Vec<u8>, OracleError> {
     let folder = Folder::new()?;

@@ -55,6 +55,8 @@ pub struct Features {
     pub interrupts: bool,
     /// PMP entries over data pages and page tables.
     pub protection: bool,
+    /// Pointer masking.
+    pub masking: bool,
 }
 
 impl Features {

@@ -62,7 +62,7 @@ impl State {
         let trapped_wait = random.chance(20) && mode != Mode::Machine;
         let status = status(mode, trapped_wait, random);
         let delegated = some(random, MEDELEG);
-        let environment = environment(random);
+        let environment = environment(features, random);
         let protected = features.protection && random.chance(25);
         let protection = protection(slot, protected, random);
         let base = slot.base;
@@ -90,9 +90,12 @@ impl State {
                 csr::HENVCFG => {
                     let gated = environment & some(random, 7 << 61 | 3 << 6);
                     timers_off = gated >> 63 == 0;
-                    gated | random.pick(&[0, 1, 3]) << 4
+                    gated | random.pick(&[0, 1, 3]) << 4 | masking(features, random)
                 }
-                csr::SENVCFG => random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]),
+                csr::SENVCFG => {
+                    random.pick(&[0, 0xf0, 0x30, 0x50, 0xd0]) | masking(features, random)
+                }
+                csr::MSECCFG => masking(features, random),
                 csr::MSTATEEN0 | csr::HSTATEEN0 if random.chance(70) => features.state_enable(),
                 csr::MSTATEEN0 | csr::HSTATEEN0 => random.bits() & features.state_enable(),
                 csr::STVEC => base + layout::HANDLERS + u64::from(random.chance(30)),
@@ -131,6 +134,7 @@ impl State {
                     if trapped_wait && mode.is_virtual() {
                         bits |= 1 << 21;
                     }
+                    bits |= masking(features, random) << 16;
                     bits
                 }
                 csr::MSTATUS => status,
@@ -197,11 +201,17 @@ fn status(mode: Mode, trapped_wait: bool, random: &mut Random) -> u64 {
     status
 }
 
-/// menvcfg: STCE, PBMTE, ADUE and what concerns cache blocks.
-fn environment(random: &mut Random) -> u64 {
+/// menvcfg: STCE, PBMTE, ADUE, PMM and what concerns cache blocks.
+fn environment(features: Features, random: &mut Random) -> u64 {
     let mut value = random.bits() & (7 << 61 | 1 << 7 | 1 << 6);
     value |= random.pick(&[0, 1, 3]) << 4;
-    value
+    value | masking(features, random)
+}
+
+/// A PMM field: mostly no masking, else of 7 or 16 bits.
+fn masking(features: Features, random: &mut Random) -> u64 {
+    let field = random.pick(&[0, 0, 0, 2, 3]);
+    if features.masking { field << 32 } else { 0 }
 }
 
 struct Protection {
@@ -226,9 +236,9 @@ fn protection(slot: &Slot, protected: bool, random: &mut Random) -> Protection {
     let page = random.pick(&[
         layout::DATA,
         layout::DATA + layout::PAGE,
-        layout::FIRST_TABLES + 5 * layout::PAGE,
-        layout::FIRST_TABLES + (layout::FIRST_TABLE_PAGES + 5) * layout::PAGE,
-        layout::GUEST_TABLES + 4 * layout::PAGE,
+        layout::FIRST_TABLES + 6 * layout::PAGE,
+        layout::FIRST_TABLES + (layout::FIRST_TABLE_PAGES + 6) * layout::PAGE,
+        layout::GUEST_TABLES + 5 * layout::PAGE,
     ]);
     let start = slot.base + page;
     let permission = random.pick(&[0, 1, 3, 4, 5, 7]);
@@ -280,7 +290,12 @@ fn put_registers(slot: &mut Slot, mode: Mode, tables: &Tables, random: &mut Rand
             1 => 0x200 + random.below(0xc00),
             _ => 0x200 + 8 * random.below(0x180),
         };
-        slot.put_context(context::X, register as usize, page.wrapping_add(inside));
+        let mut address = page.wrapping_add(inside);
+        if random.chance(10) {
+            // A tag that pointer masking may ignore.
+            address ^= random.bits() >> random.pick(&[57, 48]) << random.pick(&[57, 57, 48]);
+        }
+        slot.put_context(context::X, register as usize, address);
     }
     // The link register leads back to the code.
     slot.put_context(context::X, 1, slot.base + layout::CODE);

@@ -15,6 +15,10 @@ const U: u64 = 16;
 const G: u64 = 32;
 const A: u64 = 64;
 const D: u64 = 128;
+const N: u64 = 1 << 63;
+/// The low bits of page numbers in a contiguous range, and what they are in its leaves.
+const CONTIGUOUS_PAGES: u64 = 15;
+const CONTIGUOUS: u64 = 8;
 
 /// How many views of data each stage has.
 const VIEWS: usize = 6;
@@ -71,19 +75,33 @@ const fn entry(physical: u64, flags: u64) -> u64 {
     physical >> 12 << 10 | flags
 }
 
+/// log2 of the bytes that a leaf at a level maps.
+const fn shift_of(level: u32) -> u32 {
+    12 + 9 * level
+}
+
+/// The entry, unless it maps more pages than the one that it names: those are another program's.
+const fn one_page(entry: u64) -> u64 {
+    if entry & N != 0 && entry >> 10 & CONTIGUOUS_PAGES == CONTIGUOUS {
+        entry & !N
+    } else {
+        entry
+    }
+}
+
 /// One stage's tables.
 struct Stage {
     translation: Translation,
     /// The ASID or VMID.
     space: u64,
-    /// 3 or 4.
+    /// 3 to 5.
     levels: u32,
     /// Offset in the slot of the root.
     root: u64,
     /// Bits of an index into the root.
     root_bits: u32,
-    /// Offset of the table below a root of four levels.
-    below: u64,
+    /// Offsets of the tables of levels 2 and 3 that are not the root.
+    upper: [u64; 2],
     /// Offsets of the tables of levels 1 and 0: for code, and for data.
     code: [u64; 2],
     data: [u64; 2],
@@ -96,11 +114,11 @@ impl Stage {
             translation,
             space,
             levels,
-            root: if levels == 4 { page(0) } else { page(1) },
+            root: page(5 - u64::from(levels)),
             root_bits: 9,
-            below: page(1),
-            code: [page(2), page(3)],
-            data: [page(4), page(5)],
+            upper: [page(2), page(1)],
+            code: [page(3), page(4)],
+            data: [page(5), page(6)],
         }
     }
 
@@ -112,9 +130,9 @@ impl Stage {
             levels,
             root: layout::GUEST_ROOT,
             root_bits: 11,
-            below: tables,
-            code: [tables + PAGE, tables + 2 * PAGE],
-            data: [tables + 3 * PAGE, tables + 4 * PAGE],
+            upper: [tables + PAGE, tables],
+            code: [tables + 2 * PAGE, tables + 3 * PAGE],
+            data: [tables + 4 * PAGE, tables + 5 * PAGE],
         }
     }
 
@@ -126,12 +144,33 @@ impl Stage {
         }
     }
 
-    /// The offset of the table of level 2.
-    const fn level2(&self) -> u64 {
-        if self.levels == 4 {
-            self.below
-        } else {
+    /// The offset of the table of a level from 2 to the root's.
+    const fn table(&self, level: u32) -> u64 {
+        if level + 1 == self.levels {
             self.root
+        } else if level == 2 {
+            self.upper[0]
+        } else {
+            self.upper[1]
+        }
+    }
+
+    /// Puts pointers from the root to the table of level 1, by the indices of an address.
+    fn lead(&self, slot: &mut Slot, address: u64, to: u64) {
+        let base = slot.base;
+        for level in 2..self.levels {
+            let bits = if level + 1 == self.levels {
+                self.root_bits
+            } else {
+                9
+            };
+            let index = address >> (12 + 9 * level) & ((1 << bits) - 1);
+            let next = if level == 2 {
+                to
+            } else {
+                self.table(level - 1)
+            };
+            slot.put_word(self.table(level) + 8 * index, entry(base + next, V));
         }
     }
 
@@ -140,14 +179,11 @@ impl Stage {
         let base = slot.base;
         let physical = base + offset;
         let index = |level: u32| physical >> (12 + 9 * level) & 0x1ff;
-        if self.levels == 4 {
-            slot.put_word(self.root, entry(base + self.below, V));
-        }
-        slot.put_word(self.level2() + 8 * index(2), entry(base + self.code[0], V));
+        self.lead(slot, physical, self.code[0]);
         slot.put_word(self.code[0] + 8 * index(1), entry(base + self.code[1], V));
         slot.put_word(
             self.code[1] + 8 * index(0),
-            entry(physical, flags | V | A | D),
+            one_page(entry(physical, flags | V | A | D)),
         );
     }
 
@@ -177,7 +213,7 @@ impl Tables {
         } else {
             mode.is_user()
         };
-        let levels = random.pick(&[0, 3, 3, 4]);
+        let levels = random.pick(&[0, 3, 3, 4, 5]);
         if levels == 0 {
             tables.views = pages.clone();
         } else {
@@ -194,7 +230,7 @@ impl Tables {
         }
 
         // The G-stage, then VS-mode's tables in the guest's memory.
-        let guest_levels = random.pick(&[0, 3, 3, 4]);
+        let guest_levels = random.pick(&[0, 3, 3, 4, 5]);
         let virtual_tables = layout::FIRST_TABLES + layout::FIRST_TABLE_PAGES * PAGE;
         let guest_pages = if guest_levels == 0 {
             pages
@@ -204,12 +240,12 @@ impl Tables {
             for page in 0..layout::FIRST_TABLE_PAGES {
                 let mut flags = R | W | U;
                 // Only the tables of the data may be hard to reach.
-                if page >= 4 && random.chance(20) {
+                if page >= 5 && random.chance(20) {
                     flags = tables.spoil(&stage, R | W | U | V | A | D, 0, random);
                     stage.map_same(slot, virtual_tables + page * PAGE, R | W | U);
                     let at = slot.base + virtual_tables + page * PAGE;
                     let place = stage.code[1] + 8 * (at >> 12 & 0x1ff);
-                    slot.put_word(place, entry(at, 0) | flags);
+                    slot.put_word(place, one_page(entry(at, 0) | flags));
                     continue;
                 }
                 flags |= if random.chance(20) { X } else { 0 };
@@ -223,7 +259,7 @@ impl Tables {
         } else {
             random.chance(50)
         };
-        let levels = random.pick(&[0, 3, 3, 4]);
+        let levels = random.pick(&[0, 3, 3, 4, 5]);
         if levels == 0 {
             tables.virtual_views = guest_pages;
         } else {
@@ -250,19 +286,15 @@ impl Tables {
         random: &mut Random,
     ) -> Vec<u64> {
         let base = slot.base;
-        let data_base = base;
         // Where the tables of the data hang: not where the code's do.
         // Nor where an address, taken for a physical one, is a device of another board.
-        let root = 32 + random.below((1 << stage.root_bits) - 32);
+        let top = stage.levels - 1;
+        let mut high = (32 + random.below((1 << stage.root_bits) - 32)) << shift_of(top);
+        for level in 2..top {
+            high |= (8 + random.below(500)) << shift_of(level);
+        }
         let middle = 8 + random.below(500);
-        let (high, level2) = if stage.levels == 4 {
-            let second = 8 + random.below(500);
-            slot.put_word(stage.root + 8 * root, entry(base + stage.below, V));
-            (root << 39 | second << 30, second)
-        } else {
-            (root << 30, root)
-        };
-        slot.put_word(stage.level2() + 8 * level2, entry(base + stage.data[0], V));
+        stage.lead(slot, high, stage.data[0]);
         slot.put_word(stage.data[0] + 8 * middle, entry(base + stage.data[1], V));
         let last = 4 + random.below(490);
         let mut views = Vec::new();
@@ -271,41 +303,40 @@ impl Tables {
             let level = match random.below(10) {
                 0 | 1 => 1,
                 2 => 2,
-                3 if stage.levels == 4 => 3,
+                3 => 3 + u32::from(random.chance(30)),
                 _ => 0,
             };
-            let leaf = self.leaf(stage, page, level, random);
-            let inside = page & ((1 << (12 + 9 * level)) - 1);
+            let level = if level > top { 0 } else { level };
+            let mut leaf = self.leaf(stage, page, level, random);
+            let inside = page & ((1 << shift_of(level)) - 1);
             // Views of the last level lie side by side, so that accesses cross from one to another.
             let (place, address) = match level {
-                0 => (
-                    stage.data[1] + 8 * (last + view),
-                    high | middle << 21 | (last + view) << 12,
-                ),
+                0 => {
+                    let index = last + view;
+                    let same = |page: &&u64| (**page >> 12 ^ index) & CONTIGUOUS_PAGES == 0;
+                    if let Some(&page) = pages.iter().find(same)
+                        && random.chance(50)
+                    {
+                        leaf = self.contiguous(stage, page, random);
+                    }
+                    (stage.data[1] + 8 * index, high | middle << 21 | index << 12)
+                }
                 1 => {
                     let index = (middle + 1 + view) & 0x1ff;
                     (stage.data[0] + 8 * index, high | index << 21 | inside)
                 }
-                2 if stage.levels == 4 => {
-                    let index = (level2 + 1 + view) & 0x1ff;
-                    let above = root << 39;
-                    if index < 8 {
-                        continue;
-                    }
-                    (stage.below + 8 * index, above | index << 30 | inside)
-                }
                 _ => {
-                    let index = root + 1 + view;
-                    let shift = if stage.levels == 4 { 39 } else { 30 };
-                    if index >> stage.root_bits != 0 {
+                    let shift = shift_of(level);
+                    let bits = if level == top { stage.root_bits } else { 9 };
+                    let above = high >> shift >> bits << bits << shift;
+                    let index = (high >> shift & ((1 << bits) - 1)) + 1 + view;
+                    if index >> bits != 0 {
                         continue;
                     }
-                    (stage.root + 8 * index, index << shift | inside)
+                    let address = above | index << shift | inside;
+                    (stage.table(level) + 8 * index, address)
                 }
             };
-            if level == 3 && stage.levels == 4 && data_base >> 39 != 0 {
-                continue;
-            }
             slot.put_word(place, leaf);
             views.push(stage.canonical(address));
             if level < 2 {
@@ -354,8 +385,15 @@ impl Tables {
             flags = self.spoil(stage, flags, level, random);
         }
         // Bits above the page number may be set by the flaw; it may also spoil the number.
-        let physical = page & !((1 << (12 + 9 * level)) - 1);
-        entry(physical, 0) | flags
+        let physical = page & !((1 << shift_of(level)) - 1);
+        one_page(entry(physical, 0) | flags)
+    }
+
+    /// A leaf of a contiguous range, in which an address with the page's own low bits leads to it.
+    fn contiguous(&mut self, stage: &Stage, page: u64, random: &mut Random) -> u64 {
+        let first = page & !(CONTIGUOUS_PAGES << 12);
+        let leaf = self.leaf(stage, first, 0, random);
+        leaf | N | CONTIGUOUS << 10
     }
 
     /// Gives a leaf's flags a flaw, and notes it.
@@ -371,7 +409,7 @@ impl Tables {
             7 => ("D clear", flags & !D),
             8 => ("A clear", flags & !A),
             9 => ("reserved bit", flags | 1 << (54 + random.below(7))),
-            10 => ("N", flags | 1 << 63),
+            10 => ("N", flags | N),
             11 => ("PBMT", flags | (1 + random.below(3)) << 61),
             12 if level > 0 => ("misaligned", flags | 1 << 10),
             12 => ("pointer at the last level", flags & !(R | W | X)),
@@ -403,7 +441,7 @@ impl Tables {
 
 /// A satp, vsatp or hgatp.
 const fn atp(levels: u32, asid: u64, root: u64) -> u64 {
-    let mode = if levels == 4 { 9 } else { 8 };
+    let mode = levels as u64 + 5;
     mode << 60 | asid << 44 | root >> 12
 }
 

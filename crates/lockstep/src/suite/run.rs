@@ -7,6 +7,7 @@ use std::thread;
 use machine::device::Script;
 use machine::hart::{Hart, Wait};
 use machine::timing::Profile;
+use machine::translation::Paging;
 use machine::{Config, Limit, Machine, Stop};
 use serde::Serialize;
 
@@ -132,6 +133,10 @@ pub fn run(program: &Program, settings: &Settings) -> Outcome {
 fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
     let mut config = Config::default();
     config.board.harts = settings.harts;
+    // Programs find out for themselves how wide addresses are, and some want all of them.
+    Paging::Sv57
+        .mmu_type()
+        .clone_into(&mut config.board.isa.mmu);
     config.board.memory = settings.memory;
     let length = std::fs::metadata(&program.file)
         .map_err(|error| error.to_string())?

@@ -174,6 +174,10 @@ impl Hart {
                 self.translation_changed();
                 Next::Refetch
             }
+            Then::Masking => {
+                self.translation_changed();
+                Next::Continue
+            }
             Then::Protection => {
                 self.fence(Fence::Everything);
                 Next::Refetch

@@ -43,9 +43,12 @@ pub mod hstatus {
     pub const VTVM: u64 = 1 << 20;
     pub const VTW: u64 = 1 << 21;
     pub const VTSR: u64 = 1 << 22;
+    /// Pointer masking of HLV and HSV in U-mode as though in VU-mode: Ssnpm.
+    pub const HUPMM: u64 = 3 << 48;
+    pub const HUPMM_SHIFT: u32 = 48;
     /// VSXL = 2: 64 bits, read-only.
     pub const VSXL64: u64 = 2 << 32;
-    pub const WRITABLE: u64 = GVA | SPV | SPVP | HU | VGEIN | VTVM | VTW | VTSR;
+    pub const WRITABLE: u64 = GVA | SPV | SPVP | HU | VGEIN | VTVM | VTW | VTSR | HUPMM;
 }
 
 /// Interrupt numbers as bits of mip and mie.
@@ -97,10 +100,14 @@ pub mod envcfg {
     pub const CBIE_SHIFT: u32 = 4;
     pub const CBCFE: u64 = 1 << 6;
     pub const CBZE: u64 = 1 << 7;
+    /// Pointer masking of the next lower mode: Smnpm, Ssnpm. mseccfg has it at the same place for
+    /// M-mode: Smmpm.
+    pub const PMM: u64 = 3 << 32;
+    pub const PMM_SHIFT: u32 = 32;
     pub const ADUE: u64 = 1 << 61;
     pub const PBMTE: u64 = 1 << 62;
     pub const STCE: u64 = 1 << 63;
-    pub const SUPERVISOR: u64 = FIOM | CBIE | CBCFE | CBZE;
+    pub const SUPERVISOR: u64 = FIOM | CBIE | CBCFE | CBZE | PMM;
     /// What exists in henvcfg only while it is set in menvcfg.
     pub const GATED: u64 = ADUE | PBMTE | STCE;
     pub const MACHINE: u64 = SUPERVISOR | GATED;

@@ -117,6 +117,8 @@ pub(super) enum Then {
     Context,
     /// The address space is another; cached translations stay.
     Translation,
+    /// Addresses may lead elsewhere by pointer masking.
+    Masking,
     /// Cached translations are void.
     Protection,
     /// Cached translations and deadlines are void.

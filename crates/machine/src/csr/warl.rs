@@ -1,6 +1,6 @@
 //! Which values WARL registers keep.
 
-use super::field::{envcfg, status};
+use super::field::{envcfg, hstatus, status};
 use crate::translation::Paging;
 
 /// A status value with SD as FS makes it.
@@ -44,12 +44,33 @@ pub(super) const fn guest_space(old: u64, value: u64, paging: Paging) -> u64 {
     mode & HGATP_MODE | value & HGATP_FIELDS
 }
 
-/// An envcfg register: the reserved CBIE encoding 2 is not kept.
-pub(super) const fn environment(old: u64, value: u64, mask: u64) -> u64 {
-    let value = value & mask;
-    if value & envcfg::CBIE == 2 << envcfg::CBIE_SHIFT {
-        value & !envcfg::CBIE | old & envcfg::CBIE
+/// A field of two bits of which an encoding is reserved: it leaves the field unchanged.
+const fn without(old: u64, value: u64, field: u64, reserved: u64) -> u64 {
+    if value & field == reserved {
+        value & !field | old & field
     } else {
         value
     }
+}
+
+/// hstatus: the reserved encoding 1 of HUPMM is not kept.
+pub(super) const fn hypervisor_status(old: u64, value: u64) -> u64 {
+    let value = value & hstatus::WRITABLE;
+    without(old, value, hstatus::HUPMM, 1 << hstatus::HUPMM_SHIFT)
+}
+
+/// mseccfg: of all its fields PMM alone exists.
+pub(super) const fn security(old: u64, value: u64) -> u64 {
+    without(
+        old,
+        value & envcfg::PMM,
+        envcfg::PMM,
+        1 << envcfg::PMM_SHIFT,
+    )
+}
+
+/// An envcfg register: the reserved encodings 2 of CBIE and 1 of PMM are not kept.
+pub(super) const fn environment(old: u64, value: u64, mask: u64) -> u64 {
+    let value = without(old, value & mask, envcfg::PMM, 1 << envcfg::PMM_SHIFT);
+    without(old, value, envcfg::CBIE, 2 << envcfg::CBIE_SHIFT)
 }

@@ -61,6 +61,7 @@ impl Hart {
         };
         if let Some(timing) = &system.timing {
             let cost = timing.costs.atomic;
+            let address = self.effective(self.data_view(), address);
             let offset = physical.wrapping_sub(system.memory.ram.base());
             match access {
                 Access::Store => self.measure_store::<T>(system, address, offset, count)?,
@@ -203,13 +204,13 @@ impl Hart {
         {
             return Err(self.raise(Exception::new(Cause::VirtualInstruction, raw.into())));
         }
-        let address = self.x[i.rs1 as usize];
+        let view = self.data_view();
+        let address = self.effective(view, self.x[i.rs1 as usize]);
         let block = address & !(CACHE_BLOCK - 1);
         if zero {
             if self.zero_known(system, block) {
                 return Ok(StoreOutcome::default());
             }
-            let view = self.data_view();
             let place = self.place(system, view, Access::Store, block, CACHE_BLOCK);
             let place = place.inspect_err(|_| self.name_inside_block(address))?;
             if place.whole_page
@@ -240,7 +241,6 @@ impl Hart {
             return Ok(outcome);
         }
         // Management needs no more than that a load or a store be permitted; faults are a store's.
-        let view = self.data_view();
         let place = match self.place(system, view, Access::Load, block, CACHE_BLOCK) {
             Ok(place) => place,
             Err(_) => self

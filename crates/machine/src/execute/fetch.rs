@@ -198,8 +198,9 @@ impl Hart {
             0x2f | 0x73 => (full & 0xfff0_7fff, base),
             _ => return 0,
         };
-        // The offset is not zero only if the access crosses into the page that faults.
-        let offset = address.wrapping_sub(start);
+        // The offset is not zero only if the access crosses into the page that faults. Pointer masking
+        // changes no more than the upper 16 bits.
+        let offset = address.wrapping_sub(start) << 16 >> 16;
         if offset >= PAGE_BYTES {
             return 0;
         }

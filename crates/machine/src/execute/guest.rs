@@ -6,11 +6,11 @@ use crate::hart::{Access, Hart, Mode, Privilege, Trapped};
 use crate::instruction::DISCARD;
 use crate::memory::Scalar;
 use crate::system::System;
-use crate::translation::View;
+use crate::translation::{Masking, View};
 
 impl Hart {
     /// Executes one of them from its encoding.
-    pub(super) fn access_guest(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
+    pub(crate) fn access_guest(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
         let (function, rs2) = (raw >> 25, raw >> 20 & 31);
         let is_store = function & 1 != 0;
         let exists = match (function, rs2) {
@@ -26,9 +26,21 @@ impl Hart {
             return Err(self.refused(raw));
         }
         let privilege = Privilege::from_bits(u64::from(self.csrs.hstatus & hstatus::SPVP != 0));
+        let execute_for_read = rs2 == 3 && !is_store;
+        let view = self.view_of(Mode::new(privilege, true));
+        let user = Privilege::User;
+        let masking = if execute_for_read || view.mxr {
+            Masking::None
+        } else if self.mode().privilege == user && privilege == user {
+            // senvcfg.PMM is this mode's own here: hstatus stands in for that of the guest.
+            Masking::from_field(self.csrs.hstatus >> hstatus::HUPMM_SHIFT)
+        } else {
+            view.masking
+        };
         let view = View {
-            execute_for_read: rs2 == 3 && !is_store,
-            ..self.view_of(Mode::new(privilege, true))
+            execute_for_read,
+            masking,
+            ..view
         };
         let address = self.x[(raw >> 15 & 31) as usize];
         if is_store {
@@ -58,8 +70,9 @@ impl Hart {
         view: View,
         address: u64,
     ) -> Result<T, Trapped> {
-        // HLVX asks for another permission than loads do, which no tag tells.
-        if view.execute_for_read {
+        // HLVX asks for another permission than loads do, which no tag tells; nor do tags tell how this
+        // mode's masking differs from the guest's.
+        if view.execute_for_read || view.masking != Masking::None {
             return self.load_in_view(system, view, address, 1, None);
         }
         let tag = self.tag_of(view);
@@ -96,6 +109,13 @@ impl Hart {
         address: u64,
         value: T,
     ) -> Result<(), Trapped> {
+        // The block ends here in any case: no matter whether it is still what memory holds.
+        let at = (1, 0);
+        if view.masking != Masking::None {
+            return self
+                .store_in_view(system, view, address, value, at, None)
+                .map(|_| ());
+        }
         let tag = self.tag_of(view);
         let entry = self.tlb.store_entry(address);
         if entry.serves::<T>(address, tag) {
@@ -105,8 +125,6 @@ impl Hart {
             unsafe { system.memory.ram.write_unchecked::<T>(offset, value) };
             return Ok(());
         }
-        // The block ends here in any case: no matter whether it is still what memory holds.
-        let at = (1, 0);
         self.store_in_view(system, view, address, value, at, Some(tag))
             .map(|_| ())
     }

@@ -105,6 +105,7 @@ impl Hart {
         count: u8,
         keep: Option<u64>,
     ) -> Result<T, Trapped> {
+        let address = self.effective(view, address);
         self.refuse_misaligned(system, Access::Load, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.load_across_pages(system, view, address);
@@ -163,15 +164,11 @@ impl Hart {
     ) -> Result<T, Trapped> {
         let mut value = 0;
         // Both pages are translated before anything is read; RAM only.
-        let second = (address | (PAGE_BYTES - 1)).wrapping_add(1);
-        let low = self.place(
-            system,
-            view,
-            Access::Load,
-            address,
-            second.wrapping_sub(address),
-        )?;
-        let rest = T::SIZE - second.wrapping_sub(address);
+        let boundary = (address | (PAGE_BYTES - 1)).wrapping_add(1);
+        let first_part = boundary.wrapping_sub(address);
+        let second = self.effective(view, boundary);
+        let low = self.place(system, view, Access::Load, address, first_part)?;
+        let rest = T::SIZE - first_part;
         let high = self.place(system, view, Access::Load, second, rest)?;
         let ram = &system.memory.ram;
         if ram.offset(low.physical, T::SIZE - rest).is_none() {
@@ -241,6 +238,7 @@ impl Hart {
         (count, current): (u8, CodeIndex),
         keep: Option<u64>,
     ) -> Result<StoreOutcome, Trapped> {
+        let address = self.effective(view, address);
         self.refuse_misaligned(system, Access::Store, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.store_across_pages(system, view, address, value, current);
@@ -286,8 +284,9 @@ impl Hart {
         value: T,
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
-        let second = (address | (PAGE_BYTES - 1)).wrapping_add(1);
-        let first_part = second.wrapping_sub(address);
+        let boundary = (address | (PAGE_BYTES - 1)).wrapping_add(1);
+        let first_part = boundary.wrapping_sub(address);
+        let second = self.effective(view, boundary);
         let low = self.place(system, view, Access::Store, address, first_part)?;
         let high = self.place(system, view, Access::Store, second, T::SIZE - first_part)?;
         let ram = &system.memory.ram;
@@ -352,6 +351,7 @@ impl Hart {
         size: u64,
     ) -> Result<u64, Trapped> {
         let view = self.data_view();
+        let address = self.effective(view, address);
         if !address.is_multiple_of(size) {
             let cause = match access {
                 Access::Store => Cause::StoreMisaligned,

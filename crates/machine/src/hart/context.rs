@@ -1,12 +1,12 @@
 //! Which address space the hart's accesses are made in, and fences.
 
 use super::{Hart, Mode, Privilege};
-use crate::csr::field::status;
+use crate::csr::field::{envcfg, status};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Fence, View};
+use crate::translation::{ContextKey, Fence, Masking, View};
 
-/// Number of different views: five modes, SUM, and MXR of both levels.
-pub(super) const VIEWS: usize = Mode::COUNT * 8;
+/// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
+pub(super) const VIEWS: usize = Mode::COUNT * 16;
 /// A tag that has not been looked up.
 pub(super) const UNKNOWN: u64 = u64::MAX;
 /// Epochs that fit beside a context number in a jump tag.
@@ -14,7 +14,12 @@ const EPOCH_MASK: u32 = (1 << 23) - 1;
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {
-    view.mode.index() * 8 + view.sum as usize * 4 + view.mxr as usize * 2 + view.guest_mxr as usize
+    // How much a mode masks is the same until translations change; fetches mask nothing.
+    let masked = !matches!(view.masking, Masking::None);
+    (view.mode.index() * 2 + masked as usize) * 8
+        + view.sum as usize * 4
+        + view.mxr as usize * 2
+        + view.guest_mxr as usize
 }
 
 impl Hart {
@@ -30,12 +35,18 @@ impl Hart {
         let supervisor = matches!(mode.privilege, Privilege::Supervisor);
         let translated = !matches!(mode.privilege, Privilege::Machine);
         let guest_mxr = mode.virtualized && host & status::MXR != 0;
+        let mxr = translated && (status & status::MXR != 0 || guest_mxr);
         View {
             mode,
             sum: supervisor && status & status::SUM != 0,
-            mxr: translated && (status & status::MXR != 0 || guest_mxr),
+            mxr,
             guest_mxr,
             execute_for_read: false,
+            masking: if mxr {
+                Masking::None
+            } else {
+                self.masking_of(mode)
+            },
         }
     }
 
@@ -48,7 +59,36 @@ impl Hart {
             mxr: false,
             guest_mxr: false,
             execute_for_read: false,
+            masking: Masking::None,
         }
+    }
+
+    /// Pointer masking of a mode's loads and stores: the next higher mode sets it.
+    const fn masking_of(&self, mode: Mode) -> Masking {
+        let csrs = &self.csrs;
+        let register = match (mode.privilege, mode.virtualized) {
+            (Privilege::Machine, _) => csrs.mseccfg,
+            (Privilege::Supervisor, false) => csrs.menvcfg,
+            (Privilege::Supervisor, true) => csrs.henvcfg,
+            (Privilege::User, _) => csrs.senvcfg,
+        };
+        Masking::from_field(register >> envcfg::PMM_SHIFT)
+    }
+
+    /// Where a load or store with the eyes of a view goes that an instruction gives an address.
+    #[inline]
+    pub(crate) const fn effective(&self, view: View, address: u64) -> u64 {
+        if matches!(view.masking, Masking::None) {
+            return address;
+        }
+        let space = if view.mode.virtualized {
+            self.csrs.vsatp
+        } else {
+            self.csrs.satp
+        };
+        let machine = matches!(view.mode.privilege, Privilege::Machine);
+        let is_virtual = !machine && space >> 60 != 0;
+        view.masking.transform(address, is_virtual)
     }
 
     /// The mode that loads and stores are made with: that of MPP and MPV while MPRV is set.

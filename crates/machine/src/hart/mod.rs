@@ -6,6 +6,8 @@ mod describe;
 mod exception;
 mod mode;
 mod saved;
+#[cfg(test)]
+mod tests;
 mod trap;
 mod wait;
 

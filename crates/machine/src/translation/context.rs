@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::View;
+use super::{Masking, View};
 use crate::csr::Csrs;
 use crate::hart::Privilege;
 use crate::timing::{Space, UNTRANSLATED_GUEST};
@@ -18,6 +18,7 @@ pub struct ContextKey {
     sum: bool,
     mxr: bool,
     guest_mxr: bool,
+    masking: Masking,
     first: u64,
     second: u64,
 }
@@ -35,6 +36,7 @@ impl ContextKey {
             sum: view.sum,
             mxr: view.mxr,
             guest_mxr: view.guest_mxr,
+            masking: view.masking,
             first: if machine {
                 0
             } else if virtualized {

@@ -1,6 +1,7 @@
 //! Address translation: page tables in memory, and the host's shortcuts around them.
 
 mod context;
+mod masking;
 mod paging;
 mod saved;
 mod shadow;
@@ -10,6 +11,7 @@ mod tlb;
 mod walk;
 
 pub use context::{ContextKey, Contexts};
+pub use masking::Masking;
 pub use paging::{Paging, levels};
 pub use saved::{SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};

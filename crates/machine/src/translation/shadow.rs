@@ -254,6 +254,7 @@ mod tests {
             mxr: false,
             guest_mxr: false,
             execute_for_read: false,
+            masking: super::super::Masking::None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Walks over tables that are put into memory by hand.
 
-use super::{View, WalkTrace, walk};
+use super::{Masking, View, WalkTrace, walk};
 use crate::csr::Csrs;
 use crate::hart::{Access, Cause, Mode, Privilege};
 use crate::memory::{PhysicalMemory, Ram};
@@ -52,6 +52,7 @@ impl Bench {
             mxr: false,
             guest_mxr: false,
             execute_for_read: false,
+            masking: Masking::None,
         };
         let mut trace = WalkTrace::default();
         let (csrs, memory) = (&self.csrs, &mut self.memory);

@@ -3,7 +3,7 @@
 //! Privileged specification, "Sv39", "Virtual Address Translation Process", "Sv48", "Sv57", "Svnapot",
 //! and of the hypervisor extension, "Two-Stage Address Translation" with "Sv39x4" to "Sv57x4".
 
-use super::levels;
+use super::{Masking, levels};
 use crate::csr::Csrs;
 use crate::csr::field::envcfg;
 use crate::hart::{Access, Cause, Exception, Mode, Privilege};
@@ -45,6 +45,8 @@ pub struct View {
     pub guest_mxr: bool,
     /// HLVX: execute permission takes the place of read permission.
     pub execute_for_read: bool,
+    /// The upper bits of addresses that do not count.
+    pub masking: Masking,
 }
 
 /// Where an address leads.

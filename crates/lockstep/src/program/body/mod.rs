@@ -94,6 +94,12 @@ impl Item {
         self.text.starts_with("compressed") || words.any(|word| word == name)
     }
 
+    /// Whether where the program goes on depends on its operands.
+    #[must_use]
+    pub const fn is_conditional(&self) -> bool {
+        matches!(self.jump, Jump::Branch(..) | Jump::Compressed(_))
+    }
+
     /// The bytes, in hexadecimal half-words.
     #[must_use]
     pub fn halves(&self) -> String {

@@ -6,7 +6,7 @@ use crate::csr::Csrs;
 use crate::csr::field::{envcfg, hstatus, hvictl, interrupt, stateen};
 use crate::csr::number as csr;
 use crate::csr::row::{Guard, Read, Row, Then, Write, register};
-use crate::csr::warl::{environment, guest_space, replace};
+use crate::csr::warl::{environment, guest_space, hypervisor_status, replace};
 use crate::extension::number as extension;
 
 /// Exceptions that hedeleg can delegate: not those that only HS-mode can handle. Software checks (18) and
@@ -19,7 +19,7 @@ pub(in crate::csr) const ROWS: &[Row] = &[
         "hstatus",
         Read::State(|csrs| csrs.hstatus | hstatus::VSXL64),
         Write::Hart(|hart, _, value, system| {
-            hart.csrs.hstatus = value & hstatus::WRITABLE;
+            hart.csrs.hstatus = hypervisor_status(hart.csrs.hstatus, value);
             if hart.csrs.vgein() > system.guest_files() {
                 // WLRL: a file that does not exist is not kept.
                 hart.csrs.hstatus &= !hstatus::VGEIN;

@@ -1,10 +1,10 @@
-//! CSRs of M-mode: privileged specification, "Machine-Level CSRs", "Physical Memory Protection CSRs"; "Smstateen"; AIA.
+//! CSRs of M-mode: privileged specification, "Machine-Level CSRs", "Physical Memory Protection CSRs"; "Smstateen", "Smmpm"; AIA.
 
 use super::{EPC, SELECT, WORD, vector};
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
 use crate::csr::row::{Read, Row, Then, Write, register};
-use crate::csr::warl::{environment, machine_status, replace, with_sd};
+use crate::csr::warl::{environment, machine_status, replace, security, with_sd};
 use crate::csr::{Csrs, MISA};
 use crate::device::InterruptFile;
 
@@ -130,6 +130,7 @@ pub(in crate::csr) const ROWS: &[Row] = &[
         Write::Hart(|hart, _, _, system| hart.claim_top(InterruptFile::Machine, system)),
     )
     .then(Then::File),
+    register!(MSECCFG, "mseccfg", mseccfg, legal security).then(Then::Masking),
     // RV64 has the even registers alone.
     Row::new(
         csr::PMPCFG0,

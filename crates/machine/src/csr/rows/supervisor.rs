@@ -37,7 +37,8 @@ pub(in crate::csr) const ROWS: &[Row] = &[
         legal | old,
         value | environment(old, value, envcfg::SUPERVISOR)
     )
-    .guard(Guard::State(stateen::ENVCFG)),
+    .guard(Guard::State(stateen::ENVCFG))
+    .then(Then::Masking),
     // Nothing below HS-mode is guarded by sstateen: no bit exists.
     Row::zero(csr::SSTATEEN0, "sstateen0")
         .to(csr::SSTATEEN3)

@@ -1,0 +1,165 @@
+//! Pointer masking, by modes.
+
+use super::{Cause, Hart, Mode, Privilege};
+use crate::machine::{Config, Machine};
+use crate::system::System;
+
+const RAM: u64 = 0x8000_0000;
+/// An address in RAM whose upper seven bits, and with `<< 48` its upper sixteen, say something else.
+const TAGGED: u64 = RAM | 0x55 << 57;
+const VALUE: u64 = 0x0123_4567_89ab_cdef;
+
+const MSTATUS: u32 = 0x300;
+const MENVCFG: u32 = 0x30a;
+const MSECCFG: u32 = 0x747;
+const SENVCFG: u32 = 0x10a;
+const HENVCFG: u32 = 0x60a;
+const HSTATUS: u32 = 0x600;
+const PMM: u64 = 2 << 32;
+const HUPMM: u64 = 2 << 48;
+const HU: u64 = 1 << 9;
+const MXR: u64 = 1 << 19;
+
+const USER: Mode = Mode::new(Privilege::User, false);
+const VIRTUAL_USER: Mode = Mode::new(Privilege::User, true);
+const MODES: [Mode; 5] = [
+    Mode::MACHINE,
+    Mode::HYPERVISOR,
+    USER,
+    Mode::VIRTUAL_SUPERVISOR,
+    VIRTUAL_USER,
+];
+
+/// A machine with everything permitted and a value at the start of RAM.
+fn machine() -> Machine {
+    let mut config = Config::default();
+    config.board.memory = 4 << 20;
+    let mut machine = Machine::new(config).expect("a machine");
+    let csrs = &mut machine.harts[0].csrs;
+    csrs.pmp.set_address(0, u64::MAX);
+    csrs.pmp.set_configuration(0, 0x1f);
+    csrs.mstateen[0] = u64::MAX;
+    let stored = machine.system.memory.store_scalar(RAM, VALUE, 0);
+    assert!(stored.is_some());
+    machine
+}
+
+/// Writes a CSR in M-mode and gives what it reads as then.
+fn write(hart: &mut Hart, system: &mut System, number: u32, value: u64) -> u64 {
+    let mode = hart.mode();
+    hart.set_mode(Mode::MACHINE);
+    hart.x[5] = value;
+    for raw in [number << 20 | 0x2_9073, number << 20 | 0x2373] {
+        assert!(hart.execute_csr(raw, system).is_ok(), "{number:#x}");
+    }
+    hart.set_mode(mode);
+    hart.x[6]
+}
+
+fn load(hart: &mut Hart, system: &mut System, address: u64) -> Result<u64, (Cause, u64)> {
+    let loaded = hart.load_slow::<u64>(system, address, 1);
+    loaded.map_err(|_| (hart.exception.cause, hart.exception.value))
+}
+
+#[test]
+fn each_mode_ignores_what_the_register_above_it_says() {
+    let registers = [MSECCFG, MENVCFG, SENVCFG, HENVCFG, SENVCFG];
+    for (mode, register) in MODES.into_iter().zip(registers) {
+        for (other, masks) in [(register, true), (MSECCFG, false), (MENVCFG, false)] {
+            if other == register && !masks {
+                continue;
+            }
+            let mut machine = machine();
+            let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+            hart.set_mode(mode);
+            assert_eq!(write(hart, system, other, PMM), PMM);
+            let expected = if masks {
+                Ok(VALUE)
+            } else {
+                Err((Cause::LoadAccess, TAGGED))
+            };
+            let name = mode.name();
+            assert_eq!(load(hart, system, TAGGED), expected, "{name} {other:#x}");
+            assert_eq!(load(hart, system, RAM), Ok(VALUE), "{name} {other:#x}");
+        }
+    }
+}
+
+#[test]
+fn a_fault_names_the_address_without_its_tag() {
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    write(hart, system, MSECCFG, PMM);
+    let nowhere = 0x4000_0000;
+    let fault = load(hart, system, nowhere | 0x7f << 57);
+    assert_eq!(fault, Err((Cause::LoadAccess, nowhere)));
+}
+
+#[test]
+fn reserved_encodings_are_not_kept() {
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    for number in [MSECCFG, MENVCFG, SENVCFG, HENVCFG] {
+        assert_eq!(write(hart, system, number, 3 << 32), 3 << 32);
+        assert_eq!(write(hart, system, number, 1 << 32), 3 << 32);
+        assert_eq!(write(hart, system, number, 0), 0);
+    }
+    let field = 3 << 48;
+    assert_eq!(write(hart, system, HSTATUS, field) & field, field);
+    assert_eq!(write(hart, system, HSTATUS, 1 << 48) & field, field);
+}
+
+#[test]
+fn nothing_is_masked_where_mxr_is_in_effect() {
+    for mode in MODES {
+        let mut machine = machine();
+        let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+        hart.set_mode(mode);
+        for number in [MSECCFG, MENVCFG, SENVCFG, HENVCFG] {
+            write(hart, system, number, PMM);
+        }
+        write(hart, system, MSTATUS, MXR);
+        let masked = load(hart, system, TAGGED) == Ok(VALUE);
+        // In M-mode MXR is never in effect.
+        assert_eq!(masked, mode == Mode::MACHINE, "{}", mode.name());
+    }
+}
+
+#[test]
+fn loads_for_a_guest_take_the_guest_s_masking() {
+    const HLV_D: u32 = 0x6c02_c373;
+    const HLVX_WU: u32 = 0x6832_c373;
+    // Mode, register with PMM, and whether HLV.D as though in VU-mode is masked.
+    for (mode, number, value, masked) in [
+        (Mode::HYPERVISOR, SENVCFG, PMM, true),
+        (Mode::HYPERVISOR, MENVCFG, PMM, false),
+        (Mode::HYPERVISOR, HSTATUS, HUPMM | HU, false),
+        (USER, SENVCFG, PMM, false),
+        (USER, HSTATUS, HUPMM | HU, true),
+    ] {
+        let mut machine = machine();
+        let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+        hart.set_mode(mode);
+        write(hart, system, HSTATUS, HU);
+        write(hart, system, number, value);
+        for (raw, masked) in [(HLV_D, masked), (HLVX_WU, false)] {
+            hart.x[5] = TAGGED;
+            let done = hart.access_guest(raw, system);
+            assert_eq!(done.is_ok(), masked, "{} {number:#x}", mode.name());
+        }
+    }
+}
+
+#[test]
+fn a_short_cut_does_not_outlive_a_change_of_masking() {
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    hart.set_mode(USER);
+    write(hart, system, SENVCFG, 0);
+    assert_eq!(load(hart, system, RAM), Ok(VALUE));
+    let before = hart.data_tag;
+    write(hart, system, SENVCFG, PMM);
+    assert_ne!(hart.data_tag, before);
+    write(hart, system, SENVCFG, 0);
+    assert_eq!(hart.data_tag, before);
+}
