@@ -5,7 +5,10 @@ PARTITA := target/release/partita
 SYSTEM := systems/two-debian.toml
 BARE := -p hypervisor -p exerciser
 
-.PHONY: all build setup run test check-style host-tests system-tests conformance bench clean
+# Where `make install` puts things, below DESTDIR if that is set.
+PREFIX := /usr/local
+
+.PHONY: all build setup run install test check-style host-tests system-tests conformance bench clean
 
 all: build
 
@@ -22,6 +25,10 @@ build:
 # Two Debian guests doing real work, on the machine.
 run: build
 	$(PARTITA) run $(SYSTEM)
+
+# The command with all that it finds at run time, manual pages and completions. The images stay in each user's cache.
+install: build
+	scripts/install "$(DESTDIR)$(PREFIX)"
 
 # Everything that must hold before a change is taken.
 test: setup

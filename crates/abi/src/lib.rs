@@ -16,6 +16,7 @@ extern crate std;
 
 pub mod cpio;
 pub mod monitor;
+pub mod operator;
 pub mod sbi;
 pub mod system;
 pub mod tree;

@@ -82,32 +82,183 @@ pub struct Workload {
     pub seed: u64,
 }
 
-/// The parameters' names.
-pub const PARAMETERS: [&str; 23] = [
-    "harts",
-    "terminals",
-    "think-us",
-    "jobs",
-    "duration-ms",
-    "steps",
-    "compute",
-    "calls",
-    "locks",
-    "hold",
-    "lock-count",
-    "lock",
-    "spin",
-    "partner-one-in",
-    "request-one-in",
-    "process",
-    "reads",
-    "sectors",
-    "spin-limit",
-    "spin-limit-ms",
-    "expire",
-    "seed",
-    "allocation",
+/// What a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Takes {
+    /// A whole number.
+    Number {
+        /// What it is if it is not given.
+        default: u64,
+        /// The least.
+        low: u64,
+        /// The most.
+        high: u64,
+    },
+    /// One of these words; the first if none is given.
+    Word(&'static [&'static str]),
+}
+
+/// A word of `work`'s command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// Its values.
+    pub takes: Takes,
+    /// What it is.
+    pub what: &'static str,
+}
+
+const fn number(
+    name: &'static str,
+    default: u64,
+    low: u64,
+    high: u64,
+    what: &'static str,
+) -> Parameter {
+    let takes = Takes::Number { default, low, high };
+    Parameter { name, takes, what }
+}
+
+const fn word(name: &'static str, words: &'static [&'static str], what: &'static str) -> Parameter {
+    let takes = Takes::Word(words);
+    Parameter { name, takes, what }
+}
+
+/// More than anybody wants.
+const MANY: u64 = 1 << 40;
+
+/// The parameters of `work`.
+pub const REFERENCE: [Parameter; 23] = [
+    number("harts", 0, 0, MANY, "harts that work; 0 is all"),
+    number(
+        "terminals",
+        4,
+        1,
+        MOST_TERMINALS,
+        "jobs in the system at once: initiators of batch, terminals of time sharing, depth of I/O",
+    ),
+    number(
+        "think-us",
+        0,
+        0,
+        MANY,
+        "mean time from a job's end to the next one's arrival at that terminal, microseconds; 0 is batch",
+    ),
+    number(
+        "jobs",
+        0,
+        0,
+        MANY,
+        "the run ends after so many jobs; 0: no such end",
+    ),
+    number(
+        "duration-ms",
+        5000,
+        0,
+        MANY,
+        "the run ends after so many milliseconds; 0: no such end",
+    ),
+    number(
+        "steps",
+        1,
+        1,
+        MANY,
+        "steps of a job; everything below is for each step",
+    ),
+    number(
+        "compute",
+        1000,
+        0,
+        MANY,
+        "turns of a loop computed with interrupts open",
+    ),
+    number(
+        "calls",
+        0,
+        0,
+        MANY,
+        "system calls from user mode, each of which takes a lock",
+    ),
+    number("locks", 0, 0, MANY, "lock sections"),
+    number("hold", 100, 0, MANY, "turns inside each lock section"),
+    number("lock-count", 1, 1, MOST_LOCKS, "locks to choose from"),
+    word(
+        "lock",
+        &["ticket", "swap", "queue"],
+        "how harts queue for a lock: the first come is served first, looking at one word; whoever looks first; the first come, each at a word of its own",
+    ),
+    word(
+        "spin",
+        &["wrs", "pause", "call", "busy"],
+        "how a spinning hart waits between two looks: LR and WRS.NTO, PAUSE, the hypervisor's spin call, or nothing",
+    ),
+    number(
+        "partner-one-in",
+        0,
+        0,
+        MANY,
+        "one step in so many waits for a partner's process to complete; 0: none",
+    ),
+    number(
+        "request-one-in",
+        0,
+        0,
+        MANY,
+        "one step in so many has a partner carry out a process; 0: none",
+    ),
+    number("process", 200, 0, MANY, "turns of such a process"),
+    number("reads", 0, 0, MANY, "block reads, each waited for"),
+    number(
+        "sectors",
+        8,
+        1,
+        MOST_SECTORS,
+        "size of a block read in sectors of 512 bytes",
+    ),
+    number(
+        "spin-limit",
+        0,
+        0,
+        MANY,
+        "looks after which a spin is excessive; 0: never",
+    ),
+    number(
+        "spin-limit-ms",
+        0,
+        0,
+        MANY,
+        "milliseconds after which a spin is excessive; 0: never",
+    ),
+    word(
+        "expire",
+        &["count", "offline", "fail"],
+        "what follows an excessive spin: it is counted, the processor is put off-line after its step, or the run fails",
+    ),
+    number(
+        "seed",
+        1,
+        0,
+        u64::MAX,
+        "what everything random follows from; `compare` and `sweep` give each start phase its own",
+    ),
+    word(
+        "allocation",
+        &["ignore", "code"],
+        "whether the hypervisor is asked at the start how it allocates processors, and spins follow that",
+    ),
 ];
+
+/// The parameters' names.
+pub const PARAMETERS: [&str; REFERENCE.len()] = {
+    let mut names = [""; REFERENCE.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = REFERENCE[index].name;
+        index += 1;
+    }
+    names
+};
 
 /// The most terminals.
 pub const MOST_TERMINALS: u64 = 1024;
@@ -122,19 +273,18 @@ impl Workload {
     /// # Errors
     /// A value that its parameter does not take.
     pub fn parse<'a>(arguments: &Arguments<'a>) -> Result<Self, ArgumentError<'a>> {
-        const MANY: u64 = 1 << 40;
-        let number = |key, default, low, high| arguments.number(key, default, low, high);
+        let number = |key| number_of(arguments, key);
         Ok(Self {
-            terminals: number("terminals", 4, 1, MOST_TERMINALS)?,
-            think_us: number("think-us", 0, 0, MANY)?,
-            jobs: number("jobs", 0, 0, MANY)?,
-            duration_ms: number("duration-ms", 5000, 0, MANY)?,
-            steps: number("steps", 1, 1, MANY)?,
-            compute: number("compute", 1000, 0, MANY)?,
-            calls: number("calls", 0, 0, MANY)?,
-            locks: number("locks", 0, 0, MANY)?,
-            hold: number("hold", 100, 0, MANY)?,
-            lock_count: number("lock-count", 1, 1, MOST_LOCKS)?,
+            terminals: number("terminals")?,
+            think_us: number("think-us")?,
+            jobs: number("jobs")?,
+            duration_ms: number("duration-ms")?,
+            steps: number("steps")?,
+            compute: number("compute")?,
+            calls: number("calls")?,
+            locks: number("locks")?,
+            hold: number("hold")?,
+            lock_count: number("lock-count")?,
             kind: arguments.choice(
                 "lock",
                 LockKind::Ticket,
@@ -159,13 +309,13 @@ impl Workload {
                 false,
                 &[("ignore", false), ("code", true)],
             )?,
-            partner_one_in: number("partner-one-in", 0, 0, MANY)?,
-            request_one_in: number("request-one-in", 0, 0, MANY)?,
-            process: number("process", 200, 0, MANY)?,
-            reads: number("reads", 0, 0, MANY)?,
-            sectors: number("sectors", 8, 1, MOST_SECTORS)?,
-            spin_limit: number("spin-limit", 0, 0, MANY)?,
-            spin_limit_ms: number("spin-limit-ms", 0, 0, MANY)?,
+            partner_one_in: number("partner-one-in")?,
+            request_one_in: number("request-one-in")?,
+            process: number("process")?,
+            reads: number("reads")?,
+            sectors: number("sectors")?,
+            spin_limit: number("spin-limit")?,
+            spin_limit_ms: number("spin-limit-ms")?,
             expire: arguments.choice(
                 "expire",
                 Expiry::Count,
@@ -175,9 +325,21 @@ impl Workload {
                     ("fail", Expiry::Fail),
                 ],
             )?,
-            seed: number("seed", 1, 0, u64::MAX)?,
+            seed: number("seed")?,
         })
     }
+}
+
+/// A number, by the limits of its parameter.
+fn number_of<'a>(arguments: &Arguments<'a>, key: &'static str) -> Result<u64, ArgumentError<'a>> {
+    for parameter in &REFERENCE {
+        if let Takes::Number { default, low, high } = parameter.takes
+            && parameter.name == key
+        {
+            return arguments.number(key, default, low, high);
+        }
+    }
+    Err(ArgumentError::UnknownKey(key))
 }
 
 /// A think time: exponential with mean `mean`, from 16 random bits, by a table-free approximation: the
@@ -214,6 +376,36 @@ mod tests {
             (0, 0, 0, 0)
         );
         assert_eq!(workload.spin, SpinMethod::WaitOnReservation);
+    }
+
+    #[test]
+    fn the_reference_says_what_is_taken() {
+        for parameter in REFERENCE {
+            let name = parameter.name;
+            let takes = |value: &str| {
+                let line = format!("exercise=work {name}={value}");
+                Workload::parse(&Arguments::parse(&line).unwrap()).is_ok()
+            };
+            match parameter.takes {
+                Takes::Word(words) => {
+                    assert!(words.iter().all(|word| takes(word)), "{name}");
+                    assert!(!takes("none-of-these"), "{name}");
+                }
+                // The exercise itself reads how many harts there are.
+                Takes::Number { .. } if name == "harts" => {}
+                Takes::Number { low, high, .. } => {
+                    assert!(
+                        takes(&low.to_string()) && takes(&high.to_string()),
+                        "{name}"
+                    );
+                    assert!(
+                        high == u64::MAX || !takes(&(high + 1).to_string()),
+                        "{name}"
+                    );
+                    assert!(low == 0 || !takes(&(low - 1).to_string()), "{name}");
+                }
+            }
+        }
     }
 
     #[test]

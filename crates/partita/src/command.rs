@@ -8,10 +8,13 @@ mod compare;
 mod explain;
 mod images;
 mod laboratory;
+mod output;
 mod paper;
 mod profile;
+mod reference;
 mod rerun;
 mod run;
+mod shell;
 mod sweep;
 mod top;
 mod trace;
@@ -25,7 +28,7 @@ use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
 use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
-use partita::system::{Document, Mistakes, System};
+use partita::system::{Document, Mistakes, System, contents};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -50,6 +53,16 @@ pub struct Arguments {
 enum Command {
     /// Counts the instructions of one guest natively, under Partita and under KVM
     Bench(BenchArguments),
+    /// Writes what a shell needs to complete this command's words
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Writes manual pages, one for each part of the command, into a folder
+    Manual {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Finds every mistake in a system without running it
     Check {
         #[command(flatten)]
@@ -75,6 +88,12 @@ enum Command {
     },
     /// Repeats a paper's tables and judges what came out
     Paper(paper::PaperArguments),
+    /// Lists what can be written in a system file and said at the operator's prompt and to the exerciser
+    Reference {
+        /// Writes the JSON schema of system files instead, for editors
+        #[arg(long)]
+        schema: bool,
+    },
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
     /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
@@ -195,6 +214,9 @@ struct RunArguments {
     /// Shows the firmware's lines too
     #[arg(long, short)]
     verbose: bool,
+    /// Shows neither the guests' lines nor tables, but a summary of five lines
+    #[arg(long, short, conflicts_with = "verbose")]
+    quiet: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -243,9 +265,10 @@ struct HypervisorArgument {
 impl HypervisorArgument {
     /// Where it is.
     fn path(&self) -> Result<PathBuf, RunError> {
-        let path = self.elf.clone().unwrap_or_else(|| {
-            partita::run::default_hypervisor(&std::env::current_exe().unwrap_or_default())
-        });
+        let path = self
+            .elf
+            .clone()
+            .unwrap_or_else(|| partita::run::default_hypervisor(&partita::installed::command()));
         if path.is_file() {
             Ok(path)
         } else {
@@ -271,9 +294,9 @@ pub enum Failure {
     /// A VM failed.
     #[error("{}", .0.join("\npartita: "))]
     Vm(Vec<String>),
-    /// The time limit.
-    #[error("the run took longer than it may and was ended")]
-    TimeLimit,
+    /// The time limit: which, and who had not come to an end.
+    #[error("the run took longer than it may and was ended: {0}")]
+    TimeLimit(String),
     /// Nobody could go on.
     #[error(
         "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
@@ -366,7 +389,7 @@ impl Failure {
             Self::Store(_) => 5,
             Self::Series(_) => 130,
             Self::Vm(_) => 3,
-            Self::TimeLimit | Self::Waiting => 4,
+            Self::TimeLimit(_) | Self::Waiting => 4,
             Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
             Self::Interrupted => 130,
         })
@@ -381,12 +404,15 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Machine(arguments) => return Ok(machine::front::run(&arguments)),
         Command::Bench(arguments) => bench::execute(&arguments),
+        Command::Completions { shell } => shell::completions(shell),
+        Command::Manual { folder } => shell::manual(&folder),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images { again, all } => images::execute(again, all),
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
+        Command::Reference { schema } => reference::execute(schema),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
@@ -399,9 +425,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
 
 impl SystemArguments {
     fn read(&self) -> Result<System, Failure> {
-        let text = std::fs::read_to_string(&self.file).map_err(at(&self.file))?;
+        let text = read_text(&self.file)?;
         let document = Document::new(&self.file, text, &self.changes)?;
-        Ok(System::read(&document)?)
+        let system = System::read(&document)?;
+        Mistakes::check(contents(&document, &system))?;
+        Ok(system)
     }
 }
 
@@ -432,6 +460,14 @@ impl From<PointError> for Failure {
     }
 }
 
+/// A system's text; `-` stands for standard input.
+fn read_text(path: &Path) -> Result<String, Failure> {
+    if path == Path::new("-") {
+        return std::io::read_to_string(std::io::stdin()).map_err(at(path));
+    }
+    std::fs::read_to_string(path).map_err(at(path))
+}
+
 /// A file's name without its ending.
 fn stem(path: &Path) -> String {
     path.file_stem()
@@ -451,7 +487,7 @@ fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure>
         error: error.into(),
     })?;
     text.push(b'\n');
-    std::fs::write(path, text).map_err(at(path))
+    output::write(path, &text)
 }
 
 #[cfg(test)]

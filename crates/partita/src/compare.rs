@@ -3,6 +3,7 @@
 mod expand;
 mod grid;
 mod phase;
+mod ranking;
 mod start;
 mod table;
 #[cfg(test)]
@@ -12,6 +13,7 @@ mod words;
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use phase::with_phase;
+pub use ranking::Ranking;
 pub use start::{from_checkpoint, usual_start};
 pub use table::{Cell, Comparison, Row};
 pub use words::legend;

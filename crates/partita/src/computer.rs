@@ -124,6 +124,14 @@ pub enum ComputerError {
     /// The firmware.
     #[error(transparent)]
     Firmware(#[from] firmware::NoFirmware),
+    /// A file is none.
+    #[error("{path}: {error}", path = path.display())]
+    NotFirmware {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        error: firmware::NotFirmware,
+    },
     /// The profile.
     #[error("profile: {0}")]
     Profile(#[from] ProfileError),

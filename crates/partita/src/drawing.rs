@@ -44,6 +44,9 @@ pub fn comparison(
                 if unit.is_empty() { "a number" } else { unit }
             ));
         }
+        if let Some(verdict) = comparison.verdict(name) {
+            page.paragraph(&verdict);
+        }
         page.figure(&intervals::intervals(comparison, name), line_of(name));
         page.table(&comparison.table(name));
     }

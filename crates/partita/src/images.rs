@@ -13,6 +13,7 @@ pub mod libraries;
 pub mod modules;
 mod perf;
 mod progress;
+pub(crate) mod site;
 
 pub use progress::Progress;
 
@@ -41,6 +42,8 @@ const MODULES: [&str; 6] = [
     "crc32c_generic",
     "ext4",
 ];
+/// Counts the ways in which files were made of packages: images of an earlier one are built again.
+const RECIPE: u32 = 2;
 /// The file that tells what the folder was built from.
 const STAMP: &str = "stamp";
 
@@ -164,17 +167,30 @@ fn folder_of(file: &str) -> Option<&'static dyn Folder> {
 
 fn stamp(folder: &dyn Folder) -> String {
     let mut hasher = DefaultHasher::new();
+    RECIPE.hash(&mut hasher);
     folder.hash(&mut hasher);
     format!("{:016x}\n", hasher.finish())
 }
 
 fn is_built(cache: &Cache, folder: &dyn Folder) -> bool {
-    let mut files = BUILT_FILES
-        .iter()
-        .filter(|name| name.split('/').next() == Some(folder.name()));
-    let stamp_file = cache.folder().join(folder.name()).join(STAMP);
-    files.all(|name| cache.folder().join(name).is_file())
-        && fs::read_to_string(stamp_file).is_ok_and(|text| text == stamp(folder))
+    let place = cache.folder().join(folder.name());
+    let Ok(text) = fs::read_to_string(place.join(STAMP)) else {
+        return false;
+    };
+    // Whoever cuts a file short, or a host that lost its power, wants it built again.
+    sizes(&place, folder).is_ok_and(|sizes| text == stamp(folder) + &sizes)
+}
+
+/// The names and sizes of a folder's files, as they are in `place`, line by line.
+fn sizes(place: &Path, folder: &dyn Folder) -> Result<String, ImagesError> {
+    let names = BUILT_FILES.iter().filter_map(|name| name.split_once('/'));
+    let mut text = String::new();
+    for (_, name) in names.filter(|(other, _)| *other == folder.name()) {
+        let path = place.join(name);
+        let size = fs::metadata(&path).map_err(at(&path))?.len();
+        text += &format!("{name} {size}\n");
+    }
+    Ok(text)
 }
 
 /// Makes the next [`ensure`] build the images again. Packages that were fetched are kept.
@@ -232,10 +248,7 @@ fn ensure_folder(
     if is_built(cache, folder) {
         return Ok(false);
     }
-    let work = tempfile::Builder::new()
-        .prefix("building-")
-        .tempdir_in(root)
-        .map_err(at(root))?;
+    let work = site::WorkFolder::new(root)?;
     let built = work.path().join("built");
     fs::create_dir(&built).map_err(at(&built))?;
     folder.build(&Site {
@@ -245,7 +258,8 @@ fn ensure_folder(
         progress,
     })?;
     let target = built.join(STAMP);
-    fs::write(&target, stamp(folder)).map_err(at(&target))?;
+    let text = stamp(folder) + &sizes(&built, folder)?;
+    fs::write(&target, text).map_err(at(&target))?;
     replace(&root.join(folder.name()), &built, &work.path().join("old"))?;
     Ok(true)
 }
@@ -298,12 +312,31 @@ impl Folder for Guests {
     }
 }
 
+/// What is in a folder, in the order of the names: the host lists it in any.
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, ImagesError> {
+    let entries = fs::read_dir(folder).map_err(at(folder))?;
+    let paths = entries.map(|entry| Ok(entry.map_err(at(folder))?.path()));
+    let mut paths = paths.collect::<Result<Vec<_>, ImagesError>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
 /// Runs a program to its end, and shows what it said if it fails.
 pub(crate) fn run(
     command: &mut std::process::Command,
     program: &'static str,
     package: &'static str,
 ) -> Result<String, ImagesError> {
+    let output = run_whole(command, program, package)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The same with all that it said.
+fn run_whole(
+    command: &mut std::process::Command,
+    program: &'static str,
+    package: &'static str,
+) -> Result<std::process::Output, ImagesError> {
     /// How many lines of a failing program's output are shown.
     const SHOWN: usize = 15;
     let output = command
@@ -314,8 +347,8 @@ pub(crate) fn run(
             error,
             package,
         })?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stdout);
         let all = format!("{text}{}", String::from_utf8_lossy(&output.stderr));
         let lines: Vec<&str> = all.lines().collect();
         let tail = lines
@@ -327,5 +360,28 @@ pub(crate) fn run(
             output: tail.join("\n"),
         });
     }
-    Ok(text)
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_cut_is_not_there_already() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(root.path());
+        let place = root.path().join("debian");
+        fs::create_dir(&place).unwrap();
+        for name in ["kernel", "initrd", "disk"] {
+            fs::write(place.join(name), name.repeat(100)).unwrap();
+        }
+        let text = stamp(&Guests) + &sizes(&place, &Guests).unwrap();
+        fs::write(place.join(STAMP), text).unwrap();
+        assert!(is_built(&cache, &Guests));
+        fs::write(place.join("kernel"), "kern").unwrap();
+        assert!(!is_built(&cache, &Guests));
+        fs::remove_file(place.join("kernel")).unwrap();
+        assert!(!is_built(&cache, &Guests));
+    }
 }

@@ -12,4 +12,4 @@ pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
     Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting, Variant,
 };
-pub use show::{document, show};
+pub use show::{document, page, show};

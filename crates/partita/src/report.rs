@@ -4,11 +4,13 @@
 mod collect;
 mod show;
 mod since;
+mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use collect::Collector;
+pub use summary::summary;
 pub use table::Table;
 
 use abi::monitor::{Event, ExitCause, HartId, StopReason, VmState, WorkCounters};

@@ -2,6 +2,7 @@
 
 mod account;
 mod console;
+mod script;
 mod session;
 
 pub use account::{Account, Outcome};

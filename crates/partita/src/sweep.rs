@@ -1,10 +1,11 @@
 //! Sweeps: how a comparison changes with a quantity, and where its conclusion turns over.
 
-use crate::compare::{self, Comparison, Grid};
+use crate::compare::{self, Comparison, Grid, Variation};
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
 use crate::measures;
 use crate::report::Table;
+use crate::system::{Bytes, Duration};
 use serde::Serialize;
 
 /// A comparison at each value of a quantity.
@@ -14,6 +15,59 @@ pub struct Sweep {
     pub key: String,
     /// Its values, each with the comparison there.
     pub steps: Vec<(f64, Comparison)>,
+}
+
+/// The numbers that a quantity's values stand for, to be drawn and told in order: plain numbers, times in milliseconds, or
+/// sizes in MiB.
+///
+/// # Errors
+/// A value is none of these, or they are of different kinds; the text says what would do.
+pub fn quantities(over: &Variation) -> Result<Vec<f64>, String> {
+    let texts = || over.values.iter().map(|value| value.trim_matches('"'));
+    let numbers = texts().map(|text| text.parse::<f64>().ok());
+    if let Some(numbers) = numbers.collect::<Option<Vec<f64>>>() {
+        if is_time(&over.key) || is_size(&over.key) {
+            let example = if is_time(&over.key) {
+                "1ms,5ms"
+            } else {
+                "256MiB,1GiB"
+            };
+            return Err(format!("its values need a unit, such as {example}"));
+        }
+        return Ok(numbers);
+    }
+    let times = texts().map(|text| Duration::parse(text).map(|time| time.0 as f64 / 1e3));
+    if let Some(times) = times.collect::<Option<Vec<f64>>>() {
+        return Ok(times);
+    }
+    let sizes =
+        texts().map(|text| Bytes::parse(text).map(|size| size.0 as f64 / f64::from(1 << 20)));
+    sizes.collect::<Option<Vec<f64>>>().ok_or_else(|| {
+        String::from(
+            "its values must be numbers, times such as 1ms,5ms, or sizes such as 256MiB,1GiB",
+        )
+    })
+}
+
+/// Whether a key of the system file takes a time.
+fn is_time(key: &str) -> bool {
+    ["time-slice", "reservation-limit", "time-limit"].contains(&key)
+}
+
+/// Whether a key of the system file takes a size.
+fn is_size(key: &str) -> bool {
+    key == "memory" || key.ends_with(".memory") && !key.starts_with("profile.")
+}
+
+/// The unit in which a quantity's values are told, if they have one.
+fn unit(key: &str) -> &'static str {
+    if is_time(key) {
+        " (ms)"
+    } else if is_size(key) {
+        " (MiB)"
+    } else {
+        ""
+    }
 }
 
 /// Which of two combinations is ahead.
@@ -51,7 +105,7 @@ impl Sweep {
         let parts = entries.chunks(size);
         let steps = values.iter().zip(parts);
         Self {
-            key: String::from(key),
+            key: format!("{key}{}", unit(key)),
             steps: steps
                 .map(|(value, entries)| (*value, Comparison::new(grid, entries)))
                 .collect(),
@@ -363,6 +417,30 @@ mod tests {
         assert!(one.turns("etr").is_empty());
         let said = one.conclusion("etr");
         assert!(said.contains("one start phase alone"), "{said}");
+    }
+
+    #[test]
+    fn times_and_sizes_are_swept_as_they_are_written() {
+        let read = |text: &str| quantities(&Variation::parse(text).unwrap());
+        assert_eq!(read("time-slice=1ms,5ms"), Ok(vec![1.0, 5.0]));
+        assert_eq!(read("time-slice=\"500 us\",\"2 ms\""), Ok(vec![0.5, 2.0]));
+        assert_eq!(read("reservation-limit=20ms,1s"), Ok(vec![20.0, 1000.0]));
+        assert_eq!(read("memory=512MiB,1GiB"), Ok(vec![512.0, 1024.0]));
+        assert_eq!(read("vm.a.memory=64MiB"), Ok(vec![64.0]));
+        assert_eq!(read("harts=1,2"), Ok(vec![1.0, 2.0]));
+        assert_eq!(read("profile.costs.memory=1,2"), Ok(vec![1.0, 2.0]));
+        assert!(read("time-slice=1,5").unwrap_err().contains("1ms,5ms"));
+        assert!(read("memory=1,5").unwrap_err().contains("256MiB"));
+        for text in ["spin=wopd,wapd", "time-slice=1ms,long", "memory=1MiB,2ms"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let swept = Sweep::new(
+            "time-slice",
+            &[1.0],
+            &Grid::new(&[], 1, &Computer::Qemu).unwrap(),
+            &[],
+        );
+        assert_eq!(swept.key, "time-slice (ms)");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`Document`] is the text with the changes of `--set`; [`System::read`] turns it into a [`System`] or
 //! into *all* the mistakes that it has, those that only show when VMs are compared ([`verify`]) among them.
 
+mod contents;
 mod document;
 mod problem;
 mod read;
@@ -11,9 +12,12 @@ mod section;
 mod tests;
 pub mod verify;
 
+pub use contents::contents;
 pub use document::{Document, Node, Origin, Table, Value};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
+pub use read::MOST_TERMINALS;
+pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{

@@ -24,10 +24,10 @@ fn partita(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     )
 }
 
-/// A folder with a system whose kernel is no kernel, but is there.
+/// A folder with a system whose kernel does nothing.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("kernel"), b"no kernel").unwrap();
+    fs::write(folder.path().join("kernel"), program::image()).unwrap();
     fs::write(
         folder.path().join("system.toml"),
         "harts = 2\nmemory = \"512 MiB\"\n[vm.one]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\n\
@@ -43,6 +43,148 @@ fn check_says_that_all_is_well() {
     let (code, out, err) = partita(folder.path(), &["check", "system.toml"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(out.contains("system.toml: no mistakes"), "{out}");
+}
+
+#[test]
+fn check_looks_into_kernels_and_disks_and_reads_standard_input() {
+    let folder = folder();
+    let (_, out, _) = partita(folder.path(), &["check", "system.toml"]);
+    assert!(out.contains("1 VM with 1 vCPU on 2 harts"), "{out}");
+    fs::write(folder.path().join("disk"), b"abc").unwrap();
+    fs::write(
+        folder.path().join("notes"),
+        b"a text of some length that is no kernel\n",
+    )
+    .unwrap();
+    let changes = [
+        "--set",
+        "vm.one.kernel=notes",
+        "--set",
+        "vm.one.disks=[{ file = \"disk\" }]",
+    ];
+    let arguments = [&["check", "system.toml"][..], &changes].concat();
+    let (code, _, err) = partita(folder.path(), &arguments);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(
+        err.contains("it is text") && err.contains("3 bytes"),
+        "{err}"
+    );
+    let (code, _, err) = partita(
+        folder.path(),
+        &["run", "system.toml", "--set", "vm.one.kernel=notes"],
+    );
+    assert!(code == Some(1) && err.contains("it is text"), "{err}");
+
+    let child = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .args(["check", "-"])
+        .current_dir(folder.path())
+        .stdin(fs::File::open(folder.path().join("system.toml")).unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stdout).into_owned();
+    assert!(
+        child.status.success() && said.contains("no mistakes"),
+        "{child:?}"
+    );
+}
+
+#[test]
+fn shells_and_man_learn_the_command() {
+    let folder = folder();
+    for (shell, word) in [
+        ("bash", "COMPREPLY"),
+        ("zsh", "#compdef partita"),
+        ("fish", "complete -c partita"),
+    ] {
+        let (code, out, _) = partita(folder.path(), &["completions", shell]);
+        assert!(
+            code == Some(0) && out.contains(word) && out.contains("sweep"),
+            "{shell}: {out}"
+        );
+    }
+    let (code, _, err) = partita(folder.path(), &["manual", "man"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    for page in [
+        "partita.1",
+        "partita-run.1",
+        "partita-compare.1",
+        "partita-machine.1",
+    ] {
+        let text = fs::read_to_string(folder.path().join("man").join(page)).unwrap();
+        assert!(text.contains(".TH") && text.len() > 500, "{page}: {text}");
+    }
+    let run = fs::read_to_string(folder.path().join("man/partita-run.1")).unwrap();
+    assert!(run.contains("quiet"), "{run}");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_noticed_before_a_run() {
+    let folder = folder();
+    let refused = |arguments: &[&str]| {
+        let begun = std::time::Instant::now();
+        let (code, _, err) = partita(folder.path(), arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {err}");
+        assert!(err.contains("none/"), "{arguments:?}: {err}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+    };
+    fs::write(folder.path().join("firmware"), program::LOOP.to_le_bytes()).unwrap();
+    // The hypervisor would never end.
+    let system = ["system.toml", "--hypervisor", "kernel"];
+    for (command, options) in [
+        ("run", &["--json"][..]),
+        ("run", &["--monitor"]),
+        ("compare", &["--vary", "spin=wopd,wapd", "--csv"]),
+        ("compare", &["--report"]),
+        ("sweep", &["--over", "harts=1,2", "--json"]),
+        ("trace", &["--output"]),
+    ] {
+        let arguments = [&[command][..], &system, options, &["none/file"]].concat();
+        refused(&arguments);
+    }
+    let machine = [
+        "machine",
+        "--firmware",
+        "firmware",
+        "--monitor",
+        "none/file",
+    ];
+    let (code, _, err) = partita(folder.path(), &machine);
+    assert!(code == Some(125) && err.contains("none/file"), "{err}");
+}
+
+#[test]
+fn a_machine_without_anything_to_boot_is_refused() {
+    let folder = folder();
+    fs::write(folder.path().join("firmware"), program::LOOP.to_le_bytes()).unwrap();
+    let (code, _, err) = partita(folder.path(), &["machine"]);
+    assert!(
+        code == Some(125) && err.contains("nothing to boot"),
+        "{err}"
+    );
+    fs::write(folder.path().join("firmware"), b"this is not OpenSBI\n").unwrap();
+    for arguments in [
+        &["machine", "--kernel", "kernel"][..],
+        &["machine", "--firmware", "firmware"],
+        &[
+            "run",
+            "system.toml",
+            "--hypervisor",
+            env!("CARGO_BIN_EXE_partita"),
+        ],
+    ] {
+        let (code, _, err) = partita(folder.path(), arguments);
+        assert!(
+            code != Some(0) && err.contains("this is text"),
+            "{arguments:?}: {err}"
+        );
+    }
+    let (code, _, err) = partita(
+        folder.path(),
+        &["machine", "--restore", "kernel", "--harts", "2"],
+    );
+    assert!(code == Some(2) && err.contains("--harts"), "{err}");
+    let (code, _, err) = partita(folder.path(), &["machine", "--restore", "kernel"]);
+    assert!(code == Some(125) && err.contains("cannot go on"), "{err}");
 }
 
 #[test]

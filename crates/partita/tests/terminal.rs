@@ -99,7 +99,7 @@ fn folder() -> tempfile::TempDir {
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     write("firmware", &LOOP.to_le_bytes());
     let kernel = elf(&[LOOP], &[]);
-    write("kernel", &kernel);
+    write("kernel", &program::image());
     let mut hypervisor = kernel;
     // Entry, virtual and physical address: away from the firmware.
     for at in [24, 80, 88] {
@@ -166,6 +166,18 @@ fn a_second_signal_ends_the_machine_at_once_and_gives_the_terminal_back() {
     session.signal(Signal::TERM);
     assert_eq!(session.end().0.code(), Some(130));
     assert_eq!(fs::read(folder.path().join("disk")).unwrap(), [7; 4096]);
+}
+
+#[test]
+fn top_ends_by_a_key_and_gives_the_terminal_back() {
+    let folder = folder();
+    let arguments = ["top", "system.toml", "--hypervisor", "hypervisor"];
+    for (key, code) in [(b'q', 0), (3, 130)] {
+        let mut session = Session::start(folder.path(), &arguments);
+        session.keyboard.write_all(&[key]).unwrap();
+        let (status, said) = session.end();
+        assert_eq!(status.code(), Some(code), "{said}");
+    }
 }
 
 #[test]

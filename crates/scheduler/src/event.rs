@@ -2,7 +2,7 @@
 
 use crate::decision::{Kicks, Leave, Left};
 use crate::hart::{Doing, Run};
-use crate::id::{HartId, HartSet, VcpuId};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::service::Service;
 use crate::spin;
@@ -123,6 +123,12 @@ impl Scheduler {
             }
             Phase::Stopped | Phase::Ready => Kicks::NONE,
         }
+    }
+
+    /// [`Scheduler::wake`] for each of `vcpus`.
+    pub fn wake_all(&mut self, vcpus: VcpuSet, now: Ticks) -> Kicks {
+        let wake = |kicks: Kicks, vcpu| kicks.and(self.wake(vcpu, now));
+        vcpus.iter().fold(Kicks::NONE, wake)
     }
 
     /// The vCPU on `hart` has left it, and the hart will call [`Scheduler::dispatch`]. A stop or

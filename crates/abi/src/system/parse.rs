@@ -2,9 +2,9 @@
 
 use super::names;
 use super::{
-    AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
+    AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
+    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
     SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
     WhenIdle,
 };
@@ -338,6 +338,11 @@ impl<'a> SystemParts<'a> {
                     Problem::Taken,
                 ));
             }
+        }
+        let before: u32 = self.vms.iter().map(|other| other.vcpus).sum();
+        if before + vm.vcpus > MAX_VCPUS as u32 {
+            let problem = Problem::TooManyVcpus;
+            return Err(refused(subject, names::VCPUS, vm.vcpus, problem));
         }
         self.vms
             .try_push(vm)

@@ -374,6 +374,19 @@ fn vms_beyond_the_bound_are_refused() {
 }
 
 #[test]
+fn vcpus_beyond_the_bound_are_refused() {
+    let many = |name| {
+        let vcpus = Value::Row(Vec::from([MAX_VCPUS_PER_VM as u32]));
+        with(vm(name, &[]), names::VCPUS, Some(vcpus))
+    };
+    let root = with(root(), names::CONSOLE_FOCUS, None);
+    let mut vms: Vec<_> = ["a", "b", "c", "d"].map(many).into();
+    assert!(SystemDescription::parse(&blob(&root, &vms)).is_ok());
+    vms.push(vm("e", &[]));
+    assert_eq!(refusal(&root, &vms).0, Problem::TooManyVcpus);
+}
+
+#[test]
 fn names_are_checked() {
     for good in ["a", "web-1", "A_b", "abcdefghijklmnopqrstuvwxyz01234"] {
         assert_eq!(VmName::new(good).unwrap().as_str(), good);

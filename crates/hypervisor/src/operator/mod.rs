@@ -29,16 +29,16 @@ pub fn serve(system: &Hypervisor) {
                 }
             }
             Event::PowerOff => {
-                say!("the operator powers off");
+                say!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
-            Event::Command(command) => carry_out(system, command),
+            Event::Command(command) => obey(system, command),
         }
     }
     system.aplic.served(system.board.uart.source);
 }
 
-fn carry_out(system: &Hypervisor, command: Command) {
+fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
         Command::Stats => monitor::report(system),

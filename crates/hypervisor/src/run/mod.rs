@@ -3,8 +3,10 @@
 pub mod change;
 pub mod costs;
 pub mod exits;
+pub mod float;
 pub mod harts;
 pub mod in_place;
+pub mod interrupt_port;
 pub mod loading;
 pub mod probe;
 pub mod spin;
@@ -15,12 +17,17 @@ use core::sync::atomic::Ordering;
 use abi::monitor::{Event, ExitCause};
 use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::interrupts::{self, Departure, GuestFile};
+use crate::memory::translations::{HartFences, Holders};
+use crate::operator;
 use crate::run::exits::Next;
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::probe::Tests;
 use crate::run::spin::Word;
 use crate::run::system::{Hypervisor, now};
@@ -28,11 +35,11 @@ use crate::vm::Vm;
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::{self, life::Begin};
 use crate::vm::vcpu::{Registers, Vcpu, request};
-use crate::{interrupts, operator};
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
+    let mut holders = Holders::default();
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
@@ -64,7 +71,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 let vcpu = system.vcpu(vcpu);
-                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
+                let terms = (slice, trap_waits);
+                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
             Dispatch::Idle {
@@ -91,7 +99,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
-    if !hart.ask.swap(false, Ordering::Relaxed) {
+    if !hart.take_ask() {
         match how {
             Rest::Asleep => hart::wait_for_interrupt(),
             Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
@@ -99,27 +107,33 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
         }
     }
     hart.accounts.charge_idle();
-    attend(system, hart, false);
+    attend(system, hart);
 }
 
+/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
+/// scheduler has been asked.
+const CLAIMS: usize = 64;
+
 /// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
-///
-/// Outside of exits, what an interrupt costs in addition is booked to the VM that it is for; an exit books all to its own.
-pub fn attend(system: &Hypervisor, hart: &Hart, in_exit: bool) -> ExitCause {
+pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        interrupts::guest_external(system, hart, in_exit);
+        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
+        interrupts::attend(&InterruptPort::new(system, hart), files);
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {
         cause = ExitCause::HostIpi;
-        while let Some(identity) = interrupt_file::claim() {
+        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
             match identity {
                 identity::KICK => {
-                    interrupts::serve_forwarders(system, hart);
-                    interrupts::watch_as_wanted(system, hart);
+                    interrupts::serve(&InterruptPort::new(system, hart));
+                    interrupt_port::watch_as_wanted(system, hart);
+                }
+                identity::SYNCHRONISED => {
+                    interrupts::synchronised(&InterruptPort::new(system, hart));
                 }
                 identity::UART => {
                     cause = ExitCause::HostExternal;
@@ -127,9 +141,8 @@ pub fn attend(system: &Hypervisor, hart: &Hart, in_exit: bool) -> ExitCause {
                 }
                 _ => {
                     cause = ExitCause::HostExternal;
-                    system
-                        .aplic
-                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
+                    let source = identity.wrapping_sub(identity::DEVICE);
+                    interrupt_port::deliver_source(system, source);
                 }
             }
         }
@@ -157,7 +170,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
     if time >= hart.next_look.load(Ordering::Relaxed) {
         hart.next_look
             .store(time + system.look_interval(), Ordering::Relaxed);
-        interrupts::look_into_files(system, hart);
+        interrupts::look(&InterruptPort::new(system, hart));
     }
     set_timer(system, hart);
 }
@@ -169,7 +182,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
         .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
-    let look = if earliest.is_some() || hart.forwards() {
+    let look = if earliest.is_some() || hart.files.forwards() {
         hart.next_look.load(Ordering::Relaxed)
     } else {
         u64::MAX
@@ -191,15 +204,15 @@ pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Tic
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
+    holders: &mut Holders,
     vcpu: &Vcpu,
-    slice: Option<Ticks>,
-    trap_waits: bool,
+    (slice, trap_waits): (Option<Ticks>, bool),
 ) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
     let began = now();
     let mut registers = vcpu.registers.lock();
-    system.end_wait(vcpu);
+    system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
     match lifecycle::dispatched(system, vm, vcpu) {
@@ -214,10 +227,11 @@ fn run_vcpu(
         }
         Begin::Leave => return left_without_guest(Leave::Stopped, began),
     }
-    if registers.last_hart.is_some_and(|last| last != hart.index) {
+    let last = registers.cached.last_hart();
+    if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, vm, vcpu, &mut registers);
+    let file = load(system, hart, holders, vm, vcpu, &mut registers);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -298,16 +312,16 @@ fn stay(
 ) -> Leave {
     let mut generation = None;
     loop {
-        if hart.ask.swap(false, Ordering::Relaxed)
+        if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, registers)
         {
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu));
+            generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out(vcpu, vcpu.take_requests());
+            carry_out_requests(vcpu, vcpu.take_requests());
             continue;
         }
         world::enter(&mut registers.context);
@@ -379,7 +393,7 @@ pub fn follow(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
-fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = loop {
         let generation = vm.generation();
         hart.set_running(vm.id.get(), generation);
@@ -389,10 +403,8 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
             break generation;
         }
     };
-    if vcpu.renew_table(hart.index, generation) {
-        fence::guest_physical_of(vcpu.vmid);
-        fence::guest_virtual_all();
-    }
+    let purge = registers.cached.renew(hart.index, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     generation
 }
 
@@ -409,50 +421,66 @@ fn left_without_guest(reason: Leave, began: Ticks) -> Left {
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
-fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+) -> u8 {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    let here = registers.cached.last_hart() == Some(hart.index);
+    let in_place = here && hart.last_loaded() == Some(vcpu.id);
     if !in_place {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
-    if registers.last_hart != Some(hart.index) {
-        // It may have fenced elsewhere since this hart cached translations under its tag.
-        fence::guest_virtual_all();
-        fence::instructions();
-        registers.last_hart = Some(hart.index);
-    }
-    let file = interrupts::attach(system, hart, vcpu);
+    let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
+    // Behind `attach`, which may change the table.
+    let generation = vm.generation();
+    let cached = &mut registers.cached;
+    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     if in_place {
         registers.supervisor.arm();
     } else {
         registers.supervisor.load();
-        registers.float.restore();
         hart.set_last_loaded(vcpu.id);
     }
-    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    float::load(hart, vcpu.id, registers);
     registers.counters.load(&mut HartCounters);
-    carry_out(vcpu, request::INTERRUPT);
+    let file = file.map_or(0, GuestFile::number);
+    if file == 0 {
+        show_interrupts(vcpu);
+    } else {
+        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        hide_memory_file();
+    }
     file
 }
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
     registers.counters.unload(&mut HartCounters);
-    interrupts::detach(system, hart, vcpu, waits);
+    let departure = match waits {
+        true => Departure::Waits {
+            watched: system.host_interrupts(),
+        },
+        false => Departure::Ready,
+    };
+    interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
-    if registers.context.sstatus & status::FS == status::FS_DIRTY {
-        registers.float.save();
-    }
+    float::unload(registers);
     hart.clear_running();
 }
 
 /// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out(vcpu: &Vcpu, requests: u32) {
+fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();
     }
@@ -481,15 +509,23 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
         } else {
-            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(0);
+            hide_memory_file();
         }
+    }
+}
+
+/// Shows no interrupt of a file in memory.
+fn hide_memory_file() {
+    // SAFETY: as in `show_interrupts`.
+    unsafe {
+        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+        csr::write::<{ number::HVICTL }>(0);
     }
 }
 
 /// Pause loops exit where WRS.NTO traps.
 fn set_pause_loops(hart: &Hart, exit: bool) {
-    if hart.exits_pause_loops {
+    if hart.has(Capability::PauseLoopExit) {
         // SAFETY: the hart has the extension.
         unsafe { custom::set_pause_loops(exit) };
     }

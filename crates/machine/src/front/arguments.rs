@@ -116,7 +116,7 @@ pub struct Arguments {
     pub checkpoint: Option<PathBuf>,
     /// Goes on from a checkpoint instead of booting. What the machine is made of comes from there;
     /// a --seed gives it new start phases.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "initrd", "bare", "ports", "harts", "memory", "append", "firmware", "network", "rng", "guest_files"])]
     pub restore: Option<PathBuf>,
     /// Writes what happens on the harts and in the devices as a timeline for Perfetto's viewer
     /// (Trace Event Format, JSON); some hundred bytes an event.
@@ -133,6 +133,9 @@ pub struct Arguments {
     /// has changed since the hart last used it, with no fence in between. Slow.
     #[arg(long)]
     pub check_translations: bool,
+    /// Executes everything by the interpreter, nothing by the host's own instructions: slower, and the same.
+    #[arg(long)]
+    pub interpret: bool,
     /// Prints how much was executed and how fast.
     #[arg(long)]
     pub statistics: bool,

@@ -52,6 +52,26 @@ fn show_state(why: &str, machine: &Machine) {
     }
 }
 
+/// Finds out before a run whether a file can be written after it; what is in it stays.
+pub(super) fn check_place(path: &Path) -> Result<(), FrontError> {
+    let is_new = !path.exists();
+    let tried = std::fs::OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path);
+    let tried = tried.and_then(|_| {
+        if is_new {
+            std::fs::remove_file(path)
+        } else {
+            Ok(())
+        }
+    });
+    tried.map_err(|error| FrontError::Write {
+        path: path.to_owned(),
+        error,
+    })
+}
+
 pub(super) fn write(path: &Path, text: &str) -> Result<(), FrontError> {
     std::fs::write(path, text).map_err(|error| FrontError::Write {
         path: path.to_owned(),

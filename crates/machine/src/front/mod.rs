@@ -47,6 +47,20 @@ pub enum FrontError {
     /// There is no firmware.
     #[error(transparent)]
     Firmware(#[from] firmware::NoFirmware),
+    /// A file is none.
+    #[error("{path}: {error}")]
+    NotFirmware {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        error: firmware::NotFirmware,
+    },
+    /// Firmware alone comes to nothing.
+    #[error(
+        "there is nothing to boot: name a kernel with --kernel, a program with --bare, a checkpoint with --restore, or a \
+         firmware of your own with --firmware"
+    )]
+    NothingToBoot,
     /// A disk cannot be used.
     #[error(transparent)]
     Disk(#[from] crate::device::virtio::DiskError),
@@ -105,6 +119,26 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
+    if [
+        &arguments.kernel,
+        &arguments.bare,
+        &arguments.restore,
+        &arguments.firmware,
+    ]
+    .iter()
+    .all(|file| file.is_none())
+    {
+        return Err(FrontError::NothingToBoot);
+    }
+    let outputs = [
+        &arguments.monitor,
+        &arguments.trace,
+        &arguments.signature,
+        &arguments.checkpoint,
+    ];
+    for path in outputs.into_iter().flatten() {
+        ending::check_place(path)?;
+    }
     let profile = arguments
         .profile
         .as_deref()
@@ -117,6 +151,9 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if arguments.interpret {
+        machine.interpret_all();
+    }
     if arguments.check_translations {
         machine.check_translations();
     }
@@ -189,7 +226,9 @@ fn booted(arguments: &Arguments, profile: Option<&Profile>) -> Result<Machine, F
             Some(path) => path.clone(),
             None => firmware::find()?,
         };
-        let firmware = read(&firmware)?;
+        let path = firmware;
+        let firmware = read(&path)?;
+        firmware::check(&firmware).map_err(|error| FrontError::NotFirmware { path, error })?;
         let kernel = arguments.kernel.as_deref().map(read).transpose()?;
         let initrd = arguments.initrd.as_deref().map(read).transpose()?;
         machine.load(&Images {

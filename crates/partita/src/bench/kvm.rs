@@ -4,6 +4,7 @@
 //! guest is the same as on the other two.
 
 use crate::cache::Cache;
+use crate::images::site::WorkFolder;
 use crate::images::{ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules};
 use std::fs;
 use std::path::PathBuf;
@@ -43,10 +44,7 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
     let lock_path = cache.folder().join("lock");
     let lock = fs::File::create(&lock_path).map_err(at(&lock_path))?;
     lock.lock().map_err(at(&lock_path))?;
-    let work = tempfile::Builder::new()
-        .prefix("building-")
-        .tempdir_in(cache.folder())
-        .map_err(at(cache.folder()))?;
+    let work = WorkFolder::new(cache.folder())?;
 
     let apt = apt::Apt::up_to_date(&cache.folder().join("packages"), progress)?;
     let kernel_root = work.path().join("kernel");

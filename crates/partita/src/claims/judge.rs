@@ -1,9 +1,11 @@
 //! What came out of a claim's runs.
 
 use super::{Bound, Claim, EVENT, Test};
+use crate::drawing::Page;
 use crate::laboratory::statistics::{Summary, summarise};
 use crate::laboratory::{Entry, Figures};
 use crate::measures::number;
+use crate::report::Table;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -223,4 +225,42 @@ pub fn show(judged: &Judged) -> String {
         let _ = writeln!(text, "  note: {note}");
     }
     text
+}
+
+/// All claims as a page.
+pub fn page(title: &str, judged: &[Judged]) -> String {
+    let mut page = Page::new(title);
+    for claim in judged {
+        page.heading(&format!("{}: {}", claim.name, claim.verdict().words()));
+        page.paragraph(&claim.text);
+        let mut table = Table::new(["figure", "of", "median", "interval", "wanted", "verdict"]);
+        for finding in &claim.findings {
+            let value = |show: &dyn Fn(&Summary) -> String| {
+                finding
+                    .value
+                    .as_ref()
+                    .map_or_else(|| String::from("-"), show)
+            };
+            table.row([
+                finding.figure.clone(),
+                finding.method.clone(),
+                value(&|value| number(value.median)),
+                value(&|value| format!("{} .. {}", number(value.low), number(value.high))),
+                finding.wanted.clone(),
+                String::from(finding.verdict.words()),
+            ]);
+        }
+        page.table(&table);
+        for failure in &claim.failures {
+            page.paragraph(&format!("failed: {failure}"));
+        }
+        if let Some(note) = claim
+            .note
+            .as_ref()
+            .filter(|_| claim.verdict() != Verdict::Holds)
+        {
+            page.paragraph(&format!("note: {note}"));
+        }
+    }
+    page.finish()
 }

@@ -88,6 +88,10 @@ fn intervals_of_pairs_are_held_to_their_bounds() {
     assert_eq!(judged.verdict(), Verdict::Holds, "{}", show(&judged));
     assert_eq!(judged.findings[0].value.unwrap().median, 2.1);
     assert!(show(&judged).contains("HOLDS"));
+    let page = page("Two <b>", &[judged]);
+    for text in ["faster: HOLDS", "b / a", "2.100", "Two &lt;b&gt;"] {
+        assert!(page.contains(text), "{page}");
+    }
     // 1.9, 1.0 and 1.5: none is.
     let judged = judged_by([10.0, 20.0, 10.0, 19.0, 20.0, 15.0]);
     assert_eq!(judged.findings[0].verdict, Verdict::DoesNotHold);

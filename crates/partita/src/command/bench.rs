@@ -1,6 +1,6 @@
 //! `partita bench`.
 
-use super::{BenchArguments, BenchWay, Failure, at, write_json};
+use super::{BenchArguments, BenchWay, Failure, at, output, write_json};
 use partita::bench::{self, Amount, Options, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
@@ -39,6 +39,7 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         true => (Amount::QUICK, 1),
         false => (Amount::WHOLE, RUNS),
     };
+    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let options = Options {
         amount,
         runs: arguments.runs.unwrap_or(runs).into(),
@@ -81,5 +82,5 @@ fn write_document(
     let (before, rest) = text.split_once(begin).ok_or_else(|| missing(begin))?;
     let (_, after) = rest.split_once(end).ok_or_else(|| missing(end))?;
     let new = format!("{before}{begin}\n```\n{report}```\n{end}{after}");
-    std::fs::write(path, new).map_err(at(path))
+    output::write(path, new.as_bytes())
 }

@@ -9,10 +9,16 @@ pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
     let vcpus: u32 = system.vms.iter().map(|vm| vm.vcpus.value).sum();
     let (harts, memory) = (system.harts.value, system.memory.value);
     let file = arguments.file.display();
+    let count = |number: usize, what: &str| {
+        let plural = if number == 1 { "" } else { "s" };
+        format!("{number} {what}{plural}")
+    };
+    let (vms, vcpus) = (count(vms, "VM"), count(vcpus as usize, "vCPU"));
+    let harts = count(harts as usize, "hart");
     // A reader that has gone needs no answer.
     let _ = writeln!(
         std::io::stdout(),
-        "{file}: no mistakes: {vms} VMs with {vcpus} vCPUs on {harts} harts, {memory}"
+        "{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}"
     );
     Ok(())
 }

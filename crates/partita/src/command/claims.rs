@@ -1,7 +1,7 @@
 //! `partita claims`.
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
-use super::{Failure, write_json};
+use super::{Failure, output, write_json};
 use partita::claims::{self, Claims, Verdict};
 use partita::laboratory::Computer;
 use std::io::Write;
@@ -23,6 +23,9 @@ pub(super) struct ClaimsArguments {
     /// Writes what came out as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes what came out as a page: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
@@ -41,6 +44,7 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         }
         return Ok(());
     }
+    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
     let folder = file.parent().map(PathBuf::from).unwrap_or_default();
     let computer = arguments.laboratory.computer()?;
     let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
@@ -65,6 +69,9 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.json {
         write_json(path, &judged)?;
+    }
+    if let Some(path) = &arguments.report {
+        output::write(path, claims::page(&all.title, &judged).as_bytes())?;
     }
     let named = |verdict| -> Vec<String> {
         let of = judged.iter().filter(|claim| claim.verdict() == verdict);

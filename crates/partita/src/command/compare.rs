@@ -1,7 +1,7 @@
 //! `partita compare`.
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
-use super::{Failure, SystemArguments, at, write_json};
+use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::measures;
 use std::io::Write;
@@ -45,6 +45,9 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }
+    let outputs = [&arguments.json, &arguments.csv, &arguments.report];
+    output::check(outputs.map(Option::as_ref))?;
+    arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("compare-{}", super::stem(file));
@@ -53,18 +56,24 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let entries = laboratory.run(points)?;
 
     let comparison = Comparison::new(&grid, &entries);
-    show(&comparison, &arguments.measure);
+    // What goes to standard output for programs goes there alone.
+    if !outputs
+        .iter()
+        .any(|path| output::is_standard(path.as_ref()))
+    {
+        show(&comparison, &arguments.measure);
+    }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "comparison": comparison, "runs": entries });
         write_json(path, &whole)?;
     }
     if let Some(path) = &arguments.csv {
-        std::fs::write(path, comparison.csv()).map_err(at(path))?;
+        output::write(path, comparison.csv().as_bytes())?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());
         let page = partita::drawing::comparison(&title, &comparison, &entries, &arguments.measure);
-        std::fs::write(path, page).map_err(at(path))?;
+        output::write(path, page.as_bytes())?;
     }
     let failures = comparison.rows.iter().flat_map(|row| {
         let label = row.combination.label();
@@ -92,7 +101,10 @@ fn show(comparison: &Comparison, wanted: &[String]) {
     };
     for name in &names {
         // A reader that has gone needs no table.
-        let _ = writeln!(out, "{}", comparison.table(name));
+        let verdict = comparison
+            .verdict(name)
+            .map_or_else(String::new, |line| line + "\n");
+        let _ = writeln!(out, "{}{verdict}", comparison.table(name));
     }
     let _ = writeln!(out, "{}", comparison.legend(&names));
 }

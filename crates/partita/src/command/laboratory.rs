@@ -240,7 +240,9 @@ impl Laboratory {
         };
         checkpoint::make(&boot, path).map_err(|error| match error {
             CheckpointFailure::BrokenOff => Failure::Interrupted,
-            CheckpointFailure::TimeLimit => Failure::TimeLimit,
+            CheckpointFailure::TimeLimit => {
+                Failure::TimeLimit(String::from("it did not come to its checkpoint in time"))
+            }
             other => Failure::Laboratory(other.to_string()),
         })
     }
@@ -274,15 +276,9 @@ impl Laboratory {
     }
 }
 
-/// The `experiments` folder of the tree that this command was built in, else of the present folder.
+/// The folder `experiments` that came with this command, else that of the present folder.
 pub(super) fn experiments() -> PathBuf {
-    let name = Path::new("experiments");
-    let command = std::env::current_exe().unwrap_or_default();
-    let built = command.ancestors().skip(1).map(|folder| folder.join(name));
-    let mut built = built.take(4);
-    built
-        .find(|folder| folder.is_dir())
-        .unwrap_or_else(|| name.to_owned())
+    partita::installed::folder(&partita::installed::command(), "experiments")
 }
 
 /// A profile by its name or file.

@@ -1,7 +1,7 @@
 //! `partita paper`.
 
 use super::laboratory::{Laboratory, LaboratoryArguments};
-use super::{Failure, write_json};
+use super::{Failure, output, write_json};
 use clap::ValueEnum;
 use partita::laboratory::Computer;
 use partita::paper::{self, Plan, Published, Wanted};
@@ -28,6 +28,9 @@ pub(super) struct PaperArguments {
     /// Writes the judgement as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes the judgement as a page: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
@@ -51,6 +54,7 @@ impl Paper {
 }
 
 pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
+    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
     let experiments = arguments.experiments.clone();
     let experiments = experiments.unwrap_or_else(super::laboratory::experiments);
     let folder = experiments.join(arguments.paper.folder());
@@ -88,11 +92,13 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
         } if profile == paper::PROFILE => published.hardware_text(),
         _ => String::new(),
     };
+    let below =
+        format!("On {computer}{hardware}; {runs} start phases each; medians and their intervals.");
     // A reader that has gone needs no table.
-    let _ = write!(
-        std::io::stdout(),
-        "{text}\nOn {computer}{hardware}; {runs} start phases each; medians and their intervals.\n"
-    );
+    let _ = write!(std::io::stdout(), "{text}\n{below}\n");
+    if let Some(path) = &arguments.report {
+        output::write(path, paper::page(&judgement, &below).as_bytes())?;
+    }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "judgement": judgement, "runs": entries });
         write_json(path, &whole)?;

@@ -2,15 +2,18 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, at};
-use partita::laboratory::{Computer, Entry, Recorded, differences};
+use partita::laboratory::{Computer, Entry, Point, Recorded, SeriesError, differences};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RerunArguments {
     /// What `run --json`, `compare --json` or a series wrote
     #[arg(value_name = "REPORT")]
     report: PathBuf,
+    /// The system file, where it is not found by its recorded path from here or from the report's folder
+    #[arg(long, value_name = "SYSTEM.toml")]
+    system: Option<PathBuf>,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
@@ -33,8 +36,21 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
     let fresh = tempfile::tempdir().map_err(at(path))?;
     let mut laboratory = LaboratoryArguments::clone(&arguments.laboratory);
     laboratory.results = Some(fresh.path().join("rerun.jsonl"));
-    let points = recorded.iter().map(|run| run.point.clone()).collect();
-    let entries = Laboratory::new(&laboratory, "rerun")?.run(points)?;
+    let find = |run: &Recorded| -> Result<Point, Failure> {
+        let system = find_system(&run.point.system, arguments)?;
+        Ok(Point {
+            system,
+            ..run.point.clone()
+        })
+    };
+    let points = recorded.iter().map(find).collect::<Result<_, _>>()?;
+    let entries = match Laboratory::new(&laboratory, "rerun")?.run(points) {
+        // What was made so far goes with this command, so that there is nothing to go on from.
+        Err(Failure::Series(SeriesError::BrokenOff { done, all, .. })) => {
+            return Err(Failure::Series(SeriesError::Lost { done, all }));
+        }
+        other => other?,
+    };
 
     let mut out = std::io::stdout().lock();
     let mut different = Vec::new();
@@ -55,6 +71,31 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Different(different.join("\npartita: ")))
+}
+
+/// Where a recorded system file is: by its recorded path from here, from the report's folder and those that it lies in, and
+/// from the tree that this command was built in.
+fn find_system(system: &Path, arguments: &RerunArguments) -> Result<PathBuf, Failure> {
+    if let Some(given) = &arguments.system {
+        return Ok(given.clone());
+    }
+    let report = arguments.report.canonicalize().unwrap_or_default();
+    let command = std::env::current_exe().unwrap_or_default();
+    let folders = report
+        .ancestors()
+        .skip(1)
+        .chain(command.ancestors().skip(1));
+    std::iter::once(PathBuf::new())
+        .chain(folders.map(PathBuf::from))
+        .map(|folder| folder.join(system))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            Failure::Laboratory(format!(
+                "{}: there is no {} here, nor beside the report; go where it is, or name it with --system",
+                arguments.report.display(),
+                system.display()
+            ))
+        })
 }
 
 /// Compares one run with its record; what differs, if anything does.

@@ -1,13 +1,14 @@
 //! `partita run`.
 
 use super::beside::Beside;
-use super::{Computer, Failure, RunArguments, write_json};
+use super::{Computer, Failure, RunArguments, output, write_json};
 use partita::cache::Cache;
 use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point};
 use partita::measures::{self, Inputs};
+use partita::report;
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
 use std::io::Write;
@@ -25,6 +26,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         end_with(parent)?;
     }
     let system = arguments.system.read()?;
+    output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &built_files(&system), &Progress::new())?;
     if arguments.native || arguments.kvm {
@@ -35,6 +37,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         time_limit: arguments.timeout.map(Duration::from_secs),
         hypervisor: arguments.hypervisor.path()?,
         verbose: arguments.verbose,
+        quiet: arguments.quiet,
         on: computer(arguments)?,
     };
     let beside = Beside::start(arguments, &system, &cache)?;
@@ -63,8 +66,23 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         let waits = report
             .waits(&figures)
             .map_or_else(String::new, |waits| waits + "\n\n");
+        let mut wrong = outcome.failures.clone();
+        match outcome.ending {
+            Ending::TimeLimit => wrong.insert(0, limit_reached(arguments, &system, &outcome)),
+            Ending::Interrupted => wrong.insert(0, String::from("it was broken off")),
+            Ending::Waiting => wrong.insert(0, String::from("everybody waited")),
+            Ending::Finished => {}
+        }
+        let summary = report::summary(report, &shown, &wrong);
         // A reader that has gone needs no table.
-        let _ = write!(std::io::stdout(), "\n{report}\n{waits}{table}{EXPLAIN}");
+        let _ = if arguments.quiet {
+            write!(std::io::stdout(), "{summary}")
+        } else {
+            write!(
+                std::io::stdout(),
+                "\n{summary}\n{report}\n{waits}{table}{EXPLAIN}"
+            )
+        };
         if let Some(path) = &arguments.json {
             let whole = to_json(path, report)?;
             let parts = [
@@ -81,11 +99,45 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     }
     match outcome.ending {
         Ending::Interrupted => Err(Failure::Interrupted),
-        Ending::TimeLimit => Err(Failure::TimeLimit),
+        Ending::TimeLimit => Err(Failure::TimeLimit(limit_reached(
+            arguments, &system, &outcome,
+        ))),
         Ending::Waiting => Err(Failure::Waiting),
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
     }
+}
+
+/// The limit that a run has run into.
+fn its_limit(arguments: &RunArguments, system: &System) -> String {
+    match (arguments.timeout, system.time_limit, arguments.on) {
+        (Some(seconds), ..) => {
+            format!("--timeout {seconds}, in seconds of the host's time, was reached")
+        }
+        (None, Some(limit), Computer::Machine) => {
+            format!("time-limit = \"{limit}\", of machine time, was reached")
+        }
+        (None, Some(limit), Computer::Qemu) => {
+            format!("time-limit = \"{limit}\", of the host's time, was reached")
+        }
+        (None, None, _) => String::from("its limit was reached"),
+    }
+}
+
+/// The same with who had not come to an end by then, and what else was wrong.
+fn limit_reached(arguments: &RunArguments, system: &System, outcome: &run::Outcome) -> String {
+    let limit = its_limit(arguments, system);
+    let who = match &outcome.unfinished[..] {
+        [] if outcome.report.is_some() => String::from("every VM had ended"),
+        [] => String::from("the hypervisor did not answer any more"),
+        [one] => format!("{one} had not come to an end"),
+        several => format!("{} had not come to an end", several.join(" and ")),
+    };
+    let failures = outcome
+        .failures
+        .iter()
+        .map(|failure| format!("\npartita: {failure}"));
+    format!("{limit}; {who}{}", failures.collect::<String>())
 }
 
 /// Asks the host's system to end this process with its parent, which may have ended already.
@@ -187,7 +239,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
     }
     match outcome.failure {
         None => Ok(()),
-        Some(NativeFailure::TimeLimit) => Err(Failure::TimeLimit),
+        Some(NativeFailure::TimeLimit) => Err(Failure::TimeLimit(its_limit(arguments, system))),
         Some(NativeFailure::Other(why)) => Err(Failure::Vm(vec![why])),
     }
 }

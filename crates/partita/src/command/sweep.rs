@@ -1,7 +1,7 @@
 //! `partita sweep`.
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
-use super::{Failure, SystemArguments, at, write_json};
+use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Grid, KEYS, Variation};
 use partita::measures;
 use partita::sweep::Sweep;
@@ -42,13 +42,8 @@ pub(super) struct SweepArguments {
 
 pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let over = Variation::parse(&arguments.over)?;
-    let values: Result<Vec<f64>, _> = over.values.iter().map(|value| value.parse()).collect();
-    let values = values.map_err(|_| {
-        Failure::Laboratory(format!(
-            "--over {}: its values must be numbers",
-            arguments.over
-        ))
-    })?;
+    let values = partita::sweep::quantities(&over)
+        .map_err(|why| Failure::Laboratory(format!("--over {}: {why}", arguments.over)))?;
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }
@@ -62,6 +57,8 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let inner = Grid::new(&vary, arguments.seeds, &computer)?;
     let all: Vec<Variation> = std::iter::once(over.clone()).chain(vary).collect();
     let grid = Grid::new(&all, arguments.seeds, &computer)?;
+    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
+    arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("sweep-{}", super::stem(file));
@@ -89,7 +86,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);
-        std::fs::write(path, sweep.page(&title, &wanted)).map_err(at(path))?;
+        output::write(path, sweep.page(&title, &wanted).as_bytes())?;
     }
     let mut failures = Vec::new();
     for (value, comparison) in &sweep.steps {

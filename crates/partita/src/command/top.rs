@@ -2,10 +2,11 @@
 
 use super::Failure;
 use super::trace::{Bench, Watched, boot};
+use machine::front::RawTerminal;
 use partita::computer::headless::Limits;
 use partita::top::{Screen, Top};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ const EXAMPLES: &str = "Examples:
   partita top systems/two-debian.toml --every 1000       each over a second of machine time
   partita top systems/exercises.toml | tee tables.txt    one table below the other, in a pipe
 
-Ctrl-C ends it. What a column means:
+q or Ctrl-C ends it. What a column means:
   of a hart      part of one hart's time that the vCPU had, or that the hart was idle
   exits/s        times that the vCPU left the guest, per second of machine time
   dispatches/s   times that it was given a hart
@@ -37,6 +38,33 @@ const REFRESH: Duration = Duration::from_secs(1);
 /// Parts of the time between two tables, after each of which the clock is looked at.
 const PARTS: u64 = 50;
 
+/// Listens to the keys of whoever looks on: `q` raises both flags, Ctrl-C, which is a key like others then, the first.
+fn listen(
+    live: bool,
+    stop: &Arc<AtomicBool>,
+    asked: &Arc<AtomicBool>,
+) -> Result<Option<RawTerminal>, Failure> {
+    const CONTROL_C: u8 = 3;
+    if !live || !std::io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    let terminal = RawTerminal::enter()
+        .map_err(|error| Failure::Laboratory(format!("the terminal: {error}")))?;
+    let (stop, asked) = (stop.clone(), asked.clone());
+    std::thread::spawn(move || {
+        for key in std::io::stdin().lock().bytes() {
+            match key {
+                Ok(b'q') => asked.store(true, Ordering::Relaxed),
+                Ok(CONTROL_C) => {}
+                Ok(_) => continue,
+                Err(_) => return,
+            }
+            stop.store(true, Ordering::Relaxed);
+        }
+    });
+    Ok(Some(terminal))
+}
+
 /// Shows who has the harts while a system runs.
 pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -55,6 +83,8 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
     let every = (u128::from(arguments.every) * u128::from(hertz) / 1000).max(1);
     let every = u64::try_from(every).unwrap_or(u64::MAX);
     let live = std::io::stdout().is_terminal();
+    let asked = Arc::new(AtomicBool::new(false));
+    let _terminal = listen(live, &stop, &asked)?;
     let (begun, mut shown) = (Instant::now(), Instant::now());
     let mut due = run.machine.now().saturating_add(every);
     let mut last = String::new();
@@ -78,7 +108,7 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
             let written = {
                 let mut out = std::io::stdout().lock();
                 let text = if live {
-                    screen.fit(&text)
+                    screen.fit(&format!("q ends this. {text}"))
                 } else {
                     Screen::plain(&text)
                 };
@@ -91,11 +121,15 @@ pub(super) fn execute(arguments: &TopArguments) -> Result<(), Failure> {
             due = now.saturating_add(every);
             shown = Instant::now();
         }
+        if asked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         if broken_off {
             return Err(Failure::Interrupted);
         }
         if most.reached(now, begun) {
-            return Err(Failure::TimeLimit);
+            let why = String::from("its time-limit or --timeout was reached");
+            return Err(Failure::TimeLimit(why));
         }
     }
 }

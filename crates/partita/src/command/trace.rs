@@ -1,7 +1,7 @@
 //! `partita trace`: a system on the machine, watched.
 
 use super::laboratory::profile;
-use super::{Failure, HypervisorArgument, SystemArguments, at};
+use super::{Failure, HypervisorArgument, SystemArguments, output};
 use machine::device::Cycles;
 use partita::cache::Cache;
 use partita::computer::headless::{Limits, Run};
@@ -116,6 +116,7 @@ fn vcpus(system: &System) -> Vec<(String, u32)> {
 
 /// Traces a system.
 pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
+    output::check([arguments.output.as_ref(), arguments.report.as_ref()])?;
     let mut bench = boot(&arguments.watched)?;
     let window = Window {
         start: arguments.from * 1_000_000,
@@ -162,11 +163,11 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
         );
     }
     if let Some(path) = &arguments.output {
-        std::fs::write(path, perfetto::encode(&timeline)).map_err(at(path))?;
+        output::write(path, &perfetto::encode(&timeline))?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("Timeline of {}", arguments.watched.system.file.display());
-        std::fs::write(path, page(&title, &timeline, from, to)).map_err(at(path))?;
+        output::write(path, page(&title, &timeline, from, to).as_bytes())?;
     }
     let slices: usize = timeline.lanes.iter().map(|lane| lane.slices.len()).sum();
     let _ = writeln!(

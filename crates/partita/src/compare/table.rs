@@ -1,5 +1,6 @@
 //! What a comparison's runs say together.
 
+use super::ranking::{self, Ranking};
 use super::{Combination, Grid};
 use crate::laboratory::statistics::{Summary, paired_ratio, summarise};
 use crate::laboratory::{Entry, Outcome};
@@ -46,6 +47,8 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// How many start phases each had.
     pub seeds: usize,
+    /// Who is best by each measure of which more, or less, is better.
+    pub rankings: Vec<Ranking>,
 }
 
 impl Comparison {
@@ -67,8 +70,11 @@ impl Comparison {
                 })
                 .collect(),
         });
+        let rows: Vec<Row> = rows.collect();
+        let rank = |measure: &measures::Measure| ranking::rank(measure.name, &rows, &groups);
         Self {
-            rows: rows.collect(),
+            rankings: measures::MEASURES.iter().filter_map(rank).collect(),
+            rows,
             seeds: grid.seeds.len(),
         }
     }
@@ -77,6 +83,13 @@ impl Comparison {
     pub fn cell(&self, row: usize, measure: &str) -> Option<&Cell> {
         let mut cells = self.rows.get(row)?.cells.iter();
         cells.find(|cell| cell.measure == measure)
+    }
+
+    /// Who is best by a measure, in a line.
+    pub fn verdict(&self, measure: &str) -> Option<String> {
+        let mut rankings = self.rankings.iter();
+        let ranking = rankings.find(|ranking| ranking.measure == measure)?;
+        Some(ranking.line())
     }
 
     /// Whether a run failed.
@@ -150,9 +163,10 @@ impl Comparison {
 
     /// All figures as comma-separated values: one line for each combination and measure.
     pub fn csv(&self) -> String {
-        let mut text = String::from(
-            "combination,measure,unit,count,median,low,high,confidence,ratio,ratio_low,ratio_high\n",
-        );
+        let keys = self.rows.first().map(|row| &row.combination.values);
+        let keys = keys.into_iter().flatten().map(|(key, _)| field(key) + ",");
+        let mut text: String = keys.collect();
+        text += "combination,measure,unit,count,median,low,high,confidence,ratio,ratio_low,ratio_high\n";
         for row in &self.rows {
             for cell in &row.cells {
                 let unit = measures::find(&cell.measure).map_or("", |measure| measure.unit);
@@ -169,8 +183,10 @@ impl Comparison {
                 );
                 let label = field(&row.combination.label());
                 let measure = field(&cell.measure);
+                let values = row.combination.values.iter();
+                let values: String = values.map(|(_, value)| field(value) + ",").collect();
                 text += &format!(
-                    "{label},{measure},{unit},{count},{median},{low},{high},{confidence},{ratio}\n"
+                    "{values}{label},{measure},{unit},{count},{median},{low},{high},{confidence},{ratio}\n"
                 );
             }
         }

@@ -109,6 +109,11 @@ fn figures_are_condensed_and_compared_phase_by_phase() {
             .contains("spin=wapd,etr,ends/s,3,20,2,200,0.75,2,2,2")
     );
 
+    // A column for each key that is varied, by which programs choose.
+    let csv = comparison.csv();
+    assert!(csv.starts_with("spin,combination,measure,"), "{csv}");
+    assert!(csv.contains("\nwapd,spin=wapd,etr,"), "{csv}");
+
     entries[4].outcome = Outcome::Failed(String::from("lost"));
     let comparison = Comparison::new(&grid, &entries);
     assert!(comparison.has_failures());
@@ -186,6 +191,49 @@ fn start_phases_that_are_all_the_same_run_are_told() {
     // Equal in one figure, not in all.
     let varied = compared(4, |_, seed| Some(seed as f64 + 1.0)).legend(&["etr"]);
     assert!(!varied.contains("no effect"), "{varied}");
+}
+
+#[test]
+fn the_best_is_named_with_its_lead_over_the_next() {
+    // More throughput is better; the second has a fifth more in every phase.
+    let told = compared(6, |second, seed| {
+        Some((seed + 1) as f64 * if second { 1.2 } else { 1.0 })
+    });
+    let line = told.verdict("etr").unwrap();
+    assert_eq!(
+        line,
+        "best: spin=wapd, 1.200 [1.200, 1.200] of the next, spin=wopd"
+    );
+    // Ahead in some phases, behind in others.
+    let open = compared(6, |second, seed| {
+        Some(
+            (seed + 1) as f64
+                * if second && seed % 2 == 0 {
+                    1.3
+                } else if second {
+                    0.9
+                } else {
+                    1.0
+                },
+        )
+    });
+    assert!(
+        open.verdict("etr").unwrap().starts_with("undecided: "),
+        "{:?}",
+        open.verdict("etr")
+    );
+    let one = compared(1, |second, _| Some(if second { 2.0 } else { 1.0 }));
+    assert!(
+        one.verdict("etr")
+            .unwrap()
+            .contains("undecided: spin=wapd is 2.000, from one start phase,")
+    );
+    // What says what happened, and not how well, has no best; nor has a single row.
+    assert_eq!(told.verdict("guest-utilisation"), None);
+    assert_eq!(
+        compared(3, |second, seed| (!second).then_some(seed as f64)).verdict("etr"),
+        None
+    );
 }
 
 #[test]

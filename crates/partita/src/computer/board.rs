@@ -56,7 +56,7 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<(Machine, Users), Com
     machine.set_profile(chosen.profile.as_ref().filter(|_| !chosen.fast));
     let users = connect(&mut machine, setup, chosen)?;
     machine.load(&Images {
-        firmware: &read(&firmware::find()?)?,
+        firmware: &read_firmware()?,
         kernel: Some(&read(setup.hypervisor)?),
         initrd: (!setup.image.is_empty()).then_some(setup.image),
     })?;
@@ -173,6 +173,14 @@ pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), Computer
         }
     }
     Ok(())
+}
+
+/// The firmware, if it may be one.
+pub(super) fn read_firmware() -> Result<Vec<u8>, ComputerError> {
+    let path = firmware::find()?;
+    let bytes = read(&path)?;
+    firmware::check(&bytes).map_err(|error| ComputerError::NotFirmware { path, error })?;
+    Ok(bytes)
 }
 
 /// Opens and locks every disk of a system, for a computer that would not ask whether a run on another kind has it.

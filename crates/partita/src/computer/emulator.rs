@@ -27,6 +27,7 @@ pub fn start(setup: &Setup<'_>, output: Sender<Piece>) -> Result<Box<dyn Compute
     if let Some(vm) = setup.system.vms.iter().find(|vm| vm.terminals.is_some()) {
         return Err(QemuError::Terminals(vm.name.to_string()).into());
     }
+    board::read_firmware()?;
     let firmware = firmware::find()?;
     let disks = board::lock_disks(setup.system, setup.cache)?;
     let folder = tempfile::tempdir().map_err(host("a folder for this run"))?;

@@ -206,8 +206,7 @@ impl Apt {
         let planned: Vec<String> = plan
             .lines()
             .filter_map(|line| line.strip_prefix("Inst "))
-            .filter_map(|line| line.split_whitespace().next())
-            .map(|name| format!("{name}_"))
+            .filter_map(planned_file)
             .collect();
         let mut fetched = self.fetched()?;
         fetched.retain(|path| {
@@ -239,6 +238,14 @@ impl Apt {
     }
 }
 
+/// How the file of a package begins that apt plans to install, from what stands behind `Inst`: its name and its version, so
+/// that what an older list of packages brought is left alone. A colon stands as %3a in the names of files.
+fn planned_file(plan: &str) -> Option<String> {
+    let (name, rest) = plan.split_once(" (")?;
+    let version = rest.split_whitespace().next()?;
+    Some(format!("{name}_{}_", version.replace(':', "%3a")))
+}
+
 /// Unpacks a package into `root`.
 ///
 /// # Errors
@@ -267,4 +274,17 @@ fn mirror() -> Result<String, ImagesError> {
         .lines()
         .filter_map(|line| line.strip_prefix("Debian|Debian|"));
     main.map(String::from).next().ok_or(ImagesError::NoMirror)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::planned_file;
+
+    #[test]
+    fn a_package_is_known_by_its_version() {
+        let plan = "busybox-static (1:1.37.0-6+b3 Debian:13.2/stable [riscv64])";
+        let file = planned_file(plan);
+        assert_eq!(file.as_deref(), Some("busybox-static_1%3a1.37.0-6+b3_"));
+        assert_eq!(planned_file("nothing"), None);
+    }
 }

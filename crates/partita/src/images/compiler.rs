@@ -13,8 +13,11 @@ const LEFT_OUT: [&str; 4] = [
     "usr/share/locale",
     "usr/share/info",
 ];
-/// Size of the image. It is mostly a hole.
-const SIZE: &str = "512M";
+/// What the disk is.
+const FORM: disk::Form = disk::Form {
+    label: "compiler",
+    size: "512M",
+};
 
 /// The folder `compiler`.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Folder for Compiler {
     }
 
     fn hash(&self, hasher: &mut DefaultHasher) {
-        (PACKAGES, LEFT_OUT, SIZE).hash(hasher);
+        (PACKAGES, LEFT_OUT, FORM.size).hash(hasher);
     }
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
@@ -38,6 +41,7 @@ impl Folder for Compiler {
             }
         }
         site.progress.step("making the compiler's disk image");
-        disk::from_folder(&site.built.join("disk"), &root, "compiler", SIZE)
+        let image = site.built.join("disk");
+        disk::from_folder(&image, &site.work.join("disk"), &root, FORM)
     }
 }

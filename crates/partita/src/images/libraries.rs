@@ -60,8 +60,7 @@ fn find(
     if folder.is_symlink() || !folder.is_dir() {
         return Ok(());
     }
-    for entry in fs::read_dir(folder).map_err(at(folder))? {
-        let path = entry.map_err(at(folder))?.path();
+    for path in super::listed(folder)? {
         let name = path
             .file_name()
             .unwrap_or_default()

@@ -24,8 +24,7 @@ pub struct Module {
 /// There is none.
 pub fn kernel_image(root: &Path) -> Result<PathBuf, ImagesError> {
     let folder = root.join("boot");
-    for entry in fs::read_dir(&folder).map_err(at(&folder))? {
-        let path = entry.map_err(at(&folder))?.path();
+    for path in super::listed(&folder)? {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if name.starts_with("vmlinux-") || name.starts_with("vmlinuz-") {
             return Ok(path);
@@ -62,14 +61,13 @@ pub fn collect(root: &Path, names: &[&str]) -> Result<Vec<Module>, ImagesError> 
 
 /// Files of modules below `folder` by the modules' names.
 fn find(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), ImagesError> {
-    for entry in fs::read_dir(folder).map_err(at(folder))? {
-        let entry = entry.map_err(at(folder))?;
-        let path = entry.path();
-        if entry.file_type().map_err(at(&path))?.is_dir() {
+    for path in super::listed(folder)? {
+        if path.is_dir() && !path.is_symlink() {
             find(&path, files)?;
             continue;
         }
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
         if let Some((module, "ko" | "ko.xz")) = name.split_once('.') {
             files.insert(module.replace('-', "_"), path);
         }

@@ -36,16 +36,6 @@ pub enum KvmError {
     /// The initial RAM disk.
     #[error(transparent)]
     Archive(#[from] archive::TooLarge),
-    /// What QEMU would have to be told otherwise.
-    #[error("vm.{vm}: {what} cannot be had with --kvm; {remedy}")]
-    NotThere {
-        /// The VM.
-        vm: String,
-        /// What.
-        what: &'static str,
-        /// What to do.
-        remedy: &'static str,
-    },
     /// A file.
     #[error("{path}: {error}", path = path.display())]
     File {
@@ -82,6 +72,7 @@ pub fn under_kvm(
     let mut guests = archive::Writer::new();
     guests.file("init", 0o755, INIT.as_bytes())?;
     guests.folder("guests")?;
+    let mut networks = Vec::new();
     for (index, vm) in system.vms.iter().enumerate() {
         let folder = format!("guests/{}", vm.name);
         guests.folder(&folder)?;
@@ -92,7 +83,7 @@ pub fn under_kvm(
         guests.file(&format!("{folder}/initrd"), 0o644, &initrd)?;
         let line = vm.command_line.as_bytes();
         guests.file(&format!("{folder}/command-line"), 0o644, line)?;
-        let description = describe(vm, slots.vm(index))?;
+        let description = describe(vm, index, slots.vm(index), &mut networks);
         guests.file(&format!("{folder}/vm"), 0o644, description.as_bytes())?;
     }
     let image = [read(base)?, guests.finish()].concat();
@@ -121,8 +112,13 @@ pub fn under_kvm(
     Ok(Native::of(run, stop, verdict, "host"))
 }
 
-/// What the host is told of a VM (guests/kvm-system).
-fn describe(vm: &Vm, devices: &[(abi::system::Slot, Device)]) -> Result<String, KvmError> {
+/// What the host is told of a VM, the one with this `index` (guests/kvm-system). `networks` are those of the VMs before it.
+fn describe(
+    vm: &Vm,
+    index: usize,
+    devices: &[(abi::system::Slot, Device)],
+    networks: &mut Vec<String>,
+) -> String {
     let mebibytes = vm.memory.value.0 >> 20;
     let mut text = format!("size {} {mebibytes}\n", vm.vcpus.value);
     for (slot, device) in devices {
@@ -132,14 +128,44 @@ fn describe(vm: &Vm, devices: &[(abi::system::Slot, Device)]) -> Result<String, 
             Device::Disk(_) => writeln!(text, "disk {address:x}"),
             Device::Terminals => writeln!(text, "terminals {address:x}"),
             Device::Rng => writeln!(text, "rng"),
-            Device::Card(_) => {
-                return Err(KvmError::NotThere {
-                    vm: vm.name.to_string(),
-                    what: "a network card",
-                    remedy: "leave network out",
+            Device::Card(number) => {
+                let Some(card) = vm.network.get(*number) else {
+                    continue;
+                };
+                let name = &card.network.value;
+                let known = networks.iter().position(|other| other == name);
+                let network = known.unwrap_or_else(|| {
+                    networks.push(name.clone());
+                    networks.len() - 1
                 });
+                writeln!(text, "card {network} 52:54:00:00:{index:02x}:{number:02x}")
             }
         };
     }
-    Ok(text)
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::{Document, System};
+
+    #[test]
+    fn cards_on_one_network_meet_and_have_addresses_of_their_own() {
+        let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:debian/kernel\"\n";
+        let text = format!(
+            "harts = 2\nmemory = \"1 GiB\"\n[vm.a]\n{vm}network = [\"lan\", \"wan\"]\n[vm.b]\n{vm}network = [\"wan\"]\n"
+        );
+        let document = Document::new(std::path::Path::new("a.toml"), text, &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        let slots = Assignment::of(&system);
+        let mut networks = Vec::new();
+        let mut of =
+            |index: usize| describe(&system.vms[index], index, slots.vm(index), &mut networks);
+        assert_eq!(
+            of(0),
+            "size 1 64\ncard 0 52:54:00:00:00:00\ncard 1 52:54:00:00:00:01\n"
+        );
+        assert_eq!(of(1), "size 1 64\ncard 1 52:54:00:00:01:00\n");
+    }
 }

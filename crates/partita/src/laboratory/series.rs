@@ -99,6 +99,16 @@ pub enum SeriesError {
         /// The store.
         path: std::path::PathBuf,
     },
+    /// The user broke it off, and what was made is of no use.
+    #[error(
+        "the series was broken off after {done} of {all} runs; nothing of them is kept, and nothing can be said"
+    )]
+    Lost {
+        /// How many were finished.
+        done: usize,
+        /// How many were asked for.
+        all: usize,
+    },
 }
 
 /// Runs every point that has no result yet, `jobs` at a time, and adds each result to the store when it is there.

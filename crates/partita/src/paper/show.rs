@@ -1,6 +1,7 @@
 //! A judgement as people read it.
 
-use super::judge::{CaseResult, ClaimResult, EffectResult, Judgement};
+use super::judge::{CaseResult, ClaimResult, EffectResult, Judgement, NegativeResult};
+use crate::drawing::Page;
 use crate::laboratory::statistics::Summary;
 use crate::measures::number;
 use crate::report::Table;
@@ -34,15 +35,39 @@ pub fn show(judgement: &Judgement) -> String {
     }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
-        let verdict = match negative.holds {
-            Some(true) => "none",
-            Some(false) => "AN EFFECT",
-            None => "one start phase: no verdict",
-        };
-        let _ = writeln!(text, "{verdict}: {}\n  {}", negative.title, negative.found);
+        let _ = writeln!(text, "{}", of_negative(negative));
     }
     let _ = write!(text, "\n{}", summary(judgement));
     text
+}
+
+/// The same as a page, with these words below it.
+pub fn page(judgement: &Judgement, below: &str) -> String {
+    let mut page = Page::new(&judgement.title);
+    page.paragraph(&judgement.source);
+    for case in &judgement.cases {
+        page.heading(&format!("{}: {}", place(case), case.title));
+        page.table(&table(case));
+        for claim in &case.claims {
+            page.paragraph(&of_claim(claim));
+        }
+    }
+    if !judgement.orders.is_empty() {
+        page.heading("Orders of effects");
+    }
+    for order in &judgement.orders {
+        page.paragraph(&of_claim(order));
+    }
+    page.heading("Where there can be no effect");
+    for negative in &judgement.negatives {
+        page.paragraph(&of_negative(negative));
+    }
+    page.heading("All together");
+    for line in summary(judgement).lines() {
+        page.paragraph(line);
+    }
+    page.paragraph(below);
+    page.finish()
 }
 
 /// The same with the tables as code, for a document.
@@ -115,6 +140,15 @@ fn of_claim(claim: &ClaimResult) -> String {
         None => "undecided",
     };
     format!("claim: {}\n  {verdict}: {}", claim.text, claim.found)
+}
+
+fn of_negative(negative: &NegativeResult) -> String {
+    let verdict = match negative.holds {
+        Some(true) => "none",
+        Some(false) => "AN EFFECT",
+        None => "one start phase: no verdict",
+    };
+    format!("{verdict}: {}\n  {}", negative.title, negative.found)
 }
 
 /// How many of the effects came out, and which did not.

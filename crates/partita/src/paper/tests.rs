@@ -247,6 +247,10 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
     let failures = judgement.failures();
     assert!(failures[0].contains("can be none"), "{failures:?}");
     assert!(show(&judgement).contains("AN EFFECT"));
+    let page = page(&judgement, "below");
+    for text in ["Table 1, case 1: c", "same direction", "AN EFFECT", "below"] {
+        assert!(page.contains(text), "{page}");
+    }
 
     let judgement = judged(PAPER, |point| gain(point, 0.005));
     assert!(judgement.failures().is_empty());

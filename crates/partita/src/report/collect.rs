@@ -27,6 +27,8 @@ pub struct Collector {
     reader: Reader,
     parts: Parts,
     report: Option<Report>,
+    /// How many reports were whole.
+    reports: usize,
     errors: Vec<MonitorError>,
     interrupts: BTreeMap<String, GuestInterrupts>,
     failures: Vec<String>,
@@ -65,6 +67,11 @@ impl Collector {
             vm.guest_interrupts = self.interrupts.get(&vm.name).copied();
         }
         Some(report)
+    }
+
+    /// How many reports have been whole so far.
+    pub const fn reports(&self) -> usize {
+        self.reports
     }
 
     /// Lines of reports that were bad.
@@ -168,7 +175,10 @@ impl Collector {
                 let counters = self.parts.work.entry((record.vm, record.hart)).or_default();
                 counters.add_events(record.event, record.count);
             }
-            Record::End => self.report = Some(std::mem::take(&mut self.parts).finish()),
+            Record::End => {
+                self.report = Some(std::mem::take(&mut self.parts).finish());
+                self.reports += 1;
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ use super::session::Ending;
 use crate::computer::End;
 use crate::measures::Guests;
 use crate::report::{Collector, Report};
+use abi::monitor::StopReason;
+use abi::operator::POWERS_OFF;
 use abi::system::VmName;
 use machine::monitor::Report as Monitor;
 use std::time::Duration;
@@ -22,6 +24,8 @@ pub struct Outcome {
     pub guests: Guests,
     /// What went wrong, for people.
     pub failures: Vec<String>,
+    /// The VMs that had not come to an end when the run did.
+    pub unfinished: Vec<String>,
 }
 
 /// What is known of a run while it goes on.
@@ -33,6 +37,8 @@ pub struct Account {
     /// Lines from before the hypervisor's first one; told if there never is one.
     firmware: Vec<String>,
     hypervisor_spoke: bool,
+    /// Somebody wanted everything to end.
+    operator_ended: bool,
     failures: Vec<String>,
     monitor: Option<Monitor>,
     guests: Guests,
@@ -58,6 +64,11 @@ impl Account {
     /// The performance monitor's last report.
     pub fn report(&self) -> Option<Report> {
         self.collector.report()
+    }
+
+    /// How many reports of the performance monitor have come so far.
+    pub const fn reports(&self) -> usize {
+        self.collector.reports()
     }
 
     /// Whether a VM has the console.
@@ -87,6 +98,8 @@ impl Account {
             },
             Line::Hypervisor(text) => {
                 self.hypervisor_spoke = true;
+                let said = text.split_once("] ").map_or("", |(_, said)| said);
+                self.operator_ended |= said.trim_end() == POWERS_OFF;
                 self.collector.line(None, text)
             }
         };
@@ -121,6 +134,7 @@ impl Account {
     /// Draws the conclusions.
     pub fn judge(mut self, ending: Ending) -> Outcome {
         let mut failures = std::mem::take(&mut self.failures);
+        let mut unfinished = Vec::new();
         if !self.hypervisor_spoke {
             failures.push(String::from(
                 "the hypervisor never spoke; the console said:",
@@ -135,11 +149,19 @@ impl Account {
                 "there is no report of the performance monitor",
             )),
             Some(report) => {
+                // Whoever leaves by the escape key, or runs into the limit, ends what goes on.
+                let asked = self.operator_ended && ending == Ending::Finished;
                 for vm in report.vms.iter().filter(|vm| !vm.is_orderly()) {
                     let (name, state, reason) = (&vm.name, vm.state, vm.reason);
-                    failures.push(format!(
-                        "{name} did not power off: {state}, reason {reason}"
-                    ));
+                    let goes_on = reason == StopReason::None.name();
+                    if goes_on {
+                        unfinished.push(name.clone());
+                    }
+                    if !(goes_on && (asked || ending == Ending::TimeLimit)) {
+                        failures.push(format!(
+                            "{name} did not power off: {state}, reason {reason}"
+                        ));
+                    }
                 }
             }
         }
@@ -149,6 +171,70 @@ impl Account {
             monitor: self.monitor,
             guests: self.guests,
             failures,
+            unfinished,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi::monitor::{self as records, Header, Ticks, VmId, VmRecord, VmState};
+
+    /// An account of a run in which one VM goes on and the other has powered off.
+    fn account(said: &[&str]) -> Account {
+        let mut account = Account::default();
+        let mut take = |line: &str| account.line(line, Duration::ZERO);
+        take("[partita] hello");
+        for line in said {
+            take(line);
+        }
+        let mut text = String::new();
+        let (timebase, elapsed) = (10_000_000, Ticks(10_000_000));
+        let mut report = records::Report::begin(&mut text, Header { timebase, elapsed }).unwrap();
+        let names = ["web", "database"];
+        let ends = [
+            (VmState::Running, StopReason::None),
+            (VmState::Stopped, StopReason::PowerOff),
+        ];
+        for ((name, (state, reason)), number) in names.iter().zip(ends).zip(0..) {
+            let (vm, restarts) = (VmId(number), 0);
+            let name = VmName::new(name).unwrap();
+            report
+                .vm(&VmRecord {
+                    vm,
+                    name,
+                    state,
+                    reason,
+                    restarts,
+                })
+                .unwrap();
+        }
+        report.end().unwrap();
+        for line in text.lines() {
+            take(line);
+        }
+        account
+    }
+
+    #[test]
+    fn leaving_by_the_escape_key_is_no_failure() {
+        let left = account(&[&format!("[partita] {POWERS_OFF}")]).judge(Ending::Finished);
+        assert_eq!(left.failures, Vec::<String>::new());
+        assert_eq!(left.unfinished, ["web"]);
+        // A guest cannot say it in the hypervisor's place.
+        let other = account(&["[web] [partita] the operator powers off"]).judge(Ending::Finished);
+        assert!(
+            other.failures[0].contains("web did not power off"),
+            "{:?}",
+            other.failures
+        );
+    }
+
+    #[test]
+    fn the_time_limit_names_who_goes_on() {
+        let limited = account(&[&format!("[partita] {POWERS_OFF}")]).judge(Ending::TimeLimit);
+        assert_eq!(limited.unfinished, ["web"]);
+        assert_eq!(limited.failures, Vec::<String>::new());
     }
 }

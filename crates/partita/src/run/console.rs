@@ -72,6 +72,11 @@ impl Relay {
         lines
     }
 
+    /// Whether a line is begun that has no end yet.
+    pub fn has_begun(&self) -> bool {
+        !self.line.is_empty()
+    }
+
     /// The line that was not ended, if there is one.
     pub fn rest(&mut self) -> Option<String> {
         (!self.line.is_empty()).then(|| self.end_line())

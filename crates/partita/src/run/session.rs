@@ -2,11 +2,13 @@
 
 use super::account::{Account, Outcome};
 use super::console::Relay;
+use super::script::Script;
 use crate::cache::Cache;
 use crate::computer::{
     self, Attendance, ComputerError, Early, GRACE, Kind, POWER_OFF_KEYS, Piece, Setup,
 };
 use crate::image::{self, ImageError, slots::Assignment};
+use crate::installed;
 use crate::qemu;
 use crate::system::{Bytes, System};
 use abi::system::RESERVED_NAME;
@@ -35,6 +37,8 @@ pub struct Options {
     pub hypervisor: PathBuf,
     /// Whether the firmware's lines are shown too.
     pub verbose: bool,
+    /// Whether no line is shown at all, unless somebody is at the console.
+    pub quiet: bool,
     /// What to run it on.
     pub on: Kind,
 }
@@ -53,8 +57,8 @@ pub enum RunError {
     NoSuchVm(String),
     /// Somebody has to type, and nobody can.
     #[error(
-        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, or give it a \
-         --timeout"
+        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, give it a \
+         --timeout, or let it read its keys from standard input by --console {0}"
     )]
     NoTerminal(String),
     /// The image and the VMs do not fit into the memory.
@@ -152,6 +156,9 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
     let mut session = Session {
         account: Account::new(focus),
         verbose: options.verbose,
+        quiet: options.quiet,
+        reports: 0,
+        table_is_due: false,
     };
     let ending = session.follow(&options.on, &setup, limit, attendance)?;
     Ok(session.account.judge(ending))
@@ -183,6 +190,11 @@ pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> 
 struct Session {
     account: Account,
     verbose: bool,
+    quiet: bool,
+    /// How many of the monitor's reports have been looked at.
+    reports: usize,
+    /// A report came that is shown if the run goes on: the last one is shown with the measures.
+    table_is_due: bool,
 }
 
 impl Session {
@@ -204,12 +216,17 @@ impl Session {
             .then(RawTerminal::enter)
             .transpose()
             .map_err(io("the terminal"))?;
+        if attendance.person {
+            eprint!("partita: {}\r\n", abi::operator::KEYS);
+        }
         if interactive {
             let keys = forward(&events, Event::Keys);
             std::thread::spawn(move || pass_on_keys(&keys));
         }
 
         let mut relay = Relay::new();
+        let mut script = Script::default();
+        let mut last_output = Instant::now();
         let mut open_prompt = interactive && !self.account.has_focus();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
@@ -218,13 +235,25 @@ impl Session {
             let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
+            let patience = script.patience(relay.has_begun());
+            let patience = patience.filter(|_| self.account.hypervisor_spoke());
+            let wait = patience.map_or(wait, |patience| {
+                wait.min(patience.saturating_sub(last_output.elapsed()))
+            });
             let shown = match happened.recv_timeout(wait) {
                 Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
-                Ok(Event::Console(piece)) if interactive => self.pass_on(&mut relay, &piece),
+                Ok(Event::Console(piece)) if interactive => {
+                    last_output = Instant::now();
+                    self.pass_on(&mut relay, &piece)
+                }
                 Ok(Event::Console(piece)) => relay
                     .lines(&piece.bytes)
                     .iter()
                     .try_for_each(|line| self.take(line, piece.at, true)),
+                Ok(Event::Keys(keys)) if !attendance.person => {
+                    script.take(&keys);
+                    Ok(())
+                }
                 Ok(Event::Keys(keys)) => {
                     if keys.is_empty() {
                         computer.close_keys();
@@ -249,6 +278,13 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
+            if patience.is_some_and(|patience| last_output.elapsed() >= patience) {
+                computer.send(&script.line());
+                last_output = Instant::now();
+            }
+            if interactive && script.is_over() {
+                computer.close_keys();
+            }
             // What is typed before the hypervisor listens goes to the firmware, and is lost.
             if open_prompt && self.account.hypervisor_spoke() {
                 open_prompt = false;
@@ -284,19 +320,35 @@ impl Session {
     /// Passes bytes on to the terminal, and keeps what the lines among them say.
     fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
         let (out, lines) = relay.bytes(&piece.bytes);
+        let mut terminal = std::io::stdout();
+        if self.table_is_due && !out.is_empty() {
+            self.table_is_due = false;
+            terminal.write_all(self.table().as_bytes())?;
+        }
         for line in lines {
             self.take(&line, piece.at, false)?;
         }
-        let mut terminal = std::io::stdout().lock();
+        let mut terminal = terminal.lock();
         terminal.write_all(&out)?;
-        terminal.flush()
+        terminal.flush()?;
+        let reports = self.account.reports();
+        self.table_is_due |= reports > self.reports;
+        self.reports = reports;
+        Ok(())
+    }
+
+    /// The monitor's present report for a terminal in raw mode, which the operator has asked for.
+    fn table(&self) -> String {
+        let report = self.account.report();
+        let text = report.map_or_else(String::new, |report| format!("\n{report}\n"));
+        text.replace('\n', "\r\n")
     }
 
     /// Keeps what a line says that ended at this time, and shows it if it is for people.
     fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
         let for_people = self.account.line(line, at);
         let firmware = !self.account.hypervisor_spoke() && !self.verbose;
-        if !show || !for_people || firmware {
+        if !show || !for_people || firmware || self.quiet {
             return Ok(());
         }
         writeln!(std::io::stdout().lock(), "{line}")
@@ -347,11 +399,7 @@ fn listen_for_signals(events: &Sender<Event>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Where `make build` puts the hypervisor, seen from the command: beside its own folder.
+/// The hypervisor that belongs to the command: see [`crate::installed`].
 pub fn default_hypervisor(command: &Path) -> PathBuf {
-    let target = command
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("target"));
-    target.join("riscv64gc-unknown-none-elf/release/hypervisor")
+    installed::program(command, "hypervisor")
 }

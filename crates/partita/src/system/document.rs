@@ -153,7 +153,7 @@ impl Document {
             found.push((error.span().unwrap_or(end..end), error.message().to_owned()));
         }
         document.text = text;
-        let mut problems: Vec<Problem> = found
+        let mut problems: Vec<Problem> = first_of_each(&document.text, found)
             .into_iter()
             .map(|(span, message)| {
                 let remedy = "write it as TOML asks; see https://toml.io for the rules";
@@ -237,6 +237,30 @@ impl Document {
         self.root.descend(tables, &origin)?.insert(last, node);
         Ok(())
     }
+}
+
+/// The errors without those that follow from one before: a table that is there twice makes each of its keys an error too.
+/// Of the errors of a table, and of those of a line, the first is kept where it says that something is there twice.
+fn first_of_each(
+    text: &str,
+    mut errors: Vec<(Range<usize>, String)>,
+) -> Vec<(Range<usize>, String)> {
+    errors.sort_by_key(|(span, _)| span.start);
+    // A table goes on until the next line that begins with a bracket.
+    let table = |at: usize| {
+        let end = text.get(at..).and_then(|rest| rest.find('\n'));
+        let so_far = text.get(..at + end.unwrap_or(0)).unwrap_or(text);
+        so_far.lines().filter(|line| line.starts_with('[')).count()
+    };
+    let mut kept: Vec<(Range<usize>, String)> = Vec::new();
+    let mut twice = std::collections::BTreeSet::new();
+    for (span, message) in errors {
+        if message.contains("duplicate") && !twice.insert(table(span.start)) {
+            continue;
+        }
+        kept.push((span, message));
+    }
+    kept
 }
 
 fn read_table(table: &DeTable<'_>) -> Table {

@@ -48,16 +48,29 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
+        write!(f, "{}: ", visible(&self.place))?;
         if !self.key.is_empty() {
-            write!(f, "{}", self.key)?;
+            write!(f, "{}", visible(&self.key))?;
             if let Some(value) = &self.value {
-                write!(f, " = {value}")?;
+                write!(f, " = {}", visible(value))?;
             }
             write!(f, ": ")?;
         }
-        write!(f, "{}\n    {}", self.message, self.remedy)
+        write!(f, "{}\n    {}", visible(&self.message), self.remedy)
     }
+}
+
+/// A text with its control characters written out: names may have any, and a terminal would obey them.
+fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() && character != '\n' {
+            out.extend(character.escape_unicode());
+        } else {
+            out.push(character);
+        }
+    }
+    out
 }
 
 /// All mistakes of a system, in the order of the file.

@@ -403,7 +403,7 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
 
 /// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI's console may take
 /// one.
-const TERMINALS: u32 = 7;
+pub const MOST_TERMINALS: u32 = 7;
 
 fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
     const EXAMPLE: &str = "{ count = 4, transactions = 20, think = \"200 ms\" }";
@@ -415,7 +415,7 @@ fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
     let path = format!("{}terminals.", section.path);
     let mut terminals = Section::new(section.document, table, path, node.origin.clone());
     let count = terminals.required("count", "4");
-    let count = count.and_then(|node| terminals.integer(node, "count", 1..=TERMINALS));
+    let count = count.and_then(|node| terminals.integer(node, "count", 1..=MOST_TERMINALS));
     let transactions = terminals.required("transactions", "20");
     let transactions =
         transactions.and_then(|node| terminals.integer(node, "transactions", 1..=1_000_000));

@@ -3,8 +3,22 @@
 use super::document::{Document, Node, Origin, Table, Value};
 use super::{Bytes, Duration, FileName, Located, Problem};
 use crate::cache::BUILT_FILES;
+use crate::installed;
 use abi::system::MEMORY_GRANULE;
 use std::ops::RangeInclusive;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+/// The exercisers' kernel by name.
+pub const EXERCISER: &str = "exerciser";
+
+/// Whether bytes can be read at a place of one's choice, as they cannot from a pipe.
+fn is_storage(path: &Path) -> bool {
+    let Ok(metadata) = std::fs::metadata(path) else {
+        return false;
+    };
+    metadata.is_file() || metadata.file_type().is_block_device()
+}
 
 /// One table while it is read.
 pub(super) struct Section<'a> {
@@ -160,8 +174,16 @@ impl<'a> Section<'a> {
         let node = self.required(key, &format!("{example:?}"))?;
         let text = self.text(node, key, example)?;
         let Some(size) = Bytes::parse(text) else {
-            let remedy = format!("write a whole number and a unit ({})", Bytes::units());
-            self.report(node, key, String::from("this is no size"), remedy);
+            let remedy = format!(
+                "write a whole number and a unit ({}), such as {example:?}",
+                Bytes::units()
+            );
+            self.report(
+                node,
+                key,
+                format!("{text:?} does not say how much memory"),
+                remedy,
+            );
             return None;
         };
         if size.0 == 0 || !size.0.is_multiple_of(MEMORY_GRANULE) {
@@ -185,8 +207,11 @@ impl<'a> Section<'a> {
         let node = self.optional(key)?;
         let text = self.text(node, key, "5 ms")?;
         let Some(duration) = Duration::parse(text) else {
-            let remedy = format!("write a whole number and a unit ({})", Duration::units());
-            self.report(node, key, String::from("this is no time"), remedy);
+            let remedy = format!(
+                "write a whole number and a unit ({}), such as \"5 ms\"",
+                Duration::units()
+            );
+            self.report(node, key, format!("{text:?} does not say how long"), remedy);
             return None;
         };
         if !range.contains(&duration.0) {
@@ -213,7 +238,13 @@ impl<'a> Section<'a> {
             );
             return None;
         }
+        if text.contains('\0') {
+            let message = String::from("a name with a zero byte in it names no file");
+            self.report(node, key, message, String::from("take \\u0000 out of it"));
+            return None;
+        }
         let value = match text.strip_prefix(FileName::BUILT) {
+            Some(EXERCISER) => FileName::Path(installed::program(&installed::command(), EXERCISER)),
             Some(name) => FileName::Built(String::from(name)),
             None => {
                 let folder = self.document.path().parent();
@@ -222,7 +253,10 @@ impl<'a> Section<'a> {
         };
         match &value {
             FileName::Built(name) if !BUILT_FILES.contains(&name.as_str()) => {
-                let names = BUILT_FILES.map(|name| format!("{}{name}", FileName::BUILT));
+                let names = BUILT_FILES.iter().chain(&[EXERCISER]);
+                let names: Vec<String> = names
+                    .map(|name| format!("{}{name}", FileName::BUILT))
+                    .collect();
                 let message = String::from("`partita images` builds no such file");
                 self.report(
                     node,
@@ -231,7 +265,19 @@ impl<'a> Section<'a> {
                     format!("use one of {}", names.join(", ")),
                 );
             }
-            FileName::Path(path) if !path.is_file() => {
+            FileName::Path(path) if path.is_dir() => {
+                let message = format!("{} is a folder", path.display());
+                self.report(node, key, message, String::from("name a file in it"));
+            }
+            FileName::Path(path) if path.exists() && !is_storage(path) => {
+                let message = format!("{} is neither a file nor a disk", path.display());
+                self.report(node, key, message, String::from("name a file"));
+            }
+            FileName::Path(path) if !path.exists() && text.starts_with(FileName::BUILT) => {
+                let message = format!("there is no exerciser at {}", path.display());
+                self.report(node, key, message, String::from("build it by `make build`"));
+            }
+            FileName::Path(path) if !path.exists() => {
                 let remedy = "put it there, or name one that `partita images` builds, such as \
                               image:debian/kernel";
                 let message = format!("there is no file {}", path.display());

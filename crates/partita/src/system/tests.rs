@@ -65,6 +65,22 @@ fn mistake(text: &str, changes: &[&str], words: &[&str]) {
     }
 }
 
+/// What a check lets through must not fail in the hypervisor: both know one list of limits.
+#[test]
+fn six_vms_of_sixteen_vcpus_are_too_many() {
+    let vm = |number: u32| {
+        format!(
+            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\n"
+        )
+    };
+    let system = |vms| {
+        let tables: String = (0..vms).map(vm).collect();
+        format!("harts = 4\nmemory = \"2 GiB\"\n{tables}")
+    };
+    assert_eq!(read(&system(4), &[]).unwrap().vms.len(), 4);
+    mistake(&system(6), &[], &["vm.v4.vcpus", "80 vCPUs", "64 at most"]);
+}
+
 #[test]
 fn a_system_is_read_whole() {
     let system = read(GOOD, &[]).unwrap();
@@ -371,6 +387,64 @@ fn text_that_is_no_toml_is_reported_with_its_line() {
     );
     mistake(GOOD, &["harts"], &["--set harts", "KEY=VALUE"]);
     mistake(GOOD, &["harts.x=1"], &["--set harts.x=1", "not a table"]);
+}
+
+#[test]
+fn a_table_that_is_there_twice_is_one_mistake() {
+    let vm =
+        "[vm.web]\nvcpus = 4\nmemory = \"512 MiB\"\nshare = 30\nkernel = \"image:debian/kernel\"\n";
+    let text = format!("harts = 4\nmemory = \"2 GiB\"\n{vm}{vm}");
+    let found = mistakes(&text, &[]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].contains("duplicate"), "{found:?}");
+    // Two tables that are there twice are two.
+    let other = vm.replace("web", "db");
+    let found = mistakes(&format!("{text}{other}{other}"), &[]);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    // Elsewhere each mistake stands.
+    let found = mistakes("harts = \nmemory = \n", &[]);
+    assert!(found.len() >= 2, "{found:#?}");
+}
+
+#[test]
+fn messages_name_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    let kernel = format!("vm.web.kernel={path}");
+    mistake(GOOD, &[&kernel], &["is a folder", "name a file in it"]);
+    mistake(
+        GOOD,
+        &["vm.web.kernel=/dev/null"],
+        &["neither a file nor a disk"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.kernel=\"a\\u0000b\""],
+        &["vm.web.kernel", "zero byte"],
+    );
+    mistake(
+        GOOD,
+        &["memory=much"],
+        &["\"much\" does not say how much memory", "2 GiB"],
+    );
+    mistake(GOOD, &["time-slice=5"], &["time-slice"]);
+    mistake(
+        GOOD,
+        &["time-slice=\"5\""],
+        &["\"5\" does not say how long", "5 ms"],
+    );
+    // A control character is shown and not obeyed.
+    let found = mistakes(
+        &GOOD
+            .replace("[vm.web]", "[vm.\"we\\u0000b\"]")
+            .replace("console = \"web\"\n", ""),
+        &[],
+    );
+    assert!(
+        found.iter().all(|mistake| !mistake.contains('\0')),
+        "{found:?}"
+    );
+    assert!(found[0].contains("\\u{0}"), "{found:?}");
 }
 
 #[test]

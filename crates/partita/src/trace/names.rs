@@ -5,7 +5,11 @@ use machine::hart::Cause;
 
 /// An interrupt file.
 pub(super) fn file_name(file: InterruptFile) -> String {
-    format!("{file:?}")
+    match file {
+        InterruptFile::Machine => String::from("machine"),
+        InterruptFile::Supervisor => String::from("supervisor"),
+        InterruptFile::Guest(number) => format!("guest {number}"),
+    }
 }
 
 /// An exception's cause.
@@ -34,4 +38,19 @@ pub(super) fn interrupt(code: u64) -> String {
         other => return other.to_string(),
     };
     String::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words() {
+        assert_eq!(file_name(InterruptFile::Guest(3)), "guest 3");
+        assert_eq!(file_name(InterruptFile::Supervisor), "supervisor");
+        assert_eq!(
+            describe(Cause::CallFromVirtualSupervisor),
+            "call-from-virtual-supervisor"
+        );
+    }
 }

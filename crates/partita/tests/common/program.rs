@@ -93,3 +93,13 @@ pub const fn sw(value: u32, address: u32) -> u32 {
 pub const WFI: u32 = 0x1050_0073;
 /// A jump to itself.
 pub const LOOP: u32 = 0x0000_006f;
+
+/// A kernel's file by its header (Linux, `Documentation/arch/riscv/boot-image-header.rst`), which takes a MiB of RAM and
+/// does nothing.
+pub fn image() -> Vec<u8> {
+    let mut image = vec![0; 4096];
+    image[..4].copy_from_slice(&LOOP.to_le_bytes());
+    image[16..24].copy_from_slice(&(1_u64 << 20).to_le_bytes());
+    image[56..60].copy_from_slice(b"RSC\x05");
+    image
+}

@@ -6,21 +6,7 @@ use alloc::vec::Vec;
 use abi::system::{HartId, HartSet, SHARE, SpinMethod, VmId, VmName, WaitMethod};
 
 /// What `help` prints.
-pub const HELP: &str = "\
-vm list                 the VMs and what each is doing
-vm stop NAME            power a VM off
-vm start NAME           boot it
-vm restart NAME         both
-vm pause NAME           take its vCPUs off the harts
-vm resume NAME          let them go on
-stats                   what the performance monitor has counted
-share NAME N            a VM's share of the shared harts
-harts NAME 2,3          harts for a VM alone, one for each vCPU
-harts NAME shared       back to the shared harts
-spin METHOD             what a spinning vCPU does
-wait METHOD             what a waiting vCPU does
-help                    this text
-An empty line leaves the prompt.";
+pub use abi::operator::HELP;
 
 /// What can be done to a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -278,7 +278,7 @@ impl Console {
             }
             Key::PowerOff => Some(Event::PowerOff),
             Key::Unknown => {
-                self.say("after Ctrl-]: n next VM, 1-9 VM by number, m prompt, q power off");
+                self.say(abi::operator::KEYS);
                 None
             }
         }

@@ -1,0 +1,118 @@
+//! Files that a command writes at its end: whether they can be written is found out at its beginning, and what is there
+//! afterwards is whole.
+
+use super::{Failure, at};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Stands for standard output.
+const STANDARD: &str = "-";
+
+/// Checks that all of these files can be written, and leaves what is in them as it is.
+///
+/// # Errors
+/// The first that cannot.
+pub(super) fn check<'a>(
+    paths: impl IntoIterator<Item = Option<&'a PathBuf>>,
+) -> Result<(), Failure> {
+    paths
+        .into_iter()
+        .flatten()
+        .try_for_each(|path| check_one(path))
+}
+
+/// Whether this is standard output.
+pub(super) fn is_standard(path: Option<&PathBuf>) -> bool {
+    path.is_some_and(|path| path == Path::new(STANDARD))
+}
+
+fn check_one(path: &Path) -> Result<(), Failure> {
+    if path == Path::new(STANDARD) {
+        return Ok(());
+    }
+    let tried = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(std::io::ErrorKind::IsADirectory.into()),
+        // What is no file, such as a terminal, is not replaced.
+        Ok(_) => std::fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .map(drop),
+        Err(_) => Ok(()),
+    };
+    tried.map_err(at(path))?;
+    if is_replaced(path) {
+        beside(path).map(drop).map_err(at(path))?;
+    }
+    Ok(())
+}
+
+/// Writes a file whole, or leaves what was there.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    if path == Path::new(STANDARD) {
+        return std::io::stdout().write_all(bytes).map_err(at(path));
+    }
+    if !is_replaced(path) {
+        return std::fs::write(path, bytes).map_err(at(path));
+    }
+    let mut file = beside(path).map_err(at(path))?;
+    file.write_all(bytes)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(at(path))?;
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    file.persist(place).map_err(|error| at(path)(error.error))?;
+    Ok(())
+}
+
+/// Whether something new is put in the place of what is there, if anything is.
+fn is_replaced(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |found| found.is_file())
+}
+
+/// A new file in the same folder.
+fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = place
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    // As a file that is made in the usual way: the user's umask takes away.
+    tempfile::Builder::new()
+        .prefix(".partita-")
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_known_at_once_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = |name: &str| folder.path().join(name);
+        for path in [inside("none/report.json"), folder.path().to_owned()] {
+            assert!(check([Some(&path)]).is_err(), "{}", path.display());
+        }
+        let report = inside("report.json");
+        check([Some(&report), None]).unwrap();
+        assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+        std::fs::write(&report, "before").unwrap();
+        check([Some(&report)]).unwrap();
+        assert_eq!(std::fs::read_to_string(&report).unwrap(), "before");
+        write(&report, b"after").unwrap();
+        assert_eq!(std::fs::read_to_string(&report).unwrap(), "after");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        // Whatever is written there does not fit.
+        let full = Path::new("/dev/full");
+        check_one(full).unwrap();
+        let error = write(full, b"report").unwrap_err().to_string();
+        assert!(error.contains("/dev/full"), "{error}");
+    }
+}

@@ -1,0 +1,417 @@
+//! Every key of a system file, with the limits that reading it has.
+
+use crate::cache::BUILT_FILES;
+use crate::system::{
+    BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Duration, EXERCISER, FileName,
+    MOST_TERMINALS,
+};
+use abi::system::{
+    AFFINITY, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration,
+    OnFailure, Placement, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod,
+    TIME_SLICE_US, WaitMethod,
+};
+use scheduler::Config;
+
+/// What a key takes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A whole number within limits.
+    Integer(u64, u64),
+    /// One of these words.
+    Word(Vec<&'static str>),
+    /// An amount of memory: a text of a number and a unit.
+    Size,
+    /// A time within limits in microseconds: a text of a number and a unit.
+    Time(u64, u64),
+    /// Any text.
+    Text,
+    /// A text that names a file.
+    File,
+    /// `true` or `false`.
+    Boolean,
+    /// A list of whole numbers within limits.
+    Integers(u64, u64),
+    /// A list of names.
+    Names,
+    /// A list of tables of this path.
+    Tables(&'static str),
+    /// A table of this path.
+    Table(&'static str),
+}
+
+/// A key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Key {
+    /// The table that it stands in: empty for the file's own, `vm.NAME`, `vm.NAME.disks` or `vm.NAME.terminals`.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What holds without it; `None` if it must be given.
+    pub default: Option<String>,
+    /// A value as a file has it.
+    pub example: &'static str,
+    /// What it is.
+    pub what: &'static str,
+}
+
+/// The file's own table.
+pub const ROOT: &str = "";
+/// A VM's table.
+pub const VM: &str = "vm.NAME";
+/// A disk's table.
+pub const DISK: &str = "vm.NAME.disks";
+/// The table of a VM's terminals.
+pub const TERMINALS: &str = "vm.NAME.terminals";
+
+fn words<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Kind {
+    Kind::Word(all.iter().map(|value| name(*value)).collect())
+}
+
+fn wide<T: Copy + Into<u64>>(limits: &std::ops::RangeInclusive<T>) -> (u64, u64) {
+    ((*limits.start()).into(), (*limits.end()).into())
+}
+
+/// Every key, table by table.
+pub fn keys() -> Vec<Key> {
+    /// Ticks of a clock in which a microsecond is one.
+    const MICROSECONDS: u64 = 1_000_000;
+    let usual = Config::new(MICROSECONDS);
+    let time = |microseconds: u64| Some(Duration(microseconds).to_string());
+    let text = |text: &str| Some(String::from(text));
+    let integer = |(low, high)| Kind::Integer(low, high);
+    let key = |table, name, kind, default, example, what| Key {
+        table,
+        name,
+        kind,
+        default,
+        example,
+        what,
+    };
+    let slice = wide(&TIME_SLICE_US);
+    vec![
+        key(
+            ROOT,
+            "harts",
+            Kind::Integer(1, BOARD_HARTS.into()),
+            None,
+            "4",
+            "harts of the computer",
+        ),
+        key(
+            ROOT,
+            "memory",
+            Kind::Size,
+            None,
+            "\"2 GiB\"",
+            "the computer's memory, for the hypervisor, the system image and all VMs",
+        ),
+        key(
+            ROOT,
+            "guest-files",
+            Kind::Integer(0, BOARD_GUEST_FILES.into()),
+            text("as many as the computer has"),
+            "3",
+            "guest interrupt files a hart; with fewer than vCPUs, some take their interrupts through the hypervisor",
+        ),
+        key(
+            ROOT,
+            "time-slice",
+            Kind::Time(slice.0, slice.1),
+            time(usual.slice.get()),
+            "\"2 ms\"",
+            "the longest time that a vCPU keeps a shared hart while another waits for it",
+        ),
+        key(
+            ROOT,
+            "spin",
+            words(SpinMethod::ALL, SpinMethod::name),
+            text(SpinMethod::Reservation.name()),
+            "\"wapd\"",
+            "what happens when a vCPU spins",
+        ),
+        key(
+            ROOT,
+            "wait",
+            words(WaitMethod::ALL, WaitMethod::name),
+            text(WaitMethod::SelfWait.name()),
+            "\"self-wait\"",
+            "what happens when a vCPU waits for an interrupt",
+        ),
+        key(
+            ROOT,
+            "when-idle",
+            words(WhenIdle::ALL, WhenIdle::name),
+            text(WhenIdle::PowerOffAfterAll.name()),
+            "\"stay\"",
+            "what happens when the last VM that runs ends",
+        ),
+        key(
+            ROOT,
+            "migration",
+            words(Migration::ALL, Migration::name),
+            text(Migration::AsNeeded.name()),
+            "\"as-needed\"",
+            "when vCPUs go to other harts; always is for tests",
+        ),
+        key(
+            ROOT,
+            "round",
+            integer(wide(&ROUND)),
+            Some(usual.round.to_string()),
+            "8",
+            "the length of a service round, in slices of each shared hart",
+        ),
+        key(
+            ROOT,
+            "affinity",
+            integer(wide(&AFFINITY)),
+            Some(usual.affinity.to_string()),
+            "0",
+            "dispatches that a vCPU may be passed over for one that ran on the hart last",
+        ),
+        key(
+            ROOT,
+            "self-wait-budget",
+            integer(wide(&SELF_WAIT_BUDGET)),
+            Some(usual.self_wait_budget.to_string()),
+            "16",
+            "vCPUs that a hart takes out of the self-wait queue in a row while others are ready",
+        ),
+        key(
+            ROOT,
+            "reservation-limit",
+            Kind::Time(wide(&RESERVATION_LIMIT_US).0, wide(&RESERVATION_LIMIT_US).1),
+            time(usual.reservation_limit.get()),
+            "\"100 ms\"",
+            "the longest time that a vCPU waits for a word to change; not below the time slice",
+        ),
+        key(
+            ROOT,
+            "time-limit",
+            Kind::Time(1_000_000, 86_400_000_000),
+            text("none"),
+            "\"2 min\"",
+            "when a run is given up: machine time on the machine, the host's on QEMU",
+        ),
+        key(
+            ROOT,
+            "console",
+            Kind::Text,
+            text("none"),
+            "\"partita\"",
+            "whose console a terminal gets: a VM's name, or partita for the operator's prompt",
+        ),
+        key(
+            VM,
+            "vcpus",
+            Kind::Integer(1, MAX_VCPUS_PER_VM as u64),
+            None,
+            "4",
+            "virtual CPUs",
+        ),
+        key(
+            VM,
+            "memory",
+            Kind::Size,
+            None,
+            "\"512 MiB\"",
+            "the VM's memory",
+        ),
+        key(
+            VM,
+            "placement",
+            words(PLACEMENTS, Placement::name),
+            text(Placement::Real.name()),
+            "\"real\"",
+            "how that memory lies in the computer's",
+        ),
+        key(
+            VM,
+            "share",
+            integer(wide(&SHARE)),
+            text("none: share or dedicated-harts must be given"),
+            "100",
+            "the VM's service in proportion to that of the others that share harts",
+        ),
+        key(
+            VM,
+            "dedicated-harts",
+            Kind::Integers(0, u64::from(BOARD_HARTS) - 1),
+            text("none"),
+            "[2, 3]",
+            "harts that are the VM's alone, one for each vCPU",
+        ),
+        key(
+            VM,
+            "kernel",
+            Kind::File,
+            None,
+            "\"image:debian/kernel\"",
+            "the kernel, a RISC-V Linux Image or another with its header",
+        ),
+        key(
+            VM,
+            "initrd",
+            Kind::File,
+            text("none"),
+            "\"image:debian/initrd\"",
+            "the initial RAM disk",
+        ),
+        key(
+            VM,
+            "command-line",
+            Kind::Text,
+            text("empty"),
+            "\"console=ttyS0 quiet\"",
+            "the kernel's command line",
+        ),
+        key(
+            VM,
+            "disks",
+            Kind::Tables(DISK),
+            text("none"),
+            "[{ file = \"image:debian/disk\" }]",
+            "disks, in the guest's order",
+        ),
+        key(
+            VM,
+            "network",
+            Kind::Names,
+            text("none"),
+            "[\"lan\"]",
+            "a network card for each name; VMs whose cards name the same network see each other, and nobody else",
+        ),
+        key(
+            VM,
+            "rng",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "a source of random numbers",
+        ),
+        key(
+            VM,
+            "terminals",
+            Kind::Table(TERMINALS),
+            text("none"),
+            "{ count = 4, transactions = 20, think = \"200 ms\" }",
+            "terminals with users at them, on the machine",
+        ),
+        key(
+            VM,
+            "autostart",
+            Kind::Boolean,
+            text("true"),
+            "false",
+            "whether the VM starts with the hypervisor",
+        ),
+        key(
+            VM,
+            "on-failure",
+            words(OnFailure::ALL, OnFailure::name),
+            text(OnFailure::Stop.name()),
+            "\"restart\"",
+            "what happens when the VM fails",
+        ),
+        key(
+            DISK,
+            "file",
+            Kind::File,
+            None,
+            "\"image:debian/disk\"",
+            "a raw image",
+        ),
+        key(
+            DISK,
+            "keep",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "whether what the guest writes stays; otherwise each run begins with the same image",
+        ),
+        key(
+            DISK,
+            "slot",
+            Kind::Integer(0, BOARD_SLOTS as u64 - 1),
+            text("the next that is free"),
+            "0",
+            "the virtio-mmio slot",
+        ),
+        key(
+            TERMINALS,
+            "count",
+            Kind::Integer(1, MOST_TERMINALS.into()),
+            None,
+            "4",
+            "terminals, each with a user",
+        ),
+        key(
+            TERMINALS,
+            "transactions",
+            Kind::Integer(1, 1_000_000),
+            None,
+            "20",
+            "lines that each user sends",
+        ),
+        key(
+            TERMINALS,
+            "think",
+            Kind::Time(1_000, 3_600_000_000),
+            None,
+            "\"200 ms\"",
+            "mean time that a user thinks before the next line",
+        ),
+    ]
+}
+
+/// What the hypervisor can do with a VM's memory.
+const PLACEMENTS: &[Placement] = &[Placement::Real];
+
+impl Key {
+    /// What it takes, in words.
+    pub fn takes(&self) -> String {
+        let limits = |low: &u64, high: &u64| format!("{low} to {high}");
+        match &self.kind {
+            Kind::Integer(low, high) => format!("a whole number, {}", limits(low, high)),
+            Kind::Word(words) => words
+                .iter()
+                .map(|word| format!("`{word}`"))
+                .collect::<Vec<_>>()
+                .join(", "),
+            Kind::Size => format!(
+                "a size in multiples of {} ({})",
+                Bytes(MEMORY_GRANULE),
+                Bytes::units()
+            ),
+            Kind::Time(low, high) => format!(
+                "a time, {} to {} ({})",
+                Duration(*low),
+                Duration(*high),
+                Duration::units()
+            ),
+            Kind::Text if self.name == "command-line" => {
+                format!("a text of at most {MAX_BOOTARGS_LENGTH} bytes")
+            }
+            Kind::Text => String::from("a name"),
+            Kind::File => {
+                let built = BUILT_FILES.iter().chain(&[EXERCISER]);
+                let built: Vec<String> = built
+                    .map(|name| format!("`{}{name}`", FileName::BUILT))
+                    .collect();
+                format!(
+                    "a file, seen from the system file's folder, or one of {}",
+                    built.join(", ")
+                )
+            }
+            Kind::Boolean => String::from("`true` or `false`"),
+            Kind::Integers(low, high) => format!("a list of whole numbers, {}", limits(low, high)),
+            Kind::Names => format!(
+                "a list of names: a letter, then letters, digits, - and _, at most {MAX_NAME_LENGTH}"
+            ),
+            Kind::Tables(table) => format!("a list of tables with the keys of `{table}`"),
+            Kind::Table(table) => format!("a table with the keys of `{table}`"),
+        }
+    }
+}
