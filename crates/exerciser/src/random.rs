@@ -48,6 +48,9 @@ impl Random {
     }
 }
 
+/// The exercises that draw random numbers, and so take a `seed`.
+pub const EXERCISES: [&str; 7] = ["fuzz", "hostile", "pmu", "stale", "state", "timer", "work"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,5 +78,32 @@ mod tests {
     fn streams_differ() {
         assert_ne!(Random::stream(5, 0).next(), Random::stream(5, 1).next());
         assert_eq!(Random::stream(5, 1).next(), Random::stream(5, 1).next());
+    }
+
+    /// What an exercise's source says of its name and its parameters is what is listed.
+    #[test]
+    fn those_that_take_a_seed_are_listed() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/exercises");
+        let mut found = Vec::new();
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            let path = if path.is_dir() {
+                path.join("mod.rs")
+            } else {
+                path
+            };
+            let source = std::fs::read_to_string(path).unwrap();
+            let name = source
+                .split("    name: \"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next());
+            // The workload's parameters stand in its own table.
+            let takes = source.contains("\"seed\"") || source.contains("parameters: &PARAMETERS");
+            if let Some(name) = name.filter(|_| takes) {
+                found.push(String::from(name));
+            }
+        }
+        found.sort();
+        assert_eq!(found, EXERCISES);
     }
 }

@@ -214,6 +214,13 @@ struct RunArguments {
     /// Shows the firmware's lines too
     #[arg(long, short)]
     verbose: bool,
+    /// Keeps each VM's lines in a file of its own in this folder, and the hypervisor's in partita.log
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["native", "kvm"])]
+    logs: Option<PathBuf>,
+    /// Makes a socket at which programs say what an operator says at the prompt, a command a line, and get a line of JSON for
+    /// each. Where everybody waits, the run goes on then, as somebody may yet say something
+    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
+    control: Option<PathBuf>,
     /// Shows neither the guests' lines nor tables, but a summary of five lines
     #[arg(long, short, conflicts_with = "verbose")]
     quiet: bool,

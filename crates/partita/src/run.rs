@@ -2,6 +2,8 @@
 
 mod account;
 mod console;
+mod control;
+mod logs;
 mod script;
 mod session;
 

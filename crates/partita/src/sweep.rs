@@ -198,11 +198,12 @@ impl Sweep {
                                 ratio
                             }
                         };
-                        cells.push(format!(
-                            "{} .. {}",
-                            number(summary.low),
-                            number(summary.high)
-                        ));
+                        let known = comparison.rows.get(row);
+                        cells.push(if known.is_some_and(|row| row.has_spread(summary)) {
+                            format!("{} .. {}", number(summary.low), number(summary.high))
+                        } else {
+                            String::from("-")
+                        });
                     }
                 }
             }
@@ -253,7 +254,7 @@ impl Sweep {
         if !unknown.is_empty() {
             let (key, unknown) = (&self.key, unknown.join(", "));
             text += &format!(
-                "{measure}: at {key} = {unknown} nothing is known: no run finished, or there is one start phase alone\n"
+                "{measure}: at {key} = {unknown} nothing is known: no run finished, or there is one run alone\n"
             );
         }
         text
@@ -416,7 +417,7 @@ mod tests {
         }
         assert!(one.turns("etr").is_empty());
         let said = one.conclusion("etr");
-        assert!(said.contains("one start phase alone"), "{said}");
+        assert!(said.contains("one run alone"), "{said}");
     }
 
     #[test]

@@ -328,8 +328,8 @@ fn the_escape_key_powers_everything_off() {
         wait_for(&mut console, "partita-guest start workload=shell");
         keys.write_all(b"\x1dq").unwrap();
         wait_for(&mut console, "interrupts: direct");
-        // The guest did not power itself off, and the code says so.
-        assert_eq!(child.wait().unwrap().code(), Some(3));
+        // Whoever leaves wants it to end: that the guest did not power itself off is no failure.
+        assert_eq!(child.wait().unwrap().code(), Some(0));
     }
 }
 
@@ -372,5 +372,91 @@ fn a_run_that_takes_too_long_is_ended() {
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(4), "{on}: {errors}");
+        assert!(errors.contains("--timeout 1"), "{on}: {errors}");
     }
+}
+
+/// Nobody waits for a prompt: everything is there before the guest is.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn a_script_reaches_a_guest() {
+    let _alone = alone();
+    let (mut child, mut console, mut keys) = with_console("machine", "shell.toml", "debian", &[]);
+    keys.write_all(b"echo 6 times 7 is $((6 * 7))\nexit\n")
+        .unwrap();
+    drop(keys);
+    wait_for(&mut console, "6 times 7 is 42");
+    wait_for(&mut console, "interrupts: direct");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// The operator's question has a table for an answer, and programs get the same by the control socket.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn the_operator_and_programs_are_answered() {
+    let _alone = alone();
+    let changes = [
+        "vm.one.command-line=exercise=heartbeat duration-ms=0",
+        "vm.two.command-line=exercise=heartbeat duration-ms=0",
+    ];
+    let (mut child, mut console, mut keys) =
+        with_console("machine", "exercises.toml", "partita", &changes);
+    keys.write_all(b"stats\nvm list\n").unwrap();
+    wait_for(&mut console, "partita> ");
+    let said = wait_for(&mut console, "share 50");
+    assert!(
+        said.contains("dispatches") && said.contains("SBI calls"),
+        "{said}"
+    );
+    assert!(said.contains("spin reservation"), "{said}");
+    keys.write_all(b"\x1dq").unwrap();
+    wait_for(&mut console, "interrupts: direct");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, logs) = (folder.path().join("socket"), folder.path().join("logs"));
+    let mut command = run_command("machine", "exercises.toml");
+    for change in changes {
+        command.args(["--set", change]);
+    }
+    command
+        .arg("--control")
+        .arg(&socket)
+        .arg("--logs")
+        .arg(&logs)
+        .args(["--quiet", "--timeout", "240"]);
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !socket.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    client
+        .write_all(b"vm list\nstats\nshare one 30\nnonsense\nvm list\nvm stop one\nvm stop two\n")
+        .unwrap();
+    let answers: Vec<serde_json::Value> = std::io::BufRead::lines(std::io::BufReader::new(client))
+        .take(6)
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+        .collect();
+    let lines = |index: usize| answers[index]["lines"].to_string();
+    assert!(lines(0).contains("share 50"), "{answers:?}");
+    assert_eq!(answers[1]["report"]["vms"][0]["name"], "one", "{answers:?}");
+    assert!(lines(2).contains("one: share 30"), "{answers:?}");
+    assert!(lines(3).contains("there is no command"), "{answers:?}");
+    assert!(lines(4).contains("share 30"), "{answers:?}");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        text.starts_with("ended:") && text.lines().count() == 5,
+        "{text}"
+    );
+    assert!(
+        fs::read_to_string(logs.join("one.log"))
+            .unwrap()
+            .contains("exerciser: ")
+    );
+    assert!(!socket.exists());
 }

@@ -1,6 +1,7 @@
 //! `partita machine` and `partita profile` as the shell sees them.
 
 #[path = "common/program.rs"]
+#[allow(dead_code, reason = "another test has use for the rest")]
 mod program;
 
 use program::{BASE, LOOP, WFI, addi, auipc, elf, lui, sd, slli, sw};

@@ -114,13 +114,39 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
 }
 
 fn list(system: &Hypervisor) {
+    let (spin, wait, slice) = {
+        let scheduler = system.scheduler.lock();
+        let config = *scheduler.config();
+        let slice = config.slice.get().saturating_mul(1_000_000) / config.frequency.max(1);
+        (config.spin, config.wait, slice)
+    };
+    say!(
+        "spin {}, wait {}, time slice {slice} us",
+        spin.name(),
+        wait.name()
+    );
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
             let life = vm.life.lock();
             (life.state(), life.restarts())
         };
+        // No lock may be held while the console's is taken.
+        let harts = {
+            let scheduler = system.scheduler.lock();
+            if scheduler.is_dedicated(vm.id) {
+                let vcpus = scheduler.vcpus(vm.id).iter();
+                let harts = vcpus.flat_map(|vcpu| scheduler.allowed(vcpu).iter());
+                let names: alloc::vec::Vec<_> = harts
+                    .filter_map(|hart| system.harts.get(hart.index()))
+                    .map(|hart| alloc::format!("{}", hart.board.id))
+                    .collect();
+                alloc::format!("harts {}", names.join(","))
+            } else {
+                alloc::format!("share {}", scheduler.share(vm.id))
+            }
+        };
         say!(
-            "{} {:<16} {:<8} {} vCPUs, {} MiB at {}, restarted {} times, heartbeat {}",
+            "{} {:<16} {:<8} {harts}, {} vCPUs, {} MiB at {}, restarted {} times, heartbeat {}",
             number + 1,
             vm.settings.name.as_str(),
             state,

@@ -17,6 +17,7 @@ const PASSAGES_END: &str = "<!-- partita bench --passages: end -->";
 const RUNS: u16 = 3;
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
+    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let cache = Cache::from_environment()?;
     let hypervisor = arguments.hypervisor.path()?;
     let passages = bench::measure_passages(&cache, &hypervisor, &Progress::new())?;
@@ -39,7 +40,6 @@ pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
         true => (Amount::QUICK, 1),
         false => (Amount::WHOLE, RUNS),
     };
-    output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;
     let options = Options {
         amount,
         runs: arguments.runs.unwrap_or(runs).into(),

@@ -38,6 +38,8 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         hypervisor: arguments.hypervisor.path()?,
         verbose: arguments.verbose,
         quiet: arguments.quiet,
+        logs: arguments.logs.clone(),
+        control: arguments.control.clone(),
         on: computer(arguments)?,
     };
     let beside = Beside::start(arguments, &system, &cache)?;

@@ -1,13 +1,14 @@
 //! Start phases: what differs between two runs of the same system.
 
 use crate::laboratory::{Point, PointError};
+use exerciser::random::EXERCISES;
 
 /// The word by which a guest's command line takes a seed of its own.
 const SEED: &str = "seed=";
 /// What a command line that takes such a word begins with or has in it.
 const EXERCISE: &str = "exercise=";
 
-/// The point with its seed passed on to the guests that can use one: exercisers, whose command lines get `seed=`, a
+/// The point with its seed passed on to the guests that can use one: exercisers that draw random numbers, whose command lines get `seed=`, a
 /// different one for each VM. A command line that names its seed keeps it, and other guests are left alone.
 ///
 /// # Errors
@@ -16,8 +17,10 @@ pub fn with_phase(mut point: Point) -> Result<Point, PointError> {
     let system = point.read()?;
     for (index, vm) in system.vms.iter().enumerate() {
         let mut words = vm.command_line.split_whitespace();
-        let is_exerciser = words.clone().any(|word| word.starts_with(EXERCISE));
-        if !is_exerciser || words.any(|word| word.starts_with(SEED)) {
+        let exercise = words.clone().find_map(|word| word.strip_prefix(EXERCISE));
+        // One that draws nothing would refuse a seed.
+        let is_random = exercise.is_some_and(|name| EXERCISES.contains(&name));
+        if !is_random || words.any(|word| word.starts_with(SEED)) {
             continue;
         }
         // Different for each VM of each point, and never zero.

@@ -17,6 +17,8 @@ pub struct Ranking {
     pub lead: Option<Summary>,
     /// Whether the lead's whole interval is on one side of one.
     pub is_told: bool,
+    /// Whether the lead has no interval: it comes from one start phase, or from one run that was made often.
+    pub is_one_run: bool,
 }
 
 /// The ranking by a measure of groups of runs, each the runs of a row; `None` where fewer than two have it, or where neither
@@ -57,12 +59,14 @@ pub(super) fn rank(measure: &str, rows: &[Row], groups: &[&[Entry]]) -> Option<R
         let rows = [best, next].map(|row| rows.get(row));
         rows.iter().flatten().all(|row| row.has_spread(lead))
     };
+    let lead_is_one_run = lead.is_some_and(|lead| !has_spread(&lead));
     let is_told = lead.is_some_and(|lead| has_spread(&lead) && (lead.low > 1.0 || lead.high < 1.0));
     Some(Ranking {
         measure: String::from(measure),
         order: order.iter().map(|(row, _)| label(*row)).collect(),
         lead,
         is_told,
+        is_one_run: lead_is_one_run,
     })
 }
 
@@ -77,13 +81,13 @@ impl Ranking {
             rest => format!("; then {}", rest.join(", ")),
         };
         let lead = match &self.lead {
-            Some(lead) if lead.count > 1 => format!(
+            Some(lead) if !self.is_one_run => format!(
                 "{} [{}, {}]",
                 number(lead.median),
                 number(lead.low),
                 number(lead.high)
             ),
-            Some(lead) => format!("{}, from one start phase,", number(lead.median)),
+            Some(lead) => format!("{}, from one run,", number(lead.median)),
             None => String::from("no ratio"),
         };
         if self.is_told {

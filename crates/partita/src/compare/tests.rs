@@ -151,7 +151,7 @@ fn the_legend_is_as_sure_as_the_runs_that_finished() {
     );
     // Of the second's three runs two finished: their interval holds the median with one half.
     let two = legend(compared(3, |second, seed| {
-        (!second || seed < 2).then(|| 1.0 + seed as f64)
+        (!second || seed < 2).then_some(1.0 + seed as f64)
     }));
     assert!(
         two.contains("50.0 %") && two.contains("1 of 6 runs"),
@@ -226,7 +226,7 @@ fn the_best_is_named_with_its_lead_over_the_next() {
     assert!(
         one.verdict("etr")
             .unwrap()
-            .contains("undecided: spin=wapd is 2.000, from one start phase,")
+            .contains("undecided: spin=wapd is 2.000, from one run,")
     );
     // What says what happened, and not how well, has no best; nor has a single row.
     assert_eq!(told.verdict("guest-utilisation"), None);
@@ -242,7 +242,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
     let system = folder.path().join("system.toml");
     std::fs::write(folder.path().join("kernel"), "").unwrap();
     let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n";
-    let lines = ["exercise=work", "exercise=work seed=5", "quiet"];
+    let lines = ["exercise=work", "exercise=work seed=5", "exercise=boot"];
     let mut text = String::from("harts = 1\nmemory = \"1 GiB\"\n");
     for (name, line) in ["a", "b", "c"].iter().zip(lines) {
         text += &format!("[vm.{name}]\n{vm}command-line = \"{line}\"\n");

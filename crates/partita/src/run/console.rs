@@ -49,7 +49,14 @@ pub struct Relay {
     line: Vec<u8>,
     /// How much of the present line has been given out as bytes.
     shown: usize,
+    /// A report of the monitor's has begun and not ended.
+    in_report: bool,
 }
+
+/// What the operator's prompt looks like, and how the first and the last line of a report go on behind [`PREFIX`].
+const PROMPT: &str = "partita> ";
+const BEGIN: &str = "begin";
+const END: &str = "end";
 
 impl Relay {
     /// A relay that has seen nothing.
@@ -72,9 +79,9 @@ impl Relay {
         lines
     }
 
-    /// Whether a line is begun that has no end yet.
-    pub fn has_begun(&self) -> bool {
-        !self.line.is_empty()
+    /// What is there of a line that has no end yet.
+    pub fn begun(&self) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.line)
     }
 
     /// The line that was not ended, if there is one.
@@ -93,7 +100,8 @@ impl Relay {
             let compared = self.line.len().min(monitor.len());
             let may_be_monitor =
                 !ended && compared < monitor.len() || self.line.len() >= monitor.len();
-            let held = may_be_monitor && self.line.get(..compared) == monitor.get(..compared);
+            let is_monitor = may_be_monitor && self.line.get(..compared) == monitor.get(..compared);
+            let held = is_monitor || self.is_idle_prompt();
             if !held {
                 out.extend_from_slice(self.line.get(self.shown..).unwrap_or_default());
                 self.shown = self.line.len();
@@ -108,13 +116,50 @@ impl Relay {
         (out, lines)
     }
 
+    /// Whether the line is but the prompt, which comes back between the lines of a report and is of no use there.
+    fn is_idle_prompt(&self) -> bool {
+        const LONGEST: usize = 40;
+        let short = self.in_report && self.shown == 0 && self.line.len() <= LONGEST;
+        short && {
+            let text = String::from_utf8_lossy(&self.line).replace("\x1b[K", "");
+            let text: String = text
+                .chars()
+                .filter(|one| !"\r\n\x1b[".contains(*one))
+                .collect();
+            PROMPT.repeat(2).starts_with(&text)
+        }
+    }
+
     fn end_line(&mut self) -> String {
         self.shown = 0;
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
+        if let Some(record) = text.strip_prefix(PREFIX) {
+            self.in_report =
+                record.starts_with(BEGIN) || self.in_report && !record.starts_with(END);
+        }
         // A console ends lines with CR LF.
         String::from(text.trim_end_matches('\r'))
     }
+}
+
+/// A line as a terminal shows it: without escape sequences, and without what a carriage return has written over.
+pub(super) fn plain(line: &str) -> String {
+    let last = line
+        .rsplit('\r')
+        .find(|part| !part.is_empty())
+        .unwrap_or_default();
+    let mut out = String::new();
+    let mut characters = last.chars();
+    while let Some(character) = characters.next() {
+        if character != '\x1b' {
+            out.push(character);
+        } else if characters.next() == Some('[') {
+            // ECMA-48: up to a character from 0x40 to 0x7e.
+            let _ = characters.find(|end| ('@'..='~').contains(end));
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -146,6 +191,26 @@ mod tests {
         assert_eq!(Line::of(&record), Line::Hypervisor(&record));
         assert_eq!(Line::of("[    0.1] Linux"), Line::Bare("[    0.1] Linux"));
         assert_eq!(Line::of("OpenSBI v1.5.1"), Line::Bare("OpenSBI v1.5.1"));
+    }
+
+    #[test]
+    fn prompts_between_the_lines_of_a_report_are_not_shown() {
+        let mut relay = Relay::new();
+        let said = format!(
+            "before\r\n{PREFIX}begin version=1\r\n\rpartita> \x1b[K\r\n{PREFIX}vm name=a\r\npartita> \r\n{PREFIX}end lines=2\r\n\rpartita> \x1b[K"
+        );
+        let mut shown = Vec::new();
+        for byte in said.bytes() {
+            shown.extend(relay.bytes(&[byte]).0);
+        }
+        assert_eq!(
+            String::from_utf8(shown).unwrap(),
+            "before\r\n\rpartita> \x1b[K"
+        );
+        // A guest's line is shown whatever goes on.
+        let (out, _) =
+            relay.bytes(format!("\r\n{PREFIX}begin version=1\r\n[a] partita> \r\n").as_bytes());
+        assert_eq!(String::from_utf8(out).unwrap(), "\r\n[a] partita> \r\n");
     }
 
     /// Lines, some of them the monitor's, some nearly.

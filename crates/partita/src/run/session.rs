@@ -2,6 +2,8 @@
 
 use super::account::{Account, Outcome};
 use super::console::Relay;
+use super::control::{Control, Request, Socket};
+use super::logs::Logs;
 use super::script::Script;
 use crate::cache::Cache;
 use crate::computer::{
@@ -39,6 +41,10 @@ pub struct Options {
     pub verbose: bool,
     /// Whether no line is shown at all, unless somebody is at the console.
     pub quiet: bool,
+    /// A folder for a file of each VM's lines.
+    pub logs: Option<PathBuf>,
+    /// A socket's file, at which programs can say what an operator says at the prompt.
+    pub control: Option<PathBuf>,
     /// What to run it on.
     pub on: Kind,
 }
@@ -101,6 +107,7 @@ pub enum Ending {
 enum Event {
     Console(Piece),
     Keys(Vec<u8>),
+    Request(Request),
     Signal,
 }
 
@@ -141,7 +148,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
         cache,
     };
     let mut attendance = Attendance {
-        keys: console.is_some(),
+        keys: console.is_some() || options.control.is_some(),
         person: console.is_some() && person,
         time_limit: None,
     };
@@ -153,14 +160,27 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
             limit = Some(own.saturating_mul(HOST_SECONDS));
         }
     }
+    let focused = focus.map(|name| name.as_str());
+    let names = system.vms.iter().map(|vm| vm.name.as_str());
+    let logs = options
+        .logs
+        .as_ref()
+        .map(|folder| Logs::create(folder, names, focused));
+    let logs = logs
+        .transpose()
+        .map_err(|error| RunError::System("the logs", error))?;
     let mut session = Session {
+        interactive: console.is_some(),
+        logs,
+        control: Control::default(),
         account: Account::new(focus),
         verbose: options.verbose,
         quiet: options.quiet,
         reports: 0,
         table_is_due: false,
     };
-    let ending = session.follow(&options.on, &setup, limit, attendance)?;
+    let control = options.control.as_deref();
+    let ending = session.follow(&options.on, &setup, limit, attendance, control)?;
     Ok(session.account.judge(ending))
 }
 
@@ -188,6 +208,10 @@ pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> 
 
 /// A run while it goes on.
 struct Session {
+    /// Whether the terminal has a console.
+    interactive: bool,
+    logs: Option<Logs>,
+    control: Control,
     account: Account,
     verbose: bool,
     quiet: bool,
@@ -205,11 +229,16 @@ impl Session {
         setup: &Setup<'_>,
         limit: Option<Duration>,
         attendance: Attendance,
+        control: Option<&Path>,
     ) -> Result<Ending, RunError> {
-        let interactive = attendance.keys;
+        let interactive = self.interactive;
         let io = |what| move |error| RunError::System(what, error);
         let (events, happened) = channel();
         let console = forward(&events, Event::Console);
+        let requests = events.clone();
+        let take = move |request| requests.send(Event::Request(request)).is_ok();
+        let socket = control.map(|path| Socket::listen(path, take));
+        let _socket = socket.transpose().map_err(io("the control socket"))?;
         let mut computer = computer::start(on, setup, attendance, console)?;
         listen_for_signals(&events).map_err(io("signals"))?;
         let terminal = interactive
@@ -225,8 +254,7 @@ impl Session {
         }
 
         let mut relay = Relay::new();
-        let mut script = Script::default();
-        let mut last_output = Instant::now();
+        let mut script = Script::new(Instant::now());
         let mut open_prompt = interactive && !self.account.has_focus();
         let mut deadline = limit.map(|limit| Instant::now() + limit);
         let mut ending = Ending::Finished;
@@ -235,16 +263,14 @@ impl Session {
             let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
                 deadline.saturating_duration_since(Instant::now())
             });
-            let patience = script.patience(relay.has_begun());
-            let patience = patience.filter(|_| self.account.hypervisor_spoke());
-            let wait = patience.map_or(wait, |patience| {
-                wait.min(patience.saturating_sub(last_output.elapsed()))
-            });
+            let patience = self.patience(&script);
+            let wait = patience.map_or(wait, |patience| wait.min(patience));
             let shown = match happened.recv_timeout(wait) {
                 Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
                 Ok(Event::Console(piece)) if interactive => {
-                    last_output = Instant::now();
-                    self.pass_on(&mut relay, &piece)
+                    let shown = self.pass_on(&mut relay, &piece);
+                    script.show(&relay.begun(), Instant::now());
+                    shown
                 }
                 Ok(Event::Console(piece)) => relay
                     .lines(&piece.bytes)
@@ -259,6 +285,10 @@ impl Session {
                         computer.close_keys();
                     }
                     computer.send(&keys);
+                    Ok(())
+                }
+                Ok(Event::Request(request)) => {
+                    self.control.take(request);
                     Ok(())
                 }
                 // Nobody wants to see more: the same as a signal.
@@ -278,12 +308,22 @@ impl Session {
                 Err(RecvTimeoutError::Timeout) => Ok(()),
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if patience.is_some_and(|patience| last_output.elapsed() >= patience) {
-                computer.send(&script.line());
-                last_output = Instant::now();
+            if self.patience(&script) == Some(Duration::ZERO) {
+                computer.send(&script.keys(Instant::now()));
             }
             if interactive && script.is_over() {
                 computer.close_keys();
+            }
+            let reports = self.account.reports();
+            let back = self
+                .control
+                .answer(&relay, reports, || self.account.report());
+            let next = self
+                .account
+                .hypervisor_spoke()
+                .then(|| self.control.keys(reports));
+            for keys in back.into_iter().chain(next.flatten()) {
+                computer.send(&keys);
             }
             // What is typed before the hypervisor listens goes to the firmware, and is lost.
             if open_prompt && self.account.hypervisor_spoke() {
@@ -317,6 +357,12 @@ impl Session {
         Ok(ending)
     }
 
+    /// How long it is until keys of a script are typed: what is typed before the hypervisor listens is lost.
+    fn patience(&self, script: &Script) -> Option<Duration> {
+        let patience = script.patience(Instant::now());
+        patience.filter(|_| self.account.hypervisor_spoke())
+    }
+
     /// Passes bytes on to the terminal, and keeps what the lines among them say.
     fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
         let (out, lines) = relay.bytes(&piece.bytes);
@@ -346,6 +392,10 @@ impl Session {
 
     /// Keeps what a line says that ended at this time, and shows it if it is for people.
     fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
+        self.control.line(line);
+        if let Some(logs) = &mut self.logs {
+            logs.line(line)?;
+        }
         let for_people = self.account.line(line, at);
         let firmware = !self.account.hypervisor_spoke() && !self.verbose;
         if !show || !for_people || firmware || self.quiet {
