@@ -71,7 +71,7 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            run::attend(system, hart, false);
+            run::attend(system, hart);
         }
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {

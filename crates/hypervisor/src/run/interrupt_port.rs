@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use abi::monitor::{Event, ExitCause};
+use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
@@ -29,8 +29,6 @@ pub struct InterruptPort<'a> {
     hart: &'a Hart,
     /// When it began to serve a forwarder.
     began: Cell<u64>,
-    /// Whether what is spent is booked with an exit.
-    in_exit: bool,
 }
 
 impl<'a> InterruptPort<'a> {
@@ -41,14 +39,7 @@ impl<'a> InterruptPort<'a> {
             system,
             hart,
             began: Cell::new(0),
-            in_exit: false,
         }
-    }
-
-    /// The same while an exit is handled, or not: see [`run::attend`](crate::run::attend).
-    #[must_use]
-    pub fn in_exit(self, in_exit: bool) -> Self {
-        Self { in_exit, ..self }
     }
 
     /// On whatever hart runs this.
@@ -164,11 +155,13 @@ impl Port for InterruptPort<'_> {
 
     fn wake(&self, vcpu: VcpuId, sign: Sign) {
         if sign == Sign::Interrupt {
-            let books = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
+            let vm = self.system.vcpu(vcpu).vm;
+            let books = self.hart.accounts.of(vm);
             books.count(Event::HostInterrupt);
-            match self.system.costs.host_interrupt {
-                cost if self.in_exit => costs::spend(cost),
-                cost => books.spend_on(ExitCause::GuestExternal, cost),
+            if self.system.costs.host_interrupt != 0 {
+                let began = accounts::clock();
+                costs::spend(self.system.costs.host_interrupt);
+                books.book_forwarding(began);
             }
         }
         system::wake(self.system, vcpu);

@@ -107,7 +107,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
         }
     }
     hart.accounts.charge_idle();
-    attend(system, hart, false);
+    attend(system, hart);
 }
 
 /// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
@@ -115,16 +115,13 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
 const CLAIMS: usize = 64;
 
 /// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
-///
-/// Outside of exits, what an interrupt costs in addition is booked to the VM that it is for; an exit books all to its own.
-pub fn attend(system: &Hypervisor, hart: &Hart, in_exit: bool) -> ExitCause {
+pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
         let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-        let port = InterruptPort::new(system, hart).in_exit(in_exit);
-        interrupts::attend(&port, files);
+        interrupts::attend(&InterruptPort::new(system, hart), files);
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {

@@ -12,7 +12,6 @@ use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
 use scheduler::VmId;
 
 use crate::hart;
-use crate::run::costs;
 
 /// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
 const MONITORED: bool = !cfg!(feature = "unmonitored");
@@ -143,20 +142,6 @@ impl Books<'_> {
         }
     }
 
-    /// Spends so many cycles on what comes for the VM, and books them as simulation of this cause. Not in the handling of an
-    /// exit: the time before that exit is the guest's and is not booked yet.
-    pub fn spend_on(self, cause: ExitCause, cycles: u64) {
-        if cycles == 0 {
-            return;
-        }
-        costs::spend(cycles);
-        if MONITORED && let Some(exits) = self.work.exits.get(cause.index()) {
-            exits.simulation.add(cycles);
-            let charged_to = self.hart.charged_to.get();
-            self.hart.charged_to.set(charged_to.wrapping_add(cycles));
-        }
-    }
-
     /// A vCPU of the VM has been chosen and made ready to enter, or has been put away.
     #[inline]
     pub fn charge_scheduling(self) {
@@ -172,8 +157,8 @@ impl Books<'_> {
         }
     }
 
-    /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM, whatever it was doing otherwise: the time is
-    /// the VM's, not that of whose guest was left for it.
+    /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM or has taken them, whatever it was doing
+    /// otherwise: the time is the VM's, not that of whose guest was left for it.
     pub fn book_forwarding(self, began: u64) {
         if let (true, Some(exits)) = (
             MONITORED,

@@ -63,7 +63,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(exit.system, exit.hart, true), Next::Reconsider);
+        return (run::attend(exit.system, exit.hart), Next::Reconsider);
     }
     match cause {
         exception::ECALL_FROM_VS => sbi::call(exit),
