@@ -22,6 +22,14 @@ pub fn pending_of(hart: u64) -> crate::csr::Access {
     crate::trap::taken().map_or(Ok(value), |trap| Err(trap.cause))
 }
 
+/// The broadcast fence of everything; the cause of the exception, if there was one.
+pub fn fence_everywhere() -> Option<u64> {
+    crate::trap::clear();
+    // SAFETY: drops translations; an exception is skipped by the trap handler.
+    unsafe { core::arch::asm!(".insn r 0x73, 0, 0x57, x0, x0, x0") };
+    crate::trap::taken().map(|trap| trap.cause)
+}
+
 /// Executes `count` PAUSEs, one in each round of a loop of three instructions; `true` if one of
 /// them raised an exception.
 pub fn pause(count: u64) -> bool {

@@ -34,8 +34,18 @@ pub fn is_present_now(hart: usize) -> bool {
 
 /// Runs a function on another hart, in M-mode, and waits for what it returns.
 pub fn run_on(hart: usize, function: fn() -> u64) -> u64 {
+    start_on(hart, function);
+    finish(hart)
+}
+
+/// Begins to run a function on another hart, in M-mode.
+pub fn start_on(hart: usize, function: fn() -> u64) {
     RESULT[hart & 7].store(0, Ordering::SeqCst);
     WORK[hart & 7].store(function as *const () as usize, Ordering::SeqCst);
+}
+
+/// Waits for what the function returns that was begun on another hart.
+pub fn finish(hart: usize) -> u64 {
     while WORK[hart & 7].load(Ordering::SeqCst) != 0 {
         core::hint::spin_loop();
     }

@@ -22,9 +22,10 @@ suite!(
     purge_guest_fence: "a fence in VS-mode clears the own bit of hpurge and sets the others",
     purge_host_fence: "fences in HS-mode and M-mode leave hpurge alone",
     purge_trapped_fence: "a fence that traps leaves hpurge alone",
-    pause_fields: "hplegap and hplewindow hold 32 bits",
+    pause_fields: "hplegap and hplewindow hold 32 bits, and hplewindow bit 63",
     pause_window: "the first PAUSE beyond the window exits, and none before",
     pause_user: "PAUSE counts in VU-mode too",
+    pause_supervisor: "with bit 63 of hplewindow PAUSE counts in VS-mode alone",
     pause_gap: "PAUSEs farther apart than the gap are no loop",
     pause_off: "a window of zero lets every PAUSE pass",
     pause_host: "PAUSE never exits with V = 0",
@@ -37,6 +38,8 @@ type Outcome = Result<(), Failure>;
 const VGEIN_SHIFT: u32 = 12;
 const VTVM: u64 = 1 << 20;
 const LOOP: u64 = 3;
+/// Bit 63 of hplewindow.
+const SUPERVISOR_ONLY: u64 = 1 << 63;
 
 fn open_guest_file(number: u64) {
     let _ = csr::clear::<HSTATUS>(0x3f << VGEIN_SHIFT);
@@ -162,7 +165,7 @@ fn pause_fields() -> Outcome {
     let (gap, window) = (csr::read::<HPLEGAP>(), csr::read::<HPLEWINDOW>());
     set_pause(0, 0);
     gives("hplegap", gap, 0xffff_ffff)?;
-    gives("hplewindow", window, 0xffff_ffff)
+    gives("hplewindow", window, SUPERVISOR_ONLY | 0xffff_ffff)
 }
 
 fn set_pause(gap: u64, window: u64) {
@@ -204,6 +207,15 @@ fn pause_user() -> Outcome {
     let beyond = exits(Mode::VirtualUser, WITHIN + 1);
     set_pause(0, 0);
     same("beyond the window", beyond, 1)
+}
+
+fn pause_supervisor() -> Outcome {
+    set_pause(LOOP, SUPERVISOR_ONLY | WINDOW);
+    let user = exits(Mode::VirtualUser, WITHIN + 1);
+    let supervisor = exits(Mode::VirtualSupervisor, WITHIN + 1);
+    set_pause(0, 0);
+    same("beyond the window in VU-mode", user, 0)?;
+    same("beyond the window in VS-mode", supervisor, 1)
 }
 
 fn pause_gap() -> Outcome {

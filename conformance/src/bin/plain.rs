@@ -4,7 +4,7 @@
 #![no_main]
 
 use conformance::csr::{self, ILLEGAL};
-use conformance::extension::{HPLEGAP, HPLEWINDOW, HPURGE, pause, pending_of};
+use conformance::extension::{HPLEGAP, HPLEWINDOW, HPURGE, fence_everywhere, pause, pending_of};
 use conformance::mode::{Mode, attempt, cause, run};
 use conformance::suite;
 use conformance::suite::{Failure, same};
@@ -31,12 +31,17 @@ extern "C" fn pending() -> u64 {
     cause(pending_of(0))
 }
 
+extern "C" fn broadcast() -> u64 {
+    fence_everywhere().unwrap_or(u64::MAX)
+}
+
 fn absent() -> Result<(), Failure> {
     for (name, function) in [
         ("hplegap", gap as extern "C" fn() -> u64),
         ("hplewindow", window),
         ("hpurge", purge),
         ("the pending test", pending),
+        ("the broadcast fence", broadcast),
     ] {
         same(name, function(), ILLEGAL)?;
         for mode in [

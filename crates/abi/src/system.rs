@@ -33,6 +33,7 @@
 
 mod choice;
 mod error;
+pub mod limits;
 pub mod names;
 mod parameters;
 mod parse;
@@ -41,29 +42,17 @@ mod tests;
 
 pub use choice::{Migration, OnFailure, Placement, SpinMethod, WaitMethod, WhenIdle};
 pub use error::{Problem, Subject, SystemError, ValueText};
-pub use parameters::{AFFINITY, Parameters, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET};
+pub use limits::{
+    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM,
+    MAX_VMS, MEMORY_GRANULE, SHARE, TIME_SLICE_US,
+};
+pub use parameters::{
+    AFFINITY, COST, Costs, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+};
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
 
-/// Most VMs of a system.
-pub const MAX_VMS: usize = 16;
-/// Most vCPUs of a VM.
-pub const MAX_VCPUS_PER_VM: usize = 16;
-/// Longest name of a VM in bytes.
-pub const MAX_NAME_LENGTH: usize = 31;
-/// Longest command line of a guest in bytes: what Linux on RISC-V takes, less the NUL (`COMMAND_LINE_SIZE`, 1024).
-pub const MAX_BOOTARGS_LENGTH: usize = 1023;
-/// Harts have numbers below this.
-pub const MAX_HARTS: u32 = 64;
-/// virtio-mmio slots have numbers below this.
-pub const MAX_SLOTS: usize = 32;
-/// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
-pub const MEMORY_GRANULE: u64 = 2 << 20;
-/// Bounds of the time slice in microseconds.
-pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
-/// Bounds of a VM's share.
-pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
 /// The file in the system image that holds the description.
 pub const FILE_NAME: &str = "partita.dtb";
 /// A name that no VM may have: the hypervisor's own lines on the console carry it.

@@ -20,6 +20,7 @@ pub mod instruction;
 mod machine;
 pub mod memory;
 pub mod monitor;
+pub mod native;
 pub mod quantity;
 mod system;
 pub mod timing;

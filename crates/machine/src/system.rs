@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::{AccessFault, Cycles, Devices, HartId};
 use crate::memory::PhysicalMemory;
 use crate::timing::Timing;
+use crate::translation::Fence;
 
 /// Limits of time that do not depend on the gear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +27,12 @@ pub struct System {
     pub limits: Limits,
     /// The timing models, in the measured gear.
     pub timing: Option<Box<Timing>>,
+    /// Fences for all harts that some may not have carried out yet, and who executed them. Empty between two
+    /// quanta.
+    pub broadcasts: Vec<(HartId, Fence)>,
+    /// If the hart that runs stops where it may have woken another: how many harts' waits had been hit by
+    /// stores before.
+    pub watchful: Option<usize>,
 }
 
 impl System {
@@ -55,7 +62,10 @@ impl System {
         size: u8,
         now: Cycles,
     ) -> Result<u64, AccessFault> {
-        self.devices.read(physical, size, now, &mut self.memory)
+        self.memory.note_transfers(self.timing.is_some());
+        let value = self.devices.read(physical, size, now, &mut self.memory);
+        self.charge_transfers();
+        value
     }
 
     /// Writes outside RAM.
@@ -69,8 +79,27 @@ impl System {
         value: u64,
         now: Cycles,
     ) -> Result<(), AccessFault> {
-        self.devices
-            .write(physical, size, value, now, &mut self.memory)
+        self.memory.note_transfers(self.timing.is_some());
+        let memory = &mut self.memory;
+        let written = self.devices.write(physical, size, value, now, memory);
+        self.charge_transfers();
+        written
+    }
+
+    /// Lets every device do what has become due.
+    pub fn tick(&mut self, now: Cycles) {
+        self.memory.note_transfers(self.timing.is_some());
+        self.devices.tick(now, &mut self.memory);
+        self.charge_transfers();
+    }
+
+    /// Tells the caches what devices have read and written.
+    fn charge_transfers(&mut self) {
+        for transfer in self.memory.take_transfers() {
+            if let Some(timing) = &mut self.timing {
+                timing.device_access(transfer.physical, transfer.length, transfer.store);
+            }
+        }
     }
 
     /// The id of a hart by its place in a table.

@@ -46,12 +46,25 @@ fn the_extensions_do_what_they_are_said_to_do() {
         let (stop, report) = run(&program, harts, &profile(true));
         assert_eq!(stop, Stop::PowerOff, "{harts} harts: {report}");
         assert!(
-            report.contains("extensions: 16 tests, 0 failed"),
+            report.contains("extensions: 17 tests, 0 failed"),
             "{report}"
         );
         // The program for machines without them finds that they are there.
         let (stop, _) = run(&programs::build().join("plain"), harts, &profile(true));
         assert_ne!(stop, Stop::PowerOff);
+    }
+}
+
+#[test]
+fn translations_are_purged_by_hardware_as_it_is_said() {
+    let program = programs::build().join("fences");
+    let mut profile = profile(true);
+    profile.extensions.purge_check = true;
+    profile.extensions.broadcast_fence = true;
+    for harts in [1, 2] {
+        let (stop, report) = run(&program, harts, &profile);
+        assert_eq!(stop, Stop::PowerOff, "{harts} harts: {report}");
+        assert!(report.contains("fences: 5 tests, 0 failed"), "{report}");
     }
 }
 

@@ -66,6 +66,9 @@ pub enum WaitPolicy {
     HostInterrupt,
     /// A host interrupt makes it ready and wakes every idle hart: the conventional method as it was.
     HostInterruptAll,
+    /// The same with active wait (paper 002 §3.5): idle harts do not sleep, but poll whether something has happened, and
+    /// every event sends all of them through the scheduler.
+    ActiveWaitAll,
     /// No host interrupt: its pending interrupts are tested, and it is dispatched out of the
     /// self-wait queue (paper 002 §3.4). Only the vCPU that has one becomes ready.
     SelfWait,
@@ -75,9 +78,10 @@ pub enum WaitPolicy {
 
 impl WaitPolicy {
     /// Every policy.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::HostInterrupt,
         Self::HostInterruptAll,
+        Self::ActiveWaitAll,
         Self::SelfWait,
         Self::SelfWaitAll,
     ];
@@ -88,6 +92,7 @@ impl WaitPolicy {
         match self {
             Self::HostInterrupt => "host-interrupt",
             Self::HostInterruptAll => "host-interrupt-all",
+            Self::ActiveWaitAll => "active-wait-all",
             Self::SelfWait => "self-wait",
             Self::SelfWaitAll => "self-wait-all",
         }
@@ -97,6 +102,15 @@ impl WaitPolicy {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
+impl WaitPolicy {
+    /// Whether the interrupts of waiting vCPUs are found by tests. Otherwise they interrupt the hypervisor, which calls
+    /// [`crate::Scheduler::wake`].
+    #[must_use]
+    pub const fn tests(self) -> bool {
+        crate::wait::rules(self).tests
     }
 }
 
@@ -145,6 +159,9 @@ pub struct Config {
     pub wait: WaitPolicy,
     /// Floating or fixed scheduling on the shared harts.
     pub placement: Placement,
+    /// Whether a vCPU that has its hart for itself runs on relaxed terms, without a slice and with waits that do not trap. On a
+    /// hart of its own it always does.
+    pub relaxes: bool,
     /// When vCPUs move. `Always` makes no sense under fixed scheduling, or with a single hart.
     pub migration: Migration,
 }
@@ -175,6 +192,7 @@ impl Config {
             spin: SpinPolicy::Rslp,
             wait: WaitPolicy::HostInterrupt,
             placement: Placement::Floating,
+            relaxes: true,
             migration: Migration::AsNeeded,
         }
     }

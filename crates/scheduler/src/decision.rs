@@ -111,6 +111,9 @@ pub enum Dispatch {
         /// Whether the hart must go on testing them by calling `dispatch`, because nobody will
         /// interrupt it. If not, it sleeps until an interrupt.
         poll: bool,
+        /// Whether the hart waits actively: it does not sleep, but tests in a loop whether it was told of something, and then
+        /// calls `dispatch`.
+        active: bool,
         /// Other harts for which there is work now.
         kicks: Kicks,
     },

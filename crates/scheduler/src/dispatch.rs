@@ -11,6 +11,9 @@ use crate::ticks::Ticks;
 use crate::vcpu::{Phase, Word};
 use crate::wait;
 
+/// Of so many self-waiting vCPUs the first is found by comparing when they came; of more, by going through the queue.
+const FEW: usize = 8;
+
 /// On what terms a vCPU may run.
 struct Terms {
     /// Somebody else wants the hart.
@@ -26,15 +29,22 @@ impl Scheduler {
     /// If the scheduler believes that a vCPU is on the hart, it is taken to have been preempted
     /// without having run.
     pub fn dispatch(&mut self, hart: HartId, now: Ticks, probe: &mut dyn Probe) -> Dispatch {
-        let kicks = self.leave(hart, Left::new(Leave::Preempted, Ticks::ZERO), now);
+        let runs = matches!(self.harts[hart.index()].doing, Doing::Running(_));
+        let kicks = match runs {
+            true => self.leave(hart, Left::new(Leave::Preempted, Ticks::ZERO), now),
+            false => Kicks::NONE,
+        };
         if !self.online.contains(hart) {
             return Dispatch::Idle {
                 watch: VcpuSet::EMPTY,
                 poll: false,
+                active: false,
                 kicks,
             };
         }
-        self.set_doing(hart, Doing::Searching);
+        if self.harts[hart.index()].doing != Doing::Searching {
+            self.set_doing(hart, Doing::Searching);
+        }
         let chosen = self.choose(hart, now, probe);
         let place = &mut self.harts[hart.index()];
         place.avoid = None;
@@ -49,6 +59,7 @@ impl Scheduler {
         Dispatch::Idle {
             watch,
             poll,
+            active: wait::rules(self.config.wait).polls,
             kicks: kicks.and(self.cover()),
         }
     }
@@ -151,14 +162,18 @@ impl Scheduler {
     ) -> Option<VcpuId> {
         let spent = self.harts[hart.index()].self_waits >= self.config.self_wait_budget
             && !self.dispatchable_on(hart).is_empty();
-        self.take_by_word(hart, spent, now, probe)
-            .or_else(|| self.take_by_interrupt(hart, spent, now, probe))
+        let by_word = match self.for_words.is_empty() {
+            true => None,
+            false => self.take_by_word(hart, spent, now, probe),
+        };
+        by_word.or_else(|| self.take_by_interrupt(hart, spent, now, probe))
     }
 
     /// Looks at the words that vCPUs wait for, and takes the first whose time has come and who is at its place here.
     ///
     /// Others do not wait for who has no turn, and to move it costs more than it gains: where it is not at its place, it
     /// becomes ready before the others, so that the hart on which it ran last prefers it.
+    #[inline(never)]
     fn take_by_word(
         &mut self,
         hart: HartId,
@@ -166,12 +181,19 @@ impl Scheduler {
         now: Ticks,
         probe: &mut dyn Probe,
     ) -> Option<VcpuId> {
-        if self.for_words.is_empty() {
-            return None;
-        }
+        let mut rest = self.for_words;
         let mut cursor = self.queues.first(Queue::SelfWait);
-        while let Some(vcpu) = cursor {
-            cursor = self.queues.after(vcpu);
+        loop {
+            // As below, a few are not looked for in the queue.
+            let vcpu = match self.queues.first_to_wait(rest)? {
+                (first, count) if count <= FEW => first,
+                _ => {
+                    let vcpu = cursor?;
+                    cursor = self.queues.after(vcpu);
+                    vcpu
+                }
+            };
+            rest.remove(vcpu);
             let Some((word, deaf)) = self.waits_for(vcpu) else {
                 continue;
             };
@@ -188,7 +210,6 @@ impl Scheduler {
                 self.make_ready_early(vcpu, now);
             }
         }
-        None
     }
 
     /// What `vcpu` waits for in memory, and whether it is not to be interrupted.
@@ -222,16 +243,52 @@ impl Scheduler {
         now: Ticks,
         probe: &mut dyn Probe,
     ) -> Option<VcpuId> {
+        let wait = wait::rules(self.config.wait);
         // Files of other harts cannot be read, so there is no need to ask about their vCPUs.
-        let candidates = match probe.reaches_every_file() {
-            true => VcpuSet::from_bits(u64::MAX),
-            false => self.last_on[hart.index()].union(self.self_wait_ready),
+        let candidates = match wait.tests {
+            false => self.self_wait_ready,
+            true if probe.reaches_every_file() => VcpuSet::from_bits(u64::MAX),
+            true => self.last_on[hart.index()].union(self.self_wait_ready),
         };
-        let waiting = self.queues.members(Queue::SelfWait);
-        let mut cursor = match waiting.intersection(candidates).is_empty() {
-            true => None,
-            false => self.queues.first(Queue::SelfWait),
-        };
+        let candidates = self
+            .queues
+            .members(Queue::SelfWait)
+            .intersection(candidates);
+        if candidates.is_empty() {
+            return None;
+        }
+        // Where none can be granted a reason meanwhile, only these few have to be asked.
+        if !wait.grants_all && self.self_wait_ready.is_empty() {
+            let mut rest = candidates;
+            while let Some((vcpu, count)) = self.queues.first_to_wait(rest) {
+                if count > FEW {
+                    return self.go_through(hart, spent, candidates, now, probe);
+                }
+                rest.remove(vcpu);
+                if !self.has_interrupt(vcpu, probe) {
+                    continue;
+                }
+                if !spent && self.may_take(hart, vcpu) {
+                    return Some(vcpu);
+                }
+                self.make_ready(vcpu, now);
+            }
+            return None;
+        }
+        self.go_through(hart, spent, candidates, now, probe)
+    }
+
+    /// Goes through the self-wait queue, where reasons may be granted on the way.
+    #[inline(never)]
+    fn go_through(
+        &mut self,
+        hart: HartId,
+        spent: bool,
+        candidates: VcpuSet,
+        now: Ticks,
+        probe: &mut dyn Probe,
+    ) -> Option<VcpuId> {
+        let mut cursor = self.queues.first(Queue::SelfWait);
         loop {
             let vcpu = cursor.or_else(|| self.first_granted(hart))?;
             cursor = self.queues.after(vcpu);
@@ -247,6 +304,7 @@ impl Scheduler {
         }
     }
 
+    #[inline]
     fn may_take(&self, hart: HartId, vcpu: VcpuId) -> bool {
         self.takes(hart).contains(vcpu) && !self.is_out_of_service(vcpu)
     }
@@ -263,19 +321,20 @@ impl Scheduler {
     }
 
     /// Whether a self-waiting vCPU has an interrupt that is a reason to run; then others may get one.
+    #[inline]
     fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut dyn Probe) -> bool {
         if self.self_wait_ready.contains(vcpu) {
             return true;
         }
-        let deaf = self.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf);
-        let wait = wait::policy(self.config.wait);
-        if deaf || !wait.tests() || !probe.pending(vcpu) {
+        let deaf = (self.vcpus[vcpu.index()].as_ref()).is_some_and(|entry| entry.deaf);
+        let wait = wait::rules(self.config.wait);
+        if deaf || !wait.tests || !probe.pending(vcpu) {
             return false;
         }
         if self.for_words.contains(vcpu) {
             return true;
         }
-        if wait.grants_all() {
+        if wait.grants_all {
             let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
             let partners = self.queues.members(Queue::SelfWait).intersection(partners);
             // Whoever waits for a word has no use for the interrupts of others.
@@ -286,6 +345,7 @@ impl Scheduler {
     }
 
     /// The next out of the ready queue, by the rules of paper 000 §3.2.2, but never `avoid`.
+    #[inline(never)]
     fn next_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
         // Each turn but the last empties a subqueue into another, so a few are enough.
         for _ in 0..4 {
@@ -374,10 +434,13 @@ impl Scheduler {
         self.queues.remove(vcpu);
         self.self_wait_ready.remove(vcpu);
         self.for_words.remove(vcpu);
-        if let Some(former) = self.last_hart(vcpu) {
-            self.last_on[former.index()].remove(vcpu);
+        let former = self.last_hart(vcpu);
+        if former != Some(hart) {
+            if let Some(former) = former {
+                self.last_on[former.index()].remove(vcpu);
+            }
+            self.last_on[hart.index()].insert(vcpu);
         }
-        self.last_on[hart.index()].insert(vcpu);
         self.harts[hart.index()].rests_since = None;
         let mut left = Ticks::ZERO;
         let mut waited = Ticks::ZERO;
@@ -395,11 +458,13 @@ impl Scheduler {
             entry.preempted_closed = false;
             entry.passed_over = 0;
         }
-        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        // Only if GSPW is not 0: somebody of the virtual machine is in a spin wait.
-        if !self.spin_waits.waiting().intersection(partners).is_empty() {
-            let policy = spin::policy(self.config.spin);
-            policy.dispatched(&mut self.spin_scene(vcpu));
+        if !self.spin_waits.waiting().is_empty() {
+            let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+            // Only if GSPW is not 0: somebody of the virtual machine is in a spin wait.
+            if !self.spin_waits.waiting().intersection(partners).is_empty() {
+                let policy = spin::policy(self.config.spin);
+                policy.dispatched(&mut self.spin_scene(vcpu));
+            }
         }
         let Terms {
             contended,
@@ -435,6 +500,7 @@ impl Scheduler {
     }
 
     /// On what terms `vcpu` runs on `hart` while nothing changes.
+    #[inline]
     fn terms(&self, hart: HartId, vcpu: VcpuId) -> Terms {
         let here = self.takes(hart);
         let dedicated = self.vm(vcpu).is_some_and(|vm| vm.dedicated);
@@ -445,12 +511,13 @@ impl Scheduler {
             .intersection(here);
         let contended = !ready.is_empty();
         let watched = self.watched(hart);
+        let strict = !self.config.relaxes && !dedicated;
         Terms {
             contended,
-            sliced: contended || self.must_test(watched),
+            sliced: strict || contended || self.must_test(watched),
             // Who spins here is to make room for whoever a word has come for.
             trap_waits: !dedicated
-                && (contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
+                && (strict || contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
         }
     }
 
@@ -467,7 +534,11 @@ impl Scheduler {
 
     /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run
     /// those that wait for words is to look at them instead.
+    #[inline]
     fn hand_words_over(&mut self, hart: HartId) -> Kicks {
+        if self.for_words.is_empty() {
+            return Kicks::NONE;
+        }
         let words = self.words_for(hart).intersection(self.watched(hart));
         let Some(first) = choice::vcpu(words) else {
             return Kicks::NONE;
@@ -482,7 +553,7 @@ impl Scheduler {
 
     /// Whether one of these self-waiting vCPUs is found by tests only.
     fn must_test(&self, watched: VcpuSet) -> bool {
-        let tests = wait::policy(self.config.wait).tests();
+        let tests = wait::rules(self.config.wait).tests;
         let by_tests = if tests {
             watched
         } else {

@@ -2,7 +2,7 @@
 
 use crate::decision::{Kicks, Leave, Left};
 use crate::hart::{Doing, Run};
-use crate::id::{HartId, HartSet, VcpuId};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::service::Service;
 use crate::spin;
@@ -87,7 +87,7 @@ impl Scheduler {
         match (entry.phase, entry.last) {
             (Phase::Ready, _) => self.make_ready(vcpu, now),
             (Phase::SelfWait, last) => {
-                self.queues.push_last(Queue::SelfWait, vcpu);
+                self.queues.begin_to_wait(vcpu);
                 // The hart that holds its interrupt file must watch it, or trap waits, again.
                 let keeper = last.map_or(HartSet::EMPTY, HartSet::only);
                 for hart in keeper.intersection(self.idle).iter() {
@@ -125,6 +125,12 @@ impl Scheduler {
         }
     }
 
+    /// [`Scheduler::wake`] for each of `vcpus`.
+    pub fn wake_all(&mut self, vcpus: VcpuSet, now: Ticks) -> Kicks {
+        let wake = |kicks: Kicks, vcpu| kicks.and(self.wake(vcpu, now));
+        vcpus.iter().fold(Kicks::NONE, wake)
+    }
+
     /// The vCPU on `hart` has left it, and the hart will call [`Scheduler::dispatch`]. A stop or
     /// pause that it was told of takes effect now, whatever the reason. Nothing happens if there is
     /// no vCPU on the hart.
@@ -150,7 +156,7 @@ impl Scheduler {
             Leave::SelfWait if !woken => {
                 entry.phase = Phase::SelfWait;
                 if !entry.paused {
-                    self.queues.push_last(Queue::SelfWait, vcpu);
+                    self.queues.begin_to_wait(vcpu);
                 }
             }
             _ if entry.paused => entry.phase = Phase::Ready,
@@ -283,13 +289,14 @@ impl Scheduler {
     }
 
     /// A full slice is consumed. Who is owed service from earlier rounds gets another one at once.
+    #[inline(never)]
     fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
         if self.service(vcpu).is_some_and(Service::is_owed) {
             let slice = self.config.slice;
             return self.put_first(vcpu, slice, now);
         }
         self.ready_in(Queue::TimeSliceEnd, vcpu, now);
-        let by_service = wait::policy(self.config.wait).orders_by_service();
+        let by_service = wait::rules(self.config.wait).orders_by_service;
         if !by_service || self.queues.holding(vcpu) != Some(Queue::TimeSliceEnd) {
             return;
         }
@@ -305,6 +312,7 @@ impl Scheduler {
     }
 
     /// Suspends a spin as the policy says.
+    #[inline(never)]
     fn suspend_spin(&mut self, spinner: Spinner, word: Option<Word>, now: Ticks) {
         let Spinner {
             hart,
@@ -341,7 +349,7 @@ impl Scheduler {
                     entry.word = Some(word);
                 }
                 self.for_words.insert(vcpu);
-                self.queues.push_last(Queue::SelfWait, vcpu);
+                self.queues.begin_to_wait(vcpu);
                 if let Some(partner) = favour {
                     self.favour(hart, partner);
                 }

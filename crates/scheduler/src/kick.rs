@@ -22,14 +22,20 @@ impl Scheduler {
     /// for one vCPU; where there is none, the harts that run on relaxed terms are told that these have changed.
     ///
     /// Every event ends with this, so no caller has to remember which of its effects makes work.
+    #[inline]
     pub(crate) fn cover(&mut self) -> Kicks {
         if (self.idle.union(self.relaxed).union(self.in_place)).is_empty() {
             return Kicks::NONE;
         }
-        let mut waiting = self.dispatchable();
+        let waiting = self.dispatchable();
         if waiting.is_empty() {
             return Kicks::NONE;
         }
+        self.cover_those(waiting)
+    }
+
+    #[inline(never)]
+    fn cover_those(&mut self, mut waiting: VcpuSet) -> Kicks {
         let mut searching = self.searching;
         // Nobody is to take the hart that another one ran on last, if that one will find it free.
         let mut rest = waiting;
@@ -53,7 +59,7 @@ impl Scheduler {
             }
             let idle = self.idle.union(self.in_place).intersection(allowed);
             let woken = match self.nearest(vcpu, idle) {
-                Some(hart) if wait::policy(self.config.wait).wakes_every_hart() => {
+                Some(hart) if wait::rules(self.config.wait).wakes_every_hart => {
                     searching = searching.union(idle.without(HartSet::only(hart)));
                     idle
                 }

@@ -52,6 +52,9 @@ struct Ends {
 pub(crate) struct Queues {
     links: [Link; MAX_VCPUS],
     ends: [Ends; QUEUES],
+    /// When each vCPU came into the self-wait queue, by a count of those that came.
+    came: [u64; MAX_VCPUS],
+    count: u64,
 }
 
 impl Queues {
@@ -59,6 +62,8 @@ impl Queues {
         Self {
             links: [Link::default(); MAX_VCPUS],
             ends: [Ends::default(); QUEUES],
+            came: [0; MAX_VCPUS],
+            count: 0,
         }
     }
 
@@ -97,6 +102,31 @@ impl Queues {
         })
     }
 
+    /// Puts `vcpu` behind all members of the self-wait queue, wherever it was before.
+    #[inline]
+    pub(crate) fn begin_to_wait(&mut self, vcpu: VcpuId) {
+        self.insert(Queue::SelfWait, vcpu, None);
+        self.came[vcpu.index()] = self.count;
+        self.count += 1;
+    }
+
+    /// The first in the self-wait queue of `among`, which are there, and how many these are.
+    #[inline]
+    pub(crate) fn first_to_wait(&self, among: VcpuSet) -> Option<(VcpuId, usize)> {
+        let mut rest = among;
+        let mut first = rest.first()?;
+        let mut count = 1;
+        rest.remove(first);
+        while let Some(vcpu) = rest.first() {
+            rest.remove(vcpu);
+            count += 1;
+            if self.came[vcpu.index()] < self.came[first.index()] {
+                first = vcpu;
+            }
+        }
+        Some((first, count))
+    }
+
     /// Puts `vcpu` behind all members of `queue`, wherever it was before.
     pub(crate) fn push_last(&mut self, queue: Queue, vcpu: VcpuId) {
         self.insert(queue, vcpu, None);
@@ -111,7 +141,9 @@ impl Queues {
 
     /// Puts `vcpu` into `queue` before its member `next`, or last where there is no such member.
     pub(crate) fn insert(&mut self, queue: Queue, vcpu: VcpuId, next: Option<VcpuId>) {
-        self.remove(vcpu);
+        if self.holding(vcpu).is_some() {
+            self.remove(vcpu);
+        }
         let next = next.filter(|&next| self.holding(next) == Some(queue));
         let previous = match next {
             Some(next) => self.links[next.index()].previous,
@@ -135,6 +167,7 @@ impl Queues {
     }
 
     /// Takes `vcpu` out of the queue that holds it, if one does.
+    #[inline]
     pub(crate) fn remove(&mut self, vcpu: VcpuId) {
         let Link {
             queue,
@@ -166,7 +199,10 @@ impl Queues {
         ];
         for queue in every {
             for member in self.iter(queue) {
-                new.push_last(queue, name(member));
+                match queue {
+                    Queue::SelfWait => new.begin_to_wait(name(member)),
+                    _ => new.push_last(queue, name(member)),
+                }
             }
         }
         new
@@ -182,9 +218,14 @@ impl Queues {
         ];
         every.into_iter().all(|queue| {
             let mut seen = VcpuSet::EMPTY;
-            let mut previous = None;
+            let mut previous: Option<VcpuId> = None;
             for member in self.iter(queue).take(MAX_VCPUS + 1) {
                 let link = self.links[member.index()];
+                let came = |vcpu: VcpuId| self.came[vcpu.index()];
+                let late = previous.is_some_and(|previous| came(previous) >= came(member));
+                if queue == Queue::SelfWait && late {
+                    return false;
+                }
                 if seen.contains(member) || link.queue != Some(queue) || link.previous != previous {
                     return false;
                 }
@@ -193,5 +234,44 @@ impl Queues {
             }
             seen == self.members(queue) && self.ends[queue.index()].last == previous
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_first_to_wait_is_the_first_in_the_queue() {
+        let vcpu = (0..8u16).prop_map(|index| VcpuId::new(index).unwrap());
+        let moves = proptest::collection::vec((vcpu, 0..3u8), 1..40);
+        let config = ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
+        let mut runner = proptest::test_runner::TestRunner::new(config);
+        let tested = runner.run(&(moves, 0..=255u64), |(moves, among)| {
+            let mut queues = Queues::new();
+            for (vcpu, to) in moves {
+                match to {
+                    0 => queues.begin_to_wait(vcpu),
+                    1 => queues.push_first(Queue::ProperReady, vcpu),
+                    _ => queues.remove(vcpu),
+                }
+                prop_assert!(queues.is_sound());
+            }
+            let among = queues
+                .members(Queue::SelfWait)
+                .intersection(VcpuSet::from_bits(among));
+            let mut in_order = queues.iter(Queue::SelfWait);
+            let expected = in_order.find(|&vcpu| among.contains(vcpu));
+            let count = usize::try_from(among.count()).unwrap();
+            let expected = expected.map(|first| (first, count));
+            prop_assert_eq!(queues.first_to_wait(among), expected);
+            Ok(())
+        });
+        tested.unwrap();
     }
 }

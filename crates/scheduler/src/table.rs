@@ -387,6 +387,7 @@ impl Scheduler {
     }
 
     /// Notes what a hart does, and keeps the sets of harts in step with it.
+    #[inline]
     pub(crate) fn set_doing(&mut self, hart: HartId, doing: Doing) {
         let only = HartSet::only(hart);
         self.searching = self.searching.without(only);

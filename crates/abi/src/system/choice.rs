@@ -78,6 +78,8 @@ choice! {
         HostInterrupt = "host-interrupt",
         /// The same, but every idle hart is woken, as was the custom (paper 002 §3.5).
         HostInterruptAll = "host-interrupt-all",
+        /// The same, and idle harts do not sleep but poll: the conventional method of paper 002's measurements.
+        ActiveWaitAll = "active-wait-all",
         /// It joins the self-wait queue, and dispatching harts test for its interrupts.
         SelfWait = "self-wait",
         /// The same, but all vCPUs of the VM that wait get a reason to run (paper 002 §3.5).

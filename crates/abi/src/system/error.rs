@@ -3,7 +3,9 @@
 use super::{
     AFFINITY, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, TIME_SLICE_US, VmName,
 };
-use super::{MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_SLOTS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE};
+use super::{
+    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE,
+};
 use crate::tree::TreeError;
 use arrayvec::ArrayString;
 use core::fmt::{self, Write};
@@ -108,6 +110,8 @@ pub enum Problem {
     OutOfRange,
     /// More than there is room for.
     TooMany,
+    /// More vCPUs in all than there is room for.
+    TooManyVcpus,
     /// A hart or a slot that another VM has, or that is listed twice.
     Taken,
     /// Both or neither of `share` and `dedicated-harts`.
@@ -180,6 +184,9 @@ impl fmt::Display for SystemError {
                 ROUND.end()
             ),
             Problem::TooMany => write!(f, "too many; there is room for {MAX_VMS} VMs"),
+            Problem::TooManyVcpus => {
+                write!(f, "too many; the VMs may have {MAX_VCPUS} vCPUs together")
+            }
             Problem::Taken => write!(f, "it belongs to somebody already"),
             Problem::Allocation => {
                 write!(

@@ -22,6 +22,16 @@ pub const SELF_WAIT_BUDGET: &str = "self-wait-budget";
 pub const RESERVATION_LIMIT_US: &str = "reservation-limit-us";
 /// Root: `<u32>`, in [`ROUND`](super::ROUND). Optional.
 pub const ROUND: &str = "round";
+/// Root: `<u32>`, in [`RELAXED_TERMS`](super::RELAXED_TERMS). Optional, 1 without it.
+pub const RELAXED_TERMS: &str = "relaxed-terms";
+/// Root: `<u32>`, cycles, in [`COST`](super::COST). Optional, 0 without it; so are the next three.
+pub const HOST_INTERRUPT_COST: &str = "host-interrupt-cost";
+/// Root: as before.
+pub const FUTILE_PASS_COST: &str = "futile-pass-cost";
+/// Root: as before.
+pub const DISPATCH_COST: &str = "dispatch-cost";
+/// Root: as before.
+pub const MODE_CHANGE_COST: &str = "mode-change-cost";
 /// Root: `<string>`, the name of the VM that has the console at the start. Optional.
 pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: `<string>`, a [`WhenIdle`](super::WhenIdle). Optional, `power-off-after-all` without it.

@@ -10,6 +10,10 @@ pub const SELF_WAIT_BUDGET: RangeInclusive<u32> = 1..=1024;
 pub const RESERVATION_LIMIT_US: RangeInclusive<u32> = 1_000..=1_000_000;
 /// Bounds of [`Parameters::round`].
 pub const ROUND: RangeInclusive<u32> = 2..=1024;
+/// Bounds of [`Parameters::relaxed_terms`].
+pub const RELAXED_TERMS: RangeInclusive<u32> = 0..=1;
+/// Bounds of each of [`Costs`].
+pub const COST: RangeInclusive<u32> = 0..=1_000_000;
 
 /// Those parameters of the policies that a system gives. The others have the scheduler's usual values. What belongs to a policy
 /// that is not chosen waits until it is.
@@ -23,4 +27,21 @@ pub struct Parameters {
     pub reservation_limit_us: Option<u32>,
     /// Length of a service round in slices of each shared hart.
     pub round: Option<u32>,
+    /// 0: a vCPU that has its hart for itself has a slice, and its waits trap, all the same.
+    pub relaxed_terms: Option<u32>,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
+}
+
+/// Cycles that the hypervisor takes in addition, to stand for another one whose steps took longer. None where nothing is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Costs {
+    /// For each interrupt of a waiting vCPU that interrupts the hypervisor. It is simulation for the vCPU's VM.
+    pub host_interrupt: Option<u32>,
+    /// For each pass through the scheduler that finds nothing to run, under the scheduler's lock.
+    pub futile_pass: Option<u32>,
+    /// For each dispatch, under the scheduler's lock.
+    pub dispatch: Option<u32>,
+    /// For each change from the guest to the hypervisor, and again for each change back.
+    pub mode_change: Option<u32>,
 }

@@ -2,10 +2,11 @@
 
 use super::names;
 use super::{
-    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem, RESERVATION_LIMIT_US,
-    ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject, SystemDescription, SystemError,
-    TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
+    AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
+    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
+    SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
+    WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -290,6 +291,23 @@ impl<'a> SystemParts<'a> {
                 field.number(RESERVATION_LIMIT_US)?,
             ),
             names::ROUND => field.keep(&mut self.parameters.round, field.number(ROUND)?),
+            names::RELAXED_TERMS => field.keep(
+                &mut self.parameters.relaxed_terms,
+                field.number(RELAXED_TERMS)?,
+            ),
+            names::HOST_INTERRUPT_COST => field.keep(
+                &mut self.parameters.costs.host_interrupt,
+                field.number(COST)?,
+            ),
+            names::FUTILE_PASS_COST => {
+                field.keep(&mut self.parameters.costs.futile_pass, field.number(COST)?)
+            }
+            names::DISPATCH_COST => {
+                field.keep(&mut self.parameters.costs.dispatch, field.number(COST)?)
+            }
+            names::MODE_CHANGE_COST => {
+                field.keep(&mut self.parameters.costs.mode_change, field.number(COST)?)
+            }
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
             _ => Err(field.error(Problem::UnknownProperty)),
@@ -320,6 +338,11 @@ impl<'a> SystemParts<'a> {
                     Problem::Taken,
                 ));
             }
+        }
+        let before: u32 = self.vms.iter().map(|other| other.vcpus).sum();
+        if before + vm.vcpus > MAX_VCPUS as u32 {
+            let problem = Problem::TooManyVcpus;
+            return Err(refused(subject, names::VCPUS, vm.vcpus, problem));
         }
         self.vms
             .try_push(vm)

@@ -151,7 +151,7 @@ fn number(number: u32) -> Option<Value> {
 }
 
 /// The parameters' properties with their bounds.
-fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 4] {
+fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 9] {
     [
         (names::AFFINITY, AFFINITY),
         (names::SELF_WAIT_BUDGET, SELF_WAIT_BUDGET),
@@ -161,6 +161,11 @@ fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 4] {
             5_000..=*RESERVATION_LIMIT_US.end(),
         ),
         (names::ROUND, ROUND),
+        (names::RELAXED_TERMS, RELAXED_TERMS),
+        (names::HOST_INTERRUPT_COST, COST),
+        (names::FUTILE_PASS_COST, COST),
+        (names::DISPATCH_COST, COST),
+        (names::MODE_CHANGE_COST, COST),
     ]
 }
 
@@ -183,6 +188,11 @@ fn parameters_are_read_up_to_their_bounds() {
             read.self_wait_budget,
             read.reservation_limit_us,
             read.round,
+            read.relaxed_terms,
+            read.costs.host_interrupt,
+            read.costs.futile_pass,
+            read.costs.dispatch,
+            read.costs.mode_change,
         ];
         let expected = parameters().map(|(_, range)| Some(*end(&range)));
         assert_eq!(values, expected);
@@ -364,6 +374,19 @@ fn vms_beyond_the_bound_are_refused() {
 }
 
 #[test]
+fn vcpus_beyond_the_bound_are_refused() {
+    let many = |name| {
+        let vcpus = Value::Row(Vec::from([MAX_VCPUS_PER_VM as u32]));
+        with(vm(name, &[]), names::VCPUS, Some(vcpus))
+    };
+    let root = with(root(), names::CONSOLE_FOCUS, None);
+    let mut vms: Vec<_> = ["a", "b", "c", "d"].map(many).into();
+    assert!(SystemDescription::parse(&blob(&root, &vms)).is_ok());
+    vms.push(vm("e", &[]));
+    assert_eq!(refusal(&root, &vms).0, Problem::TooManyVcpus);
+}
+
+#[test]
 fn names_are_checked() {
     for good in ["a", "web-1", "A_b", "abcdefghijklmnopqrstuvwxyz01234"] {
         assert_eq!(VmName::new(good).unwrap().as_str(), good);
@@ -410,6 +433,11 @@ proptest! {
                 let limits = system.time_slice_us.max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
                 prop_assert!(given.reservation_limit_us.is_none_or(|value| limits.contains(&value)));
                 prop_assert!(given.round.is_none_or(|value| ROUND.contains(&value)));
+                prop_assert!(given.relaxed_terms.is_none_or(|value| RELAXED_TERMS.contains(&value)));
+                let Costs { host_interrupt, futile_pass, dispatch, mode_change } = given.costs;
+                for cost in [host_interrupt, futile_pass, dispatch, mode_change] {
+                    prop_assert!(cost.is_none_or(|value| COST.contains(&value)));
+                }
                 for vm in &system.vms {
                     prop_assert!((1..=MAX_VCPUS_PER_VM).contains(&(vm.vcpus as usize)));
                     prop_assert_eq!(vm.memory % MEMORY_GRANULE, 0);

@@ -63,6 +63,12 @@ pub fn clear_pending(mask: u64) {
     unsafe { asm!("csrc sip, {}", in(reg) mask, options(nostack)) };
 }
 
+/// Sets pending bits that software can set.
+pub fn set_pending(mask: u64) {
+    // SAFETY: interrupts are taken by handlers that expect them at any time, or not at all.
+    unsafe { asm!("csrs sip, {}", in(reg) mask, options(nostack)) };
+}
+
 /// Lets pending interrupts be taken, then closes them again.
 pub fn take_interrupts() {
     // SAFETY: the trap entry keeps every register; handlers touch only atomics and the interrupt file.

@@ -38,6 +38,14 @@ pub fn set_enabled(identities: u64) {
     csr::write_indirect(EIE, identities);
 }
 
+/// Sets the pending and the enable bits of all identities above 63; what the file does not have ignores it.
+pub fn set_all_above_first(bits: u64) {
+    for register in 1..32 {
+        csr::write_indirect(EIE + 2 * register, bits);
+        csr::write_indirect(EIP + 2 * register, bits);
+    }
+}
+
 /// Sends identity `identity` to the interrupt file whose page is `page` (§3.5: `seteipnum_le`, offset 0).
 pub fn send(page: u64, identity: u64) {
     super::memory::device_store32(page, identity as u32);

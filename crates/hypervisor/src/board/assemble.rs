@@ -12,9 +12,11 @@ use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig};
 
 use crate::board::parameters;
 use crate::board::{Board, BoardDevice, Range};
+use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::hart;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::FrameAllocator;
+use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
@@ -22,8 +24,17 @@ use crate::operator::{self, console};
 use crate::run::harts::{Hart, MAX_HARTS};
 use crate::run::system::{self, Hypervisor};
 use crate::say;
+use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
+
+// What the description may ask for and what the scheduler is built for are the same.
+const _: () = assert!(
+    abi::system::MAX_VMS <= scheduler::MAX_VMS
+        && abi::system::MAX_VCPUS <= scheduler::MAX_VCPUS
+        && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
+        && MAX_HARTS <= scheduler::MAX_HARTS
+);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
@@ -55,8 +66,12 @@ pub enum AssembleError {
     Scheduler(ConfigError),
     #[error("{0}")]
     Memory(PlacementError),
+    #[error("{0}")]
+    Confinement(NoConfinement),
     #[error("{vm}: its G-stage table cannot be built: {error}")]
     Table { vm: VmName, error: MapError },
+    #[error("{vm}: {error}")]
+    Bus { vm: VmName, error: NoRoom },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
 }
@@ -102,7 +117,12 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(id, built.id, number, vcpus.len() as u64 + 1));
+                vcpus.push(Vcpu::new(
+                    id,
+                    built.id,
+                    number,
+                    board.translation.tags().of(id),
+                ));
             }
         }
         vms.push(built);
@@ -121,7 +141,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
-    Ok(system::install(Hypervisor::new(
+    let system = Hypervisor::new(
         board,
         harts,
         vms,
@@ -129,7 +149,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         scheduler,
         description.when_idle,
         started,
-    )))
+    );
+    let costs = description.parameters.costs.into();
+    Ok(system::install(system.with_costs(costs)))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -253,8 +275,13 @@ fn virtual_machine(
     )
     .ok_or(AssembleError::ImageOutside)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
+    let mode = board
+        .translation
+        .mode_for(memory.end().raw())
+        .map_err(AssembleError::Confinement)?;
     let table = table(
         board,
+        mode,
         memory,
         place.base(),
         &devices,
@@ -262,6 +289,8 @@ fn virtual_machine(
         frames,
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let bus = bus(&devices, vcpus.len() as u64)
+        .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
         kernel: part(vm.kernel)?,
@@ -279,8 +308,24 @@ fn virtual_machine(
         memory,
         place.base(),
         table,
-        board.aplic.sources,
+        bus,
+        board,
     ))
+}
+
+/// What a VM's bus has besides memory.
+fn bus(devices: &[BoardDevice], vcpus: u64) -> Result<Bus, NoRoom> {
+    let mut bus = Bus::default();
+    bus.add(UART_BASE, UART_SIZE, Owner::Uart)?;
+    bus.add(APLIC_BASE, APLIC_SIZE, Owner::Aplic)?;
+    bus.add(IMSIC_BASE, vcpus * PAGE_SIZE, Owner::InterruptFiles)?;
+    for device in devices {
+        let owner = Owner::Direct {
+            source: device.source,
+        };
+        bus.add(GuestPhysical::new(device.base), device.size, owner)?;
+    }
+    Ok(bus)
 }
 
 fn allocation(
@@ -328,18 +373,13 @@ pub fn harts_of(
 /// have one.
 fn table(
     board: &Board,
+    mode: Mode,
     memory: GuestRegion,
     host: HostPhysical,
     devices: &[BoardDevice],
     vcpus: u32,
     frames: &mut FrameAllocator,
 ) -> Result<GStage, MapError> {
-    // Sv39x4 reaches 2 TiB of guest-physical addresses with one level less to walk than Sv48x4.
-    let mode = if memory.end().raw() <= Mode::Sv39x4.limit() {
-        Mode::Sv39x4
-    } else {
-        Mode::Sv48x4
-    };
     let mut tables = PhysicalTables {
         frames: Some(frames),
     };

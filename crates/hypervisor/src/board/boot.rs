@@ -5,15 +5,20 @@ use fdt::Fdt;
 use crate::board::assemble;
 use crate::board::{Board, Range};
 use crate::hart;
+use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
+use crate::interrupts;
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::operator::console;
 use crate::run::harts::{self, Hart};
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
 use crate::run::{self, system};
 use crate::vm::guest_tree::isa;
 use crate::vm::lifecycle;
+use crate::vm::seed::{self, Seeds};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
 /// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
@@ -54,14 +59,26 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         ));
     };
     prepare_hart(system, own);
+    give_seeds(system, own);
     start_others(system, own);
-    system.aplic.take(
-        system.board.uart.source,
-        own.board.imsic_index,
-        harts::identity::UART,
-    );
+    system.reassign_sources();
     lifecycle::start_automatic(system);
     run::run(system, own)
+}
+
+/// Gives the VMs what their guests' seeds are made of, where the board or this hart has entropy.
+fn give_seeds(system: &Hypervisor, own: &Hart) {
+    let mut entropy = system.board.rng_seed.clone();
+    if own.has(Capability::EntropySource) {
+        let mut bytes = [0; seed::LENGTH];
+        // SAFETY: the hart has the capability.
+        if unsafe { capabilities::entropy(&mut bytes) } {
+            entropy.extend(bytes);
+        }
+    }
+    for vm in &system.vms {
+        vm.loading.lock().seeds = Seeds::new(&entropy, vm.id.get());
+    }
 }
 
 fn start_others(system: &'static Hypervisor, own: &Hart) {
@@ -93,6 +110,20 @@ pub fn other_hart(hart: &'static Hart) -> ! {
 /// Sets what is the same for all guests of this hart, and opens its interrupt files.
 fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     harts::set_current(hart);
+    if let Some(missing) = capabilities::missing() {
+        fail(format_args!("hart {} has no {missing}", hart.board.id));
+    }
+    let promised = |name: &str| hart.board.extensions.has(name);
+    let found = Capabilities::find(promised, capabilities::works);
+    hart.set_capabilities(found);
+    if system.counters.counters() != 0 && !found.has(Capability::CounterOverflow) {
+        // Guests would be offered what this hart does not have.
+        let name = Capability::CounterOverflow.names()[0];
+        fail(format_args!(
+            "hart {} does not have the {name} that its device tree names",
+            hart.board.id
+        ));
+    }
     // SAFETY: what is delegated and enabled here concerns guests; sstatus.SIE stays 0, so nothing is taken in HS-mode.
     unsafe {
         csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
@@ -101,7 +132,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
         csr::write::<{ number::HVICTL }>(0);
         csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
-        if hart.board.extensions.has("smstateen") || hart.board.extensions.has("ssstateen") {
+        if hart.has(Capability::StateEnable) {
             csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
         }
         csr::write::<{ number::VSATP }>(0);
@@ -109,14 +140,21 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
     }
-    if hart.exits_pause_loops {
-        // SAFETY: the board's device tree says that the hart has the extension.
+    if hart.has(Capability::PauseLoopExit) {
+        // SAFETY: the hart has the extension.
         unsafe { custom::open_pause_loops() };
     }
     hart_counters::close();
+    let offer = Offer::find(&mut HartRegister);
+    if let Err(error) = offer.covers(system.board.translation) {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
     fence::guest_physical_all();
     fence::guest_virtual_all();
-    hart.files.lock().set_count(interrupt_file::guest_files());
+    interrupts::open_hart(
+        &InterruptPort::new(system, hart),
+        interrupt_file::guest_files(),
+    );
     interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
 }
 

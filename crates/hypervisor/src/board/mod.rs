@@ -10,6 +10,7 @@ use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
 
+use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::vm::guest_tree::isa;
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
@@ -93,7 +94,7 @@ pub struct BoardImsic {
 
 /// The supervisor-level APLIC.
 #[derive(Clone, Copy, Debug)]
-pub struct BoardAplic {
+pub struct AplicDescription {
     pub base: u64,
     pub sources: u32,
 }
@@ -111,12 +112,16 @@ pub struct BoardDevice {
 pub struct Board {
     pub timebase_hertz: u32,
     pub harts: Vec<BoardHart>,
+    /// What hgatp of the first hart can hold; the others' must not hold less.
+    pub translation: Offer,
     pub memory: Vec<Range>,
     /// What the firmware keeps for itself, and the device tree and the initrd.
     pub reserved: Vec<Range>,
     pub initrd: Option<Range>,
+    /// Entropy that the firmware or its loader put into the device tree; empty where there is none.
+    pub rng_seed: Vec<u8>,
     pub imsic: BoardImsic,
-    pub aplic: BoardAplic,
+    pub aplic: AplicDescription,
     pub uart: BoardDevice,
     /// By slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
@@ -232,7 +237,7 @@ impl Board {
             .ok_or(BoardError::Missing(
                 "supervisor-level APLIC with MSI delivery (riscv,aplic)",
             ))?;
-        let aplic = BoardAplic {
+        let aplic = AplicDescription {
             base: range(&aplic_node).ok_or(BoardError::Malformed)?.start,
             sources: aplic_node
                 .property("riscv,num-sources")
@@ -262,9 +267,11 @@ impl Board {
         Ok(Self {
             timebase_hertz,
             harts: Self::harts(&cpus, &parents),
+            translation: Offer::find(&mut HartRegister),
             memory,
             reserved,
             initrd,
+            rng_seed: Self::rng_seed(tree),
             imsic,
             aplic,
             uart: uart.ok_or(BoardError::Missing("UART (ns16550a)"))?,
@@ -322,6 +329,12 @@ impl Board {
             size: entry.size() as u64,
         }));
         ranges
+    }
+
+    fn rng_seed(tree: &Fdt<'_>) -> Vec<u8> {
+        let chosen = tree.find_node("/chosen");
+        let seed = chosen.and_then(|chosen| chosen.property("rng-seed"));
+        seed.map(|seed| seed.value.to_vec()).unwrap_or_default()
     }
 
     fn initrd(tree: &Fdt<'_>) -> Option<Range> {

@@ -31,6 +31,9 @@ pub fn set(config: &mut Config, given: &Parameters) {
     if let Some(round) = given.round {
         config.round = round;
     }
+    if let Some(relaxed) = given.relaxed_terms {
+        config.relaxes = relaxed != 0;
+    }
 }
 
 /// So many microseconds in ticks of a clock of `frequency` ticks a second, a part of a tick left away.
@@ -77,12 +80,15 @@ mod tests {
             self_wait_budget: Some(300),
             reservation_limit_us: Some(20_000),
             round: Some(100),
+            relaxed_terms: Some(0),
+            ..Parameters::default()
         };
         let expected = Config {
             affinity: 10,
             self_wait_budget: 300,
             reservation_limit: Ticks::new(FREQUENCY / 50),
             round: 100,
+            relaxes: false,
             ..Config::new(FREQUENCY)
         };
         assert_eq!(made(&given), Ok(expected));
@@ -117,6 +123,7 @@ mod tests {
                 self_wait_budget: Some(budget),
                 reservation_limit_us: Some(limit),
                 round: Some(round),
+                ..Parameters::default()
             };
             let good = system::AFFINITY.contains(&affinity)
                 && system::SELF_WAIT_BUDGET.contains(&budget)

@@ -5,11 +5,8 @@
 
 use spin::Mutex;
 
-use crate::board::Board as Computer;
+use crate::board::AplicDescription;
 use crate::devices::aplic::{Board, SourceMode, SourceNumber};
-use crate::interrupts::{self, Backing, Route};
-use crate::run::harts::identity;
-use crate::run::system::Hypervisor;
 
 const DOMAINCFG: u64 = 0x0000;
 const SOURCECFG: u64 = 0x0000;
@@ -19,6 +16,7 @@ const IN_CLRIP: u64 = 0x1D00;
 const CLRIPNUM: u64 = 0x1DDC;
 const SETIENUM: u64 = 0x1EDC;
 const CLRIENUM: u64 = 0x1FDC;
+const GENMSI: u64 = 0x3000;
 const TARGET: u64 = 0x3000;
 
 /// domaincfg: interrupts enabled, delivery by messages.
@@ -29,22 +27,48 @@ const DOMAIN_MESSAGES: u32 = 1 << 2;
 const TARGET_HART_SHIFT: u32 = 18;
 const TARGET_GUEST_SHIFT: u32 = 12;
 
-/// The board's APLIC.
+/// genmsi: a message that was written has not been sent yet.
+const BUSY: u32 = 1 << 12;
+
+/// How often the APLIC is asked whether it has sent a message. It takes one store of its own to do so.
+const PATIENCE: u32 = 10_000;
+
+/// Where a source, or genmsi, sends its message: a value of the `target` registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target(u32);
+
+impl Target {
+    /// Identity `number` of the file of a hart itself, by its index at the IMSIC.
+    #[must_use]
+    pub fn hypervisor(imsic_index: u64, number: u32) -> Self {
+        Self::guest(imsic_index, 0, number)
+    }
+
+    /// Identity `number` of guest file `file` of a hart.
+    #[must_use]
+    pub fn guest(imsic_index: u64, file: u8, number: u32) -> Self {
+        let place =
+            (imsic_index as u32) << TARGET_HART_SHIFT | u32::from(file) << TARGET_GUEST_SHIFT;
+        Self(place | number)
+    }
+}
+
+/// The board's APLIC, driven.
 #[derive(Debug)]
-pub struct BoardAplic {
+pub struct AplicDriver {
     base: u64,
     sources: u32,
     /// Held while a source's several registers are changed.
     change: Mutex<()>,
 }
 
-impl BoardAplic {
+impl AplicDriver {
     /// Switches the domain on with every source off.
     #[must_use]
-    pub fn new(board: &Computer) -> Self {
+    pub fn new(aplic: &AplicDescription) -> Self {
         let aplic = Self {
-            base: board.aplic.base,
-            sources: board.aplic.sources,
+            base: aplic.base,
+            sources: aplic.sources,
             change: Mutex::new(()),
         };
         for source in 1..=aplic.sources {
@@ -72,20 +96,9 @@ impl BoardAplic {
         (1..=self.sources).contains(&source)
     }
 
-    /// Gives `source` to the hypervisor itself: identity `number` of the hart at `imsic_index`.
-    pub fn take(&self, source: u32, imsic_index: u64, number: u32) {
-        if self.exists(source) {
-            let _guard = self.change.lock();
-            self.write(
-                SOURCECFG + 4 * u64::from(source),
-                SourceMode::LevelHigh.field(),
-            );
-            self.write(
-                TARGET + 4 * u64::from(source),
-                (imsic_index as u32) << TARGET_HART_SHIFT | number,
-            );
-            self.write(SETIENUM, source);
-        }
+    /// Gives `source` to the hypervisor itself, at `target`.
+    pub fn take(&self, source: u32, target: Target) {
+        self.enable(source, SourceMode::LevelHigh, target);
     }
 
     /// A level-sensitive source has been served: if its wire is still high, it sends again.
@@ -93,29 +106,41 @@ impl BoardAplic {
         self.write(SETIPNUM, source);
     }
 
-    /// Enables `source` as the guest has configured it, sending to `backing`.
-    pub fn enable(&self, system: &Hypervisor, route: Route, mode: SourceMode, backing: Backing) {
-        if self.exists(route.source) {
-            self.send_to(system, route, backing);
+    /// Enables `source` in this mode, sending to `target`.
+    pub fn enable(&self, source: u32, mode: SourceMode, target: Target) {
+        if self.exists(source) {
             let _guard = self.change.lock();
-            self.write(SOURCECFG + 4 * u64::from(route.source), mode.field());
+            let register = TARGET + 4 * u64::from(source);
+            // A source that is active must not send to where it sent before.
+            self.write(register, target.0);
+            self.write(SOURCECFG + 4 * u64::from(source), mode.field());
             // An active source keeps its target; an inactive one may have lost it (AIA, "Source configurations").
-            self.write(
-                TARGET + 4 * u64::from(route.source),
-                target(system, route, backing),
-            );
-            self.write(SETIENUM, route.source);
+            self.write(register, target.0);
+            self.write(SETIENUM, source);
         }
     }
 
-    /// Makes `route`'s source send to `backing` from now on.
-    pub fn send_to(&self, system: &Hypervisor, route: Route, backing: Backing) {
-        if self.exists(route.source) {
-            self.write(
-                TARGET + 4 * u64::from(route.source),
-                target(system, route, backing),
-            );
+    /// Makes `source` send to `target` from now on. What it has sent before may still be under way.
+    pub fn send_to(&self, source: u32, target: Target) {
+        if self.exists(source) {
+            let register = TARGET + 4 * u64::from(source);
+            self.write(register, target.0);
+            // The APLIC answers after it has taken the new target.
+            let _ = self.read(register);
         }
+    }
+
+    /// Sends one message to a hart's own file. It arrives after all that the APLIC has sent to this hart before (AIA,
+    /// "Generate MSI"). False where the APLIC does not take it.
+    pub fn send_message(&self, target: Target) -> bool {
+        let _guard = self.change.lock();
+        for _ in 0..PATIENCE {
+            if self.read(GENMSI) & BUSY == 0 {
+                self.write(GENMSI, target.0);
+                return true;
+            }
+        }
+        false
     }
 
     /// Configures the mode of a source whose interrupts nobody receives.
@@ -134,52 +159,18 @@ impl BoardAplic {
         }
     }
 
-    /// The board sent a message of `source` to the hypervisor: it goes to the vCPU that the source is routed to.
-    pub fn deliver(&self, system: &Hypervisor, source: u32) {
-        let mut receiver = None;
-        for vcpu in &system.vcpus {
-            let routes = vcpu.interrupts.lock();
-            if let Some(route) = routes.sources.iter().find(|route| route.source == source) {
-                receiver = Some((vcpu, route.identity));
-                break;
-            }
-        }
-        if let Some((vcpu, identity)) = receiver {
-            let accounts = &crate::run::harts::current().accounts;
-            accounts.of(vcpu.vm).count_injected();
-            interrupts::deliver(system, vcpu, identity);
-        }
-    }
-
     fn bit(&self, registers: u64, source: u32) -> bool {
         self.exists(source)
             && self.read(registers + 4 * u64::from(source / 32)) >> (source % 32) & 1 != 0
     }
 }
 
-impl Board for BoardAplic {
+impl Board for AplicDriver {
     fn pending(&self, source: SourceNumber) -> bool {
         self.bit(SETIP, source.0)
     }
 
     fn rectified_input(&self, source: SourceNumber) -> bool {
         self.bit(IN_CLRIP, source.0)
-    }
-}
-
-fn target(system: &Hypervisor, route: Route, backing: Backing) -> u32 {
-    let index = |hart: usize| {
-        system
-            .harts
-            .get(hart)
-            .map_or(0, |hart| hart.board.imsic_index as u32)
-    };
-    match backing {
-        Backing::File { hart, file } => {
-            index(hart.index()) << TARGET_HART_SHIFT
-                | u32::from(file) << TARGET_GUEST_SHIFT
-                | route.identity.number()
-        }
-        Backing::Memory => index(0) << TARGET_HART_SHIFT | (identity::DEVICE + route.source),
     }
 }

@@ -1,6 +1,8 @@
 //! Devices: those that guests are given, and those of the board.
 
 pub mod aplic;
+pub mod attendants;
 pub mod board_aplic;
 pub mod board_uart;
+pub mod bus;
 pub mod uart;

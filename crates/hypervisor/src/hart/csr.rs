@@ -62,6 +62,8 @@ pub mod status {
     pub const SIE: u64 = 1 << 1;
     pub const SPIE: u64 = 1 << 5;
     pub const SPP: u64 = 1 << 8;
+    pub const SUM: u64 = 1 << 18;
+    pub const MXR: u64 = 1 << 19;
     pub const FS: u64 = 3 << 13;
     pub const FS_INITIAL: u64 = 1 << 13;
     pub const FS_CLEAN: u64 = 2 << 13;

@@ -1,13 +1,9 @@
 //! The papers' proposed hardware, where the computer has it (docs/extensions.md).
 //!
-//! Every one of these is an illegal instruction where the device tree does not name the extension: the callers look first.
+//! Every one of these is an illegal instruction on a hart that does not have the extension: the callers look first
+//! (`capabilities`).
 
 use super::{csr, isa};
-
-/// The global pending test.
-pub const PENDING_TEST: &str = "xpartitaotpi";
-/// Pause-loop exiting.
-pub const PAUSE_LOOP_EXIT: &str = "xpartitaple";
 
 /// hplegap: cycles after which a PAUSE begins a new loop.
 const GAP: u16 = 0x6C0;
@@ -21,7 +17,7 @@ const USUAL_WINDOW: u64 = 4096;
 /// Sets how close PAUSEs must follow each other to be one loop.
 ///
 /// # Safety
-/// The hart must have [`PAUSE_LOOP_EXIT`].
+/// The hart must have [`PauseLoopExit`](super::capabilities::Capability::PauseLoopExit).
 pub unsafe fn open_pause_loops() {
     // SAFETY: the caller answers for the register's being there; it concerns guests alone.
     unsafe { csr::write::<GAP>(USUAL_GAP) };
@@ -30,7 +26,7 @@ pub unsafe fn open_pause_loops() {
 /// Lets pause loops exit, or not.
 ///
 /// # Safety
-/// The hart must have [`PAUSE_LOOP_EXIT`].
+/// The hart must have [`PauseLoopExit`](super::capabilities::Capability::PauseLoopExit).
 pub unsafe fn set_pause_loops(exit: bool) {
     // SAFETY: as for `open_pause_loops`.
     unsafe { csr::write::<WINDOW>(if exit { USUAL_WINDOW } else { 0 }) };
@@ -39,7 +35,7 @@ pub unsafe fn set_pause_loops(exit: bool) {
 /// hgeip of the hart whose mhartid is `hart`: OTPI of paper 002 for the guest files of any hart.
 ///
 /// # Safety
-/// The hart that runs this must have [`PENDING_TEST`].
+/// The hart that runs this must have [`PendingTest`](super::capabilities::Capability::PendingTest).
 #[must_use]
 pub unsafe fn guest_files_pending(hart: u64) -> u64 {
     // SAFETY: the caller answers for the extension.

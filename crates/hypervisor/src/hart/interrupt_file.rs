@@ -4,129 +4,88 @@
 //! accessed registers, chapter 6 for hstatus.VGEIN selecting the file that vsiselect and vsireg reach.
 
 use super::csr::{self, number};
-use crate::interrupts::softfile::State;
 
 const DELIVERY: u64 = 0x70;
 const THRESHOLD: u64 = 0x72;
-const PENDING: u64 = 0x80;
 const ENABLED: u64 = 0xC0;
 /// With 64-bit registers only the even-numbered eip and eie registers exist.
 const ARRAY_STEP: u64 = 2;
 
-fn select(register: u64) {
-    // SAFETY: vsiselect only chooses what vsireg reaches; the vCPU whose value it is has been saved by the caller.
-    unsafe { csr::write::<{ number::VSISELECT }>(register) };
-}
-
-fn read(register: u64) -> u64 {
-    select(register);
-    csr::read::<{ number::VSIREG }>()
-}
-
-fn write(register: u64, value: u64) {
-    select(register);
-    // SAFETY: vsireg reaches the guest file that hstatus.VGEIN selects, or faults where it is 0; callers select first.
-    unsafe { csr::write::<{ number::VSIREG }>(value) };
-}
-
 /// A guest file of this hart, selected for access. The hypervisor's hstatus.VGEIN and vsiselect are restored on drop.
 #[derive(Debug)]
 pub struct Selected {
-    status: u64,
+    /// hstatus, where it named another file.
+    status: Option<u64>,
     selector: u64,
 }
 
 impl Selected {
     /// Selects guest file `file` (1..=GEILEN) of this hart.
+    #[inline]
     #[must_use]
     pub fn new(file: u8) -> Self {
         let selector = csr::read::<{ number::VSISELECT }>();
         let status = csr::read::<{ number::HSTATUS }>();
         let field = u64::from(file) << csr::hstatus::VGEIN_SHIFT & csr::hstatus::VGEIN;
-        // SAFETY: VGEIN has an effect only on VS-level registers and on guests, and none runs on this hart now.
-        unsafe { csr::write::<{ number::HSTATUS }>(status & !csr::hstatus::VGEIN | field) };
-        Self { status, selector }
-    }
-
-    /// Everything but the pending bits, which stay in the file.
-    #[must_use]
-    pub fn settings(&self) -> State {
-        State {
-            pending: 0,
-            enabled: read(ENABLED),
-            delivery: read(DELIVERY) == 1,
-            // Thresholds above the guest's last identity let all of them through, as 0 does.
-            threshold: u8::try_from(read(THRESHOLD))
-                .ok()
-                .filter(|limit| *limit < 64)
-                .unwrap_or(0),
+        let changes = status & csr::hstatus::VGEIN != field;
+        if changes {
+            // SAFETY: VGEIN has an effect only on VS-level registers and on guests, and none runs on this hart now.
+            unsafe { csr::write::<{ number::HSTATUS }>(status & !csr::hstatus::VGEIN | field) };
+        }
+        Self {
+            status: changes.then_some(status),
+            selector,
         }
     }
 
-    /// Writes the settings, and adds the pending bits to those that have arrived meanwhile.
-    pub fn restore(&self, state: &State) {
-        write(THRESHOLD, u64::from(state.threshold));
-        write(ENABLED, state.enabled);
-        self.add_pending(state.pending);
-        write(DELIVERY, u64::from(state.delivery));
+    #[inline]
+    fn select(&self, register: u64) {
+        // SAFETY: vsiselect only chooses what vsireg reaches; its value is put back on drop.
+        unsafe { csr::write::<{ number::VSISELECT }>(register) };
     }
 
-    /// Sets the pending bits `bits` and leaves the others.
-    pub fn add_pending(&self, bits: u64) {
-        if bits != 0 {
-            select(PENDING);
-            // SAFETY: as for `write`; CSRRS sets bits and loses none that arrives at the same time.
-            unsafe { csr::set::<{ number::VSIREG }>(bits) };
-        }
-    }
-
-    /// True where nothing is pending.
+    /// Reads the register behind `register` (a value of vsiselect).
+    #[inline]
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        read(PENDING) == 0
+    pub fn read(&self, register: u64) -> u64 {
+        self.select(register);
+        csr::read::<{ number::VSIREG }>()
     }
 
-    /// True where something is pending, enabled and delivered; a threshold is not looked at.
-    #[must_use]
-    pub fn asserts(&self) -> bool {
-        read(PENDING) & read(ENABLED) != 0 && read(DELIVERY) == 1
+    /// Writes it.
+    #[inline]
+    pub fn write(&self, register: u64, value: u64) {
+        self.select(register);
+        // SAFETY: vsireg reaches the guest file that was selected, which no guest uses now.
+        unsafe { csr::write::<{ number::VSIREG }>(value) };
     }
 
-    /// Takes those of the pending bits out of the file that are in `mask`.
-    #[must_use]
-    pub fn take_pending(&self, mask: u64) -> u64 {
-        let pending = read(PENDING) & mask;
-        if pending != 0 {
-            // SAFETY: as for `write`; CSRRC clears only the bits that were seen, so that none is lost between.
-            unsafe { csr::clear::<{ number::VSIREG }>(pending) };
-        }
-        pending
+    /// Sets bits of it, and loses none that arrives at the same time.
+    #[inline]
+    pub fn set(&self, register: u64, bits: u64) {
+        self.select(register);
+        // SAFETY: as for `write`.
+        unsafe { csr::set::<{ number::VSIREG }>(bits) };
     }
 
-    /// Makes every interrupt that arrives show in hgeip, whatever the guest had enabled.
-    pub fn show_everything(&self) {
-        write(THRESHOLD, 0);
-        write(ENABLED, !1);
-        write(DELIVERY, 1);
-    }
-
-    /// Empties the file: nothing pending, nothing enabled, for all `identities` that the hardware has.
-    pub fn clear(&self, identities: u32) {
-        write(DELIVERY, 0);
-        write(THRESHOLD, 0);
-        for array in 0..u64::from(identities / 64 + 1) {
-            write(ENABLED + array * ARRAY_STEP, 0);
-            write(PENDING + array * ARRAY_STEP, 0);
-        }
+    /// Clears bits of it and no others.
+    #[inline]
+    pub fn clear(&self, register: u64, bits: u64) {
+        self.select(register);
+        // SAFETY: as for `write`.
+        unsafe { csr::clear::<{ number::VSIREG }>(bits) };
     }
 }
 
 impl Drop for Selected {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: the former values are put back.
         unsafe {
             csr::write::<{ number::VSISELECT }>(self.selector);
-            csr::write::<{ number::HSTATUS }>(self.status);
+            if let Some(status) = self.status {
+                csr::write::<{ number::HSTATUS }>(status);
+            }
         }
     }
 }

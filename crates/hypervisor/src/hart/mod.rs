@@ -7,6 +7,7 @@
 #[cfg_attr(not(target_arch = "riscv64"), path = "host/mod.rs")]
 mod isa;
 
+pub mod capabilities;
 pub mod counters;
 pub mod csr;
 pub mod custom;
@@ -18,8 +19,8 @@ pub mod unprivileged;
 pub mod world;
 
 pub use isa::{
-    copy, entry, fence, memory_before_devices, pointer, set_pointer, stall_on_doubleword,
-    stall_on_word, wait_for_interrupt,
+    copy, devices_before_memory, entry, fence, memory_before_devices, pointer, set_pointer,
+    stall_on_doubleword, stall_on_word, wait_for_interrupt,
 };
 
 /// The hart's cycle counter.

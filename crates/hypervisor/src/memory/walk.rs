@@ -1,22 +1,57 @@
 //! A guest's own translation, walked by the hypervisor: from a guest-virtual to a guest-physical address.
 //!
-//! Sv39, Sv48 and Sv57 of the privileged architecture ("Virtual Address Translation Process"), for reading only and
-//! without permission checks: the guest has just used the address itself. The result is a hint. The guest may change its
-//! tables at any moment.
+//! Sv39, Sv48 and Sv57 of the privileged architecture ("Virtual Address Translation Process"), for loads, with every check
+//! that the guest's own load would pass: user pages and supervisor pages, SUM, MXR, and entries that are reserved. What a
+//! program of the guest could not read is not read for it. The result is a hint. The guest may change its tables at any
+//! moment.
 
 use crate::memory::address::{GuestPhysical, PAGE_SIZE};
 
 const VALID: u64 = 1 << 0;
-const LEAF: u64 = 0b1110;
+const READ: u64 = 1 << 1;
+const WRITE: u64 = 1 << 2;
+const EXECUTE: u64 = 1 << 3;
+const USER: u64 = 1 << 4;
+const ACCESSED: u64 = 1 << 6;
+const DIRTY: u64 = 1 << 7;
+/// Reserved for extensions that are not known here; an entry that has one of them is no entry.
+const RESERVED: u64 = 0x7f << 54;
+/// Svnapot: the page is one of 16 that are contiguous and have equal entries.
+const CONTIGUOUS: u64 = 1 << 63;
 const PPN_SHIFT: u32 = 10;
 const PPN_BITS: u64 = (1 << 44) - 1;
 const ENTRY_SIZE: u64 = 8;
 
-/// Where `address` lies, with `vsatp` as the guest has it; `read` gives the doubleword at a guest-physical address.
-/// `None` where the address is not mapped, or a table does not lie in what `read` knows.
+/// On whose behalf memory is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reader {
+    /// A program in VU-mode; else the kernel in VS-mode.
+    pub user: bool,
+    /// The kernel may read its programs' pages (vsstatus.SUM).
+    pub reads_user_pages: bool,
+    /// Pages of code that say nothing of loads can be read (vsstatus.MXR).
+    pub reads_code: bool,
+}
+
+impl Reader {
+    /// Whether a load from the page with this entry ends without a fault.
+    const fn may_read(self, entry: u64) -> bool {
+        let readable = entry & READ != 0 || self.reads_code && entry & EXECUTE != 0;
+        let owned = match (self.user, entry & USER != 0) {
+            (true, user_page) => user_page,
+            (false, user_page) => !user_page || self.reads_user_pages,
+        };
+        // Without the A bit the load would fault, or set it: then it has not happened yet.
+        readable && owned && entry & ACCESSED != 0
+    }
+}
+
+/// Where `address` lies for a load of `reader`, with `vsatp` as the guest has it; `read` gives the doubleword at a
+/// guest-physical address. `None` where the load would fault, or a table does not lie in what `read` knows.
 pub fn translate(
     vsatp: u64,
     address: u64,
+    reader: Reader,
     mut read: impl FnMut(GuestPhysical) -> Option<u64>,
 ) -> Option<GuestPhysical> {
     let levels = match vsatp >> 60 {
@@ -35,18 +70,35 @@ pub fn translate(
     for level in (0..levels).rev() {
         let index = address >> (12 + 9 * level) & 0x1ff;
         let entry = read(GuestPhysical::new(table * PAGE_SIZE + index * ENTRY_SIZE))?;
-        if entry & VALID == 0 {
+        let kind = entry & (READ | WRITE | EXECUTE);
+        if entry & VALID == 0 || entry & RESERVED != 0 || kind & (READ | WRITE) == WRITE {
             return None;
         }
         let number = entry >> PPN_SHIFT & PPN_BITS;
-        if entry & LEAF != 0 {
-            let size = PAGE_SIZE << (9 * level);
+        if kind != 0 {
+            let size = leaf_size(level, entry, number)?;
             let base = (number * PAGE_SIZE) & !(size - 1);
-            return Some(GuestPhysical::new(base | address & (size - 1)));
+            return reader
+                .may_read(entry)
+                .then(|| GuestPhysical::new(base | address & (size - 1)));
+        }
+        if entry & (USER | ACCESSED | DIRTY | CONTIGUOUS) != 0 {
+            return None;
         }
         table = number;
     }
     None
+}
+
+/// Bytes that a leaf maps; `None` where the entry is reserved.
+fn leaf_size(level: u32, entry: u64, number: u64) -> Option<u64> {
+    if entry & CONTIGUOUS != 0 {
+        // Svnapot knows 64 KiB alone, coded as 8 in the lowest four bits of the PPN.
+        return (level == 0 && number & 0xf == 8).then_some(16 * PAGE_SIZE);
+    }
+    let size = PAGE_SIZE << (9 * level);
+    // A leaf that is not aligned to its size faults.
+    ((number * PAGE_SIZE) & (size - 1) == 0).then_some(size)
 }
 
 #[cfg(test)]
@@ -60,7 +112,16 @@ mod tests {
         words: HashMap<u64, u64>,
         next: u64,
         levels: u32,
+        /// What a leaf has besides its page.
+        bits: u64,
     }
+
+    const KERNEL: Reader = Reader {
+        user: false,
+        reads_user_pages: false,
+        reads_code: false,
+    };
+    const READABLE: u64 = VALID | READ | ACCESSED;
 
     impl Tables {
         fn new(levels: u32) -> Self {
@@ -68,6 +129,7 @@ mod tests {
                 words: HashMap::new(),
                 next: 2,
                 levels,
+                bits: READABLE,
             }
         }
 
@@ -80,7 +142,7 @@ mod tests {
             for level in (leaf_level..self.levels).rev() {
                 let at = table * PAGE_SIZE + (address >> (12 + 9 * level) & 0x1ff) * ENTRY_SIZE;
                 if level == leaf_level {
-                    self.words.insert(at, page << PPN_SHIFT | VALID | 0b10);
+                    self.words.insert(at, page << PPN_SHIFT | self.bits);
                 } else {
                     let next = self.next;
                     let entry = *self.words.entry(at).or_insert(next << PPN_SHIFT | VALID);
@@ -91,7 +153,11 @@ mod tests {
         }
 
         fn find(&self, address: u64) -> Option<u64> {
-            translate(self.vsatp(), address, |at| {
+            self.find_for(KERNEL, address)
+        }
+
+        fn find_for(&self, reader: Reader, address: u64) -> Option<u64> {
+            translate(self.vsatp(), address, reader, |at| {
                 self.words.get(&at.raw()).copied()
             })
             .map(GuestPhysical::raw)
@@ -117,7 +183,7 @@ mod tests {
         #[test]
         fn any_tables_end_the_walk(vsatp in any::<u64>(), address in any::<u64>(), word in any::<u64>()) {
             let mut reads = 0;
-            let _ = translate(vsatp, address, |_| { reads += 1; Some(word) });
+            let _ = translate(vsatp, address, KERNEL, |_| { reads += 1; Some(word) });
             prop_assert!(reads <= 5);
         }
     }
@@ -130,9 +196,82 @@ mod tests {
         assert_eq!(tables.find(0x2008), None);
         assert_eq!(tables.find(1 << 50), None, "not canonical");
         assert_eq!(
-            translate(0, 0x1234, |_| None),
+            translate(0, 0x1234, KERNEL, |_| None),
             Some(GuestPhysical::new(0x1234)),
             "bare"
         );
+    }
+
+    /// A page at 0x1000 whose entry has these bits.
+    fn page(bits: u64) -> Tables {
+        let mut tables = Tables::new(3);
+        tables.bits = bits;
+        tables.map(0x1000, 7, 0);
+        tables
+    }
+
+    const USER_PROGRAM: Reader = Reader {
+        user: true,
+        ..KERNEL
+    };
+
+    #[test]
+    fn a_program_does_not_read_its_kernels_memory() {
+        let kernels = page(READABLE);
+        assert_eq!(kernels.find_for(USER_PROGRAM, 0x1000), None);
+        assert_eq!(kernels.find_for(KERNEL, 0x1000), Some(0x7000));
+    }
+
+    #[test]
+    fn a_kernel_reads_its_programs_memory_where_it_says_so() {
+        let programs = page(READABLE | USER);
+        assert_eq!(programs.find_for(USER_PROGRAM, 0x1000), Some(0x7000));
+        assert_eq!(programs.find_for(KERNEL, 0x1000), None);
+        let allowed = Reader {
+            reads_user_pages: true,
+            ..KERNEL
+        };
+        assert_eq!(programs.find_for(allowed, 0x1000), Some(0x7000));
+    }
+
+    #[test]
+    fn code_is_read_where_the_guest_says_so() {
+        let code = page(VALID | EXECUTE | ACCESSED);
+        assert_eq!(code.find(0x1000), None);
+        let allowed = Reader {
+            reads_code: true,
+            ..KERNEL
+        };
+        assert_eq!(code.find_for(allowed, 0x1000), Some(0x7000));
+    }
+
+    #[test]
+    fn what_faults_is_not_read() {
+        for bits in [
+            VALID | READ,
+            VALID | WRITE | ACCESSED,
+            VALID | WRITE | EXECUTE | ACCESSED,
+            READABLE | 1 << 54,
+            READABLE | 1 << 60,
+            READABLE & !VALID,
+            READABLE | CONTIGUOUS,
+        ] {
+            assert_eq!(page(bits).find(0x1000), None, "{bits:#x}");
+        }
+        let mut misaligned = Tables::new(3);
+        misaligned.map(1 << 21, 7, 1);
+        assert_eq!(misaligned.find(1 << 21), None);
+        let mut table_with_user_bit = page(READABLE);
+        let root = table_with_user_bit.words.get_mut(&PAGE_SIZE);
+        *root.expect("the root's first entry") |= USER;
+        assert_eq!(table_with_user_bit.find(0x1000), None);
+    }
+
+    #[test]
+    fn contiguous_pages_are_known_by_one_entry() {
+        let mut tables = Tables::new(3);
+        tables.bits = READABLE | CONTIGUOUS;
+        tables.map(0x3000, 0x48, 0);
+        assert_eq!(tables.find(0x3010), Some(0x43010));
     }
 }

@@ -65,11 +65,12 @@ impl Terminal {
 
     /// Sends everything, waiting for the UART.
     fn flush(&mut self) {
-        let leaving = &mut self.leaving;
-        self.console.drain_all(&mut |byte| leaving.push_back(byte));
         for byte in self.leaving.drain(..) {
             self.uart.send_now(byte);
         }
+        // A backlog grows by a guest's name for each line: there would be no room for all of it at once.
+        let uart = &self.uart;
+        self.console.drain_all(&mut |byte| uart.send_now(byte));
     }
 }
 
@@ -203,4 +204,34 @@ impl Write for Sender<'_> {
 #[macro_export]
 macro_rules! say {
     ($($argument:tt)*) => { $crate::operator::console::line(format_args!($($argument)*)) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Carriage returns alone make lines that are mostly the guest's name.
+    #[test]
+    fn the_last_report_needs_no_room_for_the_backlogs() {
+        let name = |index| {
+            VmName::new(&alloc::format!(
+                "{:a<31}",
+                ["b", "c"][usize::from(index % 2 == 0)]
+            ))
+            .unwrap()
+        };
+        let mut terminal = Terminal {
+            console: Console::new((0..16).map(name)),
+            uart: BoardUart::unknown(),
+            leaving: VecDeque::new(),
+        };
+        for vm in 0..16 {
+            while terminal.console.room(VmId(vm)) > 0 {
+                terminal.console.push(VmId(vm), b'\r');
+            }
+        }
+        terminal.flush();
+        assert!(!terminal.console.has_output());
+        assert!(terminal.leaving.capacity() < PORTION);
+    }
 }

@@ -32,13 +32,13 @@ pub fn serve(system: &Hypervisor) {
                 say!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
-            Event::Command(command) => carry_out(system, command),
+            Event::Command(command) => obey(system, command),
         }
     }
     system.aplic.served(system.board.uart.source);
 }
 
-fn carry_out(system: &Hypervisor, command: Command) {
+fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
         Command::Stats => monitor::report(system),
@@ -180,6 +180,7 @@ pub fn wait_policy(method: WaitMethod) -> WaitPolicy {
     match method {
         WaitMethod::HostInterrupt => WaitPolicy::HostInterrupt,
         WaitMethod::HostInterruptAll => WaitPolicy::HostInterruptAll,
+        WaitMethod::ActiveWaitAll => WaitPolicy::ActiveWaitAll,
         WaitMethod::SelfWaitAll => WaitPolicy::SelfWaitAll,
         WaitMethod::SelfWait | WaitMethod::ActiveWait => WaitPolicy::SelfWait,
     }

@@ -1,13 +1,15 @@
 //! The harts: what the hypervisor keeps of each, and how one interrupts another.
 
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::{HartId, VcpuId};
-use spin::Mutex;
 
 use crate::board::{Board, BoardHart};
-use crate::hart::{self, custom};
-use crate::interrupts::files::{FileTable, Owner};
+use crate::hart::{
+    self,
+    capabilities::{Capabilities, Capability},
+};
+use crate::interrupts::{GuestFile, HartFiles};
 use crate::run::change::ChangeCost;
 use crate::vm::accounts::Accounts;
 
@@ -20,6 +22,8 @@ pub mod identity {
     pub const KICK: u32 = 1;
     /// The board's UART has input.
     pub const UART: u32 = 2;
+    /// The board's APLIC has sent all that it had sent to this hart before it was asked.
+    pub const SYNCHRONISED: u32 = 3;
     /// Source s of the board, for a vCPU whose interrupt file is in memory, is identity `DEVICE` + s.
     pub const DEVICE: u32 = 16;
 }
@@ -33,15 +37,17 @@ pub struct Hart {
     pub board: BoardHart,
     /// The page of the hart's own interrupt file.
     file_page: u64,
-    pub files: Mutex<FileTable>,
-    /// Whether one of the files forwards.
-    forwards: AtomicBool,
+    pub files: HartFiles,
     pub accounts: Accounts,
     /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
     running: AtomicU64,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
-    /// The policy by which hgeie was last set: see `interrupts::watch_as_wanted`.
+    /// The same for the floating-point registers.
+    float: AtomicU16,
+    /// Illegal instructions of the guest come to the hypervisor, not to the guest; only the hart itself uses it.
+    pub takes_illegal: AtomicBool,
+    /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
     pub ask: AtomicBool,
@@ -51,18 +57,21 @@ pub struct Hart {
     pub next_look: AtomicU64,
     /// The vCPUs that wait for an interrupt here, a bit each: see `system::set_waiting`.
     pub waiting: AtomicU64,
-    /// The guest files here of vCPUs that wait for an interrupt, a bit each.
-    pub waiting_files: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
+    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    pub polls: AtomicBool,
+    /// Somebody has told the hart to ask the scheduler.
+    told: AtomicBool,
     /// What a change of the vCPU takes here.
     pub change: ChangeCost,
-    /// The papers' proposed hardware, where it is there: the pending test of any hart's files, and pause-loop exiting.
-    pub tests_any_file: bool,
-    pub exits_pause_loops: bool,
+    /// What the hart was found to have when it started: [`Capabilities::bits`].
+    capabilities: AtomicU32,
 }
 
 const VM_SHIFT: u32 = 48;
+/// Each interrupt file has a page of 4 KiB.
+const PAGE_SHIFT: u32 = 12;
 
 impl Hart {
     #[must_use]
@@ -77,23 +86,36 @@ impl Hart {
             stack_top,
             index,
             board: description.clone(),
-            file_page: file_page(board, description.imsic_index, 0),
-            files: Mutex::new(FileTable::default()),
-            forwards: AtomicBool::new(false),
+            file_page: board.imsic.base
+                + ((description.imsic_index << board.imsic.guest_index_bits) << PAGE_SHIFT),
+            files: HartFiles::default(),
             accounts: Accounts::new(vms),
             running: AtomicU64::new(0),
             loaded: AtomicU16::new(0),
+            float: AtomicU16::new(0),
+            takes_illegal: AtomicBool::new(false),
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
-            waiting_files: AtomicU64::new(0),
             rests: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             change: ChangeCost::default(),
-            tests_any_file: description.extensions.has(custom::PENDING_TEST),
-            exits_pause_loops: description.extensions.has(custom::PAUSE_LOOP_EXIT),
+            capabilities: AtomicU32::new(0),
         }
+    }
+
+    /// Notes what the hart was found to have.
+    pub fn set_capabilities(&self, found: Capabilities) {
+        self.capabilities.store(found.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether the hart has `capability`; not before it has started.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
     }
 
     /// The vCPU whose registers were put onto the hart last.
@@ -105,28 +127,60 @@ impl Hart {
             .and_then(VcpuId::new)
     }
 
+    /// The vCPU whose floating-point registers were put onto the hart last.
+    #[must_use]
+    pub fn float_owner(&self) -> Option<VcpuId> {
+        self.float
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Notes whose floating-point registers are on the hart.
+    pub fn set_float_owner(&self, vcpu: VcpuId) {
+        self.float.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
+    #[must_use]
+    pub fn take_ask(&self) -> bool {
+        let ask = self.ask.load(Ordering::Relaxed);
+        if ask {
+            self.ask.store(false, Ordering::Relaxed);
+        }
+        ask
+    }
+
     /// Notes whose registers are on the hart.
     pub fn set_last_loaded(&self, vcpu: VcpuId) {
         self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
     }
 
-    /// Changes who has `file`.
-    pub fn set_owner(&self, file: u8, owner: Owner) {
-        let mut files = self.files.lock();
-        files.set_owner(file, owner);
-        self.forwards
-            .store(files.forwarders() != 0, Ordering::SeqCst);
-    }
-
-    /// True where one of the files forwards.
+    /// The physical address of the page of a guest file of the hart: the pages follow the hart's own (AIA, "Arrangement of
+    /// the memory regions of multiple interrupt files").
     #[must_use]
-    pub fn forwards(&self) -> bool {
-        self.forwards.load(Ordering::SeqCst)
+    pub fn guest_file_page(&self, file: GuestFile) -> u64 {
+        self.file_page + (u64::from(file.number()) << PAGE_SHIFT)
     }
 
     /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
     pub fn kick(&self) {
         send_message(self.file_page, identity::KICK);
+    }
+
+    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
+    pub fn tell(&self) {
+        self.told.store(true, Ordering::SeqCst);
+        // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
+        // before this, so that the hart finds the change whichever comes first.
+        if !self.polls.load(Ordering::SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// Whether the hart was told to ask; it was not, from now on.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
     }
 
     /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
@@ -148,17 +202,11 @@ impl Hart {
     }
 }
 
-/// The physical address of the page of interrupt file `file` (0: the hart's own) of the hart at `imsic_index`.
-#[must_use]
-pub fn file_page(board: &Board, imsic_index: u64, file: u8) -> u64 {
-    board.imsic.base + (((imsic_index << board.imsic.guest_index_bits) | u64::from(file)) << 12)
-}
-
 /// Sends the message-signalled interrupt `identity` to the interrupt file at `page`.
 pub fn send_message(page: u64, identity: u32) {
     // Stores to memory that the receiver will read come before the interrupt that tells it of them.
     hart::memory_before_devices();
-    // SAFETY: `page` was computed by `file_page` from the board's IMSIC; a write of seteipnum_le at offset 0 only sets
+    // SAFETY: `page` was computed from the board's IMSIC for one of its files; a write of seteipnum_le at offset 0 only sets
     // a pending bit (AIA, "Memory region for an interrupt file").
     unsafe { (page as *mut u32).write_volatile(identity.to_le()) };
 }

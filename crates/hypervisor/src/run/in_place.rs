@@ -14,7 +14,7 @@ use crate::hart::{
     counters::hart_counters::HartCounters,
     csr::{self, number},
 };
-use crate::interrupts::Backing;
+use crate::interrupts::GuestFile;
 use crate::run;
 use crate::run::harts::Hart;
 use crate::run::probe;
@@ -71,9 +71,9 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            run::attend(system, hart);
+            run::attend(system, hart, false);
         }
-        let asked = hart.ask.swap(false, Ordering::Relaxed);
+        let asked = hart.take_ask();
         let leaves = if interrupted || asked {
             run::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
@@ -88,9 +88,10 @@ impl InPlace<'_> {
 
     /// This hart's files of `others`, a bit each.
     fn files_of(&self, others: VcpuSet) -> u64 {
-        let file = |vcpu| match self.system.vcpu(vcpu).interrupts.lock().backing {
-            Backing::File { hart, file } if hart == self.hart.index => 1 << (file & 63),
-            _ => 0,
+        let file = |vcpu| {
+            let interrupts = self.system.vcpu(vcpu).interrupts.lock();
+            let file = interrupts.file_on(self.hart.index);
+            file.map_or(0, GuestFile::bit)
         };
         others
             .iter()

@@ -31,7 +31,7 @@ pub fn load(
     books.charge_scheduling();
     loop {
         if is_wanted(hart) {
-            attend(system, hart);
+            attend(system, hart, false);
             hart.ask.store(false, Ordering::Relaxed);
             let decision = system
                 .scheduler

@@ -1,9 +1,12 @@
 //! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod change;
+pub mod costs;
 pub mod exits;
+pub mod float;
 pub mod harts;
 pub mod in_place;
+pub mod interrupt_port;
 pub mod loading;
 pub mod probe;
 pub mod spin;
@@ -14,12 +17,17 @@ use core::sync::atomic::Ordering;
 use abi::monitor::{Event, ExitCause};
 use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, custom, fence, interrupt_file, world};
+use crate::interrupts::{self, Departure, GuestFile};
+use crate::memory::translations::{HartFences, Holders};
+use crate::operator;
 use crate::run::exits::Next;
 use crate::run::harts::{Hart, identity};
 use crate::run::in_place::InPlace;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::probe::Tests;
 use crate::run::spin::Word;
 use crate::run::system::{Hypervisor, now};
@@ -27,11 +35,11 @@ use crate::vm::Vm;
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::{self, life::Begin};
 use crate::vm::vcpu::{Registers, Vcpu, request};
-use crate::{interrupts, operator};
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
+    let mut holders = Holders::default();
     let mut left: Option<(&Vcpu, Left)> = None;
     loop {
         let mut probe = Tests { system, hart };
@@ -44,6 +52,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let left = left.take().map(|(vcpu, _)| vcpu);
             let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
             let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            costs::spend(system.costs.of_pass(&decision));
             (kicks, stopped, decision)
         };
         system.kick(kicks);
@@ -62,45 +71,72 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 let vcpu = system.vcpu(vcpu);
-                left = Some((vcpu, run_vcpu(system, hart, vcpu, slice, trap_waits)));
+                let terms = (slice, trap_waits);
+                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
             }
-            Dispatch::Idle { watch, poll, .. } => idle(system, hart, poll.then_some(watch)),
+            Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
+            Dispatch::Idle {
+                watch, poll: true, ..
+            } => idle(system, hart, &Rest::Testing(watch)),
+            Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
         }
     }
 }
 
-/// Waits for an interrupt and attends to it; with `watch`, also for something to happen to these vCPUs.
-fn idle(system: &Hypervisor, hart: &Hart, watch: Option<VcpuSet>) {
+/// How an idle hart waits.
+enum Rest {
+    /// For an interrupt.
+    Asleep,
+    /// Also for something to happen to these vCPUs.
+    Testing(VcpuSet),
+    /// In a loop, for an interrupt or for a word of its own that says that something has happened.
+    Active,
+}
+
+/// Waits for an interrupt, or what else ends the wait, and attends to it.
+fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
-    if !hart.ask.swap(false, Ordering::Relaxed) {
-        match watch {
-            None => hart::wait_for_interrupt(),
-            Some(watch) => probe::wait_with_tests(system, hart, watch),
+    if !hart.take_ask() {
+        match how {
+            Rest::Asleep => hart::wait_for_interrupt(),
+            Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
+            Rest::Active => probe::wait_actively(system, hart),
         }
     }
     hart.accounts.charge_idle();
-    attend(system, hart);
+    attend(system, hart, false);
 }
 
+/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
+/// scheduler has been asked.
+const CLAIMS: usize = 64;
+
 /// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
-pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+///
+/// Outside of exits, what an interrupt costs in addition is booked to the VM that it is for; an exit books all to its own.
+pub fn attend(system: &Hypervisor, hart: &Hart, in_exit: bool) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        interrupts::guest_external(system, hart);
+        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
+        let port = InterruptPort::new(system, hart).in_exit(in_exit);
+        interrupts::attend(&port, files);
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {
         cause = ExitCause::HostIpi;
-        while let Some(identity) = interrupt_file::claim() {
+        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
             match identity {
                 identity::KICK => {
-                    interrupts::serve_forwarders(system, hart);
-                    interrupts::watch_as_wanted(system, hart);
+                    interrupts::serve(&InterruptPort::new(system, hart));
+                    interrupt_port::watch_as_wanted(system, hart);
+                }
+                identity::SYNCHRONISED => {
+                    interrupts::synchronised(&InterruptPort::new(system, hart));
                 }
                 identity::UART => {
                     cause = ExitCause::HostExternal;
@@ -108,9 +144,8 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 }
                 _ => {
                     cause = ExitCause::HostExternal;
-                    system
-                        .aplic
-                        .deliver(system, identity.wrapping_sub(identity::DEVICE));
+                    let source = identity.wrapping_sub(identity::DEVICE);
+                    interrupt_port::deliver_source(system, source);
                 }
             }
         }
@@ -138,7 +173,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
     if time >= hart.next_look.load(Ordering::Relaxed) {
         hart.next_look
             .store(time + system.look_interval(), Ordering::Relaxed);
-        interrupts::look_into_files(system, hart);
+        interrupts::look(&InterruptPort::new(system, hart));
     }
     set_timer(system, hart);
 }
@@ -150,7 +185,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
         .waiting_on(hart)
         .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
         .min();
-    let look = if earliest.is_some() || hart.forwards() {
+    let look = if earliest.is_some() || hart.files.forwards() {
         hart.next_look.load(Ordering::Relaxed)
     } else {
         u64::MAX
@@ -172,15 +207,15 @@ pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Tic
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
+    holders: &mut Holders,
     vcpu: &Vcpu,
-    slice: Option<Ticks>,
-    trap_waits: bool,
+    (slice, trap_waits): (Option<Ticks>, bool),
 ) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
     let began = now();
     let mut registers = vcpu.registers.lock();
-    system.end_wait(vcpu);
+    system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
     let word = vcpu.word.lock().take();
     match lifecycle::dispatched(system, vm, vcpu) {
@@ -195,10 +230,11 @@ fn run_vcpu(
         }
         Begin::Leave => return left_without_guest(Leave::Stopped, began),
     }
-    if registers.last_hart.is_some_and(|last| last != hart.index) {
+    let last = registers.cached.last_hart();
+    if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, vm, vcpu, &mut registers);
+    let file = load(system, hart, holders, vm, vcpu, &mut registers);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -210,6 +246,7 @@ fn run_vcpu(
     let ready = now();
     hart.change.enter(ready);
     set_slice(system, hart, ready, slice);
+    costs::spend(system.costs.mode_change);
     books.count_dispatch();
     books.charge_scheduling();
 
@@ -278,22 +315,26 @@ fn stay(
 ) -> Leave {
     let mut generation = None;
     loop {
-        if hart.ask.swap(false, Ordering::Relaxed)
+        if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, registers)
         {
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu));
+            generation = Some(renew_table(hart, vm, vcpu, registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out(vcpu, vcpu.take_requests());
+            carry_out_requests(vcpu, vcpu.take_requests());
             continue;
         }
         world::enter(&mut registers.context);
         let left_at = accounts::clock();
+        costs::spend(system.costs.mode_change);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(system, hart, vm, vcpu, registers, books);
+        if !matches!(next, Next::Leave(_)) {
+            costs::spend(system.costs.mode_change);
+        }
         books.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
@@ -355,7 +396,7 @@ pub fn follow(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
-fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
+fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = loop {
         let generation = vm.generation();
         hart.set_running(vm.id.get(), generation);
@@ -365,10 +406,8 @@ fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu) -> u64 {
             break generation;
         }
     };
-    if vcpu.renew_table(hart.index, generation) {
-        fence::guest_physical_of(vcpu.vmid);
-        fence::guest_virtual_all();
-    }
+    let purge = registers.cached.renew(hart.index, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     generation
 }
 
@@ -385,50 +424,66 @@ fn left_without_guest(reason: Leave, began: Ticks) -> Left {
 }
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
-fn load(system: &Hypervisor, hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u8 {
+fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    vm: &Vm,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+) -> u8 {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let in_place = hart.last_loaded() == Some(vcpu.id) && registers.last_hart == Some(hart.index);
+    let here = registers.cached.last_hart() == Some(hart.index);
+    let in_place = here && hart.last_loaded() == Some(vcpu.id);
     if !in_place {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.vmid));
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
-    if registers.last_hart != Some(hart.index) {
-        // It may have fenced elsewhere since this hart cached translations under its tag.
-        fence::guest_virtual_all();
-        fence::instructions();
-        registers.last_hart = Some(hart.index);
-    }
-    let file = interrupts::attach(system, hart, vcpu);
+    let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
+    // Behind `attach`, which may change the table.
+    let generation = vm.generation();
+    let cached = &mut registers.cached;
+    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
     if in_place {
         registers.supervisor.arm();
     } else {
         registers.supervisor.load();
-        registers.float.restore();
         hart.set_last_loaded(vcpu.id);
     }
-    registers.context.sstatus = registers.context.sstatus & !status::FS | status::FS_CLEAN;
+    float::load(hart, vcpu.id, registers);
     registers.counters.load(&mut HartCounters);
-    carry_out(vcpu, request::INTERRUPT);
+    let file = file.map_or(0, GuestFile::number);
+    if file == 0 {
+        show_interrupts(vcpu);
+    } else {
+        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        hide_memory_file();
+    }
     file
 }
 
 /// Takes the vCPU's state off the hart.
 fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
     registers.counters.unload(&mut HartCounters);
-    interrupts::detach(system, hart, vcpu, waits);
+    let departure = match waits {
+        true => Departure::Waits {
+            watched: system.host_interrupts(),
+        },
+        false => Departure::Ready,
+    };
+    interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
-    if registers.context.sstatus & status::FS == status::FS_DIRTY {
-        registers.float.save();
-    }
+    float::unload(registers);
     hart.clear_running();
 }
 
 /// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out(vcpu: &Vcpu, requests: u32) {
+fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();
     }
@@ -457,15 +512,23 @@ pub fn show_interrupts(vcpu: &Vcpu) {
             csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
             csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
         } else {
-            csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(0);
+            hide_memory_file();
         }
+    }
+}
+
+/// Shows no interrupt of a file in memory.
+fn hide_memory_file() {
+    // SAFETY: as in `show_interrupts`.
+    unsafe {
+        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+        csr::write::<{ number::HVICTL }>(0);
     }
 }
 
 /// Pause loops exit where WRS.NTO traps.
 fn set_pause_loops(hart: &Hart, exit: bool) {
-    if hart.exits_pause_loops {
+    if hart.has(Capability::PauseLoopExit) {
         // SAFETY: the hart has the extension.
         unsafe { custom::set_pause_loops(exit) };
     }

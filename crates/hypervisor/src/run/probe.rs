@@ -5,10 +5,13 @@ use core::sync::atomic::Ordering;
 
 use scheduler::{Probe, VcpuId, VcpuSet};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
-use crate::interrupts::{self, Backing};
+use crate::interrupts;
+use crate::interrupts::Backing;
 use crate::run::harts::Hart;
+use crate::run::interrupt_port::{self, InterruptPort};
 use crate::run::spin::Word;
 use crate::run::system::Hypervisor;
 
@@ -26,25 +29,25 @@ impl Probe for Tests<'_> {
             return true;
         }
         let interrupts = vcpu.interrupts.lock();
-        match interrupts.backing {
+        match interrupts.backing() {
             Backing::Memory => interrupts.memory_file_asserts(),
             // hgeip is valid on the hart that holds the file, and cannot be read from another (AIA, "hgeip").
             Backing::File { hart, file } => {
                 let pending = if hart == self.hart.index {
                     csr::read::<{ number::HGEIP }>()
-                } else if self.hart.tests_any_file {
+                } else if self.hart.has(Capability::PendingTest) {
                     // SAFETY: the hart has the extension.
                     unsafe { custom::guest_files_pending(self.system.hart(hart).board.id) }
                 } else {
                     0
                 };
-                pending >> file & 1 != 0
+                pending & file.bit() != 0
             }
         }
     }
 
     fn reaches_every_file(&self) -> bool {
-        self.hart.tests_any_file
+        self.hart.has(Capability::PendingTest)
     }
 
     fn changed(&mut self, vcpu: VcpuId) -> bool {
@@ -101,7 +104,7 @@ const TESTS_A_SECOND: u32 = 20_000;
 /// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. Where any hart's files can be
 /// tested, also until a vCPU that waits on a hart that is busy has one, and then says so: it is paper 002's active wait.
 pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
-    if !hart.tests_any_file || system.host_interrupts() {
+    if !hart.has(Capability::PendingTest) || system.host_interrupts() {
         wait_for_interrupt();
         return false;
     }
@@ -128,6 +131,19 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     found
 }
 
+/// Waits in a loop until the hart is told of something, or an interrupt is pending: the active wait of paper 002 §3.5, with all
+/// interrupts open. Whoever has work for the hart sets its word, and need not interrupt it.
+pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
+    hart.polls.store(true, Ordering::SeqCst);
+    while !hart.was_told() && !anything_is_pending() {
+        core::hint::spin_loop();
+    }
+    hart.polls.store(false, Ordering::SeqCst);
+    // What a kick would have made the hart do.
+    interrupts::serve(&InterruptPort::new(system, hart));
+    interrupt_port::watch_as_wanted(system, hart);
+}
+
 /// Whether WFI would not wait.
 fn anything_is_pending() -> bool {
     csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
@@ -141,7 +157,7 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
         return false;
     }
     system.harts.iter().any(|other| {
-        let files = other.waiting_files.load(Ordering::Relaxed);
+        let files = other.files.waiting();
         // SAFETY: the caller has seen that the hart has the extension.
         let pending = || unsafe { custom::guest_files_pending(other.board.id) };
         files != 0 && !rests(&other) && pending() & files != 0
@@ -149,10 +165,8 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
 }
 
 fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuId, on: bool) {
-    if let Backing::File { hart: home, file } = system.vcpu(vcpu).interrupts.lock().backing
-        && home == hart.index
-    {
-        interrupts::watch(file, on);
+    if let Some(file) = system.vcpu(vcpu).interrupts.lock().file_on(hart.index) {
+        interrupt_port::watch(file, on);
     }
 }
 

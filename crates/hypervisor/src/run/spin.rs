@@ -6,17 +6,22 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::hart::capabilities::Capability;
 use crate::hart::decode::{Register, Width};
 use crate::hart::instruction::{LENGTH, WatchedWord, ticket};
 use crate::hart::unprivileged;
 use crate::hart::{
     self,
-    csr::{self, number},
+    csr::{self, number, status},
 };
 use crate::memory::address::GuestPhysical;
 use crate::memory::walk;
+use crate::run::harts;
 use crate::vm::Vm;
 use crate::vm::vcpu::Registers;
+
+/// How often a hart without Zawrs pauses between two looks at a word.
+const PAUSES: u32 = 16;
 
 /// A word of a guest's memory, and what the guest waits to see there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +111,12 @@ impl Word {
         if self.is_over_at(value) {
             return;
         }
-        // SAFETY: `host` is that of an aligned word of the VM's memory (see `value`).
+        if !harts::current().has(Capability::WaitOnReservation) {
+            // A hint, which every hart has: PAUSE is a fence that orders nothing (Zihintpause).
+            (0..PAUSES).for_each(|_| core::hint::spin_loop());
+            return;
+        }
+        // SAFETY: the hart has Zawrs, and `host` is that of an aligned word of the VM's memory (see `value`).
         unsafe {
             if self.wide {
                 hart::stall_on_doubleword(self.host, value);
@@ -207,7 +217,9 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
             return None;
         }
         let vsatp = csr::read::<{ number::VSATP }>();
-        let physical = walk::translate(vsatp, watched.address, |at| vm.read_doubleword(at))?;
+        let reader = reader(registers);
+        let read = |at| vm.read_doubleword(at);
+        let physical = walk::translate(vsatp, watched.address, reader, read)?;
         let host = vm.host_address(physical, size)?;
         Some(Word {
             host,
@@ -218,6 +230,17 @@ pub fn look(vm: &Vm, registers: &Registers) -> Spin {
         })
     });
     judge(known)
+}
+
+/// On whose behalf the word in front of a WRS.NTO is read: as the load before it was, if there was one. A program may have
+/// jumped there with any address.
+fn reader(registers: &Registers) -> walk::Reader {
+    let fields = csr::read::<{ number::VSSTATUS }>();
+    walk::Reader {
+        user: registers.context.in_user_mode(),
+        reads_user_pages: fields & status::SUM != 0,
+        reads_code: fields & status::MXR != 0,
+    }
 }
 
 /// What a vCPU waits for that says so itself, by the spin call: the guest-physical address of a word of 32 bits, the

@@ -4,15 +4,18 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
+use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
 use crate::board::Board;
-use crate::devices::board_aplic::BoardAplic;
+use crate::devices::attendants::Attendants;
+use crate::devices::board_aplic::{AplicDriver, Target};
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::interrupts;
-use crate::run::harts::{self, Hart};
+use crate::run::costs::Costs;
+use crate::run::harts::{self, Hart, identity};
+use crate::run::interrupt_port::{self, InterruptPort};
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -23,12 +26,17 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
+    /// The lock is served in the order of the askers, so that no hart waits for ever.
     pub scheduler: Mutex<Scheduler>,
-    pub aplic: BoardAplic,
+    pub aplic: AplicDriver,
+    /// Which harts take interrupts of the board.
+    pub attendants: Attendants,
     /// The counters that guests are offered.
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
@@ -65,7 +73,9 @@ impl Hypervisor {
         started: u64,
     ) -> Self {
         let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
-        let aplic = BoardAplic::new(&board);
+        let aplic = AplicDriver::new(&board.aplic);
+        let online = harts.iter().map(|hart| hart.index).collect();
+        let attendants = Attendants::new(online, vms.len());
         let counters = Offer::find(
             harts
                 .iter()
@@ -78,12 +88,20 @@ impl Hypervisor {
             vcpus,
             scheduler: Mutex::new(scheduler),
             aplic,
+            attendants,
             counters,
             host_interrupts,
+            costs: Costs::default(),
             next_look: AtomicU64::new(0),
             when_idle,
             started,
         }
+    }
+
+    /// The same system, whose hypervisor costs this in addition.
+    #[must_use]
+    pub fn with_costs(self, costs: Costs) -> Self {
+        Self { costs, ..self }
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
@@ -98,7 +116,33 @@ impl Hypervisor {
             .store(uses_host_interrupts(policy), Ordering::SeqCst);
         let kicks = self.scheduler.lock().set_wait(policy);
         self.kick(kicks);
-        interrupts::watch_as_wanted(self, harts::current());
+        interrupt_port::watch_as_wanted(self, harts::current());
+    }
+
+    /// Makes the harts take interrupts of the board as the VMs' allocations want it now.
+    pub fn reassign_sources(&self) {
+        let online = self.harts.iter().map(|hart| hart.index).collect();
+        for vm in &self.vms {
+            let own = {
+                let scheduler = self.scheduler.lock();
+                let of = |vcpu| scheduler.allowed(vcpu);
+                let all = scheduler.vcpus(vm.id).iter().map(of);
+                match scheduler.is_dedicated(vm.id) {
+                    true => all.fold(HartSet::EMPTY, HartSet::union),
+                    false => HartSet::EMPTY,
+                }
+            };
+            self.attendants.set(online, vm.id, own);
+        }
+        let hart = self.attendants.of_board().map(|hart| self.hart(hart));
+        let index = hart.map_or(0, |hart| hart.board.imsic_index);
+        self.aplic.take(
+            self.board.uart.source,
+            Target::hypervisor(index, identity::UART),
+        );
+        for vcpu in &self.vcpus {
+            interrupts::send_sources_again(&InterruptPort::current(self), vcpu.id);
+        }
     }
 
     /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
@@ -153,15 +197,15 @@ impl Hypervisor {
     pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
         hart.waiting
             .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
-        vcpu.set_waiting_on(Some(hart.index));
     }
 
-    /// `vcpu` is about to run.
-    pub fn end_wait(&self, vcpu: &Vcpu) {
-        if let Some(hart) = vcpu.waiting_on() {
-            let others = !VcpuSet::only(vcpu.id).bits();
-            self.hart(hart).waiting.fetch_and(others, Ordering::SeqCst);
-            vcpu.set_waiting_on(None);
+    /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
+    pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
+        if let Some(hart) = last.map(|hart| self.hart(hart)) {
+            let own = VcpuSet::only(vcpu.id).bits();
+            if hart.waiting.load(Ordering::SeqCst) & own != 0 {
+                hart.waiting.fetch_and(!own, Ordering::SeqCst);
+            }
         }
     }
 
@@ -179,25 +223,14 @@ impl Hypervisor {
             if hart == own.index {
                 own.ask.store(true, Ordering::Relaxed);
             } else {
-                self.hart(hart).kick();
+                self.hart(hart).tell();
             }
         }
-    }
-
-    /// True where some hart may still use a translation of `vm` that is older than `generation`.
-    #[must_use]
-    pub fn anyone_uses_older(&self, vm: VmId, generation: u64) -> bool {
-        self.harts
-            .iter()
-            .any(|hart| hart.may_use_older(vm.get(), generation))
     }
 }
 
 fn uses_host_interrupts(policy: WaitPolicy) -> bool {
-    matches!(
-        policy,
-        WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
-    )
+    !policy.tests()
 }
 
 /// The time, as the scheduler counts it.

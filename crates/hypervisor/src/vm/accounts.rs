@@ -12,6 +12,7 @@ use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
 use scheduler::VmId;
 
 use crate::hart;
+use crate::run::costs;
 
 /// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
 const MONITORED: bool = !cfg!(feature = "unmonitored");
@@ -60,6 +61,8 @@ pub struct Accounts {
     work: Vec<Work>,
     /// Where what concerns no VM of the system would go: every VM has its place in `work`, and looking for it cannot panic.
     spare: Work,
+    /// Cycles of what is not yet charged that another account has been charged with already.
+    booked: Counter,
 }
 
 /// What a hart has done for one VM; what every exit writes to stands together.
@@ -140,6 +143,20 @@ impl Books<'_> {
         }
     }
 
+    /// Spends so many cycles on what comes for the VM, and books them as simulation of this cause. Not in the handling of an
+    /// exit: the time before that exit is the guest's and is not booked yet.
+    pub fn spend_on(self, cause: ExitCause, cycles: u64) {
+        if cycles == 0 {
+            return;
+        }
+        costs::spend(cycles);
+        if MONITORED && let Some(exits) = self.work.exits.get(cause.index()) {
+            exits.simulation.add(cycles);
+            let charged_to = self.hart.charged_to.get();
+            self.hart.charged_to.set(charged_to.wrapping_add(cycles));
+        }
+    }
+
     /// A vCPU of the VM has been chosen and made ready to enter, or has been put away.
     #[inline]
     pub fn charge_scheduling(self) {
@@ -152,6 +169,19 @@ impl Books<'_> {
     pub fn charge_loading(self) {
         if MONITORED {
             self.work.guest.add(self.hart.until_now());
+        }
+    }
+
+    /// Since `began` (of [`clock`]) the hart has forwarded interrupts of the VM, whatever it was doing otherwise: the time is
+    /// the VM's, not that of whose guest was left for it.
+    pub fn book_forwarding(self, began: u64) {
+        if let (true, Some(exits)) = (
+            MONITORED,
+            self.work.exits.get(ExitCause::GuestExternal.index()),
+        ) {
+            let passed = clock().wrapping_sub(began);
+            exits.simulation.add(passed);
+            self.hart.booked.add(passed);
         }
     }
 
@@ -193,6 +223,7 @@ impl Accounts {
             scheduling: Counter::default(),
             work: (0..vms).map(|_| Work::new()).collect(),
             spare: Work::new(),
+            booked: Counter::default(),
         }
     }
 
@@ -223,7 +254,12 @@ impl Accounts {
 
     #[inline]
     fn until_now(&self) -> u64 {
-        self.until(hart::cycles())
+        let passed = self.until(hart::cycles());
+        let booked = self.booked.get();
+        if booked != 0 {
+            self.booked.set(0);
+        }
+        passed.wrapping_sub(booked)
     }
 
     /// The hart has looked for something to run in vain.
@@ -260,7 +296,11 @@ impl Accounts {
         let (charged_to, started) = (self.charged_to.get(), self.started.get());
         let own = HartCounters {
             // What is not yet charged is left out on both sides, so that the sum closes.
-            elapsed: Cycles(charged_to.wrapping_sub(started)),
+            elapsed: Cycles(
+                charged_to
+                    .wrapping_sub(started)
+                    .wrapping_add(self.booked.get()),
+            ),
             idle: Cycles(self.idle.get()),
             scheduling: Cycles(self.scheduling.get()),
         };

@@ -114,6 +114,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
         told.changes = told.changes.wrapping_add(1);
         write(vm, *told);
     }
+    system.reassign_sources();
     for vcpu in system.vcpus_of(vm.id) {
         harts::current().accounts.of(vm.id).count(Event::Notified);
         if let Some(hart) = vcpu.ask(request::NOTIFICATION) {

@@ -6,6 +6,8 @@ pub mod guest_tree;
 pub mod image;
 pub mod lifecycle;
 pub mod loader;
+pub mod seed;
+pub mod spacing;
 pub mod vcpu;
 
 use alloc::collections::VecDeque;
@@ -17,21 +19,26 @@ use abi::system::{OnFailure, VmName};
 use scheduler::VmId;
 use spin::Mutex;
 
-use crate::board::BoardDevice;
-use crate::devices::aplic::{Aplic, Effect, Route as GuestRoute, SourceNumber};
+use crate::board::{Board, BoardDevice};
+use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
+use crate::devices::bus::Bus;
 use crate::devices::uart::Uart;
-use crate::hart;
-use crate::interrupts::{self, Route};
+use crate::hart::{self, capabilities::Capability};
+use crate::interrupts::Route;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::tables::PhysicalTables;
+use crate::memory::translations::Tag;
 use crate::operator::console;
 use crate::run::harts;
+use crate::run::interrupt_port::{self, source_target};
+
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
 use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loader::Loading;
+use crate::vm::spacing::Spacing;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -67,6 +74,8 @@ pub struct Vm {
     pub settings: Settings,
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
+    /// What answers at which guest-physical address.
+    pub bus: Bus,
     pub memory: GuestRegion,
     /// Where its memory lies; equal to the guest's address under placement `real`.
     pub host_memory: HostPhysical,
@@ -84,14 +93,14 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
-    /// When the guest's last report was printed.
-    reported: AtomicU64,
+    /// How often a line of the guest's report is printed.
+    reports: Spacing,
 }
 
 const VMID_SHIFT: u32 = 44;
 
-/// Ticks of the timebase between two lines of a guest's report, so that a flood of them costs nobody else anything.
-const REPORT_INTERVAL: u64 = 100_000;
+/// Lines of a guest's report that are printed in a second at most.
+const REPORTS_A_SECOND: u32 = 100;
 
 impl Vm {
     #[must_use]
@@ -102,9 +111,10 @@ impl Vm {
         memory: GuestRegion,
         host_memory: HostPhysical,
         table: GStage,
-        sources: u32,
+        bus: Bus,
+        board: &Board,
     ) -> Self {
-        let mut aplic = Aplic::new(sources, vcpus.len() as u32);
+        let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
         aplic.add_virtual(SourceNumber(UART_SOURCE));
         for device in &settings.devices {
             aplic.add_physical(SourceNumber(device.source));
@@ -116,6 +126,7 @@ impl Vm {
             id,
             settings,
             vcpus,
+            bus,
             memory,
             host_memory,
             table: Mutex::new(table),
@@ -131,14 +142,14 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             told,
-            reported: AtomicU64::new(0),
+            reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
 
-    /// hgatp for a vCPU with this VMID.
+    /// hgatp for a vCPU with this tag.
     #[must_use]
-    pub fn table_register(&self, vmid: u64) -> u64 {
-        self.table_register | vmid << VMID_SHIFT
+    pub fn table_register(&self, tag: Tag) -> u64 {
+        self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
     /// The generation of the G-stage table; it grows with each change that takes a mapping away.
@@ -224,12 +235,8 @@ impl Vm {
 
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
-        let now = hart::time();
-        let last = self.reported.swap(now, Ordering::Relaxed);
-        if now.wrapping_sub(last) >= REPORT_INTERVAL {
+        if self.reports.admits(hart::time()) {
             crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
-        } else {
-            self.reported.store(last, Ordering::Relaxed);
         }
     }
 
@@ -238,7 +245,9 @@ impl Vm {
         let mut chips = self.chips.lock();
         chips
             .aplic
-            .recover_missed_edges(&system.aplic, &mut |effect| carry_out(system, self, effect));
+            .recover_missed_edges(&system.aplic, &mut |effect| {
+                take_effect(system, self, effect)
+            });
     }
 
     /// The guest says that it is alive.
@@ -259,7 +268,7 @@ impl Vm {
         chips.input.clear();
         chips
             .aplic
-            .reset(&mut |effect| carry_out(system, self, effect));
+            .reset(&mut |effect| take_effect(system, self, effect));
         self.restart_time();
         self.heartbeat(0);
         self.told.lock().restart();
@@ -296,10 +305,9 @@ impl Vm {
 
     /// A guest's write to its APLIC.
     pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips
-            .lock()
-            .aplic
-            .write(offset, value, &mut |effect| carry_out(system, self, effect));
+        self.chips.lock().aplic.write(offset, value, &mut |effect| {
+            take_effect(system, self, effect)
+        });
     }
 
     /// The VM's number in the system's description.
@@ -347,26 +355,25 @@ fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
     chips
         .aplic
         .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
-            carry_out(system, vm, effect)
+            take_effect(system, vm, effect)
         });
 }
 
 /// Does on the board what a guest's APLIC asks for.
-fn carry_out(system: &Hypervisor, vm: &Vm, effect: Effect) {
+fn take_effect(system: &Hypervisor, vm: &Vm, effect: Effect) {
     match effect {
         Effect::Message(destination) => {
             if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                harts::current().accounts.of(vm.id).count_injected();
-                interrupts::deliver(system, vcpu, destination.identity);
+                interrupt_port::deliver(system, vcpu, destination.identity);
             }
         }
-        Effect::Route(route) => reroute(system, vm, route),
+        Effect::Set(route) => reroute(system, vm, route),
         Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
         Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
     }
 }
 
-fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
+fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     let source = route.source.0;
     let target = route.destination.and_then(|to| {
         system
@@ -376,10 +383,7 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
     });
     for vcpu in system.vcpus_of(vm.id) {
         if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts
-                .lock()
-                .sources
-                .retain(|old| old.source != source);
+            vcpu.interrupts.lock().remove_route(source);
         }
     }
     match target {
@@ -390,11 +394,9 @@ fn reroute(system: &Hypervisor, vm: &Vm, route: GuestRoute) {
                 source,
                 identity: to.identity,
             };
-            interrupts.sources.retain(|old| old.source != source);
-            interrupts.sources.push(route_here);
-            system
-                .aplic
-                .enable(system, route_here, route.mode, interrupts.backing);
+            interrupts.add_route(route_here);
+            let target = source_target(system, route_here, vcpu, interrupts.backing());
+            system.aplic.enable(source, route.mode, target);
         }
     }
 }
@@ -431,10 +433,26 @@ impl GuestBytes {
         }
     }
 
-    /// Makes all bytes of the run zero.
+    /// Makes all bytes of the run zero, by whole blocks where this hart has CBO.ZERO.
     pub fn zero(self) {
-        // SAFETY: as for `bytes`.
-        unsafe { hart::copy::zero(self.host as *mut u8, self.length as usize) };
+        let hart = harts::current();
+        let block = hart.board.zero_block_size.map(u64::from);
+        let block = block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
+        let (host, end) = (self.host, self.host + self.length);
+        let (first, last) = match block {
+            Some(size) => (host.next_multiple_of(size).min(end), end & !(size - 1)),
+            None => (end, end),
+        };
+        let last = last.max(first);
+        // SAFETY: as for `bytes`, for the bytes before the first block, the blocks, and those behind the last; the hart has
+        // CBO.ZERO where there are blocks.
+        unsafe {
+            hart::copy::zero(host as *mut u8, (first - host) as usize);
+            if let Some(size) = block {
+                hart::copy::zero_blocks(first as *mut u8, (last - first) as usize, size as usize);
+            }
+            hart::copy::zero(last as *mut u8, (end - last) as usize);
+        }
     }
 
     /// Copies `data` to the start of the run; what does not fit is left out.

@@ -10,10 +10,11 @@ use spin::Mutex;
 
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::hart::world::{FloatContext, GuestContext};
+use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
+use crate::memory::translations::{Cached, Tag};
 use crate::run::change::Looks;
-use crate::run::harts::MAX_HARTS;
+use crate::run::float::Float;
 use crate::run::spin::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
@@ -118,11 +119,11 @@ impl SupervisorState {
 #[derive(Debug)]
 pub struct Registers {
     pub context: GuestContext,
-    pub float: FloatContext,
+    pub float: Float,
     pub supervisor: SupervisorState,
     pub counters: Counters,
-    /// Where it ran last; its translations may be cached there.
-    pub last_hart: Option<HartId>,
+    /// Where its translations may be cached.
+    pub cached: Cached,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
     /// Whether looking has been worth it.
@@ -137,10 +138,10 @@ impl Registers {
     pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
         Self {
             context: GuestContext::starting_at(entry, a0, a1),
-            float: FloatContext::default(),
+            float: Float::default(),
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
-            last_hart: None,
+            cached: Cached::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             holder: None,
@@ -155,8 +156,8 @@ pub struct Vcpu {
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
-    /// Tag of its translations: one VMID per vCPU, since vCPUs of one VM must not see each other's stale entries.
-    pub vmid: u64,
+    /// What marks its translations on every hart.
+    pub tag: Tag,
     pub registers: Mutex<Registers>,
     /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
@@ -170,22 +171,18 @@ pub struct Vcpu {
     software_interrupt: AtomicBool,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
-    /// 1 + the hart on which it waits for an interrupt, or 0.
-    waiting_on: AtomicU16,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
-    /// By hart: the generation of the VM's G-stage table since which this vCPU's tag holds nothing stale there.
-    table_seen: [AtomicU64; MAX_HARTS],
 }
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16, vmid: u64) -> Self {
+    pub fn new(id: VcpuId, vm: VmId, index: u16, tag: Tag) -> Self {
         Self {
             id,
             vm,
             index,
-            vmid,
+            tag,
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
@@ -194,9 +191,7 @@ impl Vcpu {
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             in_guest: AtomicU16::new(0),
-            waiting_on: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
-            table_seen: [const { AtomicU64::new(0) }; MAX_HARTS],
         }
     }
 
@@ -230,7 +225,9 @@ impl Vcpu {
     /// Takes the software interrupt that is not yet shown, if there is one.
     #[must_use]
     pub fn take_software_interrupt(&self) -> bool {
-        self.software_interrupt.swap(false, Ordering::SeqCst)
+        // A load first: an exchange costs more, and there hardly ever is one.
+        self.software_interrupt.load(Ordering::SeqCst)
+            && self.software_interrupt.swap(false, Ordering::SeqCst)
     }
 
     /// Takes all requests.
@@ -256,29 +253,5 @@ impl Vcpu {
     /// Declares that the guest has been left.
     pub fn leave_guest(&self) {
         self.in_guest.store(0, Ordering::SeqCst);
-    }
-
-    /// Says on which hart it waits, or that it waits no more.
-    pub fn set_waiting_on(&self, hart: Option<HartId>) {
-        self.waiting_on
-            .store(hart.map_or(0, |hart| hart.get() + 1), Ordering::SeqCst);
-    }
-
-    /// The hart on which it waits.
-    #[must_use]
-    pub fn waiting_on(&self) -> Option<HartId> {
-        self.waiting_on
-            .load(Ordering::SeqCst)
-            .checked_sub(1)
-            .and_then(HartId::new)
-    }
-
-    /// Records that the vCPU's tag holds nothing older than `generation` on `hart`. True where it might have.
-    #[must_use]
-    pub fn renew_table(&self, hart: HartId, generation: u64) -> bool {
-        let Some(seen) = self.table_seen.get(hart.index()) else {
-            return true;
-        };
-        seen.swap(generation, Ordering::Relaxed) != generation
     }
 }

@@ -30,6 +30,10 @@ pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> 
     config.board.memory = super::process::memory(image.len()) << 20;
     config.board.harts = harts;
     config.quantum = quantum;
+    if harts > 1 {
+        // Turns end between any two instructions then, as blocks do in the measured gear.
+        config.blocks.instructions = 1 + (quantum % 16) as u8;
+    }
     let mut machine = Machine::new(config)?;
     machine.load_bare(&elf::write(image))?;
     let size = image.len() as u64 + layout::RAM - layout::SLOTS;

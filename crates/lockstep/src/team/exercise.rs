@@ -1,13 +1,14 @@
 //! The exercises.
 
 use super::hart::{
-    A, B, C, D, MSWI, ONE, OWN, SHARED, TAKEN, amo, keep, load_reserved, meet, value, wait_for,
-    wait_for_interrupts,
+    A, B, C, D, MSWI, ONE, OWN, SHARED, TAKEN, WAIT, amo, keep, load_reserved, meet, value,
+    wait_for, wait_for_interrupts,
 };
 use super::memory::{
     CELL, CELLS, DATA, DATA_PAGES, FUNCTIONS, Memory, VIEW, guest_leaf, leaf, virtual_leaf,
 };
-use crate::assembler::{Code, Register, addi, jalr, ld, lui, r, s, sd};
+use crate::assembler::{Code, Register, addi, csr, jalr, ld, lui, r, s, sd};
+use crate::csr as number;
 use crate::layout::PAGE;
 use crate::random::Random;
 
@@ -49,6 +50,8 @@ pub enum Exercise {
     Reserve {
         /// How often.
         times: u64,
+        /// Whether the hart sleeps until a timer ends it before each.
+        asleep: bool,
         cell: i32,
     },
     /// A lock, and two cells that are changed under it.
@@ -78,6 +81,9 @@ pub enum Exercise {
         number: u64,
         /// What it adds afterwards.
         immediate: i32,
+        /// What it adds in between, for the hart that changes it alone. The function's page may then be
+        /// one that nobody has executed before.
+        between: Option<i32>,
         writer: u32,
         cell: i32,
     },
@@ -109,6 +115,7 @@ impl Exercise {
             },
             1 => Self::Reserve {
                 times: rounds,
+                asleep: random.chance(50),
                 cell,
             },
             2 => Self::Lock {
@@ -126,6 +133,7 @@ impl Exercise {
                 Self::Code {
                     number: number as u64,
                     immediate: -(random.below(2048) as i32),
+                    between: random.chance(50).then(|| random.below(2048) as i32),
                     writer,
                     cell,
                 }
@@ -161,10 +169,17 @@ impl Exercise {
                 meet(code, harts, random);
                 show(code, cell);
             }
-            Self::Reserve { times, cell } => {
+            Self::Reserve {
+                times,
+                asleep,
+                cell,
+            } => {
                 value(code, A, random.value());
                 code.emit(addi(B, SHARED, cell));
                 repeat(code, times, |code| {
+                    if asleep {
+                        sleep(code, hart);
+                    }
                     let again = code.label();
                     code.place(again);
                     code.emit(load_reserved(C, B));
@@ -188,16 +203,27 @@ impl Exercise {
             Self::Code {
                 number,
                 immediate,
+                between,
                 writer,
                 cell,
             } => {
                 let function = (FUNCTIONS + 16 * number) as u32;
-                call(code, function);
-                meet(code, harts, random);
-                tell(code, hart == writer, cell, random, |code| {
+                let change = |code: &mut Code, immediate: i32| {
                     code.constant(A, function);
                     code.constant(B, addi(10, 10, immediate));
                     code.emit(s(0, B, A, 2, 0x23));
+                };
+                if between.is_none() {
+                    call(code, function);
+                }
+                meet(code, harts, random);
+                tell(code, hart == writer, cell, random, |code| {
+                    if let Some(between) = between {
+                        change(code, between);
+                        code.emit(0x0000_100f);
+                        call(code, function);
+                    }
+                    change(code, immediate);
                 });
                 code.emit(0x0000_100f);
                 call(code, function);
@@ -252,6 +278,27 @@ fn repeat(code: &mut Code, times: u64, mut body: impl FnMut(&mut Code)) {
     body(code);
     code.emit(addi(D, D, -1));
     code.branch(1, D, 0, again);
+}
+
+/// Sleeps until the hart's own timer of the ACLINT ends it, which is soon. Uses C and x29.
+fn sleep(code: &mut Code, hart: u32) {
+    const TIME: u32 = 0x200_bff8;
+    const COMPARE: u32 = 0x200_4000;
+    /// Ticks: an end that is past when WFI comes is as good.
+    const SOON: i32 = 1;
+    const TIMER: i32 = 1 << 7;
+    let then: Register = 29;
+    code.constant(C, TIME);
+    code.emit(ld(then, C, 0));
+    code.emit(addi(then, then, SOON));
+    code.constant(C, COMPARE + 8 * hart);
+    code.emit(sd(then, C, 0));
+    code.emit(addi(then, 0, TIMER));
+    code.emit(csr(2, 0, number::MIE, then));
+    code.emit(WAIT);
+    code.emit(csr(3, 0, number::MIE, then));
+    code.emit(addi(then, 0, -1));
+    code.emit(sd(then, C, 0));
 }
 
 /// Keeps what a cell holds.

@@ -18,9 +18,11 @@ use crate::timing::{Profile, Timing};
 pub(super) struct State {
     board: BoardConfig,
     quantum: u64,
+    fast_turns: u64,
     limits: Limits,
     blocks: BlockLimit,
     now: u64,
+    first: u32,
     host: HostInterface,
     harts: Vec<SavedHart>,
     memory: SavedMemory,
@@ -38,9 +40,11 @@ impl State {
         Ok(Self {
             board: config.board.clone(),
             quantum: config.quantum,
+            fast_turns: config.fast_turns,
             limits: config.limits,
             blocks: config.blocks,
             now: machine.now,
+            first: u32::try_from(machine.first).unwrap_or(0),
             host: machine.host.clone(),
             harts: machine
                 .harts
@@ -59,6 +63,7 @@ impl State {
         let config = Config {
             board: self.board.clone(),
             quantum: self.quantum,
+            fast_turns: self.fast_turns,
             limits: self.limits,
             blocks: self.blocks,
         };
@@ -72,6 +77,10 @@ impl State {
     pub fn finish(self, machine: &mut Machine) -> Result<(), CheckpointError> {
         let impossible = CheckpointError::Impossible;
         machine.now = self.now;
+        machine.first = self.first as usize;
+        if machine.first >= machine.harts.len() {
+            return Err(impossible("the hart whose turn it is"));
+        }
         machine.host = self.host;
         let memory = &mut machine.system.memory;
         memory

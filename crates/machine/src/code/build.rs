@@ -94,7 +94,7 @@ impl CodeCache {
             bytes,
             length,
         };
-        if self.table.insert(physical, number) {
+        if self.table.insert(physical, first) {
             code.first = number;
             code.lines |= lines(&block);
             self.blocks.push(block);
@@ -113,7 +113,7 @@ impl CodeCache {
             while at != NO_BLOCK
                 && let Some(block) = blocks.get(at as usize)
             {
-                table.insert(block.physical, at);
+                table.insert(block.physical, block.first);
                 at = block.next;
             }
         }

@@ -16,14 +16,18 @@ pub use saved::SavedCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
+use crate::memory::Ram;
+use crate::native::{FilterTables, Left, Native, Site};
+use crate::timing::Costs;
 use table::Table;
 
 /// The index of a decoded instruction. 0 is [`Operation::Stale`] and stands for "not known".
 pub type CodeIndex = u32;
 
 /// Room for decoded instructions: 16 bytes each.
-const INSTRUCTION_ROOM: usize = 3 << 20;
+pub(crate) const INSTRUCTION_ROOM: usize = 3 << 20;
 /// Room for blocks.
 const BLOCK_ROOM: usize = 1 << 19;
 /// Indices below this one are not blocks: the stale mark and the scratch block.
@@ -100,6 +104,8 @@ pub struct CodeCache {
     pages: Vec<PageCode>,
     generation: u64,
     limit: BlockLimit,
+    /// Blocks translated to the host's instructions, where there is a translator and it is wanted.
+    native: Option<Box<Native>>,
 }
 
 impl CodeCache {
@@ -113,6 +119,7 @@ impl CodeCache {
             pages: vec![PageCode::EMPTY; pages],
             generation: 0,
             limit: BlockLimit::default(),
+            native: Native::new(),
         };
         cache
             .instructions
@@ -154,13 +161,7 @@ impl CodeCache {
     #[inline]
     #[must_use]
     pub fn find(&self, physical: u64) -> Option<CodeIndex> {
-        let blocks = &self.blocks;
-        self.table
-            .find(physical, |block| {
-                blocks.get(block as usize).map(|block| block.physical)
-            })
-            .and_then(|block| self.blocks.get(block as usize))
-            .map(|block| block.first)
+        self.table.find(physical)
     }
 
     /// Whether the instruction has been discarded.
@@ -227,9 +228,12 @@ impl CodeCache {
                 } else if discarded == Discarded::Nothing {
                     discarded = Discarded::Others;
                 }
-                self.table.remove(block.physical, at);
+                self.table.remove(block.physical, block.first);
                 if let Some(instruction) = self.instructions.get_mut(block.first as usize) {
                     instruction.operation = Operation::Stale;
+                }
+                if let Some(native) = &mut self.native {
+                    native.forget(block.first);
                 }
             } else {
                 if let Some(block) = self.blocks.get_mut(at as usize) {
@@ -255,6 +259,63 @@ impl CodeCache {
         self.table.clear();
         self.pages.fill(PageCode::EMPTY);
         self.generation += 1;
+        if let Some(native) = &mut self.native {
+            native.clear();
+        }
+    }
+
+    /// Whether blocks are translated to the host's instructions. They are from the beginning, where
+    /// there is a translator.
+    #[must_use]
+    pub const fn is_translated(&self) -> bool {
+        self.native.is_some()
+    }
+
+    /// Executes no block by the host's instructions from now on.
+    pub fn interpret_all(&mut self) {
+        self.native = None;
+    }
+
+    /// Makes translations those of a gear: with the costs of single instructions in the measured one.
+    pub fn prepare(&mut self, costs: Option<&Costs>) {
+        if let Some(native) = &mut self.native {
+            native.prepare(costs);
+        }
+    }
+
+    /// Notes that the block `first` at the virtual `address` is executed; says whether it is translated.
+    #[inline]
+    pub fn warm(&mut self, first: CodeIndex, address: u64, base: u64) -> bool {
+        if (first as usize) < FIRST_BLOCK {
+            return false;
+        }
+        let native = self.native.as_mut();
+        native.is_some_and(|native| native.warm(&self.instructions, first, address, base))
+    }
+
+    /// Lets a jump in translated code lead straight to a block, if that is translated.
+    pub fn connect(&mut self, site: Site, to: CodeIndex) {
+        if let Some(native) = &mut self.native {
+            native.connect(site, to);
+        }
+    }
+
+    /// Executes translated code from a decoded instruction of the block at `block` on, if there is any.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn run(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        at: CodeIndex,
+        block: u64,
+    ) -> Option<Left> {
+        let native = self.native.as_ref()?;
+        // SAFETY: the caller's promise.
+        unsafe { native.run(hart, ram, filters, at, block) }
     }
 }
 

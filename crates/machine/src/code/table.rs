@@ -1,12 +1,24 @@
-//! From physical addresses to blocks: an open-addressed hash table of block numbers.
+//! From physical addresses to blocks: an open-addressed hash table.
 
-const EMPTY: u32 = u32::MAX;
-const REMOVED: u32 = u32::MAX - 1;
+use super::CodeIndex;
 
-/// A set of block numbers, found by a key that the caller keeps with the block.
+const EMPTY: u64 = u64::MAX;
+const REMOVED: u64 = u64::MAX - 1;
+/// Bits of a [`CodeIndex`]; the bits above them hold the halfword's number, for all RAM that a machine
+/// can have.
+const INDEX_BITS: u32 = 24;
+
+const _: () = assert!(super::INSTRUCTION_ROOM < 1 << INDEX_BITS);
+
+/// A block's physical address and first instruction: all that a search has to look at.
+const fn slot(physical: u64, first: CodeIndex) -> u64 {
+    physical >> 1 << INDEX_BITS | first as u64
+}
+
+/// The blocks' first instructions, found by physical addresses.
 #[derive(Debug)]
 pub struct Table {
-    slots: Vec<u32>,
+    slots: Vec<u64>,
     mask: usize,
     used: usize,
 }
@@ -22,37 +34,37 @@ impl Table {
         }
     }
 
-    fn start(&self, key: u64) -> usize {
+    fn start(&self, physical: u64) -> usize {
         // Fibonacci hashing: the high bits of a product depend on every bit of the key.
-        ((key >> 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & self.mask
+        ((physical >> 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & self.mask
     }
 
-    /// The block with this key.
+    /// The first instruction of the block at an address.
     #[inline]
-    pub fn find(&self, key: u64, key_of: impl Fn(u32) -> Option<u64>) -> Option<u32> {
-        let mut at = self.start(key);
+    pub fn find(&self, physical: u64) -> Option<CodeIndex> {
+        let mut at = self.start(physical);
         loop {
-            let slot = *self.slots.get(at)?;
-            match slot {
-                EMPTY => return None,
-                REMOVED => {}
-                block if key_of(block) == Some(key) => return Some(block),
-                _ => {}
+            let found = *self.slots.get(at)?;
+            if found >> INDEX_BITS == physical >> 1 {
+                return Some((found & ((1 << INDEX_BITS) - 1)) as CodeIndex);
+            }
+            if found == EMPTY {
+                return None;
             }
             at = (at + 1) & self.mask;
         }
     }
 
-    /// Adds a block; there must be none with this key. `false` if the table is too full.
-    pub fn insert(&mut self, key: u64, block: u32) -> bool {
+    /// Adds a block; there must be none at this address. `false` if the table is too full.
+    pub fn insert(&mut self, physical: u64, first: CodeIndex) -> bool {
         if self.used * 2 > self.mask {
             return false;
         }
-        let mut at = self.start(key);
-        while let Some(slot) = self.slots.get_mut(at) {
-            if *slot == EMPTY {
+        let mut at = self.start(physical);
+        while let Some(place) = self.slots.get_mut(at) {
+            if *place == EMPTY {
                 self.used += 1;
-                *slot = block;
+                *place = slot(physical, first);
                 return true;
             }
             at = (at + 1) & self.mask;
@@ -61,14 +73,14 @@ impl Table {
     }
 
     /// Removes a block.
-    pub fn remove(&mut self, key: u64, block: u32) {
-        let mut at = self.start(key);
-        while let Some(slot) = self.slots.get_mut(at) {
-            if *slot == block {
-                *slot = REMOVED;
+    pub fn remove(&mut self, physical: u64, first: CodeIndex) {
+        let mut at = self.start(physical);
+        while let Some(place) = self.slots.get_mut(at) {
+            if *place == slot(physical, first) {
+                *place = REMOVED;
                 return;
             }
-            if *slot == EMPTY {
+            if *place == EMPTY {
                 return;
             }
             at = (at + 1) & self.mask;
@@ -89,7 +101,6 @@ mod tests {
     #[test]
     fn finds_what_is_there_and_only_that() {
         let keys: Vec<u64> = (0..100).map(|n| 0x8000_0000 + n * 2).collect();
-        let key_of = |block: u32| keys.get(block as usize).copied();
         let mut table = Table::new(256);
         for (block, &key) in keys.iter().enumerate() {
             assert!(table.insert(key, block as u32));
@@ -97,9 +108,9 @@ mod tests {
         table.remove(keys[7], 7);
         for (block, &key) in keys.iter().enumerate() {
             let expected = (block != 7).then_some(block as u32);
-            assert_eq!(table.find(key, key_of), expected);
+            assert_eq!(table.find(key), expected);
         }
-        assert_eq!(table.find(0x1234, key_of), None);
+        assert_eq!(table.find(0x1234), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which values WARL registers keep.
 
 use super::field::{envcfg, status};
+use crate::translation::Paging;
 
 /// A status value with SD as FS makes it.
 pub(super) const fn with_sd(value: u64) -> u64 {
@@ -26,14 +27,9 @@ pub(super) const fn machine_status(old: u64, value: u64) -> u64 {
     }
 }
 
-/// satp's modes: Bare, Sv39, Sv48. The same numbers are hgatp's.
-const fn mode_is_supported(atp: u64) -> bool {
-    matches!(atp >> 60, 0 | 8 | 9)
-}
-
 /// satp and vsatp: a write with an unsupported mode has no effect at all.
-pub(super) const fn space(old: u64, value: u64) -> u64 {
-    if mode_is_supported(value) { value } else { old }
+pub(super) const fn space(old: u64, value: u64, paging: Paging) -> u64 {
+    if paging.supports(value) { value } else { old }
 }
 
 /// hgatp.MODE.
@@ -43,8 +39,8 @@ const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
 
 /// hgatp: unlike satp's, the other fields are written whatever the mode; an unsupported mode leaves
 /// the present one.
-pub(super) const fn guest_space(old: u64, value: u64) -> u64 {
-    let mode = if mode_is_supported(value) { value } else { old };
+pub(super) const fn guest_space(old: u64, value: u64, paging: Paging) -> u64 {
+    let mode = if paging.supports(value) { value } else { old };
     mode & HGATP_MODE | value & HGATP_FIELDS
 }
 

@@ -35,7 +35,7 @@ impl Hart {
         i: Instruction,
     ) -> Result<u64, Trapped> {
         let address = self.x[i.rs1 as usize];
-        let physical = self.atomic_address::<T>(system, Access::Load, address)?;
+        let physical = self.atomic_address::<T>(system, Access::Load, address, i.count)?;
         self.reserve(&system.memory, physical, T::SIZE);
         Ok(system.memory.ram.read::<T>(physical).map_or(0, T::to_u64))
     }
@@ -47,6 +47,7 @@ impl Hart {
         system: &mut System,
         access: Access,
         address: u64,
+        count: u8,
     ) -> Result<u64, Trapped> {
         let entry = match access {
             Access::Store => self.tlb.store_entry(address),
@@ -59,12 +60,13 @@ impl Hart {
             self.place_atomic(system, access, address, T::SIZE)?
         };
         if let Some(timing) = &system.timing {
-            self.cycles += timing.costs.atomic;
+            let cost = timing.costs.atomic;
             let offset = physical.wrapping_sub(system.memory.ram.base());
             match access {
-                Access::Store => self.measure_store::<T>(system, address, offset),
-                _ => self.measure_load::<T>(system, address, offset),
+                Access::Store => self.measure_store::<T>(system, address, offset, count)?,
+                _ => self.measure_load::<T>(system, address, offset, count)?,
             }
+            self.cycles += cost;
         }
         Ok(physical)
     }
@@ -103,7 +105,14 @@ impl Hart {
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
         let address = self.x[i.rs1 as usize];
-        let physical = self.atomic_address::<T>(system, Access::Store, address)?;
+        // With a reservation the turn goes on: its end would end the reservation.
+        let horizon = self.horizon;
+        if self.reservation.is_some() {
+            self.horizon = u64::MAX;
+        }
+        let physical = self.atomic_address::<T>(system, Access::Store, address, i.count);
+        self.horizon = horizon;
+        let physical = physical?;
         let reserved = self.reservation.take();
         let matches = reserved.is_some_and(|reserved| {
             reserved.physical == physical
@@ -127,7 +136,7 @@ impl Hart {
         current: CodeIndex,
     ) -> Result<StoreOutcome, Trapped> {
         let outcome = system.memory.store_scalar(physical, value, current);
-        if system.memory.host_written() {
+        if system.memory.host_written() || system.memory.hits() > 0 {
             self.stop_soon();
         }
         self.note_words(system);
@@ -142,7 +151,7 @@ impl Hart {
         extend: impl Fn(T) -> u64,
     ) -> Result<StoreOutcome, Trapped> {
         let address = self.x[i.rs1 as usize];
-        let physical = self.atomic_address::<T>(system, Access::Store, address)?;
+        let physical = self.atomic_address::<T>(system, Access::Store, address, i.count)?;
         let old = extend(
             system
                 .memory
@@ -261,9 +270,7 @@ impl Hart {
             return false;
         };
         bytes.fill(0);
-        if system.timing.is_some() {
-            self.measure_store::<u64>(system, block, offset);
-        }
+        self.charge(system, self.data_view(), Access::Store, block, offset);
         true
     }
 

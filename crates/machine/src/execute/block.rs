@@ -6,6 +6,7 @@ use crate::code::CodeIndex;
 use crate::csr::Next;
 use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
+use crate::native::{FilterTables, Left};
 use crate::system::System;
 use crate::timing::Costs;
 
@@ -28,7 +29,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         Ok(index) => unsafe { base.add(index as usize) },
         Err(_) => return Exit::Trap,
     };
-    if G::MEASURED {
+    // Translated code asks neither debuggers nor the checker of fences.
+    let native =
+        system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
+    // Whether translated code may be entered before the next instruction: at the beginning of a block, and
+    // behind an instruction that it has left to this loop.
+    let mut pending = native && enter_block(system, index_of(base, at), block);
+    if G::MEASURED && !pending {
         hart.measure_fetch(system, block);
     }
     let costs = match &system.timing {
@@ -36,8 +43,62 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         _ => Costs::default(),
     };
     loop {
+        // A jump in translated code that wants to know where it leads.
+        let mut site = None;
         // What the block leads to: target, instructions retired, link, and where the link stands.
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
+            if pending {
+                let index = index_of(base, at);
+                let filters = match &system.timing {
+                    Some(timing) if G::MEASURED => timing.tables(hart.id),
+                    _ => FilterTables::NONE,
+                };
+                let memory = &system.memory;
+                // SAFETY: the filters are the hart's, and nothing else looks at them until this comes back.
+                let left = unsafe { memory.code.run(hart, &memory.ram, filters, index, block) };
+                match left {
+                    None => pending = false,
+                    Some(Left::Before {
+                        at: index,
+                        block: own,
+                    }) => {
+                        // SAFETY: a decoded instruction of a block that has been translated.
+                        at = unsafe { base.add(index as usize) };
+                        block = own;
+                    }
+                    Some(Left::Outside {
+                        at: index,
+                        block: own,
+                    }) => {
+                        // SAFETY: as above.
+                        at = unsafe { base.add(index as usize) };
+                        block = own;
+                        if G::MEASURED {
+                            hart.measure_fetch(system, block);
+                        }
+                    }
+                    Some(Left::Behind { target, from: None }) => {
+                        break 'block (target, 0, 0, std::ptr::null());
+                    }
+                    Some(Left::Behind {
+                        target,
+                        from: Some((index, wanted)),
+                    }) => {
+                        site = Some(wanted);
+                        // SAFETY: as above.
+                        let from = unsafe { base.add(index as usize) };
+                        // The block that the translation was in is no longer known here, but the jump
+                        // stays in its page.
+                        block = target;
+                        // SAFETY: as above.
+                        break 'block (target, 0, unsafe { (*from).link }, from);
+                    }
+                    Some(Left::Limit { target }) => {
+                        hart.pc = target;
+                        return Exit::Limit;
+                    }
+                }
+            }
             // SAFETY: `at` points into a decoded block, all of which end with an operation that
             // leaves the loop; what a store does to a block while it runs is to mark its first instruction.
             let operation = unsafe { (*at).operation };
@@ -103,7 +164,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_load::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_load::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.read_unchecked::<$type>(offset) }
@@ -123,7 +190,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if entry.serves::<$type>(address, hart.data_tag) {
                         let offset = entry.addend.wrapping_add(address);
                         if G::MEASURED {
-                            hart.measure_store::<$type>(system, address, offset);
+                            let count = field!(count);
+                            if hart
+                                .measure_store::<$type>(system, address, offset, count)
+                                .is_err()
+                            {
+                                trap!();
+                            }
                         }
                         // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
@@ -517,10 +590,26 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
         };
         block = target;
-        if G::MEASURED {
+        pending = false;
+        if native {
+            let index = index_of(base, at);
+            pending = enter_block(system, index, block);
+            if let Some(site) = site {
+                system.memory.code.connect(site, index);
+            }
+        }
+        if G::MEASURED && !pending {
             hart.measure_fetch(system, block);
         }
     }
+}
+
+/// Notes that a block is executed; says whether it is translated. In the measured gear the translation asks
+/// the filter for the block's fetch itself.
+#[inline]
+fn enter_block(system: &mut System, index: CodeIndex, block: u64) -> bool {
+    let base = system.memory.ram.base();
+    system.memory.code.warm(index, block, base)
 }
 
 /// The index of a decoded instruction.

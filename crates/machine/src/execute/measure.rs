@@ -1,66 +1,129 @@
 //! Where the execution loop asks the timing models.
 
-use crate::hart::{Access, Hart, Mode};
+use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
 use crate::memory::{PAGE_SHIFT, Scalar};
+use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
-use crate::translation::{ContextKey, View, WalkTrace, walk};
+use crate::translation::{ContextKey, Fence, View, WalkTrace, walk};
 
 impl Hart {
-    /// Charges a load that reached RAM at `offset`, in one page: all of the lines that it is in.
+    /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all
+    /// of the lines that it is in.
+    ///
+    /// # Errors
+    /// [`Trapped`] if the hart gives its turn away first ([`Hart::give_way`]), or traps misaligned accesses.
     #[inline(always)]
     pub(super) fn measure_load<T: Scalar>(
         &mut self,
         system: &mut System,
         address: u64,
         offset: u64,
-    ) {
-        self.measure_load_line(system, address, offset);
-        let last = address.wrapping_add(T::SIZE - 1);
-        if (address ^ last) >> LINE_SHIFT != 0 {
-            self.measure_load_line(system, last, offset.wrapping_add(T::SIZE - 1));
-        }
-    }
-
-    #[inline(always)]
-    fn measure_load_line(&mut self, system: &mut System, address: u64, offset: u64) {
+        count: u8,
+    ) -> Result<(), Trapped> {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
         let line = address >> LINE_SHIFT;
-        if !system
+        let free = system
             .timing
             .as_ref()
-            .is_some_and(|t| t.load_is_free(self.id, line, self.data_space, physical))
-        {
-            self.charge(system, self.data_view(), Access::Load, address, offset);
+            .is_some_and(|t| t.load_is_free(self.id, line, self.data_space, physical));
+        if free && address & (T::SIZE - 1) == 0 {
+            return Ok(());
         }
+        self.measure_slow(system, Access::Load, (address, T::SIZE), offset, count)
     }
 
-    /// Charges a store that reached RAM at `offset`, in one page: all of the lines that it is in.
+    /// Charges a store that reached RAM at `offset`, in one page, `count` instructions into its block: all
+    /// of the lines that it is in.
+    ///
+    /// # Errors
+    /// As [`Self::measure_load`].
     #[inline(always)]
     pub(super) fn measure_store<T: Scalar>(
         &mut self,
         system: &mut System,
         address: u64,
         offset: u64,
-    ) {
-        self.measure_store_line(system, address, offset);
-        let last = address.wrapping_add(T::SIZE - 1);
-        if (address ^ last) >> LINE_SHIFT != 0 {
-            self.measure_store_line(system, last, offset.wrapping_add(T::SIZE - 1));
-        }
-    }
-
-    #[inline(always)]
-    fn measure_store_line(&mut self, system: &mut System, address: u64, offset: u64) {
+        count: u8,
+    ) -> Result<(), Trapped> {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
         let line = address >> LINE_SHIFT;
-        if !system
+        let free = system
             .timing
             .as_ref()
-            .is_some_and(|t| t.store_is_free(self.id, line, self.data_space, physical))
-        {
-            self.charge(system, self.data_view(), Access::Store, address, offset);
+            .is_some_and(|t| t.store_is_free(self.id, line, self.data_space, physical));
+        if free && address & (T::SIZE - 1) == 0 {
+            return Ok(());
         }
+        self.measure_slow(system, Access::Store, (address, T::SIZE), offset, count)
+    }
+
+    /// What the filter does not vouch for, and misaligned accesses.
+    #[inline(never)]
+    fn measure_slow(
+        &mut self,
+        system: &mut System,
+        access: Access,
+        (address, size): (u64, u64),
+        offset: u64,
+        count: u8,
+    ) -> Result<(), Trapped> {
+        self.refuse_misaligned(system, access, address, size)?;
+        self.give_way(system, access, offset, count)?;
+        self.charge_lines(system, self.data_view(), access, (address, size), offset);
+        Ok(())
+    }
+
+    /// Raises the exception of a misaligned load or store where the profile's core does.
+    ///
+    /// # Errors
+    /// [`Trapped`] with it.
+    pub(crate) fn refuse_misaligned(
+        &mut self,
+        system: &System,
+        access: Access,
+        address: u64,
+        size: u64,
+    ) -> Result<(), Trapped> {
+        let traps = system
+            .timing
+            .as_ref()
+            .is_some_and(|timing| timing.misaligned_traps);
+        if !traps || address.is_multiple_of(size) {
+            return Ok(());
+        }
+        let cause = match access {
+            Access::Store => Cause::StoreMisaligned,
+            _ => Cause::LoadMisaligned,
+        };
+        let guest = self.data_view().mode.virtualized;
+        Err(self.raise(Exception::at(cause, address, guest)))
+    }
+
+    /// Gives the turn away before an access that other harts take part in, unless all of them have come as
+    /// far as this one: they must not see it, nor miss it, before its time.
+    ///
+    /// # Errors
+    /// [`Trapped`] without an exception: the instruction is executed again in the next turn.
+    pub(crate) fn give_way(
+        &mut self,
+        system: &System,
+        access: Access,
+        offset: u64,
+        count: u8,
+    ) -> Result<(), Trapped> {
+        if self.cycles + u64::from(count) <= self.horizon.saturating_add(1) {
+            return Ok(());
+        }
+        let physical = system.memory.ram.base().wrapping_add(offset);
+        let crosses = system.timing.as_ref().is_some_and(|timing| {
+            timing.is_shared_access(self.id, physical, access == Access::Store)
+        });
+        if crosses {
+            self.yielded = true;
+            return Err(Trapped);
+        }
+        Ok(())
     }
 
     /// Charges the fetch of a block.
@@ -113,7 +176,8 @@ impl Hart {
         };
         let mode = self.mode();
         let (csrs, trace, memory) = (&self.csrs, &mut self.trace, &mut system.memory);
-        let cycles = timing.access(self.id, charge, self.counts.of(mode), move || {
+        let now = self.cycles;
+        let cycles = timing.access((self.id, now), charge, self.counts.of(mode), move || {
             // The access has been made: the walk succeeds, unless the page tables have changed
             // without a fence since the translation was remembered.
             let found = walk(csrs, memory, trace, view, access, address);
@@ -121,6 +185,7 @@ impl Hart {
             Walked {
                 shift: found.map_or(PAGE_SHIFT, |mapping| mapping.shift),
                 global: trace.global,
+                guest_physical: found.map_or(0, |mapping| mapping.guest_physical),
                 references: trace.references(),
             }
         });
@@ -143,9 +208,56 @@ impl Hart {
         self.charge(system, view, access, address, offset);
         let last = size.saturating_sub(1);
         if (address ^ address.wrapping_add(last)) >> LINE_SHIFT != 0 {
+            self.charge_line_crossing(system);
             let (address, offset) = (address.wrapping_add(last), offset.wrapping_add(last));
             self.charge(system, view, access, address, offset);
         }
+    }
+
+    /// Charges what an access that lies in two lines costs besides both.
+    pub(crate) fn charge_line_crossing(&mut self, system: &System) {
+        if let Some(timing) = &system.timing {
+            self.cycles += timing.costs.line_crossing;
+        }
+    }
+
+    /// Charges the A and D bits that the last walk has set.
+    pub(crate) fn charge_updates(&mut self, system: &mut System) {
+        let mode = self.mode();
+        for &physical in self.trace.updates() {
+            if let Some(timing) = &mut system.timing {
+                let at = (self.id, self.cycles);
+                self.cycles += timing.update_entry(at, physical, self.counts.of(mode));
+            }
+        }
+    }
+
+    /// After a return: the purge by hardware at an entry to a guest, if this hart's bit of hpurge is set.
+    pub(super) fn check_purge(&mut self, system: &mut System, from: Mode) {
+        if from.virtualized
+            || !self.mode().virtualized
+            || !self.extension.take_purge(self.id.index())
+        {
+            return;
+        }
+        let vmid = self.csrs.vmid();
+        self.fence_timing(
+            system,
+            TranslationFence::HypervisorVirtual {
+                address: None,
+                asid: None,
+                vmid,
+            },
+        );
+        self.fence(Fence::Virtual {
+            address: None,
+            asid: None,
+            vmid: vmid.into(),
+        });
+        if let Some(timing) = &system.timing {
+            self.cycles += timing.costs.purge;
+        }
+        self.counts.of(from).add(Event::EntryPurges, 1);
     }
 
     /// Charges a trap or a return that has brought the hart from one mode to the present one.

@@ -12,6 +12,8 @@ mod integer;
 mod measure;
 mod swap;
 mod system;
+#[cfg(test)]
+mod tests;
 
 pub use block::execute;
 
@@ -52,9 +54,15 @@ pub enum Exit {
     Stop,
 }
 
-/// Runs a hart until its time is `deadline` or it waits, and takes its traps.
-pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
+/// Runs a hart until its time is `deadline` or it waits, and takes its traps; whether it has given the
+/// rest of its turn away.
+pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool {
     while hart.cycles < deadline && hart.wait == Wait::Nothing {
+        if let Some(hits) = system.watchful
+            && (system.devices.any_wires_changed() || system.memory.hits() > hits)
+        {
+            return false;
+        }
         hart.wires = system.devices.wires(hart.id);
         if hart.wires.supervisor_software_edge {
             hart.csrs.mip |= crate::csr::field::interrupt::SSI;
@@ -74,7 +82,7 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
         }
         let event = system.devices.next_event();
         if event <= Cycles(hart.cycles) {
-            system.devices.tick(Cycles(hart.cycles), &mut system.memory);
+            system.tick(Cycles(hart.cycles));
             continue;
         }
         hart.limit = deadline
@@ -82,20 +90,24 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) {
             .min(hart.overflow_check)
             .min(event.0);
         if hart.stops.is_some() && hart.stops_here() {
-            return;
+            return false;
         }
         if hart.shadow.is_some() {
             // Block by block, so that the checker can say where the hart is.
             hart.limit = 0;
         }
         if execute::<G>(hart, system) == Exit::Trap {
+            if G::MEASURED && std::mem::take(&mut hart.yielded) {
+                return true;
+            }
             let exception = hart.exception;
             let from = hart.mode();
             hart.finish_exception(system, exception);
             hart.charge_trap(system, from);
         }
         if system.devices.power().is_some() || system.memory.host_written() {
-            return;
+            return false;
         }
     }
+    false
 }

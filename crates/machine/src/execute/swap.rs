@@ -20,7 +20,7 @@ impl Hart {
         extend: impl Fn(T) -> u64,
     ) -> Result<StoreOutcome, Trapped> {
         let address = self.x[i.rs1 as usize];
-        let physical = self.atomic_address::<T>(system, Access::Store, address)?;
+        let physical = self.atomic_address::<T>(system, Access::Store, address, i.count)?;
         let old = self.read_scalar::<T>(system, physical);
         let expected = T::from_u64(self.expected(i.rd));
         let new = T::from_u64(self.x[i.rs2 as usize]);
@@ -43,7 +43,7 @@ impl Hart {
         let address = self.x[i.rs1 as usize];
         // All bytes are checked as one access; both halves are in one page.
         self.place_atomic(system, Access::Store, address, QUADWORD)?;
-        let low = self.atomic_address::<u64>(system, Access::Store, address)?;
+        let low = self.atomic_address::<u64>(system, Access::Store, address, i.count)?;
         let high = low + 8;
         let old = [
             self.read_scalar::<u64>(system, low),

@@ -3,7 +3,9 @@
 use crate::csr::Next;
 use crate::csr::field::{hstatus, status};
 use crate::device::HartId;
-use crate::extension::{PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH};
+use crate::extension::{
+    BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH,
+};
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
 use crate::monitor::Event;
@@ -40,6 +42,11 @@ impl Hart {
             {
                 self.test_pending(raw, system)
             }
+            _ if raw & BROADCAST_FENCE_MASK == BROADCAST_FENCE_MATCH
+                && self.extension.present.broadcast_fence =>
+            {
+                self.fence_everywhere(raw, system)
+            }
             _ if raw >> 12 & 7 == 4 => self.access_guest(raw, system),
             _ if raw >> 7 & 31 == 0 => self.fence_instruction(raw, system),
             _ => Err(self.illegal(raw)),
@@ -73,7 +80,7 @@ impl Hart {
         }
     }
 
-    fn supervisor_return(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+    fn supervisor_return(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
         match (self.mode().privilege, self.mode().virtualized) {
             (Privilege::User, false) => return Err(self.illegal(raw)),
             (Privilege::User, true) => return Err(self.virtual_instruction(raw)),
@@ -88,16 +95,18 @@ impl Hart {
         let from = self.mode();
         self.return_from_supervisor();
         self.charge_mode_change(system, from);
+        self.check_purge(system, from);
         Ok(self.after_return(system))
     }
 
-    fn machine_return(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
+    fn machine_return(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
         if self.mode().privilege != Privilege::Machine {
             return Err(self.illegal(raw));
         }
         let from = self.mode();
         self.return_from_machine();
         self.charge_mode_change(system, from);
+        self.check_purge(system, from);
         Ok(self.after_return(system))
     }
 
@@ -259,6 +268,40 @@ impl Hart {
         Ok(Next::Refetch)
     }
 
+    /// The broadcast fence: VS-stage translations of the virtual machine that hgatp names, on all harts.
+    fn fence_everywhere(&mut self, raw: u32, system: &mut System) -> Result<Next, Trapped> {
+        let mode = self.mode();
+        if mode.privilege == Privilege::User {
+            return Err(self.refused(raw));
+        }
+        if mode.virtualized && self.csrs.hstatus & hstatus::VTVM != 0 {
+            return Err(self.virtual_instruction(raw));
+        }
+        let operand = |register: u32| (register != 0).then(|| self.x[register as usize]);
+        let address = operand(raw >> 15 & 31);
+        let asid = operand(raw >> 20 & 31).map(|value| value & 0xffff);
+        let vmid = self.csrs.vmid();
+        if let Some(timing) = &mut system.timing {
+            let fence = TranslationFence::Broadcast {
+                address,
+                asid: asid.map(|asid| asid as u16),
+                vmid,
+            };
+            self.cycles += timing.broadcast(self.id, fence);
+        }
+        let fence = Fence::Virtual {
+            address,
+            asid,
+            vmid: vmid.into(),
+        };
+        self.fence(fence);
+        // The other harts carry it out before their next instruction.
+        system.broadcasts.push((self.id, fence));
+        self.counts.of(mode).add(Event::TranslationFences, 1);
+        self.pc = self.pc.wrapping_add(4);
+        Ok(Next::Refetch)
+    }
+
     /// The global pending test: rd gets hgeip of the hart whose mhartid is in rs1, zero if there is
     /// no such hart.
     fn test_pending(&mut self, raw: u32, system: &System) -> Result<Next, Trapped> {
@@ -283,6 +326,10 @@ impl Hart {
     /// [`Trapped`] with a virtual-instruction exception when the loop has lasted too long.
     #[inline(never)]
     pub(super) fn pause(&mut self, count: u8) -> Result<(), Trapped> {
+        let user = self.mode().privilege == Privilege::User;
+        if user && self.extension.pause.supervisor_only {
+            return Ok(());
+        }
         let now = self.cycles + u64::from(count) - 1;
         if self.extension.pause.note(now) {
             return Err(self.virtual_instruction(PAUSE));

@@ -8,6 +8,7 @@ pub use pause::PauseLoop;
 use serde::{Deserialize, Serialize};
 
 use crate::board::Isa;
+use crate::translation::Paging;
 
 /// The name of the global pending test in ISA strings.
 pub const PENDING_TEST: &str = "xpartitaotpi";
@@ -15,6 +16,11 @@ pub const PENDING_TEST: &str = "xpartitaotpi";
 pub const PURGE_MASK: &str = "xpartitatlbpcw";
 /// The name of pause-loop exiting in ISA strings.
 pub const PAUSE_LOOP_EXIT: &str = "xpartitaple";
+
+/// The name of the purge at entries in ISA strings.
+pub const PURGE_CHECK: &str = "xpartitapurge";
+/// The name of the broadcast fence in ISA strings.
+pub const BROADCAST_FENCE: &str = "xpartitasptlb";
 
 /// Greatest number of harts for which a purge mask has a bit each.
 pub const PURGE_MASK_HARTS: u32 = 64;
@@ -34,6 +40,11 @@ pub const PENDING_TEST_MATCH: u32 = 0xac00_0073;
 /// The bits of the encoding that are fixed.
 pub const PENDING_TEST_MASK: u32 = 0xfff0_707f;
 
+/// The encoding of the broadcast fence with rs1 and rs2 zero: as the pending test, funct7 = 0x57.
+pub const BROADCAST_FENCE_MATCH: u32 = 0xae00_0073;
+/// The bits of the encoding that are fixed.
+pub const BROADCAST_FENCE_MASK: u32 = 0xfe00_7fff;
+
 /// The encoding of PAUSE: the trap value of a pause-loop exit.
 pub const PAUSE: u32 = 0x0100_000f;
 
@@ -47,6 +58,10 @@ pub struct Extensions {
     pub purge_mask: bool,
     /// Pause-loop exiting with gap and window.
     pub pause_loop_exit: bool,
+    /// The test and purge of hpurge by hardware at each entry to a guest. It needs the purge mask.
+    pub purge_check: bool,
+    /// The fence of a virtual machine's translations on all harts (SPTLB).
+    pub broadcast_fence: bool,
 }
 
 impl Extensions {
@@ -58,6 +73,8 @@ impl Extensions {
             pending_test: has(PENDING_TEST),
             purge_mask: has(PURGE_MASK),
             pause_loop_exit: has(PAUSE_LOOP_EXIT),
+            purge_check: has(PURGE_CHECK),
+            broadcast_fence: has(BROADCAST_FENCE),
         }
     }
 
@@ -67,6 +84,8 @@ impl Extensions {
             (self.pending_test, PENDING_TEST),
             (self.pause_loop_exit, PAUSE_LOOP_EXIT),
             (self.purge_mask, PURGE_MASK),
+            (self.purge_check, PURGE_CHECK),
+            (self.broadcast_fence, BROADCAST_FENCE),
         ]
         .into_iter()
         .filter_map(|(present, name)| present.then_some(name))
@@ -80,6 +99,8 @@ pub struct ExtensionState {
     pub present: Extensions,
     /// Whether the hart can set A and D bits itself: Svadu.
     pub svadu: bool,
+    /// The widest virtual-memory scheme of the hart.
+    pub paging: Paging,
     /// Pause-loop exiting.
     pub pause: PauseLoop,
     /// hpurge: a bit for each hart on which the vCPU that runs here must not use old entries.
@@ -95,6 +116,7 @@ impl ExtensionState {
         Self {
             present: Extensions::of(isa),
             svadu: isa.extensions.iter().any(|name| name == "svadu"),
+            paging: Paging::of_mmu_type(&isa.mmu).unwrap_or_default(),
             purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
             ..Self::default()
         }
@@ -115,6 +137,9 @@ impl ExtensionState {
     pub const fn read(&self, csr: u16) -> u64 {
         match csr {
             number::HPLEGAP => self.pause.gap,
+            number::HPLEWINDOW if self.pause.supervisor_only => {
+                self.pause.window | PauseLoop::SUPERVISOR_ONLY
+            }
             number::HPLEWINDOW => self.pause.window,
             _ => self.purge,
         }
@@ -124,9 +149,22 @@ impl ExtensionState {
     pub const fn write(&mut self, csr: u16, value: u64) {
         match csr {
             number::HPLEGAP => self.pause.gap = value & PauseLoop::LARGEST,
-            number::HPLEWINDOW => self.pause.window = value & PauseLoop::LARGEST,
+            number::HPLEWINDOW => {
+                self.pause.window = value & PauseLoop::LARGEST;
+                self.pause.supervisor_only = value & PauseLoop::SUPERVISOR_ONLY != 0;
+            }
             _ => self.purge = value & self.purge_bits,
         }
+    }
+
+    /// The hart enters a guest: whether its old entries must go. The bit that says so is cleared.
+    pub const fn take_purge(&mut self, hart: usize) -> bool {
+        if !self.present.purge_check || hart >= PURGE_MASK_HARTS as usize {
+            return false;
+        }
+        let own = self.purge & 1 << hart;
+        self.purge &= !own;
+        own != 0
     }
 
     /// VS-mode has executed a fence of its own translations on a hart.
@@ -150,6 +188,8 @@ mod tests {
         pending_test: true,
         purge_mask: true,
         pause_loop_exit: true,
+        purge_check: true,
+        broadcast_fence: true,
     };
 
     fn isa(extensions: Extensions) -> Isa {
@@ -170,6 +210,8 @@ mod tests {
         assert_eq!(state.read(number::HPURGE), 0b1110);
         state.write(number::HPURGE, u64::MAX);
         assert_eq!(state.read(number::HPURGE), 0b1111);
+        assert!(state.take_purge(2) && !state.take_purge(2));
+        assert_eq!(state.read(number::HPURGE), 0b1011);
         let mut none = ExtensionState::new(&isa(Extensions::default()), 4);
         none.note_fence(2);
         assert_eq!(none.purge, 0);

@@ -13,6 +13,8 @@ pub struct PauseLoop {
     /// hplewindow: greatest number of cycles between a loop's first PAUSE and a later one; zero
     /// switches the detector off.
     pub window: u64,
+    /// hplewindow's bit 63: PAUSEs of VU-mode are not looked at.
+    pub supervisor_only: bool,
     /// When the loop's first PAUSE was and when its last one, in cycles, if there is a loop.
     since: Option<(u64, u64)>,
     /// Whether a PAUSE is looked at now.
@@ -22,6 +24,8 @@ pub struct PauseLoop {
 impl PauseLoop {
     /// The greatest gap and window: both registers hold 32 bits.
     pub const LARGEST: u64 = u32::MAX as u64;
+    /// The bit of hplewindow that leaves VU-mode out.
+    pub const SUPERVISOR_ONLY: u64 = 1 << 63;
 
     /// Whether a PAUSE is to be noted: V = 1 and the window is not zero.
     #[inline(always)]

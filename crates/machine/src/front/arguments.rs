@@ -133,6 +133,9 @@ pub struct Arguments {
     /// has changed since the hart last used it, with no fence in between. Slow.
     #[arg(long)]
     pub check_translations: bool,
+    /// Executes everything by the interpreter, nothing by the host's own instructions: slower, and the same.
+    #[arg(long)]
+    pub interpret: bool,
     /// Prints how much was executed and how fast.
     #[arg(long)]
     pub statistics: bool,

@@ -151,6 +151,9 @@ fn execute(arguments: &Arguments) -> Result<ExitCode, FrontError> {
     let stop = follow::Stopper::new(arguments.timeout)?;
     let raw = follow::raw_terminal(arguments)?;
     attach_console(&mut machine, arguments, &stop);
+    if arguments.interpret {
+        machine.interpret_all();
+    }
     if arguments.check_translations {
         machine.check_translations();
     }

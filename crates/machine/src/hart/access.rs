@@ -31,8 +31,12 @@ impl Hart {
         size: u64,
     ) -> Result<Place, Trapped> {
         let memory = &mut system.memory;
-        match walk(&self.csrs, memory, &mut self.trace, view, access, address) {
+        let found = walk(&self.csrs, memory, &mut self.trace, view, access, address);
+        match found {
             Ok(mapping) => {
+                if system.timing.is_some() {
+                    self.charge_updates(system);
+                }
                 let privilege = view.mode.privilege;
                 let check = self
                     .csrs
@@ -101,6 +105,7 @@ impl Hart {
         count: u8,
         keep: Option<u64>,
     ) -> Result<T, Trapped> {
+        self.refuse_misaligned(system, Access::Load, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.load_across_pages(system, view, address);
         }
@@ -113,6 +118,9 @@ impl Hart {
                     .insert_load(address, tag, offset, place.first_shift);
             }
             self.counts.host_translations += 1;
+            if keep.is_some() {
+                self.give_way(system, Access::Load, offset, count)?;
+            }
             self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
@@ -172,6 +180,7 @@ impl Hart {
         if ram.offset(high.physical, rest).is_none() {
             return Err(self.access_fault(view, Access::Load, second));
         }
+        self.charge_line_crossing(system);
         self.charge_place(system, view, Access::Load, address, low);
         self.charge_place(system, view, Access::Load, second, high);
         for index in (0..T::SIZE).rev() {
@@ -232,6 +241,7 @@ impl Hart {
         (count, current): (u8, CodeIndex),
         keep: Option<u64>,
     ) -> Result<StoreOutcome, Trapped> {
+        self.refuse_misaligned(system, Access::Store, address, T::SIZE)?;
         if address & (PAGE_BYTES - 1) > PAGE_BYTES - T::SIZE {
             return self.store_across_pages(system, view, address, value, current);
         }
@@ -245,9 +255,12 @@ impl Hart {
                 self.tlb.insert_store(address, tag, offset, shift, open);
             }
             self.counts.host_translations += 1;
+            if keep.is_some() {
+                self.give_way(system, Access::Store, offset, count)?;
+            }
             self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
-            if system.memory.host_written() {
+            if system.memory.host_written() || system.memory.hits() > 0 {
                 self.stop_soon();
             }
             self.note_words(system);
@@ -284,6 +297,7 @@ impl Hart {
         if ram.offset(high.physical, T::SIZE - first_part).is_none() {
             return Err(self.access_fault(view, Access::Store, second));
         }
+        self.charge_line_crossing(system);
         self.charge_place(system, view, Access::Store, address, low);
         self.charge_place(system, view, Access::Store, second, high);
         let mut outcome = StoreOutcome::default();
@@ -297,7 +311,7 @@ impl Hart {
                 outcome.discarded_current |= stored.discarded_current;
             }
         }
-        if system.memory.host_written() {
+        if system.memory.host_written() || system.memory.hits() > 0 {
             self.stop_soon();
         }
         self.note_words(system);
@@ -367,6 +381,17 @@ impl Hart {
             self.tlb.forget_stores_to(offset);
         }
         self.restrictions_seen = memory.restrictions();
+    }
+
+    /// Does what other harts have asked of all since the hart's last turn.
+    pub(crate) fn catch_up(&mut self, system: &System) {
+        self.forget_restricted_stores(&system.memory);
+        let seen = std::mem::replace(&mut self.broadcasts_seen, system.broadcasts.len());
+        for &(from, fence) in system.broadcasts.get(seen..).unwrap_or_default() {
+            if from != self.id {
+                self.fence(fence);
+            }
+        }
     }
 
     /// Reserves what LR loaded.

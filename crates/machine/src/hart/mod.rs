@@ -51,6 +51,11 @@ pub struct Hart {
     pub retired: u64,
     /// When `cycles` reaches this the execution loop stops. Lowered to stop it earlier.
     pub limit: u64,
+    /// The least time that the other running harts have reached: the hart gives its turn away before it
+    /// makes an access later than this that another hart takes part in.
+    pub(crate) horizon: u64,
+    /// Whether it has given its turn away.
+    pub(crate) yielded: bool,
     /// The privilege mode. Change it by [`Hart::set_mode`].
     mode: Mode,
     /// Tag of data accesses in the host TLB.
@@ -95,6 +100,8 @@ pub struct Hart {
     tags: [u64; context::VIEWS],
     /// How many restrictions on stores this hart has seen.
     pub(crate) restrictions_seen: usize,
+    /// How many fences for all harts it has carried out.
+    pub(crate) broadcasts_seen: usize,
     /// Custom extensions and their registers.
     pub extension: crate::extension::ExtensionState,
     /// What the hart counts besides cycles and instructions.
@@ -116,6 +123,8 @@ impl Hart {
             cycles: 0,
             retired: 0,
             limit: 0,
+            horizon: u64::MAX,
+            yielded: false,
             mode: Mode::MACHINE,
             data_tag: 0,
             fetch_tag: 0,
@@ -138,6 +147,7 @@ impl Hart {
             code_generation: 0,
             tags: [context::UNKNOWN; context::VIEWS],
             restrictions_seen: 0,
+            broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),
             counts: crate::monitor::HartCounts::default(),
             stops: None,

@@ -6,6 +6,7 @@ use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
+use crate::translation::Paging;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]
@@ -14,6 +15,9 @@ pub struct Config {
     pub board: BoardConfig,
     /// Cycles that a hart runs before the next one's turn.
     pub quantum: u64,
+    /// How many quanta a hart's turn has in the fast gear, where nothing costs time and a short turn shows
+    /// nothing; at least 1.
+    pub fast_turns: u64,
     /// Limits of time that software can see.
     pub limits: Limits,
     /// Where decoded blocks end, and with them the points between which harts can change.
@@ -32,7 +36,13 @@ pub enum MachineError {
     /// The quantum is out of range.
     #[error("a quantum of {0} cycles: must be 1 to 1000000")]
     Quantum(u64),
+    /// The turn of the fast gear is out of range.
+    #[error("turns of {0} quanta in the fast gear: must be 1 to 1000")]
+    FastTurns(u64),
 }
+
+/// Quanta of a turn in the fast gear of a machine that a profile describes.
+const FAST_TURNS: u64 = 10;
 
 /// A and D bits set by hardware, once menvcfg.ADUE asks for it, and only ever by software.
 const SVADU: &str = "svadu";
@@ -82,12 +92,13 @@ pub fn isa() -> Isa {
         "sstc",
         SVADU,
         "svinval",
+        "svnapot",
         "svpbmt",
     ];
     Isa {
         base: "rv64i".to_owned(),
         extensions: extensions.map(str::to_owned).to_vec(),
-        mmu: "riscv,sv48".to_owned(),
+        mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
     }
 }
@@ -108,6 +119,7 @@ impl Default for Config {
                 seed: 0,
             },
             quantum: 1000,
+            fast_turns: 1,
             limits: Limits {
                 wrs_nto: 2000,
                 wrs_sto: 200,
@@ -132,11 +144,15 @@ impl Config {
         self.board.clock = Clock::new(profile.hertz, profile.timebase);
         self.board.guest_files = profile.guest_files;
         self.quantum = profile.quantum;
+        self.fast_turns = FAST_TURNS;
         self.limits = Limits {
             wrs_nto: profile.wrs_nto_limit,
             wrs_sto: profile.wrs_sto_limit,
         };
         self.board.isa = isa();
+        if let Some(paging) = Paging::of_bits(profile.virtual_address_bits) {
+            self.board.isa.mmu = paging.mmu_type().to_owned();
+        }
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {
             let name = extensions.iter_mut().find(|name| *name == SVADU);
@@ -153,6 +169,9 @@ impl Config {
         self.board.check()?;
         if !(1..=1_000_000).contains(&self.quantum) {
             return Err(MachineError::Quantum(self.quantum));
+        }
+        if !(1..=1_000).contains(&self.fast_turns) {
+            return Err(MachineError::FastTurns(self.fast_turns));
         }
         Ok(())
     }

@@ -37,6 +37,8 @@ pub struct Machine {
     marker: Option<Marker>,
     /// The hart that a debugger has stopped in the middle of its turn.
     interrupted: Option<usize>,
+    /// The hart whose turn comes first in the next quantum.
+    pub(crate) first: usize,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -56,6 +58,8 @@ impl Machine {
             devices,
             limits: config.limits,
             timing: None,
+            broadcasts: Vec::new(),
+            watchful: None,
         };
         let extension = ExtensionState::new(&board.isa, board.harts);
         let harts = (0..board.harts as usize).map(|index| {
@@ -72,6 +76,7 @@ impl Machine {
             missing_disks: Vec::new(),
             marker: None,
             interrupted: None,
+            first: 0,
             sink: None,
             config,
         })
@@ -131,6 +136,12 @@ impl Machine {
     pub fn stop_at(&mut self, marker: Marker) {
         self.system.devices.watch_consoles(&marker);
         self.marker = Some(marker);
+    }
+
+    /// Executes everything by the interpreter from now on. It changes no figure: translations of blocks to
+    /// the host's instructions do what the interpreter does.
+    pub fn interpret_all(&mut self) {
+        self.system.memory.code.interpret_all();
     }
 
     /// Looks for fences that software leaves out, from now on. Every access is translated anew, which

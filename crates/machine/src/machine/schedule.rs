@@ -1,6 +1,10 @@
 //! The order in which harts run: in turn, a quantum each.
+//!
+//! What a hart does in its turn is seen by the others up to a quantum too early or too late, so a quantum is
+//! about as short as the shortest way from hart to hart. A hart that runs while all others wait is the
+//! exception: its turn may be longer, because it ends where the hart does something that could wake one.
 
-use super::Machine;
+use super::{HostInterface, Machine};
 use crate::checkpoint::Marker;
 use crate::code::BlockLimit;
 use crate::device::{Cycles, Power};
@@ -12,6 +16,9 @@ use crate::trace::{Happening, WaitEnd};
 
 /// The encoding of WRS.NTO: the trap value when it has waited too long.
 const WRS_NTO: u64 = 0x00d0_0073;
+
+/// How many quanta the turn of a hart may have that alone does not wait.
+const LONE_QUANTA: u64 = 20;
 
 /// Instructions of a constrained loop of LR and SC, at most.
 const CONSTRAINED: u64 = 16;
@@ -71,6 +78,9 @@ impl Machine {
             self.system.memory.discard_all_code();
             self.system.memory.code.set_limit(blocks);
         }
+        let timing = self.system.timing.as_ref().filter(|_| G::MEASURED);
+        let costs = timing.map(|timing| &timing.costs);
+        self.system.memory.code.prepare(costs);
         let last_instruction = limit
             .instructions
             .map(|more| self.retired().saturating_add(more));
@@ -94,7 +104,7 @@ impl Machine {
                     return Stop::Limit;
                 }
             }
-            if !self.skip_idle_time(limit.cycles.unwrap_or(u64::MAX)) {
+            if !self.skip_idle_time::<G>(limit.cycles.unwrap_or(u64::MAX)) {
                 return Stop::Idle;
             }
         }
@@ -102,68 +112,206 @@ impl Machine {
 
     /// Gives every hart its turn.
     fn quantum<G: Gear>(&mut self) -> Option<Stop> {
-        let end = self.now.saturating_add(self.config.quantum);
-        let system = &mut self.system;
         // A debugger may have stopped a hart in the middle of its turn, and goes on with it.
         let interrupted = self.interrupted.take();
-        if interrupted.is_none() && system.devices.next_event() <= Cycles(self.now) {
-            system.devices.tick(Cycles(self.now), &mut system.memory);
+        if interrupted.is_none() && self.system.devices.next_event() <= Cycles(self.now) {
+            self.system.tick(Cycles(self.now));
+        }
+        let mut end = self.now.saturating_add(self.turn::<G>());
+        if interrupted.is_none()
+            && let Some((lone, latest)) = self.lone_hart::<G>()
+            && latest > end
+        {
+            return self.lone_turn::<G>(lone, latest);
         }
         let mut stop = None;
-        let first = interrupted.unwrap_or(0);
-        for (index, hart) in self.harts.iter_mut().enumerate().skip(first) {
+        // When the last hart has driven a wire or stored where another waits for a store.
+        let mut signal = self.now;
+        let count = self.harts.len();
+        // The hart that gave its turn away last goes first. A debugger's hart goes on with its own.
+        let first = self.first;
+        let mut next_first = first;
+        while self.system.devices.take_changed().is_some() {}
+        if interrupted.is_none() {
+            let (now, system) = (self.now, &mut self.system);
+            for hart in self.harts.iter_mut().filter(|hart| !hart.is_held()) {
+                if hart.wait != Wait::Nothing {
+                    wake(hart, system, (now, now), now);
+                }
+            }
+        }
+        for turn in interrupted.unwrap_or(0).min(count)..count {
+            let index = (first + turn) % count;
+            let horizon = if G::MEASURED {
+                horizon(&self.harts, index)
+            } else {
+                u64::MAX
+            };
+            let system = &mut self.system;
+            let Some(hart) = self.harts.get_mut(index) else {
+                continue;
+            };
             if hart.is_held() {
                 hart.cycles = hart.cycles.max(end);
                 continue;
             }
-            hart.forget_restricted_stores(&system.memory);
+            hart.horizon = horizon;
+            hart.catch_up(system);
             if hart.wait != Wait::Nothing {
-                let start = self.now;
-                wake(hart, system, start, end);
+                continue;
             }
-            run::<G>(hart, system, end);
+            let hits = system.memory.hits();
+            system.watchful = G::MEASURED.then_some(hits);
+            let gave_way = run::<G>(hart, system, end);
+            system.watchful = None;
             if hart.stops.is_some() && hart.has_stopped() {
-                self.interrupted = Some(index);
+                self.interrupted = Some(turn);
                 return Some(Stop::Debugger);
             }
-            if hart.wait != Wait::Nothing && hart.cycles < end {
-                wake(hart, system, hart.cycles, end);
-                run::<G>(hart, system, end);
+            if gave_way {
+                hart.reservation = None;
             }
             finish_reserved::<G>(hart, system);
-            if system.memory.take_host_written()
-                && let Some(code) = self.host.serve(&mut system.memory)
-            {
-                stop = Some(Stop::Exit(code));
+            let signalled = system.devices.any_wires_changed() || system.memory.hits() > hits;
+            while system.devices.take_changed().is_some() {}
+            if G::MEASURED && (gave_way || signalled) {
+                // The others come as far as this hart, which then goes on first.
+                end = hart.cycles.clamp(self.now + 1, end);
+                next_first = if gave_way { index } else { next_first };
+                // A block that began before the quantum's end may have ended behind it.
+                signal = if signalled { hart.cycles } else { signal };
             }
-            match system.devices.power() {
-                Some(Power::Off) => stop = Some(Stop::PowerOff),
-                Some(Power::Fail(code)) => stop = Some(Stop::Exit(code.into())),
-                Some(Power::Reset) => stop = Some(Stop::Reset),
-                None => {}
-            }
+            stop = asked_to_stop(&mut self.host, system);
             if stop.is_some() {
                 break;
             }
         }
+        if stop.is_none() {
+            stop = self.wake_harts::<G>(signal, end);
+            if stop == Some(Stop::Debugger) {
+                return stop;
+            }
+        }
+        self.first = next_first;
+        self.finish_quantum(end);
+        stop
+    }
+
+    /// Wakes the harts that have a reason to at `signal`, or by time before `end`. In the measured gear they run
+    /// from then on in the next quantum: what they do now the harts before them could not see.
+    fn wake_harts<G: Gear>(&mut self, signal: u64, end: u64) -> Option<Stop> {
+        let system = &mut self.system;
+        for hart in &mut self.harts {
+            if hart.wait == Wait::Nothing || hart.is_held() {
+                continue;
+            }
+            wake(hart, system, (self.now, signal), end);
+            if hart.wait == Wait::Nothing && !G::MEASURED {
+                hart.horizon = u64::MAX;
+                hart.catch_up(system);
+                run::<G>(hart, system, end);
+                if hart.stops.is_some() && hart.has_stopped() {
+                    // All turns are over but those of the harts behind this one here.
+                    self.interrupted = Some(usize::MAX);
+                    return Some(Stop::Debugger);
+                }
+                finish_reserved::<G>(hart, system);
+                let stop = asked_to_stop(&mut self.host, system);
+                if stop.is_some() {
+                    return stop;
+                }
+            }
+        }
+        None
+    }
+
+    /// Lets the hart that alone does not wait run until `latest`, or until it has done something that could
+    /// wake another: driven a wire, or stored where a hart waits for a store. The quantum ends there.
+    fn lone_turn<G: Gear>(&mut self, lone: usize, latest: u64) -> Option<Stop> {
+        let hart = self.harts.get_mut(lone)?;
+        let system = &mut self.system;
+        hart.catch_up(system);
+        system.watchful = Some(system.memory.hits());
+        hart.horizon = u64::MAX;
+        run::<G>(hart, system, latest);
+        system.watchful = None;
+        finish_reserved::<G>(hart, system);
+        let signalled = system.devices.any_wires_changed() || system.memory.hits() > 0;
+        let latest = if signalled { u64::MAX } else { latest };
+        let end = hart.cycles.min(latest).max(self.now + 1);
+        for (index, hart) in self.harts.iter_mut().enumerate() {
+            if index != lone {
+                let before = hart.cycles;
+                hart.cycles = hart.cycles.max(end);
+                hart.note_wait(hart.cycles - before);
+            }
+        }
+        let stop = asked_to_stop(&mut self.host, system);
+        self.finish_quantum(end);
+        stop
+    }
+
+    /// What there is to do between two quanta.
+    fn finish_quantum(&mut self, end: u64) {
+        let system = &mut self.system;
         while system.devices.take_changed().is_some() {}
-        let seen = system.memory.restrictions();
-        if seen > 0 {
+        if system.memory.restrictions() > 0 || !system.broadcasts.is_empty() {
             for hart in &mut self.harts {
-                hart.forget_restricted_stores(&system.memory);
+                hart.catch_up(system);
                 hart.restrictions_seen = 0;
+                hart.broadcasts_seen = 0;
             }
             system.memory.forget_restrictions();
+            system.broadcasts.clear();
         }
         self.now = end;
         if self.sink.is_some() {
             self.hand_over_events();
         }
-        stop
+    }
+
+    /// The length of a turn in cycles.
+    const fn turn<G: Gear>(&self) -> u64 {
+        if G::MEASURED {
+            self.config.quantum
+        } else {
+            self.config.quantum.saturating_mul(self.config.fast_turns)
+        }
+    }
+
+    /// The hart that runs while all others wait, if there is one, and the time until which nothing but what
+    /// it does itself can wake another.
+    fn lone_hart<G: Gear>(&self) -> Option<(usize, u64)> {
+        let mut lone = None;
+        let mut latest = self
+            .now
+            .saturating_add(self.turn::<G>().saturating_mul(LONE_QUANTA));
+        for (index, hart) in self.harts.iter().enumerate() {
+            if hart.is_held() || hart.stops.is_some() {
+                return None;
+            }
+            let deadline = match hart.wait {
+                Wait::Nothing if lone.is_some() => return None,
+                Wait::Nothing => {
+                    lone = Some(index);
+                    continue;
+                }
+                Wait::Interrupt => u64::MAX,
+                Wait::Store { .. } if self.system.memory.is_hit(hart.id) => return None,
+                Wait::Store { deadline, .. } => deadline,
+            };
+            if self.system.devices.wires(hart.id) != hart.wires {
+                return None;
+            }
+            latest = latest.min(deadline).min(hart.timer_deadline);
+        }
+        // Before the next event of a device, which may drive wires, too.
+        let latest = latest.min(self.system.devices.next_event().0);
+        (self.harts.len() > 1).then_some((lone?, latest))
     }
 
     /// While every hart waits, moves time to where something can happen; `false` if nothing can.
-    fn skip_idle_time(&mut self, latest: u64) -> bool {
+    fn skip_idle_time<G: Gear>(&mut self, latest: u64) -> bool {
         let mut event = self.system.devices.next_event().0;
         for hart in &self.harts {
             let own = match hart.wait {
@@ -181,8 +329,9 @@ impl Machine {
             return false;
         }
         // Only whole quanta are skipped: the harts' turns stay where they are.
-        let quanta = event.min(latest).saturating_sub(self.now) / self.config.quantum;
-        let skipped = quanta * self.config.quantum;
+        let turn = self.turn::<G>();
+        let quanta = event.min(latest).saturating_sub(self.now) / turn;
+        let skipped = quanta * turn;
         self.now += skipped;
         for hart in &mut self.harts {
             let before = hart.cycles;
@@ -198,6 +347,31 @@ impl Machine {
     }
 }
 
+/// The least time that another running hart than this one has reached.
+fn horizon(harts: &[Hart], own: usize) -> u64 {
+    let others = harts
+        .iter()
+        .enumerate()
+        .filter(|&(index, hart)| index != own && hart.wait == Wait::Nothing && !hart.is_held());
+    let least = others.map(|(_, hart)| hart.cycles).min();
+    least.unwrap_or(u64::MAX)
+}
+
+/// Whether a program or a device has asked for the run's end.
+fn asked_to_stop(host: &mut HostInterface, system: &mut System) -> Option<Stop> {
+    let code = if system.memory.take_host_written() {
+        host.serve(&mut system.memory)
+    } else {
+        None
+    };
+    match system.devices.power() {
+        Some(Power::Off) => Some(Stop::PowerOff),
+        Some(Power::Fail(code)) => Some(Stop::Exit(code.into())),
+        Some(Power::Reset) => Some(Stop::Reset),
+        None => code.map(Stop::Exit),
+    }
+}
+
 /// Lets a hart that is between LR and SC at the end of its turn go on to the SC, and ends the reservation:
 /// what others store from here on is not compared with it.
 ///
@@ -205,6 +379,7 @@ impl Machine {
 /// Store-Conditional Instructions"). With the turn's end among them it might never succeed.
 fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
     let retired = hart.retired;
+    hart.horizon = u64::MAX;
     for _ in 0..CONSTRAINED {
         if hart.reservation.is_none()
             || hart.wait != Wait::Nothing
@@ -220,13 +395,14 @@ fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
     hart.reservation = None;
 }
 
-/// Ends a hart's wait between `start` and `end` if there is a reason to, else lets the time pass.
-fn wake(hart: &mut Hart, system: &mut System, start: u64, end: u64) {
+/// Ends a hart's wait between `start` and `end` if there is a reason to, else lets the time pass. What others
+/// have done they did at `signal`.
+fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, u64), end: u64) {
     let begun = hart.cycles;
-    hart.cycles = hart.cycles.max(start);
     let wires = system.devices.wires(hart.id);
     let hit = system.memory.is_hit(hart.id);
     let changed = wires != hart.wires;
+    hart.cycles = hart.cycles.max(if hit || changed { signal } else { start });
     if changed {
         hart.wires = wires;
         if wires.supervisor_software_edge {

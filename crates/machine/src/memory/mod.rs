@@ -6,7 +6,7 @@ mod ram;
 mod watch;
 
 pub use observe::Observed;
-pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome};
+pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome, Transfer};
 pub use ram::{OpenPage, Ram, RamError, Scalar};
 pub use watch::{LINE_BYTES, Watch, Watches};
 

@@ -25,6 +25,17 @@ pub struct StoreOutcome {
     pub discarded_current: bool,
 }
 
+/// What a device has read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transfer {
+    /// Physical address of the first byte.
+    pub physical: u64,
+    /// Bytes.
+    pub length: u64,
+    /// Whether it was written.
+    pub store: bool,
+}
+
 /// What a checkpoint keeps of memory besides the bytes of RAM.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SavedMemory {
@@ -53,6 +64,8 @@ pub struct PhysicalMemory {
     host_written: bool,
     /// How many stores devices have made.
     device_stores: u64,
+    /// What devices have read and written since it was last taken, if somebody wants to know.
+    transfers: Option<Vec<Transfer>>,
     observed: Observed,
     /// Pages that stores of every hart must stop taking the short way to, in order of notice.
     restricted: Vec<u64>,
@@ -70,6 +83,7 @@ impl PhysicalMemory {
             host_word: None,
             host_written: false,
             device_stores: 0,
+            transfers: None,
             observed: Observed::default(),
             restricted: Vec::new(),
             ram,
@@ -151,6 +165,13 @@ impl PhysicalMemory {
         self.watches.is_hit(hart)
     }
 
+    /// How many harts' waits a store has hit.
+    #[inline]
+    #[must_use]
+    pub fn hits(&self) -> usize {
+        self.watches.hits()
+    }
+
     /// Watches the doubleword by which a bare program talks to its host.
     pub fn set_host_word(&mut self, physical: u64) {
         self.host_word = Some(physical);
@@ -201,6 +222,27 @@ impl PhysicalMemory {
     #[must_use]
     pub const fn host_written(&self) -> bool {
         self.host_written
+    }
+
+    /// Notes what is read and written by [`Memory`] from now on, until it is taken, if `wanted`.
+    pub fn note_transfers(&mut self, wanted: bool) {
+        self.transfers = wanted.then(Vec::new);
+    }
+
+    /// Takes what was noted.
+    pub fn take_transfers(&mut self) -> Vec<Transfer> {
+        self.transfers.take().unwrap_or_default()
+    }
+
+    fn note_transfer(&mut self, physical: u64, length: usize, store: bool) {
+        if let Some(transfers) = &mut self.transfers {
+            let length = length as u64;
+            transfers.push(Transfer {
+                physical,
+                length,
+                store,
+            });
+        }
     }
 
     /// How many stores devices have made since the machine was made or restored.
@@ -323,6 +365,7 @@ impl Memory for PhysicalMemory {
             .get(offset..offset + buffer.len())
             .ok_or(AccessFault)?;
         buffer.copy_from_slice(bytes);
+        self.note_transfer(address, buffer.len(), false);
         Ok(())
     }
 
@@ -337,6 +380,7 @@ impl Memory for PhysicalMemory {
             .copy_from_slice(bytes);
         self.note_store(offset, bytes.len() as u64, 0);
         self.device_stores += 1;
+        self.note_transfer(address, bytes.len(), true);
         Ok(())
     }
 

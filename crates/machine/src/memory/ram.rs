@@ -133,6 +133,13 @@ impl Ram {
         }
     }
 
+    /// The first byte, for code that reads and writes as [`Self::read_unchecked`] and
+    /// [`Self::write_unchecked`] do.
+    #[must_use]
+    pub(crate) const fn start(&self) -> *mut u8 {
+        self.bytes.as_ptr()
+    }
+
     /// Reads at an offset.
     ///
     /// # Safety

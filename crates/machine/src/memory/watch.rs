@@ -49,6 +49,12 @@ impl Watches {
             .any(|watch| watch.hart == hart && watch.hit)
     }
 
+    /// How many harts' lines have been stored to.
+    #[must_use]
+    pub fn hits(&self) -> usize {
+        self.entries.iter().filter(|watch| watch.hit).count()
+    }
+
     /// Whether anyone watches a line of the page.
     #[must_use]
     pub fn any_in_page(&self, page: u64) -> bool {

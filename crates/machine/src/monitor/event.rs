@@ -48,11 +48,15 @@ pub enum Event {
     Stalled = 20,
     /// Fences of translations executed: SFENCE, HFENCE, SINVAL, HINVAL.
     TranslationFences = 21,
+    /// Purges by hardware at entries to guests.
+    EntryPurges = 22,
+    /// Lines that a prefetcher brought into the first-level data cache.
+    Prefetches = 23,
 }
 
 impl Event {
     /// One more than the greatest number.
-    pub const COUNT: usize = 22;
+    pub const COUNT: usize = 24;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT - 1] = [
@@ -77,6 +81,8 @@ impl Event {
         Self::GuestWalkReferences,
         Self::Stalled,
         Self::TranslationFences,
+        Self::EntryPurges,
+        Self::Prefetches,
     ];
 
     /// The event of a number.
@@ -111,6 +117,8 @@ impl Event {
             Self::GuestWalkReferences => "g-stage-walk-references",
             Self::Stalled => "stalled-cycles",
             Self::TranslationFences => "translation-fences",
+            Self::EntryPurges => "entry-purges",
+            Self::Prefetches => "prefetches",
         }
     }
 
@@ -143,6 +151,8 @@ impl Event {
             Self::GuestWalkReferences => "G-stage page-table entries that walks read from memory",
             Self::Stalled => "cycles lost to caches, TLBs and walks",
             Self::TranslationFences => "SFENCE, HFENCE, SINVAL and HINVAL instructions executed",
+            Self::EntryPurges => "purges of translations by hardware at entries to guests",
+            Self::Prefetches => "lines that a prefetcher brought into the first-level data cache",
         }
     }
 }

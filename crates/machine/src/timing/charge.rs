@@ -72,6 +72,8 @@ pub struct Walked<'a> {
     pub shift: u32,
     /// Whether the first stage's mapping is global.
     pub global: bool,
+    /// The guest physical address that the first stage gives.
+    pub guest_physical: u64,
     /// The entries that were read, in their order.
     pub references: &'a [Reference],
 }
@@ -97,6 +99,15 @@ pub enum TranslationFence {
     },
     /// HFENCE.VVMA.
     HypervisorVirtual {
+        /// Only this virtual address.
+        address: Option<u64>,
+        /// Only this address space.
+        asid: Option<u16>,
+        /// Of this virtual machine.
+        vmid: u16,
+    },
+    /// The broadcast fence, on each hart.
+    Broadcast {
         /// Only this virtual address.
         address: Option<u64>,
         /// Only this address space.

@@ -33,6 +33,7 @@ fn small(any_size: bool) -> Profile {
         dtlb: tlb(4, 4, large),
         l2tlb: Some(tlb(16, 2, 2)),
         guest_tlb: Some(tlb(8, 2, 1)),
+        prefetch_next_line: any_size,
         ..Profile::default()
     }
 }
@@ -135,9 +136,10 @@ fn apply(
                 address: charge.address,
             };
             let references = [reference(1, false), reference(0, false), reference(0, true)];
-            return timing.access(hart, charge, counts, || Walked {
+            return timing.access((hart, 0), charge, counts, || Walked {
                 shift,
                 global: charge.page() & 7 == 3,
+                guest_physical: charge.physical,
                 references: &references,
             });
         }

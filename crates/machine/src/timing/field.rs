@@ -104,9 +104,23 @@ const MACHINE: &[Row] = &[
         "svadu",
         "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
     ),
+    number(
+        "virtual_address_bits",
+        (39, 57),
+        "bits",
+        "of virtual addresses in the widest scheme: 39, 48 or 57",
+    ),
     flag(
         "fence_i_clears",
         "whether FENCE.I empties the instruction cache",
+    ),
+    flag(
+        "misaligned_traps",
+        "whether misaligned loads and stores trap in the measured gear",
+    ),
+    flag(
+        "prefetch_next_line",
+        "whether a data miss brings the next line of the page too",
     ),
 ];
 const CACHE: &[Row] = &[
@@ -145,7 +159,19 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 3] = ["line", "large", "any_size"];
+const OPTIONAL: [&str; 11] = [
+    "line",
+    "large",
+    "any_size",
+    "virtual_address_bits",
+    "misaligned_traps",
+    "prefetch_next_line",
+    "update",
+    "line_crossing",
+    "memory_gap",
+    "purge",
+    "broadcast",
+];
 const COSTS: &[Row] = &[
     cycles("l2_hit", "a first-level miss that the second level answers"),
     cycles("memory", "a miss of all caches"),
@@ -184,6 +210,20 @@ const COSTS: &[Row] = &[
         "pending_test",
         "the global pending test of docs/extensions.md",
     ),
+    cycles(
+        "update",
+        "an A or D bit set by a walk, besides its cache access",
+    ),
+    cycles(
+        "line_crossing",
+        "more for a load or store that lies in two lines",
+    ),
+    cycles(
+        "memory_gap",
+        "least time between two lines from memory; 0: no limit",
+    ),
+    cycles("purge", "the purge by hardware at an entry to a guest"),
+    cycles("broadcast", "the broadcast fence, for each other hart"),
 ];
 const SERVICE: &[Row] = &[
     time("fixed_nanoseconds", "service time of any request"),
@@ -227,6 +267,8 @@ const EXTENSIONS: &[Row] = &[
     flag("pending_test", "global pending test (OTPI)"),
     flag("purge_mask", "purge mask of VS-mode fences (TLBPCW)"),
     flag("pause_loop_exit", "pause-loop exiting"),
+    flag("purge_check", "purge by hardware at an entry to a guest"),
+    flag("broadcast_fence", "fence on all harts (SPTLB)"),
 ];
 
 /// Tables with their keys, and which profiles have them.
@@ -244,6 +286,7 @@ const TABLES: &[(&str, &[Row], Need)] = &[
     ("fences.sfence", HONOURS, Need::Never),
     ("fences.hfence_vvma", HONOURS, Need::Never),
     ("fences.hfence_gvma", HONOURS, Need::Never),
+    ("fences.broadcast", HONOURS, Need::Never),
     ("costs", COSTS, Need::Always),
     ("disk.service", SERVICE, Need::Never),
     ("disk.faults.errors", CHANCE, Need::Never),

@@ -5,7 +5,7 @@
 //! then answer in their place. It may always forget more than it must: then the models answer.
 
 /// Places of a filter.
-const PLACES: usize = 1024;
+pub(crate) const PLACES: usize = 1024;
 /// Lines of a page.
 const PAGE_LINES: u64 = 64;
 /// Places of which one word of a [`Claims`] tells.
@@ -15,6 +15,7 @@ const WORD: usize = u64::BITS as usize;
 type Claims = [u64; PLACES / WORD];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 struct Place {
     /// The virtual line.
     line: u64,
@@ -23,6 +24,11 @@ struct Place {
     /// The physical line modulo 2^32: unique, because RAM is contiguous and at most 256 GiB.
     physical: u32,
 }
+
+// Translated code reads places.
+const _: () = assert!(size_of::<Place>() == 16 && std::mem::offset_of!(Place, line) == 0);
+const _: () = assert!(std::mem::offset_of!(Place, space) == 8);
+const _: () = assert!(std::mem::offset_of!(Place, physical) == 12);
 
 const EMPTY: Place = Place {
     line: u64::MAX,
@@ -50,6 +56,11 @@ impl<const PHYSICAL: bool> Default for Filter<PHYSICAL> {
 }
 
 impl<const PHYSICAL: bool> Filter<PHYSICAL> {
+    /// The first of the places, which lie one behind the other.
+    pub const fn start(&self) -> *const u8 {
+        self.places.as_ptr().cast::<u8>()
+    }
+
     const fn index(line: u64, physical: u64) -> usize {
         (if PHYSICAL { physical } else { line }) as usize & (PLACES - 1)
     }

@@ -218,11 +218,21 @@ impl HartTiming {
                 let selection = Selection::new(rules.hfence_vvma, address, asid, Some(vmid));
                 (selection, (true, false))
             }
+            TranslationFence::Broadcast {
+                address,
+                asid,
+                vmid,
+            } => {
+                let selection = Selection::new(rules.broadcast, address, asid, Some(vmid));
+                (selection, (true, false))
+            }
             TranslationFence::HypervisorGuest { address, vmid } => {
                 self.forget_guest_pages(rules.hfence_gvma, address, vmid);
-                // Translations of both stages are not found by the guest physical address.
                 let selection = Selection::new(rules.hfence_gvma, None, None, vmid);
-                (selection, (false, true))
+                (
+                    selection.of_guest_page(rules.hfence_gvma, address),
+                    (false, true),
+                )
             }
         };
         if (walks.0 || selection.everything)
@@ -285,6 +295,7 @@ struct Selection {
     page: Option<u64>,
     asid: Option<u16>,
     vmid: Option<u16>,
+    guest_page: Option<u64>,
 }
 
 impl Selection {
@@ -298,6 +309,17 @@ impl Selection {
                 .map(|address| address >> PAGE_SHIFT),
             asid: asid.filter(|_| honours.asid),
             vmid: vmid.filter(|_| honours.vmid),
+            guest_page: None,
+        }
+    }
+
+    /// Only entries that lead to the guest page of an address.
+    fn of_guest_page(self, honours: Honours, address: Option<u64>) -> Self {
+        Self {
+            guest_page: address
+                .filter(|_| honours.address)
+                .map(|address| address >> PAGE_SHIFT),
+            ..self
         }
     }
 
@@ -321,6 +343,7 @@ impl Selection {
             || virtualized == self.virtualized
                 && self.vmid.is_none_or(|own| own == vmid)
                 && self.page.is_none_or(|page| entry.covers(page))
+                && self.guest_page.is_none_or(|page| entry.leads_to(page))
                 && self
                     .asid
                     .is_none_or(|own| paged && !entry.global && own == asid)

@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Geometry, Timing};
+use super::{Geometry, LINE_SHIFT, Timing};
 use crate::device::HartId;
+use crate::memory::PAGE_SHIFT;
 use crate::monitor::{Event, EventCounts};
+
+/// The number of a line in its page.
+const PAGE_LINES_MASK: u64 = (1 << (PAGE_SHIFT - LINE_SHIFT)) - 1;
 
 /// How many first-level data caches may have a line, for all lines that agree in their low bits:
 /// as long as it is zero, nobody has to be asked.
@@ -31,8 +35,12 @@ impl Presence {
         self.counts.len() == Self::slots(geometry)
     }
 
+    const fn index(&self, line: u64) -> usize {
+        line as usize & (self.counts.len().wrapping_sub(1))
+    }
+
     fn slot(&mut self, line: u64) -> Option<&mut u32> {
-        let index = line as usize & (self.counts.len().wrapping_sub(1));
+        let index = self.index(line);
         self.counts.get_mut(index)
     }
 
@@ -48,12 +56,35 @@ impl Presence {
         }
     }
 
-    fn of(&mut self, line: u64) -> u32 {
-        self.slot(line).map_or(0, |count| *count)
+    fn of(&self, line: u64) -> u32 {
+        self.counts.get(self.index(line)).copied().unwrap_or(0)
     }
 }
 
 impl Timing {
+    /// Whether an access to a line takes part in what other harts' data caches have: a store to a line that
+    /// another may have, or a load of a line that another may have changed.
+    pub(super) fn crosses(&self, id: HartId, line: u64, store: bool) -> bool {
+        let own = self
+            .harts
+            .get(id.index())
+            .and_then(|hart| hart.data.find(line));
+        match own {
+            Some(found) if found.exclusive || !store => return false,
+            // A line of the own cache counts itself.
+            Some(_) if self.presence.of(line) <= 1 => return false,
+            None if self.presence.of(line) == 0 => return false,
+            _ => {}
+        }
+        self.harts.iter().enumerate().any(|(index, other)| {
+            index != id.index()
+                && other
+                    .data
+                    .find(line)
+                    .is_some_and(|found| store || found.exclusive)
+        })
+    }
+
     /// An access to a hart's first-level data cache; gives the cycles that it takes.
     pub(super) fn data_line(
         &mut self,
@@ -66,6 +97,7 @@ impl Timing {
             return 0;
         };
         let mut cycles = 0;
+        let mut missed = false;
         let position = match hart.data.find(line) {
             Some(found) if found.exclusive || !store => return 0,
             Some(found) => {
@@ -87,6 +119,7 @@ impl Timing {
                 }
                 self.presence.add(line);
                 cycles += self.shared_line(line, counts);
+                missed = true;
                 position
             }
         };
@@ -113,6 +146,9 @@ impl Timing {
         }
         if let Some(hart) = self.harts.get_mut(id.index()) {
             hart.data.set_exclusive(position, store || !others);
+        }
+        if missed {
+            self.prefetch_next(id, line, counts);
         }
         cycles
     }
@@ -141,6 +177,88 @@ impl Timing {
             shared.insert(line);
         }
         counts.add(Event::SharedMisses, 1);
-        self.costs.memory
+        self.memory_turn() + self.costs.memory
+    }
+
+    /// How long a line waits for its turn with memory.
+    fn memory_turn(&mut self) -> u64 {
+        if self.costs.memory_gap == 0 {
+            return 0;
+        }
+        let begins = self.memory_free.max(self.now);
+        self.memory_free = begins + self.costs.memory_gap;
+        begins - self.now
+    }
+
+    /// Brings the line behind one that has missed, if it is in the same page and no other hart has it. It
+    /// takes its turn with memory, and nobody waits for it.
+    fn prefetch_next(&mut self, id: HartId, line: u64, counts: &mut EventCounts) {
+        let next = line + 1;
+        let same_page = next & PAGE_LINES_MASK != 0;
+        if !self.prefetch || !same_page || self.presence.of(next) > 0 {
+            return;
+        }
+        let Some(hart) = self.harts.get_mut(id.index()) else {
+            return;
+        };
+        if hart.data.geometry().sets < 2 {
+            // The line that has missed could have to go.
+            return;
+        }
+        counts.add(Event::Prefetches, 1);
+        let (position, evicted) = hart.data.insert(next);
+        hart.data.set_exclusive(position, true);
+        if let Some(evicted) = evicted {
+            hart.forget_line(evicted);
+            self.presence.remove(evicted);
+        }
+        self.presence.add(next);
+        let known = self
+            .shared
+            .as_ref()
+            .is_some_and(|shared| shared.find(next).is_some());
+        if !known {
+            if let Some(shared) = &mut self.shared {
+                shared.insert(next);
+            }
+            self.memory_turn();
+        }
+    }
+
+    /// The update of a page-table entry by a hart's walk; gives the cycles.
+    pub fn update_entry(
+        &mut self,
+        (id, now): (HartId, u64),
+        physical: u64,
+        counts: &mut EventCounts,
+    ) -> u64 {
+        self.now = now;
+        let cycles = self.costs.update + self.data_line(id, physical >> LINE_SHIFT, true, counts);
+        counts.add(Event::Stalled, cycles);
+        cycles
+    }
+
+    /// A device has read or written bytes from a physical address on. What it wrote is in the second level
+    /// and in no hart's data cache; of what it read, no hart has the right to store any more.
+    pub fn device_access(&mut self, physical: u64, length: u64, store: bool) {
+        let last = physical.saturating_add(length.saturating_sub(1));
+        for line in physical >> LINE_SHIFT..=last >> LINE_SHIFT {
+            if self.presence.of(line) > 0 {
+                for hart in &mut self.harts {
+                    if let Some(found) = hart.data.find(line) {
+                        hart.give_up(line, found.position, store);
+                        if store {
+                            self.presence.remove(line);
+                        }
+                    }
+                }
+            }
+            if store
+                && let Some(shared) = &mut self.shared
+                && shared.find(line).is_none()
+            {
+                shared.insert(line);
+            }
+        }
     }
 }

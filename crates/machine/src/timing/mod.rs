@@ -10,6 +10,7 @@ mod field;
 mod filter;
 mod hart;
 mod lines;
+mod measure;
 mod mistake;
 mod profile;
 mod tlb;
@@ -24,6 +25,7 @@ pub use cache::{Cache, Geometry};
 pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
 pub use field::{Field, Kind, Need, fields};
 pub use hart::HartTiming;
+pub use measure::{Found, MeasureError, Measurements};
 pub use mistake::{Mistake, Mistakes};
 pub use profile::{
     CacheProfile, Costs, DiskProfile, FenceRules, Honours, NAMES, NetworkProfile, Profile,
@@ -34,9 +36,13 @@ pub use tlb::{Entry, Space, Tlb};
 use serde::{Deserialize, Serialize};
 
 use crate::device::HartId;
+use crate::memory::PAGE_SHIFT;
 use crate::monitor::{Event, EventCounts};
+use crate::native::FilterTables;
 use hart::Server;
 use lines::Presence;
+
+pub(crate) use filter::PLACES as FILTER_PLACES;
 
 /// log2 of the bytes of a cache line.
 pub const LINE_SHIFT: u32 = 6;
@@ -48,6 +54,13 @@ pub struct Timing {
     pub costs: Costs,
     fences: FenceRules,
     fence_i_clears: bool,
+    /// Whether misaligned loads and stores trap.
+    pub misaligned_traps: bool,
+    prefetch: bool,
+    /// The hart's time at the access that is charged for.
+    now: u64,
+    /// When memory can begin with the next line.
+    memory_free: u64,
     harts: Vec<HartTiming>,
     shared: Option<Cache>,
     presence: Presence,
@@ -68,6 +81,10 @@ impl Timing {
             costs: profile.costs,
             fences: profile.fences,
             fence_i_clears: profile.fence_i_clears,
+            misaligned_traps: profile.misaligned_traps,
+            prefetch: profile.prefetch_next_line,
+            now: 0,
+            memory_free: 0,
             harts: (0..harts).map(|_| HartTiming::new(profile)).collect(),
             shared: profile.l2.map(|l2| Cache::new(l2.geometry())),
             presence: Presence::new(profile.l1d.geometry()),
@@ -100,12 +117,30 @@ impl Timing {
         hart.is_some_and(|hart| hart.stores.vouches(line, space, physical))
     }
 
+    /// Whether a load of, or a store to, a physical address takes part in what other harts' caches have.
+    #[must_use]
+    pub fn is_shared_access(&self, hart: HartId, physical: u64, store: bool) -> bool {
+        self.crosses(hart, physical >> LINE_SHIFT, store)
+    }
+
     /// Whether the filter vouches for a fetch from this line, if it is where it was before.
     #[inline(always)]
     #[must_use]
     pub fn fetch_is_free(&self, hart: HartId, line: u64, space: u32) -> bool {
         let hart = self.harts.get(hart.index());
         hart.is_some_and(|hart| hart.fetches.vouches_as_before(line, space))
+    }
+
+    /// The filters of a hart, for translated code.
+    #[must_use]
+    pub fn tables(&self, hart: HartId) -> FilterTables {
+        self.harts
+            .get(hart.index())
+            .map_or(FilterTables::NONE, |hart| FilterTables {
+                loads: hart.loads.start(),
+                stores: hart.stores.start(),
+                fetches: hart.fetches.start(),
+            })
     }
 
     /// A virtual page leads elsewhere than before: fetches from it are asked for again.
@@ -121,6 +156,8 @@ impl Timing {
         self.costs == profile.costs
             && self.fences == profile.fences
             && self.fence_i_clears == profile.fence_i_clears
+            && self.misaligned_traps == profile.misaligned_traps
+            && self.prefetch == profile.prefetch_next_line
             && self.harts.len() == harts
             && self.harts.iter().all(|hart| hart.belongs_to(profile))
             && self.presence.is_of(profile.l1d.geometry())
@@ -131,11 +168,12 @@ impl Timing {
             }
     }
 
-    /// Charges an access of a hart and counts what happens. `walk` walks the page tables if no
-    /// TLB has the page. Gives the cycles that the access takes beyond those of its instruction.
+    /// Charges an access that a hart makes at the time `now`, in cycles, and counts what happens. `walk`
+    /// walks the page tables if no TLB has the page. Gives the cycles that the access takes beyond those of
+    /// its instruction.
     pub fn access<'a>(
         &mut self,
-        id: HartId,
+        (id, now): (HartId, u64),
         charge: Charge,
         counts: &mut EventCounts,
         walk: impl FnOnce() -> Walked<'a>,
@@ -143,6 +181,7 @@ impl Timing {
         let Some(hart) = self.harts.get_mut(id.index()) else {
             return 0;
         };
+        self.now = now;
         let mut cycles = 0;
         let slot = match hart.server(charge) {
             Server::Untranslated => None,
@@ -185,7 +224,8 @@ impl Timing {
         counts.add(Event::Walks, 1);
         let walked = walk();
         let cycles = self.charge_walk(id, charge, &walked, counts);
-        let entry = Entry::new(charge.page(), walked.shift, walked.global, charge.space);
+        let entry = Entry::new(charge.page(), walked.shift, walked.global, charge.space)
+            .leading_to(walked.guest_physical >> PAGE_SHIFT);
         let slot = self.harts.get_mut(id.index()).map(|hart| {
             hart.fill_second(charge, entry);
             hart.fill_first(charge, entry)
@@ -198,6 +238,16 @@ impl Timing {
         if let Some(hart) = self.harts.get_mut(id.index()) {
             hart.fence(fence, &self.fences);
         }
+    }
+
+    /// A hart executes the broadcast fence; gives the cycles for the other harts.
+    pub fn broadcast(&mut self, id: HartId, fence: TranslationFence) -> u64 {
+        let mut others = 0;
+        for (index, hart) in self.harts.iter_mut().enumerate() {
+            hart.fence(fence, &self.fences);
+            others += u64::from(index != id.index());
+        }
+        others * self.costs.broadcast
     }
 
     /// A hart executes FENCE.I.

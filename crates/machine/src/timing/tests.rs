@@ -52,10 +52,11 @@ impl Bench {
         let walk = || Walked {
             shift,
             global: false,
+            guest_physical: address,
             references,
         };
         self.timing
-            .access(HartId(hart), charge, &mut self.counts, walk)
+            .access((HartId(hart), 0), charge, &mut self.counts, walk)
     }
 
     fn load(&mut self, hart: u32, address: u64) -> u64 {
@@ -324,7 +325,22 @@ fn fences_remove_what_their_operands_say() {
                 address,
                 vmid: Some(1),
             },
-            "++--++",
+            "++-+++",
+        ),
+        (
+            Fence::HypervisorGuest {
+                address,
+                vmid: None,
+            },
+            "++-+-+",
+        ),
+        (
+            Fence::Broadcast {
+                address,
+                asid,
+                vmid: 1,
+            },
+            "++-+++",
         ),
         (
             Fence::HypervisorGuest {
@@ -404,4 +420,102 @@ fn a_fence_of_instructions_empties_the_cache_if_the_profile_says_so() {
         let misses = if clears { 2 } else { 1 };
         assert_eq!(bench.count(Event::FetchMisses), misses);
     }
+}
+
+#[test]
+fn the_coarse_broadcast_fences_ignore_who_or_where() {
+    let fence = TranslationFence::Broadcast {
+        address: Some(0x1000),
+        asid: None,
+        vmid: 1,
+    };
+    let rules = |broadcast| FenceRules {
+        broadcast,
+        ..FenceRules::default()
+    };
+    let who = Honours {
+        vmid: false,
+        ..Honours::default()
+    };
+    let place = Honours {
+        address: false,
+        ..Honours::default()
+    };
+    assert_eq!(shown(left(rules(who), fence)), "++-+-+");
+    assert_eq!(shown(left(rules(place), fence)), "++--++");
+}
+
+#[test]
+fn a_broadcast_fence_reaches_every_hart_and_costs_for_each_other() {
+    let mut profile = Profile::default();
+    profile.costs.broadcast = 7;
+    let mut bench = Bench::new(&profile, 3);
+    for hart in 0..3 {
+        bench.access(hart, Access::Load, (0x1000, guest(1)), (12, &[]));
+    }
+    assert_eq!(bench.count(Event::Walks), 3);
+    let fence = TranslationFence::Broadcast {
+        address: None,
+        asid: None,
+        vmid: 1,
+    };
+    assert_eq!(bench.timing.broadcast(HartId(1), fence), 2 * 7);
+    for hart in 0..3 {
+        bench.access(hart, Access::Load, (0x1000, guest(1)), (12, &[]));
+    }
+    assert_eq!(bench.count(Event::Walks), 6);
+}
+
+#[test]
+fn what_a_device_writes_is_in_the_second_level_alone() {
+    let profile = Profile::default();
+    let mut bench = Bench::new(&profile, 2);
+    bench.access(0, Access::Store, (0x1000, HOST), (12, &[]));
+    let physical = 0x8000_1000;
+    // Read: the line stays, the right to store does not.
+    bench.timing.device_access(physical, 64, false);
+    let costs = profile.costs;
+    assert_eq!(bench.access(0, Access::Load, (0x1000, HOST), (12, &[])), 0);
+    let again = bench.access(0, Access::Store, (0x1000, HOST), (12, &[]));
+    assert_eq!(again, costs.transfer);
+    // Written: it is gone, and so is the next one, which was in no cache; both are in the second level.
+    bench.timing.device_access(physical, 128, true);
+    let first = bench.access(0, Access::Load, (0x1000, HOST), (12, &[]));
+    let second = bench.access(0, Access::Load, (0x1040, HOST), (12, &[]));
+    assert_eq!((first, second), (costs.l2_hit, costs.l2_hit));
+}
+
+#[test]
+fn misses_wait_for_their_turn_with_memory() {
+    let mut profile = Profile::default();
+    profile.costs.memory_gap = 30;
+    let mut bench = Bench::new(&profile, 1);
+    bench.access(0, Access::Load, (0x1000, HOST), (12, &[]));
+    // Without time in between each miss waits for all before it.
+    let memory = profile.costs.memory;
+    assert_eq!(
+        bench.access(0, Access::Load, (0x1100, HOST), (12, &[])),
+        memory + 30
+    );
+    assert_eq!(
+        bench.access(0, Access::Load, (0x1200, HOST), (12, &[])),
+        memory + 60
+    );
+}
+
+#[test]
+fn a_prefetcher_brings_the_next_line_of_the_page() {
+    let profile = Profile {
+        prefetch_next_line: true,
+        ..Profile::default()
+    };
+    let mut bench = Bench::new(&profile, 2);
+    bench.access(0, Access::Load, (0x1000, HOST), (12, &[]));
+    assert_eq!(bench.access(0, Access::Load, (0x1040, HOST), (12, &[])), 0);
+    assert_eq!(bench.count(Event::Prefetches), 1);
+    // Not beyond the page, and not what another hart has.
+    bench.access(0, Access::Load, (0x1fc0, HOST), (12, &[]));
+    bench.access(1, Access::Store, (0x3040, HOST), (12, &[]));
+    bench.access(0, Access::Load, (0x3000, HOST), (12, &[]));
+    assert_eq!(bench.count(Event::Prefetches), 1 + 1);
 }

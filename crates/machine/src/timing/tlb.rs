@@ -53,6 +53,8 @@ pub struct Entry {
     pub global: bool,
     /// The address space that it was made in.
     pub space: Space,
+    /// Number of the first 4 KiB guest page that it leads to.
+    guest_page: u64,
 }
 
 impl Entry {
@@ -66,6 +68,7 @@ impl Entry {
             asid: 0,
             vmid: 0,
         },
+        guest_page: 0,
     };
 
     /// An entry for the page of a mapping of 2^`shift` bytes that `page` is in.
@@ -77,7 +80,22 @@ impl Entry {
             shift,
             global,
             space,
+            guest_page: 0,
         }
+    }
+
+    /// The same entry, for a page that the first stage maps to this guest page. All of an entry's pages lie
+    /// together there.
+    #[must_use]
+    pub const fn leading_to(self, guest_page: u64) -> Self {
+        let guest_page = guest_page & !(self.pages() - 1);
+        Self { guest_page, ..self }
+    }
+
+    /// Whether it leads to a guest page.
+    #[must_use]
+    pub const fn leads_to(&self, guest_page: u64) -> bool {
+        guest_page.wrapping_sub(self.guest_page) < self.pages()
     }
 
     /// How many 4 KiB pages it covers.
@@ -106,6 +124,7 @@ impl Entry {
         Self {
             page,
             shift: PAGE_SHIFT as u8,
+            guest_page: self.guest_page + (page - self.page),
             ..self
         }
     }

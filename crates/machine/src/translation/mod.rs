@@ -1,13 +1,18 @@
 //! Address translation: page tables in memory, and the host's shortcuts around them.
 
 mod context;
+mod paging;
 mod saved;
 mod shadow;
+#[cfg(test)]
+mod tests;
 mod tlb;
 mod walk;
 
 pub use context::{ContextKey, Contexts};
+pub use paging::{Paging, levels};
 pub use saved::{SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
+pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};
 pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
 pub use walk::{Mapping, Reference, View, WalkTrace, walk};

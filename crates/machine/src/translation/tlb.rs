@@ -35,11 +35,11 @@ impl Entry {
 }
 
 /// Entries of the load and the store table.
-const DATA_ENTRIES: usize = 1024;
+pub(crate) const DATA_ENTRIES: usize = 1024;
 /// Entries of the fetch table.
 const FETCH_ENTRIES: usize = 256;
 /// Entries of the jump cache.
-const JUMP_ENTRIES: usize = 4096;
+pub(crate) const JUMP_ENTRIES: usize = 16384;
 /// Places in which it counts its pages.
 const JUMP_PAGES: usize = 4096;
 
@@ -80,11 +80,24 @@ impl JumpCache {
         }
     }
 
+    /// The number of a target's place. Functions of different pages often begin at the same offset:
+    /// the number of the page has a part in it.
+    #[inline(always)]
+    const fn index(pc: u64) -> usize {
+        (pc >> 1 ^ pc >> 13) as usize & (JUMP_ENTRIES - 1)
+    }
+
+    /// The first of the entries, which lie one behind the other.
+    #[must_use]
+    pub(crate) const fn start(&self) -> *const JumpEntry {
+        self.entries.as_ptr()
+    }
+
     /// What is in a target's place.
     #[inline(always)]
     #[must_use]
     pub fn place(&self, pc: u64) -> &JumpEntry {
-        &self.entries[(pc >> 1) as usize & (JUMP_ENTRIES - 1)]
+        &self.entries[Self::index(pc)]
     }
 
     fn count(&mut self, pc: u64) -> &mut u16 {
@@ -93,9 +106,9 @@ impl JumpCache {
 
     /// Puts a target into its place.
     pub fn insert(&mut self, entry: JumpEntry) {
-        self.empty((entry.pc >> 1) as usize & (JUMP_ENTRIES - 1));
+        self.empty(Self::index(entry.pc));
         *self.count(entry.pc) += 1;
-        self.entries[(entry.pc >> 1) as usize & (JUMP_ENTRIES - 1)] = entry;
+        self.entries[Self::index(entry.pc)] = entry;
     }
 
     fn empty(&mut self, index: usize) {
@@ -109,7 +122,7 @@ impl JumpCache {
     /// Forgets a target, if it is known.
     pub fn forget(&mut self, pc: u64) {
         if self.place(pc).pc == pc {
-            self.empty((pc >> 1) as usize);
+            self.empty(Self::index(pc));
         }
     }
 
@@ -189,6 +202,18 @@ impl HostTlb {
             large: None,
             epoch: 0,
         }
+    }
+
+    /// The first entry of the table of loads.
+    #[must_use]
+    pub(crate) const fn loads(&self) -> *const Entry {
+        self.load.as_ptr()
+    }
+
+    /// The first entry of the table of stores.
+    #[must_use]
+    pub(crate) const fn stores(&self) -> *const Entry {
+        self.store.as_ptr()
     }
 
     /// The entry that an address's loads would use.

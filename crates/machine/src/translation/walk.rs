@@ -1,8 +1,9 @@
 //! Page-table walks in one and two dimensions.
 //!
-//! Privileged specification, "Sv39", "Virtual Address Translation Process", and of the hypervisor
-//! extension, "Two-Stage Address Translation" with "Sv39x4" and "Sv48x4".
+//! Privileged specification, "Sv39", "Virtual Address Translation Process", "Sv48", "Sv57", "Svnapot",
+//! and of the hypervisor extension, "Two-Stage Address Translation" with "Sv39x4" to "Sv57x4".
 
+use super::levels;
 use crate::csr::Csrs;
 use crate::csr::field::envcfg;
 use crate::hart::{Access, Cause, Exception, Mode, Privilege};
@@ -17,8 +18,13 @@ const GLOBAL: u64 = 32;
 const ACCESSED: u64 = 64;
 const DIRTY: u64 = 128;
 const PPN: u64 = ((1 << 44) - 1) << 10;
-/// Bits 60:54, reserved, and bit 63 of Svnapot, which is not implemented.
-const RESERVED: u64 = 0x7f << 54 | 1 << 63;
+/// Bits 60:54, reserved.
+const RESERVED: u64 = 0x7f << 54;
+/// N: one of 16 contiguous pages that are mapped alike.
+const CONTIGUOUS: u64 = 1 << 63;
+/// The page number's low bits of a contiguous range, the only size that there is: 64 KiB.
+const CONTIGUOUS_PAGES: u64 = 15;
+const CONTIGUOUS_CODE: u64 = 8;
 const PBMT: u64 = 3 << 61;
 
 /// htinst for a fault of an implicit access: a 64-bit read for VS-stage translation.
@@ -76,6 +82,10 @@ pub struct Reference {
 pub struct WalkTrace {
     references: [Reference; 40],
     length: usize,
+    /// The physical addresses of the entries whose A or D bit the walk has set: of the G-stage's for each of
+    /// its references at most one.
+    updates: [u64; 8],
+    updated: usize,
     /// Whether the first stage's leaf was a global mapping.
     pub global: bool,
 }
@@ -85,6 +95,8 @@ impl Default for WalkTrace {
         Self {
             references: [Reference::default(); 40],
             length: 0,
+            updates: [0; 8],
+            updated: 0,
             global: false,
         }
     }
@@ -106,6 +118,19 @@ impl WalkTrace {
         }
     }
 
+    fn note_update(&mut self, physical: u64) {
+        if let Some(place) = self.updates.get_mut(self.updated) {
+            *place = physical;
+            self.updated += 1;
+        }
+    }
+
+    /// The physical addresses of the entries whose A or D bit was set.
+    #[must_use]
+    pub fn updates(&self) -> &[u64] {
+        self.updates.get(..self.updated).unwrap_or_default()
+    }
+
     /// The references in the order in which they were made.
     #[must_use]
     pub fn references(&self) -> &[Reference] {
@@ -115,6 +140,7 @@ impl WalkTrace {
     /// Forgets them.
     pub fn clear(&mut self) {
         self.length = 0;
+        self.updated = 0;
         self.global = false;
     }
 }
@@ -135,15 +161,6 @@ impl Need {
             Access::Load => entry & READ != 0 || (self.mxr && entry & EXECUTE != 0),
             Access::Store => entry & WRITE != 0,
         }
-    }
-}
-
-/// Number of levels and mode of a satp, vsatp or hgatp; `None` for Bare.
-const fn levels(atp: u64) -> Option<u32> {
-    match atp >> 60 {
-        8 => Some(3),
-        9 => Some(4),
-        _ => None,
     }
 }
 
@@ -204,7 +221,8 @@ const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
     }
     let page = (entry & PPN) >> 10;
     if entry & (READ | EXECUTE) == 0 {
-        if level == 0 || memory_type != 0 || entry & (USER | ACCESSED | DIRTY) != 0 {
+        let leaf_bits = USER | ACCESSED | DIRTY | CONTIGUOUS;
+        if level == 0 || memory_type != 0 || entry & leaf_bits != 0 {
             return None;
         }
         return Some(Step::Next(page << 12));
@@ -212,12 +230,20 @@ const fn step(entry: u64, level: u32, pbmt_enabled: bool) -> Option<Step> {
     if page & ((1 << (9 * level)) - 1) != 0 {
         return None;
     }
+    if entry & CONTIGUOUS != 0 && (level != 0 || page & CONTIGUOUS_PAGES != CONTIGUOUS_CODE) {
+        return None;
+    }
     Some(Step::Leaf)
 }
 
 /// The physical address that a leaf at a level gives an address.
 const fn leaf_address(entry: u64, level: u32, address: u64) -> u64 {
-    let mask = (1_u64 << (12 + 9 * level)) - 1;
+    let shift = if entry & CONTIGUOUS != 0 {
+        16
+    } else {
+        12 + 9 * level
+    };
+    let mask = (1_u64 << shift) - 1;
     (((entry & PPN) << 2) & !mask) | (address & mask)
 }
 
@@ -337,6 +363,7 @@ impl Walk<'_> {
             self.memory
                 .store_scalar(physical, entry | update, 0)
                 .ok_or_else(|| self.access_fault())?;
+            self.trace.note_update(physical);
         }
         let address = leaf_address(entry, level, self.virtual_address);
         let shift = 12 + 9 * level;
@@ -473,6 +500,7 @@ impl Walk<'_> {
                         self.memory
                             .store_scalar(place, entry | update, 0)
                             .ok_or_else(|| self.access_fault())?;
+                        self.trace.note_update(place);
                     }
                     return Ok(Mapping {
                         physical: leaf_address(entry, level, address),

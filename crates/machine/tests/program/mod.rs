@@ -1,6 +1,8 @@
 //! Small bare-metal programs, put together by hand: no compiler for RISC-V is needed.
 #![allow(dead_code, reason = "each user needs some of it")]
 
+pub mod crossing;
+
 /// Where programs begin.
 pub const BASE: u64 = 0x8000_0000;
 /// Of the test finisher, for `lui`.
@@ -32,6 +34,10 @@ pub const fn andi(rd: Register, rs1: Register, immediate: i32) -> u32 {
     i_type(immediate, rs1, 7, rd, 0x13)
 }
 
+pub const fn and(rd: Register, rs1: Register, rs2: Register) -> u32 {
+    r_type(0, rs2, rs1, 7, rd, 0x33)
+}
+
 pub const fn slli(rd: Register, rs1: Register, shift: i32) -> u32 {
     i_type(shift, rs1, 1, rd, 0x13)
 }
@@ -46,6 +52,14 @@ pub const fn add(rd: Register, rs1: Register, rs2: Register) -> u32 {
 
 pub const fn xor(rd: Register, rs1: Register, rs2: Register) -> u32 {
     r_type(0, rs2, rs1, 4, rd, 0x33)
+}
+
+pub const fn sub(rd: Register, rs1: Register, rs2: Register) -> u32 {
+    r_type(0x20, rs2, rs1, 0, rd, 0x33)
+}
+
+pub const fn divu(rd: Register, rs1: Register, rs2: Register) -> u32 {
+    r_type(1, rs2, rs1, 5, rd, 0x33)
 }
 
 pub const fn mul(rd: Register, rs1: Register, rs2: Register) -> u32 {

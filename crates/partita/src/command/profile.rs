@@ -1,7 +1,7 @@
 //! `partita profile`.
 
 use super::Failure;
-use machine::timing::{Field, NAMES, Profile, ProfileError, fields};
+use machine::timing::{Field, Measurements, NAMES, Profile, ProfileError, fields};
 use partita::report::Table;
 use serde::Serialize;
 use std::io::Write;
@@ -26,6 +26,15 @@ pub enum What {
         /// Shows the mistakes as JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Makes a profile of what a board has measured (docs/measuring.md), as TOML
+    Measure {
+        /// What the program `measure` printed
+        #[arg(value_name = "FILE")]
+        output: std::path::PathBuf,
+        /// The profile that says what was not measured
+        #[arg(long, value_name = "NAME|FILE", default_value = "k3-class")]
+        base: String,
     },
     /// Shows where profiles differ
     Diff {
@@ -64,6 +73,7 @@ pub(super) fn execute(what: &What) -> Result<(), Failure> {
             print(*json, &entries, table(&["value"], &entries).trim_end());
         }
         What::Check { profiles, json } => check(profiles, *json)?,
+        What::Measure { output, base } => measure(output, base)?,
         What::Diff { profiles, json } => {
             let mut entries = entries(profiles)?;
             entries.retain(|entry| entry.values.windows(2).any(|pair| pair[0] != pair[1]));
@@ -76,6 +86,25 @@ pub(super) fn execute(what: &What) -> Result<(), Failure> {
             print(*json, &entries, text.trim_end());
         }
     }
+    Ok(())
+}
+
+fn measure(output: &std::path::Path, base: &str) -> Result<(), Failure> {
+    let base = Profile::find(base)?;
+    let text = std::fs::read_to_string(output).map_err(|error| ProfileError::Read {
+        path: output.to_owned(),
+        reason: error.to_string(),
+    })?;
+    let profile = Measurements::parse(&text)
+        .and_then(|measured| measured.apply(&base))
+        .map_err(|reason| ProfileError::Measured {
+            path: output.to_owned(),
+            reason,
+        })?;
+    profile.check()?;
+    // A profile is made of tables and numbers.
+    let text = toml::to_string(&profile).unwrap_or_default();
+    print(false, &(), text.trim_end());
     Ok(())
 }
 

@@ -48,12 +48,19 @@ fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(
         self_wait_budget,
         reservation_limit_us,
         round,
+        relaxed_terms,
+        costs,
     } = *parameters;
     let all = [
         (names::AFFINITY, affinity),
         (names::SELF_WAIT_BUDGET, self_wait_budget),
         (names::RESERVATION_LIMIT_US, reservation_limit_us),
         (names::ROUND, round),
+        (names::RELAXED_TERMS, relaxed_terms),
+        (names::HOST_INTERRUPT_COST, costs.host_interrupt),
+        (names::FUTILE_PASS_COST, costs.futile_pass),
+        (names::DISPATCH_COST, costs.dispatch),
+        (names::MODE_CHANGE_COST, costs.mode_change),
     ];
     for (name, value) in all {
         if let Some(value) = value {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::system::Document;
 use abi::cpio::Archive;
-use abi::system::{Allocation, Parameters, Slot, SystemDescription, VmId};
+use abi::system::{Allocation, Costs, Parameters, Slot, SystemDescription, VmId};
 use std::fs;
 
 /// A system of two VMs with files of its own in `folder`.
@@ -90,6 +90,13 @@ fn the_hypervisor_reads_the_parameters_that_are_given() {
         self_wait_budget: Some(3),
         reservation_limit_us: Some(250_000),
         round: Some(1024),
+        relaxed_terms: Some(0),
+        costs: Costs {
+            host_interrupt: Some(1),
+            futile_pass: Some(20),
+            dispatch: Some(300),
+            mode_change: Some(4000),
+        },
     };
     let one = Parameters {
         round: Some(2),

@@ -6,9 +6,9 @@ use crate::system::{
     MOST_TERMINALS,
 };
 use abi::system::{
-    AFFINITY, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration,
-    OnFailure, Placement, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod,
-    TIME_SLICE_US, WaitMethod, WhenIdle,
+    AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    Migration, OnFailure, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+    SHARE, SpinMethod, TIME_SLICE_US, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -141,6 +141,14 @@ pub fn keys() -> Vec<Key> {
         ),
         key(
             ROOT,
+            "when-idle",
+            words(WhenIdle::ALL, WhenIdle::name),
+            text(WhenIdle::PowerOffAfterAll.name()),
+            "\"stay\"",
+            "what happens when the last VM that runs ends",
+        ),
+        key(
+            ROOT,
             "migration",
             words(Migration::ALL, Migration::name),
             text(Migration::AsNeeded.name()),
@@ -173,19 +181,51 @@ pub fn keys() -> Vec<Key> {
         ),
         key(
             ROOT,
+            "relaxed-terms",
+            integer(wide(&RELAXED_TERMS)),
+            text("1"),
+            "0",
+            "0: a vCPU that has a shared hart for itself has a slice, too, and its waits trap",
+        ),
+        key(
+            ROOT,
+            "host-interrupt-cost",
+            integer(wide(&COST)),
+            text("0"),
+            "500",
+            "cycles that the hypervisor takes in addition for each interrupt of a waiting vCPU that interrupts the hypervisor",
+        ),
+        key(
+            ROOT,
+            "futile-pass-cost",
+            integer(wide(&COST)),
+            text("0"),
+            "500",
+            "cycles that the hypervisor takes in addition for each pass through the scheduler that finds nothing to run",
+        ),
+        key(
+            ROOT,
+            "dispatch-cost",
+            integer(wide(&COST)),
+            text("0"),
+            "500",
+            "cycles that the hypervisor takes in addition for each dispatch",
+        ),
+        key(
+            ROOT,
+            "mode-change-cost",
+            integer(wide(&COST)),
+            text("0"),
+            "500",
+            "cycles that the hypervisor takes in addition for each change from a guest to the hypervisor, and again for each change back",
+        ),
+        key(
+            ROOT,
             "reservation-limit",
             Kind::Time(wide(&RESERVATION_LIMIT_US).0, wide(&RESERVATION_LIMIT_US).1),
             time(usual.reservation_limit.get()),
             "\"100 ms\"",
             "the longest time that a vCPU waits for a word to change; not below the time slice",
-        ),
-        key(
-            ROOT,
-            "when-idle",
-            words(WhenIdle::ALL, WhenIdle::name),
-            text(WhenIdle::PowerOffAfterAll.name()),
-            "\"power-off-after-all\"",
-            "what happens when the last VM that runs ends",
         ),
         key(
             ROOT,

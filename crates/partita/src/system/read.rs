@@ -8,9 +8,10 @@ use super::{
 };
 use crate::terminals::Habits;
 use abi::system::{
-    AFFINITY, Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, Parameters, Placement, RESERVATION_LIMIT_US, RESERVED_NAME, ROUND,
-    SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US, VmName, WaitMethod, WhenIdle,
+    AFFINITY, Allocation, COST, Costs, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
+    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US,
+    VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -164,6 +165,13 @@ fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
         affinity: integer("affinity", AFFINITY),
         self_wait_budget: integer("self-wait-budget", SELF_WAIT_BUDGET),
         round: integer("round", ROUND),
+        relaxed_terms: integer("relaxed-terms", RELAXED_TERMS),
+        costs: Costs {
+            host_interrupt: integer("host-interrupt-cost", COST),
+            futile_pass: integer("futile-pass-cost", COST),
+            dispatch: integer("dispatch-cost", COST),
+            mode_change: integer("mode-change-cost", COST),
+        },
         reservation_limit_us: read_reservation_limit(root, time_slice),
     }
 }

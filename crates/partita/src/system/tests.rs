@@ -1,6 +1,7 @@
 //! System files good and bad.
 
 use super::*;
+use abi::system::Costs;
 use std::path::Path;
 
 const GOOD: &str = r#"
@@ -62,6 +63,22 @@ fn mistake(text: &str, changes: &[&str], words: &[&str]) {
     for word in words {
         assert!(mistake.contains(word), "{mistake:?} lacks {word:?}");
     }
+}
+
+/// What a check lets through must not fail in the hypervisor: both know one list of limits.
+#[test]
+fn six_vms_of_sixteen_vcpus_are_too_many() {
+    let vm = |number: u32| {
+        format!(
+            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\n"
+        )
+    };
+    let system = |vms| {
+        let tables: String = (0..vms).map(vm).collect();
+        format!("harts = 4\nmemory = \"2 GiB\"\n{tables}")
+    };
+    assert_eq!(read(&system(4), &[]).unwrap().vms.len(), 4);
+    mistake(&system(6), &[], &["vm.v4.vcpus", "80 vCPUs", "64 at most"]);
 }
 
 #[test]
@@ -191,6 +208,11 @@ fn parameters_are_read_whatever_the_policies_are() {
         "self-wait-budget = 1024",
         "reservation-limit=20 ms",
         "round=2",
+        "relaxed-terms=0",
+        "host-interrupt-cost=1000",
+        "futile-pass-cost=200",
+        "dispatch-cost=1000000",
+        "mode-change-cost=0",
     ];
     for spin in SpinMethod::ALL {
         let spin = format!("spin={}", spin.name());
@@ -200,6 +222,13 @@ fn parameters_are_read_whatever_the_policies_are() {
             self_wait_budget: Some(1024),
             reservation_limit_us: Some(20_000),
             round: Some(2),
+            relaxed_terms: Some(0),
+            costs: Costs {
+                host_interrupt: Some(1000),
+                futile_pass: Some(200),
+                dispatch: Some(1_000_000),
+                mode_change: Some(0),
+            },
         };
         assert_eq!(read(GOOD, &changes).unwrap().parameters, expected);
     }
@@ -211,7 +240,7 @@ fn parameters_are_read_whatever_the_policies_are() {
 
 #[test]
 fn parameters_out_of_their_limits_are_named_with_them() {
-    let cases: [(&str, &str, &[&str]); 14] = [
+    let cases: [(&str, &str, &[&str]); 17] = [
         ("time-slice", "999 us", &["1 ms to 10 ms"]),
         ("time-slice", "11 ms", &["1 ms to 10 ms"]),
         ("affinity", "65", &["0 to 64"]),
@@ -221,6 +250,9 @@ fn parameters_out_of_their_limits_are_named_with_them() {
         ("self-wait-budget", "1025", &["1 to 1024"]),
         ("round", "1", &["2 to 1024"]),
         ("round", "4294967298", &["2 to 1024"]),
+        ("relaxed-terms", "2", &["0 to 1"]),
+        ("dispatch-cost", "1000001", &["0 to 1000000"]),
+        ("mode-change-cost", "-1", &["0 to 1000000"]),
         ("reservation-limit", "999 us", &["1 ms to 1 s"]),
         (
             "reservation-limit",

@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, Migration};
+use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -13,10 +13,30 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     harts(document, system, complete, &mut problems);
     if complete {
         memory(document, system, &mut problems);
+        vcpus(document, system, &mut problems);
     }
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
+}
+
+/// All VMs together have no more vCPUs than the hypervisor keeps.
+fn vcpus(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let mut many = 0;
+    for vm in &system.vms {
+        many += vm.vcpus.value as usize;
+        if many > MAX_VCPUS {
+            let origin = &vm.vcpus.origin;
+            let key = format!("vm.{}.vcpus", vm.name);
+            let message = format!("the VMs up to this one have {many} vCPUs together");
+            let remedy = format!("give them {MAX_VCPUS} at most");
+            problems.push(
+                Problem::new(document, origin, key, message, remedy)
+                    .with_value(document.source(origin)),
+            );
+            return;
+        }
+    }
 }
 
 fn harts(document: &Document, system: &System, complete: bool, problems: &mut Vec<Problem>) {

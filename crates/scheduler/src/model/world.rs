@@ -261,7 +261,7 @@ impl World {
     }
 
     fn tests_files(&self) -> bool {
-        wait::policy(self.scheduler.config.wait).tests()
+        wait::rules(self.scheduler.config.wait).tests
     }
 
     fn interrupt(&mut self, vcpu: VcpuId) {
@@ -472,6 +472,7 @@ impl Scheduler {
             vm.used = Ticks::ZERO;
             vm.service.set_credit(i64::from(!vm.service.is_out()));
         }
+        self.queues = self.queues.renumbered(|vcpu| vcpu);
         let slice = self.config.slice;
         let affinity = self.config.affinity;
         for vcpu in self.vcpus.iter_mut().flatten() {

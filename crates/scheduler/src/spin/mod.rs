@@ -159,6 +159,16 @@ impl Scheduler {
         !ready.without(self.spin_waits.waiting()).is_empty()
     }
 
+    /// Whether a partner is on a hart. One that waits there does nothing for a spinner.
+    pub(crate) fn a_partner_runs(&self, vcpu: VcpuId) -> bool {
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        partners.without(VcpuSet::only(vcpu)).iter().any(|partner| {
+            let hart = self.running_on(partner);
+            let run = hart.and_then(|hart| self.harts[hart.index()].run());
+            run.is_some_and(|run| !run.in_place)
+        })
+    }
+
     /// `vcpu` among its partners.
     pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
         let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();

@@ -36,10 +36,8 @@ impl Spin for Reservation {
             (SpinOn::Unknown | SpinOn::Turn { next: false }, _) => return Keep::No,
             (SpinOn::Turn { .. }, Some(holder)) => scheduler.running_on(holder).is_some(),
             (SpinOn::Turn { .. }, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
-            // The first is soon said; the scene takes longer.
             (SpinOn::Word, _) => {
-                !scheduler.a_partner_is_ready(vcpu)
-                    && !scheduler.spin_scene(vcpu).running.is_empty()
+                !scheduler.a_partner_is_ready(vcpu) && scheduler.a_partner_runs(vcpu)
             }
         };
         match soon {

@@ -1,18 +1,19 @@
 //! `host-interrupt`: an interrupt to the hypervisor makes the waiting vCPU ready (paper 002 §2).
 
-use super::Wait;
+use super::Rules;
 
-pub(super) struct HostInterrupt {
-    /// Wake every idle hart, as was the custom (paper 002 §3.5), or only as many as there is work for.
-    pub(super) every_hart: bool,
-}
+/// As many harts are woken as there is work for.
+pub(super) const ONE_HART: Rules = Rules {
+    tests: false,
+    in_place: false,
+    grants_all: false,
+    wakes_every_hart: false,
+    polls: false,
+    orders_by_service: false,
+};
 
-impl Wait for HostInterrupt {
-    fn tests(&self) -> bool {
-        false
-    }
-
-    fn wakes_every_hart(&self) -> bool {
-        self.every_hart
-    }
-}
+/// Every idle hart is woken, as was the custom (paper 002 §3.5).
+pub(super) const EVERY_HART: Rules = Rules {
+    wakes_every_hart: true,
+    ..ONE_HART
+};

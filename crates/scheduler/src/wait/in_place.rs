@@ -4,7 +4,7 @@
 //! just begun to wait is what it is needed for most probably, so its registers and its interrupt file stay in place:
 //! when its own interrupt comes, nothing is dispatched. To other harts this one is as good as idle.
 
-use super::policy;
+use super::rules;
 use crate::decision::{Continue, InPlace, Kicks, Leave};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId};
@@ -124,7 +124,7 @@ impl Scheduler {
     pub(crate) fn may_wait_in_place(&self, hart: HartId) -> bool {
         let here = self.may_run[hart.index()];
         let ready = self.queues.ready().union(self.self_wait_ready);
-        policy(self.config.wait).in_place()
+        rules(self.config.wait).in_place
             && !self.always_moves()
             && ready.intersection(here).is_empty()
             && self.words_for(hart).is_empty()

@@ -1,28 +1,21 @@
 //! `self-wait`: pending interrupts are tested, and taken by the vCPU itself (paper 002 §3.3 to §3.5).
 
-use super::Wait;
+use super::Rules;
 
-pub(super) struct SelfWait {
-    /// The paper's rule for interrupts that any vCPU of a virtual machine can take: all that wait
-    /// become ready. A message-signalled interrupt names one, which is then enough.
-    pub(super) whole_vm: bool,
-}
+/// The one vCPU becomes ready that a message-signalled interrupt names.
+pub(super) const ONE_VCPU: Rules = Rules {
+    tests: true,
+    in_place: true,
+    grants_all: false,
+    wakes_every_hart: false,
+    polls: false,
+    orders_by_service: true,
+};
 
-impl Wait for SelfWait {
-    fn tests(&self) -> bool {
-        true
-    }
-
-    fn in_place(&self) -> bool {
-        // Where one's interrupt is a reason for all of them, all must be in the queue.
-        !self.whole_vm
-    }
-
-    fn grants_all(&self) -> bool {
-        self.whole_vm
-    }
-
-    fn orders_by_service(&self) -> bool {
-        true
-    }
-}
+/// The paper's rule for interrupts that any vCPU of a virtual machine can take: all that wait become ready.
+pub(super) const WHOLE_VM: Rules = Rules {
+    // Where one's interrupt is a reason for all of them, all must be in the queue.
+    in_place: false,
+    grants_all: true,
+    ..ONE_VCPU
+};

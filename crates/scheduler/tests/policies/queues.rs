@@ -117,20 +117,30 @@ fn one_idle_hart_is_woken_for_one_workload_the_last_one_first() {
 
 #[test]
 fn the_old_custom_wakes_every_idle_hart() {
-    let config = Config {
-        wait: WaitPolicy::HostInterruptAll,
-        ..Config::new(FREQUENCY)
-    };
-    let mut bench = Bench::new(config, 3, &[1]);
-    assert_eq!(bench.dispatch(0), Some(0));
-    let _ = bench.leave(0, Leave::SelfWait);
-    for hart in 0..3 {
-        assert_eq!(bench.dispatch(hart), None);
+    for (wait, polls) in [
+        (WaitPolicy::HostInterruptAll, false),
+        (WaitPolicy::ActiveWaitAll, true),
+    ] {
+        let config = Config {
+            wait,
+            ..Config::new(FREQUENCY)
+        };
+        let mut bench = Bench::new(config, 3, &[1]);
+        assert_eq!(bench.dispatch(0), Some(0));
+        let _ = bench.leave(0, Leave::SelfWait);
+        for hart in 0..3 {
+            let answer = bench.dispatch_with(hart, &[]);
+            let waits = matches!(answer, Dispatch::Idle { active, .. } if active == polls);
+            assert!(waits, "{answer:?}");
+        }
+        assert_eq!(
+            bench.scheduler.wake(v(0), Ticks::ZERO).harts(),
+            harts(&[0, 1, 2])
+        );
+        // The one vCPU goes to the first that comes; the others have come in vain.
+        assert_eq!(bench.dispatch(1), Some(0));
+        assert_eq!(bench.dispatch(2), None);
     }
-    assert_eq!(
-        bench.scheduler.wake(v(0), Ticks::ZERO).harts(),
-        harts(&[0, 1, 2])
-    );
 }
 
 #[test]
@@ -309,12 +319,7 @@ fn where_vcpus_always_move_nobody_runs_twice_in_a_row_on_a_hart() {
         for turn in 0..60 {
             let hart = turn % 2;
             // Whoever waits has an interrupt; under host interrupts that is a wake-up.
-            for vcpu in (0..3).filter(|_| {
-                matches!(
-                    wait,
-                    WaitPolicy::HostInterrupt | WaitPolicy::HostInterruptAll
-                )
-            }) {
+            for vcpu in (0..3).filter(|_| !wait.tests()) {
                 let _ = bench.scheduler.wake(v(vcpu), Ticks::new(bench.now));
             }
             if let Dispatch::Run {

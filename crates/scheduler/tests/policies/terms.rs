@@ -145,3 +145,29 @@ fn time_without_competition_is_free() {
         "it is still in service"
     );
 }
+
+#[test]
+fn without_relaxed_terms_only_dedicated_harts_have_neither_slice_nor_traps() {
+    let config = Config {
+        relaxes: false,
+        ..Config::new(FREQUENCY)
+    };
+    let mut bench = Bench::new(config, 2, &[1]);
+    assert_eq!(terms(&mut bench, 0), (Some(5000), true));
+    let allocation = Allocation::Dedicated { harts: harts(&[1]) };
+    let (vm, _) = bench
+        .scheduler
+        .add_vm(VmConfig {
+            vcpus: 1,
+            allocation,
+        })
+        .unwrap();
+    let vcpu = bench.scheduler.vcpu(vm, 0).unwrap();
+    let _ = bench.scheduler.start(vcpu, Ticks::ZERO);
+    assert_eq!(terms(&mut bench, 1), (None, false));
+    // With nobody else there, the next slice is the first's again.
+    let leave = bench.scheduler.reconsider(h(0), Ticks::new(5000));
+    assert_eq!(leave, Continue::Leave(Leave::SliceEnd));
+    let _ = bench.leave_after(0, Leave::SliceEnd, 5000);
+    assert_eq!(terms(&mut bench, 0), (Some(5000), true));
+}

@@ -204,10 +204,7 @@ impl Simulation {
     }
 
     fn tests_files(&self) -> bool {
-        matches!(
-            self.scheduler.config().wait,
-            WaitPolicy::SelfWait | WaitPolicy::SelfWaitAll
-        )
+        self.scheduler.config().wait.tests()
     }
 
     /// A device's interrupt arrives in the interrupt file of a vCPU.

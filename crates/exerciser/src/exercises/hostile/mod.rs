@@ -19,10 +19,12 @@ use crate::harts;
 mod addresses;
 mod counters;
 mod csrs;
+mod files;
 mod instructions;
 mod interrupts;
 mod monitor_calls;
 mod storms;
+mod suspend;
 mod tables;
 
 pub const EXERCISE: Exercise = Exercise {
@@ -112,6 +114,8 @@ const SUB_TESTS: &[SubTest] = &[
     ("misaligned", addresses::run_misaligned),
     ("tables", tables::run),
     ("ipi", interrupts::run),
+    ("files", files::run),
+    ("suspend", suspend::run),
     ("storms", storms::run_interrupts),
     ("console", storms::run_console),
     ("fences", storms::run_fences),

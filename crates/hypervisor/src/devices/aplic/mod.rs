@@ -53,7 +53,7 @@ pub struct Destination {
 
 /// What a physical source has to be set to on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Route {
+pub struct SourceSetting {
     /// Which source.
     pub source: SourceNumber,
     /// What counts as an interrupt on its wire.
@@ -67,7 +67,7 @@ pub struct Route {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     /// Set the board's source so.
-    Route(Route),
+    Set(SourceSetting),
     /// Write the physical source to the board's `setipnum`.
     SetPending(SourceNumber),
     /// Write the physical source to the board's `clripnum`.
@@ -173,12 +173,12 @@ impl Aplic {
             source.reset();
         }
         for route in self.routes() {
-            effect(Effect::Route(route));
+            effect(Effect::Set(route));
         }
     }
 
     /// What every physical source has to be set to, for a vCPU's move to another hart.
-    pub fn routes(&self) -> impl Iterator<Item = Route> {
+    pub fn routes(&self) -> impl Iterator<Item = SourceSetting> {
         self.numbered().filter_map(|(number, _)| self.route(number))
     }
 
@@ -379,7 +379,7 @@ impl Aplic {
     /// a virtual one is forwarded if it may be now.
     fn settle(&mut self, number: SourceNumber, effect: &mut dyn FnMut(Effect)) {
         match self.route(number) {
-            Some(route) => effect(Effect::Route(route)),
+            Some(route) => effect(Effect::Set(route)),
             None => self.forward(number, effect),
         }
     }
@@ -400,14 +400,14 @@ impl Aplic {
         }
     }
 
-    fn route(&self, number: SourceNumber) -> Option<Route> {
+    fn route(&self, number: SourceNumber) -> Option<SourceSetting> {
         let source = self
             .source(number)
             .filter(|source| source.kind == Kind::Physical)?;
         let destination = (self.interrupts_enabled && source.enabled)
             .then(|| self.destination(source.target))
             .flatten();
-        Some(Route {
+        Some(SourceSetting {
             source: number,
             mode: source.mode(),
             destination,

@@ -213,15 +213,12 @@ fn a_message_to_nobody_is_lost_and_hurts_nobody() {
         assert_eq!(aplic.read(0x1c00, &QUIET), 0);
         assert_eq!(write(&mut aplic, 0x3000, lost), []);
         let mut aplic = enabled(DISK, 4);
-        let route = Route {
+        let route = SourceSetting {
             source: DISK,
             mode: SourceMode::EdgeRising,
             destination: None,
         };
-        assert_eq!(
-            write(&mut aplic, target(DISK), lost),
-            [Effect::Route(route)]
-        );
+        assert_eq!(write(&mut aplic, target(DISK), lost), [Effect::Set(route)]);
     }
 }
 
@@ -241,7 +238,7 @@ fn an_extempore_message_leaves_at_once() {
 fn the_board_is_told_of_every_change_to_a_physical_source() {
     let mut aplic = aplic();
     let route = |mode, destination| {
-        [Effect::Route(Route {
+        [Effect::Set(SourceSetting {
             source: DISK,
             mode,
             destination,
@@ -283,7 +280,7 @@ fn the_board_is_told_of_every_change_to_a_physical_source() {
         write(&mut aplic, 0, 0x100),
         route(SourceMode::LevelHigh, there)
     );
-    let [Effect::Route(expected)] = route(SourceMode::LevelHigh, there) else {
+    let [Effect::Set(expected)] = route(SourceMode::LevelHigh, there) else {
         unreachable!()
     };
     assert_eq!(aplic.routes().collect::<Vec<_>>(), [expected]);
@@ -363,7 +360,7 @@ proptest! {
             effects.extend(set_input(&mut aplic, high));
             for effect in effects {
                 match effect {
-                    Effect::Route(route) => {
+                    Effect::Set(route) => {
                         prop_assert_eq!(route.source, DISK);
                         prop_assert!(route.destination.is_none_or(|to| to.hart.0 < HARTS));
                         prop_assert!(route.mode.is_active() || route.destination.is_none());

@@ -270,4 +270,30 @@ impl TrapInstruction {
             None => Self::Unknown,
         }
     }
+
+    /// What the instruction does; `fetch` reads it from the guest's memory, where that is needed.
+    pub fn trapped(self, fetch: impl FnOnce() -> Option<u32>) -> Trapped {
+        match self {
+            Self::Operation(operation) => Trapped::Operation(operation),
+            Self::Unknown => match fetch() {
+                None => Trapped::Gone,
+                Some(bits) => {
+                    MemoryOperation::decode(bits).map_or(Trapped::Other, Trapped::Operation)
+                }
+            },
+            Self::WalkRead | Self::WalkWrite => Trapped::Other,
+        }
+    }
+}
+
+/// What is known of the instruction whose load or store trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trapped {
+    /// It does this.
+    Operation(MemoryOperation),
+    /// It cannot be read any more: the guest has changed its tables since. The guest executes it again, and takes the fault
+    /// that it finds then, if it finds one.
+    Gone,
+    /// It is no integer load or store, or the guest's tables themselves lie there.
+    Other,
 }

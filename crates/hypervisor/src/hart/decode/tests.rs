@@ -227,3 +227,15 @@ fn pseudoinstructions_tell_of_a_walk() {
     );
     assert_eq!(TrapInstruction::from_htinst(0), TrapInstruction::Unknown);
 }
+
+#[test]
+fn an_instruction_that_cannot_be_read_any_more_is_executed_again() {
+    let unknown = TrapInstruction::from_htinst(0);
+    assert_eq!(unknown.trapped(|| None), Trapped::Gone);
+    // lw a0, 0(a1), and addi a0, a0, 1.
+    let load = unknown.trapped(|| Some(0x0005_a503));
+    assert!(matches!(load, Trapped::Operation(operation) if operation.width == Width::Word));
+    assert_eq!(unknown.trapped(|| Some(0x0015_0513)), Trapped::Other);
+    let walk = TrapInstruction::from_htinst(0x3000);
+    assert_eq!(walk.trapped(|| None), Trapped::Other, "nothing is fetched");
+}

@@ -85,6 +85,15 @@ pub mod copy {
         unsafe { core::ptr::copy_nonoverlapping(from, to, length) };
     }
 
+    /// Makes `length` bytes from `to` zero, a block of `block` bytes at a time.
+    ///
+    /// # Safety
+    /// The range must be the caller's to write.
+    pub unsafe fn zero_blocks(to: *mut u8, length: usize, _block: usize) {
+        // SAFETY: the caller answers for the range.
+        unsafe { core::ptr::write_bytes(to, 0, length) };
+    }
+
     /// Makes `length` bytes from `to` zero.
     ///
     /// # Safety
@@ -107,6 +116,28 @@ pub mod entry {
     #[must_use]
     pub fn secondary() -> u64 {
         0
+    }
+}
+
+/// Trials of instructions: none is there.
+pub mod trial {
+    macro_rules! none {
+        ($($name:ident)+) => {
+            $(
+                /// There is no such thing.
+                #[must_use]
+                pub fn $name() -> Option<u64> {
+                    None
+                }
+            )+
+        };
+    }
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop);
+
+    /// There is no such thing.
+    #[must_use]
+    pub fn zero_block(_page: *mut [u8; 4096]) -> Option<u64> {
+        None
     }
 }
 
@@ -139,6 +170,9 @@ pub fn call_firmware(_extension: u64, _function: u64, _arguments: [u64; 5]) -> (
 
 /// Does nothing: there are no devices.
 pub fn memory_before_devices() {}
+
+/// Does nothing: there are no devices.
+pub fn devices_before_memory() {}
 
 /// Does not stall.
 ///

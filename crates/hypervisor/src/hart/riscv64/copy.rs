@@ -60,3 +60,38 @@ pub unsafe fn zero(to: *mut u8, length: usize) {
     // SAFETY: the rest of the same range.
     unsafe { core::ptr::write_bytes(to.add(done), 0, length - done) };
 }
+
+/// Makes `length` bytes from `to` zero, a block of `block` bytes at a time.
+///
+/// # Safety
+/// The range must be the caller's to write, whole blocks of it; the hart must have CBO.ZERO, whose blocks have that size.
+pub unsafe fn zero_blocks(to: *mut u8, length: usize, block: usize) {
+    let fours = length / (4 * block) * (4 * block);
+    let mut at = to;
+    if fours > 0 {
+        // SAFETY: the loop writes the first `fours` bytes of the range, which the caller vouches for.
+        unsafe {
+            core::arch::asm!(
+                ".option push", ".option arch, +zicboz",
+                "1:",
+                "cbo.zero ({to})", "add {to}, {to}, {block}",
+                "cbo.zero ({to})", "add {to}, {to}, {block}",
+                "cbo.zero ({to})", "add {to}, {to}, {block}",
+                "cbo.zero ({to})", "add {to}, {to}, {block}",
+                "bltu {to}, {end}, 1b",
+                ".option pop",
+                to = inout(reg) at, end = in(reg) to.addr() + fours, block = in(reg) block, options(nostack)
+            );
+        }
+    }
+    for _ in 0..(length - fours) / block {
+        // SAFETY: a block of the rest.
+        unsafe {
+            core::arch::asm!(
+                ".option push", ".option arch, +zicboz", "cbo.zero ({to})", ".option pop",
+                to = in(reg) at, options(nostack)
+            );
+        }
+        at = at.wrapping_add(block);
+    }
+}

@@ -4,6 +4,7 @@ pub mod copy;
 pub mod csr;
 pub mod entry;
 pub mod fence;
+pub mod trial;
 mod unprivileged;
 mod world;
 
@@ -63,6 +64,13 @@ pub fn call_firmware(extension: u64, function: u64, arguments: [u64; 5]) -> (i64
 pub fn memory_before_devices() {
     // SAFETY: a fence changes no memory.
     unsafe { core::arch::asm!("fence w, o", options(nostack)) };
+}
+
+/// A store to a device comes before what is then stored to memory.
+#[inline]
+pub fn devices_before_memory() {
+    // SAFETY: a fence changes no memory.
+    unsafe { core::arch::asm!("fence o, w", options(nostack)) };
 }
 
 /// Stalls while the doubleword at `address` is `value`, at most for the short time of WRS.STO.

@@ -1,5 +1,5 @@
-//! Loads through the guest's own translation. The trap vector steps over a load of this section that faults, and sets
-//! the flag in t1.
+//! What may fault harmlessly: loads through the guest's own translation, and trials of instructions that may not be there.
+//! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
 use crate::hart::unprivileged::Outcome;
 
@@ -12,7 +12,7 @@ unsafe extern "C" {
 core::arch::global_asm!(
     r#"
 .option push
-.option arch, +h
+.option arch, +h, +zawrs, +zicboz
 .option norvc
 .section .text.unprivileged, "ax"
 .global hypervisor_unprivileged_begin
@@ -24,6 +24,86 @@ hypervisor_fetch_halfword:
     mv t2, a0
     li t1, 0
     hlvx.hu a0, (t2)
+    mv a1, t1
+    ret
+.global hypervisor_try_wait
+hypervisor_try_wait:
+    li t1, 0
+    li t2, 0
+    wrs.sto
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_timer
+hypervisor_try_timer:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x14D
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_state_enable
+hypervisor_try_state_enable:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x60C
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_overflow
+hypervisor_try_overflow:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0xDA0
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_hypervisor
+hypervisor_try_hypervisor:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x680
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_interrupt_file
+hypervisor_try_interrupt_file:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x15C
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_zero
+hypervisor_try_zero:
+    li t1, 0
+    li t2, 0
+    cbo.zero (a0)
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_seed
+hypervisor_try_seed:
+    li t1, 0
+    li t2, 0
+    csrrw t2, 0x015, zero
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_pending_test
+hypervisor_try_pending_test:
+    li t1, 0
+    li t2, 0
+    .insn r 0x73, 0, 0x56, t2, a0, x0
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_pause_loop
+hypervisor_try_pause_loop:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x6C0
+    mv a0, t2
     mv a1, t1
     ret
 hypervisor_unprivileged_end:

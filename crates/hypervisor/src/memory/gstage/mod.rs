@@ -17,6 +17,7 @@
 )]
 
 mod entry;
+pub mod offer;
 #[cfg(test)]
 mod tests;
 
@@ -139,6 +140,11 @@ impl GStage {
     pub fn hgatp(&self, vmid: u16) -> u64 {
         let number = self.root.raw() / PAGE_SIZE;
         self.mode.field() << 60 | (u64::from(vmid) & 0x3fff) << 44 | number
+    }
+
+    /// How many levels the tables have.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Maps the pages of `guest` to those that begin at `host`, in the largest leaves that fit.

@@ -20,6 +20,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use crate::hart::fence;
 use scheduler::{HartId, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
@@ -181,6 +182,24 @@ pub trait Fences {
     fn guest_physical(&mut self, tag: Tag);
     /// Makes stores to code visible to this hart's fetches (FENCE.I).
     fn instructions(&mut self);
+}
+
+/// The fences of the hart that runs this.
+#[derive(Debug)]
+pub struct HartFences;
+
+impl Fences for HartFences {
+    fn guest_virtual(&mut self) {
+        fence::guest_virtual_all();
+    }
+
+    fn guest_physical(&mut self, tag: Tag) {
+        fence::guest_physical_of(tag.number().into());
+    }
+
+    fn instructions(&mut self) {
+        fence::instructions();
+    }
 }
 
 impl Purge {

@@ -2,7 +2,7 @@
 
 use abi::monitor::ExitCause;
 
-use super::{Exit, Next, inject, spins};
+use super::{Exit, Next, inject, interrupt_is_pending, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
@@ -26,7 +26,11 @@ const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     // stval may hold the instruction or 0 (privileged architecture, "stval").
     let bits = match csr::read::<{ number::STVAL }>() as u32 {
-        0 => unprivileged::fetch_instruction(exit.registers.context.program_counter).unwrap_or(0),
+        0 => match unprivileged::fetch_instruction(exit.registers.context.program_counter) {
+            Some(bits) => bits,
+            // The guest has changed its tables since. It executes the instruction again.
+            None => return (ExitCause::VirtualInstruction, Next::Resume),
+        },
         bits => bits,
     };
     let user = exit.registers.context.in_user_mode();
@@ -57,8 +61,7 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 /// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already.
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    let pending = csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>();
-    let next = if pending != 0 {
+    let next = if interrupt_is_pending(exit) {
         Next::Resume
     } else {
         Next::Wait
@@ -103,19 +106,20 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     };
     let old = {
         let mut interrupts = exit.vcpu.interrupts.lock();
-        let in_memory = interrupts.backing == Backing::Memory;
-        let mut file = InterruptFile::restore(interrupts.state);
         let old = match access.csr {
             // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
-            STOPEI if in_memory && access.writes() => Some(file.claim()),
-            STOPEI if in_memory => Some(file.top_register()),
-            SIREG if in_memory => indirect(&mut file, access, operand),
+            STOPEI => interrupts.with_memory_file(|file| match access.writes() {
+                true => file.claim(),
+                false => file.top_register(),
+            }),
+            SIREG if interrupts.backing() == Backing::Memory => interrupts
+                .with_memory_file(|file| indirect(file, access, operand))
+                .flatten(),
             // The guest's major interrupts have no priorities of their own: the array is read-only zero, and trapped
             // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
             SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
             _ => None,
         };
-        interrupts.state = file.save();
         old
     };
     let Some(old) = old else {

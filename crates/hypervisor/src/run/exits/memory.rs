@@ -4,78 +4,47 @@ use abi::monitor::ExitCause;
 use scheduler::Leave;
 
 use super::{Exit, Next, inject};
+use crate::devices::bus::{self, Owner};
 use crate::hart::csr::{self, exception, number};
-use crate::hart::decode::{Access, MemoryOperation, TrapInstruction};
+use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};
 use crate::hart::unprivileged;
-use crate::interrupts;
 use crate::interrupts::softfile::Identity;
-use crate::memory::address::{GuestPhysical, PAGE_SIZE};
-use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
-
-/// What lies at a guest-physical address that is not mapped.
-enum Target {
-    Uart(u64),
-    Aplic(u64),
-    /// The page of this vCPU's interrupt file.
-    Imsic {
-        vcpu: u64,
-        offset: u64,
-    },
-    Nothing,
-}
-
-fn target(exit: &Exit<'_>, address: GuestPhysical) -> Target {
-    let raw = address.raw();
-    let within =
-        |base: GuestPhysical, size| raw.checked_sub(base.raw()).filter(|offset| *offset < size);
-    let files = exit.vm.vcpus.len() as u64 * PAGE_SIZE;
-    if let Some(offset) = within(UART_BASE, UART_SIZE) {
-        Target::Uart(offset)
-    } else if let Some(offset) = within(APLIC_BASE, APLIC_SIZE) {
-        Target::Aplic(offset)
-    } else if let Some(offset) = within(IMSIC_BASE, files) {
-        Target::Imsic {
-            vcpu: offset / PAGE_SIZE,
-            offset: offset % PAGE_SIZE,
-        }
-    } else {
-        Target::Nothing
-    }
-}
+use crate::memory::address::GuestPhysical;
+use crate::run::interrupt_port;
 
 /// A fault of the G-stage.
 pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
-    let operation = match TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>()) {
-        TrapInstruction::Operation(operation) => Some(operation),
-        TrapInstruction::Unknown if cause != exception::FETCH_GUEST_PAGE => {
-            unprivileged::fetch_instruction(exit.registers.context.program_counter)
-                .and_then(MemoryOperation::decode)
-        }
-        _ => None,
-    };
-    let Some(operation) = operation else {
+    if cause == exception::FETCH_GUEST_PAGE {
         return refuse(exit, cause, value);
+    }
+    let at = exit.registers.context.program_counter;
+    let known = TrapInstruction::from_htinst(csr::read::<{ number::HTINST }>());
+    let operation = match known.trapped(|| unprivileged::fetch_instruction(at)) {
+        Trapped::Operation(operation) => operation,
+        Trapped::Gone => return (ExitCause::GuestPageFault, Next::Resume),
+        Trapped::Other => return refuse(exit, cause, value),
     };
-    let name = match target(exit, address) {
-        Target::Uart(offset) => {
+    let name = match exit.vm.bus.at(address) {
+        Some((Owner::Uart, offset)) => {
             if !uart(exit, operation, offset) {
                 // Its console has no room: the store is done again when others have had the hart.
                 return (ExitCause::MmioUart, Next::Leave(Leave::Yield));
             }
             ExitCause::MmioUart
         }
-        Target::Aplic(offset) => {
+        Some((Owner::Aplic, offset)) => {
             aplic(exit, operation, offset);
             ExitCause::MmioAplic
         }
-        Target::Imsic { vcpu, offset } => {
-            imsic(exit, operation, vcpu, offset);
+        Some((Owner::InterruptFiles, offset)) => {
+            let (vcpu, offset) = bus::interrupt_file(offset);
+            interrupt_file(exit, operation, vcpu, offset);
             ExitCause::MmioImsic
         }
-        Target::Nothing => return refuse(exit, cause, value),
+        Some((Owner::Direct { .. }, _)) | None => return refuse(exit, cause, value),
     };
     let context = &mut exit.registers.context;
     context.program_counter = context.program_counter.wrapping_add(operation.length);
@@ -94,7 +63,7 @@ fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
 }
 
 /// Carries out the access: `read` gives what a load gets, `write` takes what a store has.
-fn carry_out(
+fn access(
     exit: &mut Exit<'_>,
     operation: MemoryOperation,
     read: impl FnOnce(&Exit<'_>) -> u64,
@@ -117,7 +86,7 @@ fn carry_out(
 /// False where the access could not be carried out now.
 fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) -> bool {
     let mut done = true;
-    carry_out(
+    access(
         exit,
         operation,
         |exit| u64::from(exit.vm.uart_read(exit.system, offset)),
@@ -129,10 +98,10 @@ fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) -> bool {
 fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
     // The domain's registers are words (AIA, "Memory-mapped control region for an interrupt domain").
     if operation.width.bytes() != 4 {
-        carry_out(exit, operation, |_| 0, |_, _| {});
+        access(exit, operation, |_| 0, |_, _| {});
         return;
     }
-    carry_out(
+    access(
         exit,
         operation,
         |exit| u64::from(exit.vm.aplic_read(exit.system, offset)),
@@ -140,8 +109,8 @@ fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
     );
 }
 
-fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64) {
-    carry_out(
+fn interrupt_file(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: usize, offset: u64) {
+    access(
         exit,
         operation,
         |_| 0,
@@ -154,10 +123,9 @@ fn imsic(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: u64, offset: u64
                 _ => return,
             };
             if let Some(identity) = Identity::new(identity)
-                && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu as usize)
+                && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu)
             {
-                exit.books.count_injected();
-                interrupts::deliver(exit.system, target, identity);
+                interrupt_port::deliver(exit.system, target, identity);
             }
         },
     );

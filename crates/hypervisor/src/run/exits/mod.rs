@@ -12,6 +12,7 @@ use scheduler::Leave;
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::run;
+use crate::run::float;
 use crate::run::harts::Hart;
 use crate::run::system::Hypervisor;
 use crate::vm::Vm;
@@ -45,6 +46,14 @@ pub struct Exit<'a> {
     pub books: Books<'a>,
 }
 
+/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
+/// counter, the notification. Then it does not wait.
+pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
+    // A counter that has just passed zero is shown before anything is asked.
+    exit.registers.counters.note_overflows(&mut HartCounters);
+    csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
+}
+
 /// Handles the exit that has just happened on this hart.
 pub fn handle(
     system: &Hypervisor,
@@ -61,7 +70,7 @@ pub fn handle(
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(system, hart), Next::Reconsider);
+        return (run::attend(system, hart, true), Next::Reconsider);
     }
     let mut exit = Exit {
         system,
@@ -76,6 +85,9 @@ pub fn handle(
         exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(&mut exit),
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(&mut exit, cause)
+        }
+        exception::ILLEGAL_INSTRUCTION if float::give(hart, vcpu.id, exit.registers) => {
+            (ExitCause::IllegalInstruction, Next::Resume)
         }
         _ => {
             // Everything else is delegated where the hart can delegate; where it cannot, the guest gets it from here.

@@ -16,7 +16,9 @@ use abi::system::WhenIdle;
 use scheduler::VcpuState;
 
 use self::life::{Begin, Ending, Life, Outcome, Port, Refusal, StartError, Who};
+use crate::interrupts;
 use crate::operator::{console, monitor};
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::{Hypervisor, now};
 use crate::say;
 use crate::vm::vcpu::Vcpu;
@@ -79,6 +81,11 @@ impl Port for Reach<'_> {
     fn quiesce(&mut self) {
         for device in &self.vm.settings.devices {
             loader::reset_device(*device);
+        }
+        // A VM that has ended keeps no interrupt file.
+        let port = InterruptPort::current(self.system);
+        for vcpu in self.system.vcpus_of(self.vm.id) {
+            interrupts::reset(&port, vcpu.id);
         }
     }
 }

@@ -7,17 +7,20 @@ use alloc::vec::Vec;
 
 use self::plan::{Lengths, Piece, Plan, Source};
 use crate::board::BoardDevice;
+use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
-use crate::hart::{self, fence};
+use crate::hart::fence;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::run::harts;
+use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
 use crate::vm::Vm;
 use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice, isa};
 use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
+use crate::vm::seed::{self, Seeds};
 
 /// Where a loaded guest begins.
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +53,21 @@ pub fn reset_device(device: BoardDevice) {
 
 /// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
 const PIECE: u64 = 32 << 10;
+/// The same where CBO.ZERO takes a whole block at a time.
+const PIECE_OF_BLOCKS: u64 = 256 << 10;
+
+fn piece_of(source: Source) -> u64 {
+    let by_blocks = source == Source::Zeros && harts::current().has(Capability::ZeroBlocks);
+    if by_blocks { PIECE_OF_BLOCKS } else { PIECE }
+}
 
 /// How far a VM is loaded, for one of its runs.
 #[derive(Debug, Default)]
 pub struct Loading {
     run: Run,
     stage: Stage,
+    /// Where the guest's seeds come from, if the board has entropy.
+    pub seeds: Option<Seeds>,
     /// All memory has been zeroed or filled since the VM was made.
     clean: bool,
 }
@@ -88,7 +100,8 @@ pub enum Progress {
 /// # Errors
 /// [`LoadError`], where a part cannot be used or does not fit.
 pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadError> {
-    let mut loading = vm.loading.lock();
+    let mut guard = vm.loading.lock();
+    let loading = &mut *guard;
     if loading.run != run {
         loading.run = run;
         loading.stage = Stage::Reset;
@@ -103,12 +116,14 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
             // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
             // change.
             let layout = place(vm, guest_tree_estimate())?;
-            let draft = tree(system, vm, layout.initrd)?;
+            let seed = loading.seeds.as_ref().map(|_| [0; seed::LENGTH]);
+            let draft = tree(system, vm, layout.initrd, seed)?;
             loading.stage = Stage::Tree(draft.len() as u64);
         }
         Stage::Tree(size) => {
             let layout = place(vm, *size)?;
-            let tree = tree(system, vm, layout.initrd)?;
+            let seed = loading.seeds.as_mut().map(Seeds::draw);
+            let tree = tree(system, vm, layout.initrd, seed)?;
             let lengths = Lengths {
                 kernel: vm.settings.kernel.len() as u64,
                 initrd: vm.settings.initrd.map_or(0, |data| data.len() as u64),
@@ -123,7 +138,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
                 },
             };
         }
-        Stage::Fill { plan, tree, start } => match plan.next(PIECE) {
+        Stage::Fill { plan, tree, start } => match plan.next(piece_of) {
             Some(piece) => fill(vm, piece, tree)?,
             None => {
                 let start = *start;
@@ -142,7 +157,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
 fn reset(system: &Hypervisor, vm: &Vm) {
     vm.reset_chips(system);
     for vcpu in system.vcpus_of(vm.id) {
-        interrupts::reset(system, vcpu);
+        interrupts::reset(&InterruptPort::current(system), vcpu.id);
         let _ = vcpu.take_requests();
         let _ = vcpu.take_software_interrupt();
     }
@@ -180,7 +195,12 @@ fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec<u8>, LoadError> {
+fn tree(
+    system: &Hypervisor,
+    vm: &Vm,
+    initrd: Option<GuestRegion>,
+    seed: Option<[u8; seed::LENGTH]>,
+) -> Result<Vec<u8>, LoadError> {
     let board = &harts::current().board;
     let tells_overflows = system.counters.counters() != 0 && hart_counters::interrupt_guests();
     let names = board.extensions.names();
@@ -213,22 +233,7 @@ fn tree(system: &Hypervisor, vm: &Vm, initrd: Option<GuestRegion>) -> Result<Vec
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
-        rng_seed: Some(&seed(vm)),
+        rng_seed: seed.as_ref().map(|seed| seed.as_slice()),
     })
     .map_err(LoadError::Tree)
-}
-
-/// A start for the guest's random-number generator: the clocks at this moment, stirred. It adds to what the guest
-/// gathers itself, and is no secret from the hypervisor.
-fn seed(vm: &Vm) -> [u8; 32] {
-    let mut state = hart::time() ^ hart::cycles().rotate_left(32) ^ u64::from(vm.id.get()) << 56;
-    let mut bytes = [0; 32];
-    for chunk in bytes.as_chunks_mut::<8>().0 {
-        // splitmix64
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        *chunk = (mixed ^ mixed >> 31).to_le_bytes();
-    }
-    bytes
 }

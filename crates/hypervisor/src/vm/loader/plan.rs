@@ -84,9 +84,10 @@ impl Plan {
         Self { left }
     }
 
-    /// The next piece, of at most `limit` bytes; nothing when all is filled.
-    pub fn next(&mut self, limit: u64) -> Option<Piece> {
+    /// The next piece, of at most so many bytes for its source; nothing when all is filled.
+    pub fn next(&mut self, limit: impl Fn(Source) -> u64) -> Option<Piece> {
         let part = self.left.last_mut()?;
+        let limit = limit(part.source);
         let piece = Piece {
             length: part.length.min(limit.max(1)),
             ..*part
@@ -134,7 +135,7 @@ mod tests {
             let lengths = Lengths { kernel, initrd: initrd.unwrap_or(0), device_tree: tree };
             let mut plan = Plan::new(memory, &layout, lengths, zeros);
             let mut written = vec![None; memory.size() as usize];
-            while let Some(piece) = plan.next(limit) {
+            while let Some(piece) = plan.next(|_| limit) {
                 prop_assert!(piece.length <= limit);
                 for byte in 0..piece.length {
                     let place = &mut written[(piece.to.raw() - BASE + byte) as usize];

@@ -72,7 +72,16 @@ pub(in crate::csr) const ROWS: &[Row] = &[
     )
     .guard(Guard::State(stateen::IMSIC))
     .then(Then::File),
-    register!(VSATP, "vsatp", vsatp, legal space).then(Then::Translation),
+    Row::new(
+        csr::VSATP,
+        "vsatp",
+        Read::State(|csrs| csrs.vsatp),
+        Write::Hart(|hart, _, value, _| {
+            hart.csrs.vsatp = space(hart.csrs.vsatp, value, hart.extension.paging);
+            Ok(())
+        }),
+    )
+    .then(Then::Translation),
     Row::read_only(
         csr::VSTOPI,
         "vstopi",

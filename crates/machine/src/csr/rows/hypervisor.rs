@@ -110,7 +110,10 @@ pub(in crate::csr) const ROWS: &[Row] = &[
         csr::HGATP,
         "hgatp",
         Read::State(|csrs| csrs.hgatp),
-        Write::Legal(|csrs| &mut csrs.hgatp, guest_space),
+        Write::Hart(|hart, _, value, _| {
+            hart.csrs.hgatp = guest_space(hart.csrs.hgatp, value, hart.extension.paging);
+            Ok(())
+        }),
     )
     .guard(Guard::Translation)
     .then(Then::Translation),

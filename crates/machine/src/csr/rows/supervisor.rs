@@ -91,10 +91,18 @@ pub(in crate::csr) const ROWS: &[Row] = &[
     .guard(Guard::State(stateen::IMSIC))
     .guest(csr::VSTOPEI)
     .then(Then::File),
-    register!(SATP, "satp", satp, legal space)
-        .guard(Guard::Translation)
-        .guest(csr::VSATP)
-        .then(Then::Translation),
+    Row::new(
+        csr::SATP,
+        "satp",
+        Read::State(|csrs| csrs.satp),
+        Write::Hart(|hart, _, value, _| {
+            hart.csrs.satp = space(hart.csrs.satp, value, hart.extension.paging);
+            Ok(())
+        }),
+    )
+    .guard(Guard::Translation)
+    .guest(csr::VSATP)
+    .then(Then::Translation),
     Row::read_only(
         csr::SCOUNTOVF,
         "scountovf",

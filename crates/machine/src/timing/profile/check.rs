@@ -2,6 +2,7 @@
 
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
 use crate::timing::LINE_SHIFT;
+use crate::translation::Paging;
 
 /// What cannot be: key, what is wrong, and what to do about it.
 pub(in crate::timing) type Impossible = (String, String, String);
@@ -96,6 +97,11 @@ impl Profile {
             let remedy = "use at most the harts' frequency";
             found.push(impossible("timebase", message, remedy));
         }
+        if Paging::of_bits(self.virtual_address_bits).is_none() {
+            let message = format!("{} bits of virtual addresses", self.virtual_address_bits);
+            let remedy = "use 39, 48 or 57";
+            found.push(impossible("virtual_address_bits", message, remedy));
+        }
         found
     }
 
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_refused_by_key() {
         type Change = fn(&mut Profile);
-        let changes: [(Change, &str); 11] = [
+        let changes: [(Change, &str); 12] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),
             (|p| p.l1d.ways = 3, "l1d: 1024 entries in sets of 3"),
             (|p| p.l1d.size = 98304, "l1d: 1536 entries in sets of 4"),
@@ -157,6 +163,10 @@ mod tests {
             (
                 |p| p.walk_cache = p.guest_tlb,
                 "walk_cache: page-table entries are",
+            ),
+            (
+                |p| p.virtual_address_bits = 50,
+                "virtual_address_bits: 50 bits",
             ),
             (|p| p.timebase = p.hertz + 1, "timebase: 1000000001 Hz"),
         ];

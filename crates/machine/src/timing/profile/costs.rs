@@ -68,6 +68,21 @@ costs! {
     pause,
     /// The global pending test of docs/extensions.md.
     pending_test,
+    /// The update of an A or D bit by a walk, besides what its cache access costs.
+    #[serde(default)]
+    update,
+    /// More for a load or store that lies in two lines, besides what the second line costs.
+    #[serde(default)]
+    line_crossing,
+    /// The least time between two lines that memory delivers; a miss waits for its turn. Zero: no limit.
+    #[serde(default)]
+    memory_gap,
+    /// The purge by hardware at an entry to a guest: docs/extensions.md.
+    #[serde(default)]
+    purge,
+    /// The broadcast fence of docs/extensions.md: more for each other hart.
+    #[serde(default)]
+    broadcast,
 }
 
 impl Costs {

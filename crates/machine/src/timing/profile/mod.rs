@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::extension::Extensions;
+use crate::translation::Paging;
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,10 @@ pub struct Profile {
     /// Whether the harts can set A and D bits of page tables themselves (Svadu; menvcfg.ADUE can
     /// be set), or never do (Svade).
     pub svadu: bool,
+    /// Bits of virtual addresses in the widest scheme that the harts have: 39, 48 or 57; 48 if left
+    /// out.
+    #[serde(default = "virtual_address_bits")]
+    pub virtual_address_bits: u8,
     /// Cycles that a hart runs before the next one's turn, 1 to 1,000,000.
     pub quantum: u64,
     /// Cycles after which WRS.NTO traps where it may.
@@ -38,6 +43,12 @@ pub struct Profile {
     pub wrs_sto_limit: u64,
     /// Whether FENCE.I empties the first-level instruction cache.
     pub fence_i_clears: bool,
+    /// Whether misaligned loads and stores trap in the measured gear, so that firmware carries them out.
+    #[serde(default)]
+    pub misaligned_traps: bool,
+    /// Whether a miss of the first-level data cache brings the next line of the page as well.
+    #[serde(default)]
+    pub prefetch_next_line: bool,
     /// First-level instruction cache, a hart's own.
     pub l1i: CacheProfile,
     /// First-level data cache, a hart's own.
@@ -97,6 +108,14 @@ pub enum ProfileError {
     /// No profile that ships has this name.
     #[error("there is no profile `{0}`: give a file or one of {names}", names = NAMES.join(", "))]
     Unknown(String),
+    /// Measurements of which no profile can be made.
+    #[error("{path}: {reason}")]
+    Measured {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: super::MeasureError,
+    },
     /// Something that no machine can have, in a profile that was not read from a text.
     #[error("{key}: {message}; {remedy}")]
     Impossible {
@@ -110,7 +129,7 @@ pub enum ProfileError {
 }
 
 /// The names of the profiles that ship.
-pub const NAMES: [&str; 4] = ["ideal", "rocket-h", "k3-class", "mainframe-1994"];
+pub const NAMES: [&str; 5] = ["ideal", "rocket-h", "k3-class", "cva6", "mainframe-1994"];
 
 impl Profile {
     /// A profile from TOML.
@@ -146,6 +165,7 @@ impl Profile {
             "ideal" => include_str!("../../../../../profiles/ideal.toml"),
             "rocket-h" => include_str!("../../../../../profiles/rocket-h.toml"),
             "k3-class" => include_str!("../../../../../profiles/k3-class.toml"),
+            "cva6" => include_str!("../../../../../profiles/cva6.toml"),
             "mainframe-1994" => include_str!("../../../../../profiles/mainframe-1994.toml"),
             _ => return Err(ProfileError::Unknown(name.to_owned())),
         };
@@ -168,10 +188,13 @@ impl Default for Profile {
             timebase: 10_000_000,
             guest_files: 7,
             svadu: true,
+            virtual_address_bits: virtual_address_bits(),
             quantum: 1000,
             wrs_nto_limit: 2000,
             wrs_sto_limit: 200,
             fence_i_clears: true,
+            misaligned_traps: false,
+            prefetch_next_line: false,
             l1i: CacheProfile::new(64 << 10, 4),
             l1d: CacheProfile::new(64 << 10, 4),
             l2: Some(CacheProfile::new(4 << 20, 16)),
@@ -205,6 +228,11 @@ impl Default for Profile {
                 wait: 5,
                 pause: 1,
                 pending_test: 40,
+                update: 10,
+                line_crossing: 1,
+                memory_gap: 0,
+                purge: 15,
+                broadcast: 40,
             },
             disk: DiskProfile::default(),
             network: NetworkProfile::default(),
@@ -212,4 +240,9 @@ impl Default for Profile {
             extensions: Extensions::default(),
         }
     }
+}
+
+/// Sv48, where a profile does not say.
+fn virtual_address_bits() -> u8 {
+    Paging::default().bits()
 }

@@ -119,6 +119,9 @@ pub struct FenceRules {
     pub hfence_vvma: Honours,
     /// HFENCE.GVMA and HINVAL.GVMA; `asid` has no meaning for them.
     pub hfence_gvma: Honours,
+    /// The broadcast fence of docs/extensions.md. Paper 003's coarse forms: without `vmid` it ignores who
+    /// is fenced, without `address` where.
+    pub broadcast: Honours,
 }
 
 /// Disks: how long they take and how they fail. What is left out takes no time and does not fail.

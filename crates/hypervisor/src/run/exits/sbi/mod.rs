@@ -8,11 +8,13 @@ mod power;
 mod vendor;
 
 use abi::monitor::ExitCause;
+use scheduler::VcpuSet;
 
 use super::{Exit, Next};
 use crate::hart::counters::FirmwareEvent;
 use crate::hart::csr::{self, number};
-use crate::interrupts;
+use crate::run::interrupt_port;
+use crate::run::system::now;
 use crate::vm::vcpu::Vcpu;
 
 /// Extension ids of the specification.
@@ -147,10 +149,16 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         return Err(SbiError::NotSupported);
     }
     exit.registers.counters.count(FirmwareEvent::IpiSent);
+    let mut told = VcpuSet::EMPTY;
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
         exit.books.count_injected();
-        interrupts::notify(exit.system, vcpu);
+        interrupt_port::kick_where_it_runs(exit.system, vcpu);
+        told.insert(vcpu.id);
+    }
+    if !told.is_empty() {
+        let kicks = exit.system.scheduler.lock().wake_all(told, now());
+        exit.system.kick(kicks);
     }
     Ok(0)
 }

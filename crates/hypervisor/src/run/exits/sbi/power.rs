@@ -4,7 +4,7 @@ use abi::monitor::StopReason;
 use scheduler::Leave;
 
 use super::{Call, SbiError, SbiResult};
-use crate::run::exits::{Exit, Next};
+use crate::run::exits::{Exit, Next, interrupt_is_pending};
 use crate::vm::lifecycle::{
     self,
     life::{Ending, Power, StartError, Who},
@@ -78,8 +78,19 @@ fn suspend(exit: &mut Exit<'_>, kind: u64, address: u64, opaque: u64) -> (SbiRes
         NON_RETENTIVE => Some((address, opaque)),
         _ => return (Err(SbiError::InvalidParameter), Next::Resume),
     };
+    // Whatever is enabled and pending ends a suspension at once.
+    let pending = interrupt_is_pending(exit);
+    if pending && resume.is_none() {
+        return (Ok(0), Next::Resume);
+    }
     lifecycle::suspend_vcpu(exit.system, exit.vm, exit.vcpu, resume);
-    (Ok(0), Next::Leave(Leave::SelfWait))
+    // It resumes when it is dispatched again.
+    let how = if pending {
+        Leave::Yield
+    } else {
+        Leave::SelfWait
+    };
+    (Ok(0), Next::Leave(how))
 }
 
 /// Answers an SRST call. One that is carried out does not return.

@@ -7,9 +7,9 @@ use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
 use super::super::port::{Register, Registers};
-use super::super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route};
+use super::super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign};
 use super::world::{Message, Step, World};
-use crate::softfile::Identity;
+use crate::interrupts::softfile::Identity;
 
 /// The highest identity of the files: two arrays.
 pub(super) const LAST_IDENTITY: u32 = 127;
@@ -257,10 +257,10 @@ impl<'c> Port for OnHart<'c> {
     }
 
     fn notify(&self, vcpu: VcpuId) {
-        self.wake(vcpu);
+        self.wake(vcpu, Sign::Interrupt);
     }
 
-    fn wake(&self, vcpu: VcpuId) {
+    fn wake(&self, vcpu: VcpuId, _: Sign) {
         self.computer.world.borrow_mut().vcpus[vcpu.index()].woken = true;
     }
 
@@ -272,8 +272,9 @@ impl<'c> Port for OnHart<'c> {
         true
     }
 
-    fn count_forwarded(&self, _: VcpuId) {
-        // What was taken out of a forwarder is in hand now.
+    fn in_hand(&self) {
         self.computer.access();
     }
+
+    fn end_forwarding(&self, _: VcpuId, _: u32) {}
 }

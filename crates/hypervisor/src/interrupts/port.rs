@@ -3,7 +3,7 @@
 //! Every call is made on the hart that the [`Port`] stands for. The hypervisor's port accesses control registers and the
 //! pages of interrupt files; the tests' port is a computer made of plain data.
 
-use crate::softfile::Identity;
+use crate::interrupts::softfile::Identity;
 use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
@@ -67,6 +67,15 @@ pub trait Registers {
     fn clear(&self, register: Register, bits: u64);
 }
 
+/// How an interrupt of a vCPU that waits was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// It interrupted the hypervisor.
+    Interrupt,
+    /// The hart looked into its files.
+    Look,
+}
+
 /// One hart's way to its guest files and to everybody else.
 pub trait Port {
     /// The registers of a file of this hart.
@@ -105,11 +114,16 @@ pub trait Port {
     /// An interrupt in memory has come for the vCPU, which must see it.
     fn notify(&self, vcpu: VcpuId);
     /// An interrupt in its file, on this hart, has come for the vCPU, which waits.
-    fn wake(&self, vcpu: VcpuId);
+    fn wake(&self, vcpu: VcpuId, sign: Sign);
     /// Has the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
     /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. False where that is impossible.
     fn synchronise(&self) -> bool;
 
-    /// Something was sent on for the vCPU; for the accounts.
-    fn count_forwarded(&self, vcpu: VcpuId);
+    /// This hart begins to serve a forwarder.
+    fn begin_forwarding(&self) {}
+    /// Messages were taken out of a forwarder, and are in this hart's hands alone.
+    fn in_hand(&self) {}
+    /// This hart has served a forwarder of the vCPU, and sent on so many messages: its time is to be booked to the
+    /// vCPU's VM.
+    fn end_forwarding(&self, vcpu: VcpuId, messages: u32);
 }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use scheduler::HartId;
 
 use super::GuestFile;
-use crate::softfile::{Identity, InterruptFile, State};
+use crate::interrupts::softfile::{Identity, InterruptFile, State};
 
 /// Where messages to a vCPU are kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

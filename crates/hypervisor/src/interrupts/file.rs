@@ -1,7 +1,7 @@
 //! What is done to a guest file's registers, each time with messages arriving in between.
 
 use super::port::{Array, Register, Registers};
-use crate::softfile::State;
+use crate::interrupts::softfile::State;
 
 /// All identities of the first array; bit 0 belongs to none.
 const ALL: u64 = !1;

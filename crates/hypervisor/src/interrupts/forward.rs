@@ -3,8 +3,8 @@
 use scheduler::VcpuId;
 
 use super::table::{Forwarder, InFlight};
-use super::{Backing, GuestFile, HartFiles, Life, Owner, Port, file};
-use crate::softfile::Identity;
+use super::{Backing, GuestFile, HartFiles, Life, Owner, Port, Sign, file};
+use crate::interrupts::softfile::Identity;
 
 /// After so many times in which a forwarder had something to send on, the harts that may still send to it are told to
 /// renew their translations. Each time costs the file's hart an exit, and a hart that is told one too.
@@ -25,15 +25,28 @@ pub fn serve(port: &impl Port) {
     serve_all(port, Why::Event);
 }
 
-/// The same, from time to time: no forwarder lives for longer than two such calls and the exit of each hart that is
-/// told.
-pub fn serve_now_and_then(port: &impl Port) {
-    serve_all(port, Why::Impatience);
-}
-
 /// The same, where a file is wanted.
 pub(super) fn serve_for_a_file(port: &impl Port) {
     serve_all(port, Why::Impatience);
+}
+
+/// From time to time: no forwarder of this hart lives for longer than two such calls and the exit of each hart that is
+/// told. Besides, vCPUs that wait here and have something in their files are woken.
+///
+/// `hgeip` should show everything at once. QEMU however changes it without a lock, from the hart that writes to a file
+/// and from the one that owns it, and a bit can get lost there until the next message to the same file.
+pub fn look(port: &impl Port) {
+    serve_all(port, Why::Impatience);
+    let Some(files) = port.files(port.here()) else {
+        return;
+    };
+    for file in GuestFile::in_bits(files.waiting()) {
+        if let Owner::Vcpu(vcpu) = files.owner(file)
+            && file::asserts(&port.select(file))
+        {
+            port.wake(vcpu, Sign::Look);
+        }
+    }
 }
 
 fn serve_all(port: &impl Port, why: Why) {
@@ -66,7 +79,7 @@ pub fn attend(port: &impl Port, pending: u64) {
         match files.owner(file) {
             Owner::Vcpu(vcpu) => {
                 port.watch(file, false);
-                port.wake(vcpu);
+                port.wake(vcpu, Sign::Interrupt);
             }
             Owner::Forwarder(_) => serve_one(port, files, file, Why::Event),
             Owner::Free => port.watch(file, false),
@@ -76,11 +89,13 @@ pub fn attend(port: &impl Port, pending: u64) {
 
 fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, why: Why) {
     if let Some(forwarder) = files.forwarder(file) {
+        port.begin_forwarding();
         let (pending, quiet) = take(port, files, file, forwarder, why);
         send_on(port, forwarder.vcpu, forwarder.life, pending);
         if quiet {
             end(port, files, file);
         }
+        port.end_forwarding(forwarder.vcpu, pending.count_ones());
     }
 }
 
@@ -131,7 +146,7 @@ fn end(port: &impl Port, files: &HartFiles, file: GuestFile) {
 /// which it was sent.
 fn send_on(port: &impl Port, vcpu: VcpuId, life: Life, pending: u64) {
     if pending != 0 {
-        port.count_forwarded(vcpu);
+        port.in_hand();
         add(port, vcpu, Some(life), pending);
     }
 }

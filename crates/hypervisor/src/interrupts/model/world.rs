@@ -7,11 +7,11 @@ use scheduler::{HartId, VcpuId};
 
 use super::super::{
     Backing, Departure, Generation, GuestFile, Interrupts, Owner, Route, attach, attend, deliver,
-    detach, reset, serve, serve_now_and_then, synchronised,
+    detach, look, reset, serve, synchronised,
 };
 use super::computer::{Computer, HardwareFile};
-use crate::interrupt_state::table::FileTable;
-use crate::softfile::{Identity, State};
+use crate::interrupts::softfile::{Identity, State};
+use crate::interrupts::table::FileTable;
 
 /// What siblings send, and every one is counted.
 pub(super) const COUNTED: Identity = Identity::new(1).unwrap();
@@ -499,7 +499,7 @@ impl Step {
                     synchronised(&port);
                 }
             }
-            Self::Look(hart) => serve_now_and_then(&computer.on(hart)),
+            Self::Look(hart) => look(&computer.on(hart)),
             Self::Leave(hart, departure) => {
                 let vcpu = computer.world.borrow().hart(hart).vcpu;
                 let Some(vcpu) = vcpu else { return };

@@ -5,7 +5,7 @@ use scheduler::VcpuId;
 use super::forward::serve_for_a_file;
 use super::table::{Forwarder, InFlight};
 use super::{Backing, GuestFile, Interrupts, Life, Port, file};
-use crate::softfile::State;
+use crate::interrupts::softfile::State;
 
 /// Gives `vcpu`, which is about to run on the port's hart, its interrupt file there. Returns the file, or nothing where
 /// it is in memory.
@@ -155,4 +155,30 @@ pub fn reset(port: &impl Port, vcpu: VcpuId) {
     }
     // A forwarder of a life so long ago that the number comes again has been freed.
     interrupts.life = Life(interrupts.life.0.wrapping_add(1));
+}
+
+/// Clears the `count` guest files of this hart, which has just started, and offers them.
+pub fn open_hart(port: &impl Port, count: u8) {
+    let numbers = (1..=count.min(GuestFile::MOST)).filter_map(GuestFile::new);
+    for file in numbers {
+        port.watch(file, false);
+        file::clear(&port.select(file), port.last_identity());
+    }
+    if let Some(files) = port.files(port.here()) {
+        files.open(count);
+    }
+}
+
+/// Has the board's sources of a vCPU whose interrupts are in memory sent to the hypervisor anew: they may go to another
+/// hart now.
+pub fn send_sources_again(port: &impl Port, vcpu: VcpuId) {
+    let Some(kept) = port.interrupts(vcpu) else {
+        return;
+    };
+    let interrupts = kept.lock();
+    if interrupts.backing == Backing::Memory {
+        for route in &interrupts.routes {
+            port.send_source(*route, vcpu, Backing::Memory);
+        }
+    }
 }

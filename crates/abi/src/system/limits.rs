@@ -1,0 +1,22 @@
+//! Every limit of a system, in one list: the laboratory checks a system by it, and the hypervisor is built for it.
+
+/// Most VMs of a system.
+pub const MAX_VMS: usize = 16;
+/// Most vCPUs of all VMs together: what the scheduler keeps sets of.
+pub const MAX_VCPUS: usize = 64;
+/// Most vCPUs of a VM.
+pub const MAX_VCPUS_PER_VM: usize = 16;
+/// Longest name of a VM in bytes.
+pub const MAX_NAME_LENGTH: usize = 31;
+/// Longest command line of a guest in bytes: what Linux on RISC-V takes, less the NUL (`COMMAND_LINE_SIZE`, 1024).
+pub const MAX_BOOTARGS_LENGTH: usize = 1023;
+/// Harts have numbers below this.
+pub const MAX_HARTS: u32 = 64;
+/// virtio-mmio slots have numbers below this.
+pub const MAX_SLOTS: usize = 32;
+/// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
+pub const MEMORY_GRANULE: u64 = 2 << 20;
+/// Bounds of the time slice in microseconds.
+pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
+/// Bounds of a VM's share.
+pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;

@@ -1,0 +1,83 @@
+//! Which hart takes an interrupt of the board that goes to the hypervisor: of the UART, and of a device whose vCPU keeps
+//! its interrupts in memory.
+//!
+//! A hart that belongs to one VM takes those of this VM's devices alone. What belongs to nobody, or to a VM that shares,
+//! is taken by a hart that is shared; only where every hart belongs to some VM, the first hart takes it.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use scheduler::{HartId, HartSet, VmId};
+
+/// Who attends to what, for everybody.
+#[derive(Debug)]
+pub struct Attendants {
+    shared: AtomicU64,
+    /// By VM: the harts that are its own, none where it shares.
+    own: Vec<AtomicU64>,
+}
+
+impl Attendants {
+    /// For so many VMs, as long as all of them share `harts`.
+    #[must_use]
+    pub fn new(harts: HartSet, vms: usize) -> Self {
+        Self {
+            shared: AtomicU64::new(harts.bits()),
+            own: (0..vms).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// `vm` has these harts of its own from now on, of `online`; none where it shares.
+    pub fn set(&self, online: HartSet, vm: VmId, own: HartSet) {
+        if let Some(place) = self.own.get(vm.index()) {
+            place.store(own.bits(), Ordering::SeqCst);
+        }
+        let taken = |taken: u64, own: &AtomicU64| taken | own.load(Ordering::SeqCst);
+        let taken = self.own.iter().fold(0, taken);
+        let shared = online.without(HartSet::from_bits(taken));
+        self.shared.store(shared.bits(), Ordering::SeqCst);
+    }
+
+    /// The hart for what belongs to no VM.
+    #[must_use]
+    pub fn of_board(&self) -> Option<HartId> {
+        HartSet::from_bits(self.shared.load(Ordering::SeqCst))
+            .first()
+            .or(HartId::new(0))
+    }
+
+    /// The hart for the devices of `vm`.
+    #[must_use]
+    pub fn of_vm(&self, vm: VmId) -> Option<HartId> {
+        let own = self.own.get(vm.index());
+        let own = own.map_or(0, |own| own.load(Ordering::SeqCst));
+        HartSet::from_bits(own).first().or_else(|| self.of_board())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn harts(numbers: &[u16]) -> HartSet {
+        numbers.iter().filter_map(|n| HartId::new(*n)).collect()
+    }
+
+    #[test]
+    fn a_hart_of_one_vm_takes_nothing_of_others() {
+        let online = harts(&[0, 1, 2]);
+        let attendants = Attendants::new(online, 2);
+        let [one, two] = [0, 1].map(|number| VmId::new(number).unwrap());
+        assert_eq!(attendants.of_board(), HartId::new(0));
+        attendants.set(online, one, harts(&[0, 1]));
+        assert_eq!(attendants.of_vm(one), HartId::new(0));
+        assert_eq!(attendants.of_vm(two), HartId::new(2));
+        assert_eq!(attendants.of_board(), HartId::new(2));
+        attendants.set(online, two, harts(&[2]));
+        assert_eq!(attendants.of_vm(two), HartId::new(2));
+        assert_eq!(attendants.of_board(), HartId::new(0), "nobody shares");
+        attendants.set(online, one, HartSet::EMPTY);
+        assert_eq!(attendants.of_vm(one), HartId::new(0));
+        assert_eq!(attendants.of_board(), HartId::new(0));
+    }
+}

@@ -1,0 +1,116 @@
+//! A VM's bus: which guest-physical addresses belong to what, besides memory.
+//!
+//! A range has an owner. Some owners are mapped and answer without the hypervisor; an access that traps is given to the
+//! owner's emulation, with its offset in the range. A new kind of device is a variant of [`Owner`], a call of [`Bus::add`]
+//! where the VM is made, and an arm where `run::exits::memory` hands accesses on.
+
+use alloc::vec::Vec;
+
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+
+/// What has a range of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The emulated UART.
+    Uart,
+    /// The emulated APLIC.
+    Aplic,
+    /// The vCPUs' interrupt files, a page each. Those in guest files are mapped, and trap no more.
+    InterruptFiles,
+    /// A device of the board, by its source at the APLIC. It is mapped; what traps is not for it.
+    Direct { source: u32 },
+}
+
+/// Two ranges of a bus would overlap, or one has no place among the addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no room at {0} on the VM's bus")]
+pub struct NoRoom(pub GuestPhysical);
+
+/// A VM's bus.
+#[derive(Clone, Debug, Default)]
+pub struct Bus {
+    ranges: Vec<(GuestRegion, Owner)>,
+}
+
+impl Bus {
+    /// Gives `size` bytes from `base` to `owner`.
+    ///
+    /// # Errors
+    /// [`NoRoom`], where a part of the range belongs to another owner already.
+    pub fn add(&mut self, base: GuestPhysical, size: u64, owner: Owner) -> Result<(), NoRoom> {
+        let region = GuestRegion::new(base, size).ok_or(NoRoom(base))?;
+        if self.ranges.iter().any(|(other, _)| other.overlaps(region)) {
+            return Err(NoRoom(base));
+        }
+        self.ranges.push((region, owner));
+        Ok(())
+    }
+
+    /// What `address` belongs to, and its offset in the owner's range.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, address: GuestPhysical) -> Option<(Owner, u64)> {
+        let (region, owner) = self
+            .ranges
+            .iter()
+            .find(|(region, _)| region.contains(address))?;
+        Some((*owner, address.raw() - region.base().raw()))
+    }
+}
+
+/// The page of which vCPU, and the offset in it, that an offset in [`Owner::InterruptFiles`] stands for.
+#[must_use]
+pub fn interrupt_file(offset: u64) -> (usize, u64) {
+    ((offset / PAGE_SIZE) as usize, offset % PAGE_SIZE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(raw: u64) -> GuestPhysical {
+        GuestPhysical::new(raw)
+    }
+
+    #[test]
+    fn an_address_belongs_to_the_range_that_holds_it() {
+        let mut bus = Bus::default();
+        bus.add(address(0x1000), 0x100, Owner::Uart).unwrap();
+        bus.add(address(0x1100), 0x1000, Owner::Direct { source: 7 })
+            .unwrap();
+        bus.add(address(0x4000), 0x3000, Owner::InterruptFiles)
+            .unwrap();
+        for (raw, expected) in [
+            (0xfff, None),
+            (0x1000, Some((Owner::Uart, 0))),
+            (0x10ff, Some((Owner::Uart, 0xff))),
+            (0x1100, Some((Owner::Direct { source: 7 }, 0))),
+            (0x20ff, Some((Owner::Direct { source: 7 }, 0xfff))),
+            (0x2100, None),
+            (0x6fff, Some((Owner::InterruptFiles, 0x2fff))),
+            (0x7000, None),
+            (u64::MAX, None),
+        ] {
+            assert_eq!(bus.at(address(raw)), expected, "{raw:#x}");
+        }
+        assert_eq!(interrupt_file(0x2004), (2, 4));
+    }
+
+    #[test]
+    fn ranges_do_not_overlap() {
+        let mut bus = Bus::default();
+        bus.add(address(0x1000), 0x1000, Owner::Uart).unwrap();
+        for (base, size) in [
+            (0x1000, 1),
+            (0x1fff, 1),
+            (0, 0x1001),
+            (0, u64::MAX),
+            (u64::MAX, 2),
+        ] {
+            let refused = bus.add(address(base), size, Owner::Aplic);
+            assert_eq!(refused, Err(NoRoom(address(base))), "{base:#x}");
+        }
+        bus.add(address(0x2000), 0x1000, Owner::Aplic).unwrap();
+        assert_eq!(bus.at(address(0x1fff)), Some((Owner::Uart, 0xfff)));
+    }
+}

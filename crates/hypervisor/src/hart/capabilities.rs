@@ -1,0 +1,199 @@
+//! What a hart has beyond what every hart has, found out once when it starts.
+//!
+//! Nothing that belongs to an optional extension is executed, or written to, unless it was found here: named by the
+//! device tree, and then tried. A trial runs where the trap vector survives an exception, so that a device tree that
+//! promises too much costs a feature and nothing else.
+
+use super::isa;
+
+/// Something that a hart may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// WRS.STO (Zawrs).
+    WaitOnReservation,
+    /// hstateen0 (Smstateen).
+    StateEnable,
+    /// scountovf, and counters that tell modes apart (Sscofpmf).
+    CounterOverflow,
+    /// CBO.ZERO for HS-mode (Zicboz, and menvcfg.CBZE by the firmware).
+    ZeroBlocks,
+    /// The seed register for HS-mode (Zkr, and mseccfg.SSEED by the firmware).
+    EntropySource,
+    /// The papers' pending test of any hart's guest files (docs/extensions.md).
+    PendingTest,
+    /// The papers' exit of pause loops (docs/extensions.md).
+    PauseLoopExit,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::WaitOnReservation,
+        Self::StateEnable,
+        Self::CounterOverflow,
+        Self::ZeroBlocks,
+        Self::EntropySource,
+        Self::PendingTest,
+        Self::PauseLoopExit,
+    ];
+
+    /// The names by which a device tree promises it.
+    #[must_use]
+    pub const fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::WaitOnReservation => &["zawrs"],
+            Self::StateEnable => &["smstateen", "ssstateen"],
+            Self::CounterOverflow => &["sscofpmf"],
+            Self::ZeroBlocks => &["zicboz"],
+            Self::EntropySource => &["zkr"],
+            Self::PendingTest => &["xpartitaotpi"],
+            Self::PauseLoopExit => &["xpartitaple"],
+        }
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// What a hart was found to have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities(u32);
+
+impl Capabilities {
+    /// Tries what is promised by name. `works` is asked about nothing else: an encoding that nobody promised may mean
+    /// anything.
+    #[must_use]
+    pub fn find(
+        promised: impl Fn(&str) -> bool,
+        mut works: impl FnMut(Capability) -> bool,
+    ) -> Self {
+        let found = Capability::ALL.into_iter().filter(|capability| {
+            capability.names().iter().any(|name| promised(name)) && works(*capability)
+        });
+        Self(found.fold(0, |bits, capability| bits | capability.bit()))
+    }
+
+    /// Whether the hart has it.
+    #[must_use]
+    pub const fn has(self, capability: Capability) -> bool {
+        self.0 & capability.bit() != 0
+    }
+
+    /// As a number that fits into an atomic.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// What [`Capabilities::bits`] gave.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+}
+
+/// A block that CBO.ZERO may be tried on: no block is larger than its alignment.
+#[repr(align(4096))]
+struct Scrap([u8; 4096]);
+
+/// Whether the hart that runs this carries out what belongs to `capability`.
+#[must_use]
+pub fn works(capability: Capability) -> bool {
+    let outcome = match capability {
+        Capability::WaitOnReservation => isa::trial::wait_on_reservation(),
+        Capability::StateEnable => isa::trial::state_enable(),
+        Capability::CounterOverflow => isa::trial::counter_overflow(),
+        Capability::ZeroBlocks => {
+            let mut scrap = Scrap([1; 4096]);
+            let outcome = isa::trial::zero_block(&raw mut scrap.0);
+            return outcome.is_some() && core::hint::black_box(&scrap).0[0] == 0;
+        }
+        Capability::EntropySource => isa::trial::seed(),
+        Capability::PendingTest => isa::trial::pending_test(),
+        Capability::PauseLoopExit => isa::trial::pause_loop(),
+    };
+    outcome.is_some()
+}
+
+/// What no hart can do without, and this one does: the name of the first that is missing.
+#[must_use]
+pub fn missing() -> Option<&'static str> {
+    let wanted = [
+        ("the hypervisor extension (H)", isa::trial::hypervisor()),
+        (
+            "the Advanced Interrupt Architecture (Ssaia)",
+            isa::trial::interrupt_file(),
+        ),
+        ("timers for supervisors (Sstc)", isa::trial::timer()),
+    ];
+    let missing = wanted.into_iter().find(|(_, outcome)| outcome.is_none());
+    missing.map(|(name, _)| name)
+}
+
+/// Entropy of the hart's own source, 16 bits at a time, until `bytes` is full. False where the source did not give it in
+/// good time (Zkr, "Entropy Source").
+///
+/// # Safety
+/// The hart must have [`Capability::EntropySource`].
+#[must_use]
+pub unsafe fn entropy(bytes: &mut [u8]) -> bool {
+    const STATE: u64 = 3 << 30;
+    const ENOUGH: u64 = 2 << 30;
+    let mut tries = 64 * bytes.len();
+    for pair in bytes.chunks_mut(2) {
+        let value = loop {
+            if tries == 0 {
+                return false;
+            }
+            tries -= 1;
+            match isa::trial::seed() {
+                Some(value) if value & STATE == ENOUGH => break value as u16,
+                Some(_) => {}
+                None => return false,
+            }
+        };
+        let new = value.to_le_bytes();
+        pair.copy_from_slice(new.get(..pair.len()).unwrap_or(&new));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_promised_is_not_tried() {
+        let mut tried = Vec::new();
+        let found = Capabilities::find(
+            |name| name == "zicboz" || name == "ssstateen",
+            |capability| {
+                tried.push(capability);
+                true
+            },
+        );
+        assert_eq!(tried, [Capability::StateEnable, Capability::ZeroBlocks]);
+        assert!(found.has(Capability::StateEnable) && found.has(Capability::ZeroBlocks));
+        assert!(!found.has(Capability::WaitOnReservation));
+    }
+
+    #[test]
+    fn what_is_promised_and_does_not_work_is_not_there() {
+        let works = |capability| capability != Capability::WaitOnReservation;
+        let found = Capabilities::find(|_| true, works);
+        for capability in Capability::ALL {
+            assert_eq!(found.has(capability), works(capability));
+        }
+        assert_eq!(Capabilities::from_bits(found.bits()), found);
+    }
+
+    /// The stand-in has no instruction of a hart.
+    #[test]
+    fn another_computer_has_nothing() {
+        assert_eq!(Capabilities::find(|_| true, works), Capabilities::default());
+        assert!(missing().is_some());
+    }
+}

@@ -1,0 +1,299 @@
+//! The translator for x86-64.
+
+mod arithmetic;
+mod assembler;
+mod layout;
+mod memory;
+mod translate;
+
+#[cfg(test)]
+mod tests;
+
+use super::{FilterTables, Left, Site};
+use crate::code::{CodeIndex, INSTRUCTION_ROOM};
+use crate::hart::Hart;
+use crate::instruction::{Instruction, Operation};
+use crate::memory::Ram;
+use crate::timing::Costs;
+use assembler::{
+    Assembler, Quad, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RDX, RSI, displacement, op,
+};
+use layout::{Frame, frame};
+use memory::{CodeMemory, serialize};
+
+/// Bytes of the buffer.
+const SIZE: usize = 64 << 20;
+/// A block is translated when it has been executed as often as this.
+const WARM: u32 = 24;
+/// Offsets of translations are greater than this, counts are not.
+const FIRST_PLACE: u32 = 64;
+/// Bytes of [`Translator::outside`], which stands before each block.
+const OUTSIDE: u32 = 15;
+/// More bytes than a translated instruction takes.
+const MOST_BYTES: usize = 512;
+
+const _: () = assert!(SIZE < 1 << 32 && INSTRUCTION_ROOM < 1 << 24);
+
+/// Kinds of [`Left`], as translated code says them: the instruction in bits 23:0, the site in bits 55:24.
+mod kind {
+    pub const BEFORE: u64 = 0;
+    pub const OUTSIDE: u64 = 1;
+    pub const BEHIND: u64 = 2;
+    pub const LIMIT: u64 = 3;
+}
+
+const fn answer(kind: u64, at: CodeIndex, site: u32) -> u64 {
+    kind << 56 | (site as u64) << 24 | at as u64
+}
+
+/// Common ends of translated code, as offsets of the buffer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ends {
+    /// Leaves with the answer in RAX.
+    leave: u32,
+    /// Leaves with [`kind::LIMIT`].
+    limit: u32,
+    /// Leaves with [`kind::BEHIND`] without a site.
+    behind: u32,
+}
+
+/// Translations of blocks.
+#[derive(Debug)]
+pub struct Native {
+    memory: CodeMemory,
+    assembler: Assembler,
+    rare: Assembler,
+    /// For each decoded instruction, where its translation is entered, or how often it has been executed.
+    places: Vec<u32>,
+    /// Costs of instructions, in the measured gear.
+    costs: Option<Costs>,
+    ends: Ends,
+    /// The first free byte of the buffer's first half, and of its second, for what is rarely executed.
+    free: u32,
+    rare_free: u32,
+    epoch: u64,
+    has_count_ones: bool,
+}
+
+impl Native {
+    /// A translator that has translated nothing. `None` where the host has no room for it, or allows no code
+    /// to be made.
+    #[must_use]
+    pub fn new() -> Option<Box<Self>> {
+        let mut native = Box::new(Self {
+            memory: CodeMemory::new(SIZE)?,
+            assembler: Assembler::default(),
+            rare: Assembler::default(),
+            places: Vec::new(),
+            costs: None,
+            ends: Ends::default(),
+            free: 0,
+            rare_free: 0,
+            epoch: 0,
+            has_count_ones: std::is_x86_feature_detected!("popcnt"),
+        });
+        native.clear();
+        Some(native)
+    }
+
+    /// Makes translations those of a gear: with the costs of single instructions in the measured one.
+    pub fn prepare(&mut self, costs: Option<&Costs>) {
+        if self.costs.as_ref() != costs {
+            self.costs = costs.copied();
+            self.clear();
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        // Zero pages of the host cost nothing until they are written.
+        self.places = vec![0; INSTRUCTION_ROOM];
+        self.epoch += 1;
+        self.assembler.begin(0);
+        self.begin();
+        self.free = self.assembler.here().max(FIRST_PLACE + 1);
+        self.rare_free = (SIZE / 2) as u32;
+        self.memory.write(0, &self.assembler.bytes);
+        serialize();
+    }
+
+    /// The way in, at offset 0, and the ways out.
+    fn begin(&mut self) {
+        const SAVED: [u8; 6] = [RBP, RBX, R12, R13, R14, R15];
+        let a = &mut self.assembler;
+        for register in SAVED {
+            a.stack(0x50, register);
+        }
+        a.registers(Quad, op::MOV, RBX, RDI);
+        a.registers(Quad, op::MOV, R15, RDX);
+        a.memory(Quad, op::MOV, RBP, frame!(middle));
+        a.memory(Quad, op::MOV, R12, frame!(loads));
+        a.memory(Quad, op::MOV, R13, frame!(stores));
+        a.memory(Quad, op::MOV, R14, frame!(ram));
+        a.jump_register(RSI);
+        self.ends.limit = a.here();
+        a.set_wide(RAX, answer(kind::LIMIT, 0, 0));
+        let to_leave = a.jump_later();
+        self.ends.behind = a.here();
+        a.set_wide(RAX, answer(kind::BEHIND, 0, 0));
+        self.ends.leave = a.here();
+        a.fill(to_leave, self.ends.leave);
+        a.memory(Quad, op::STORE, R15, frame!(block));
+        for register in SAVED.into_iter().rev() {
+            a.stack(0x58, register);
+        }
+        a.ret();
+    }
+
+    /// The block that begins at a decoded instruction is no longer what memory holds.
+    pub fn forget(&mut self, first: CodeIndex) {
+        let Some(place) = self.places.get_mut(first as usize) else {
+            return;
+        };
+        let entry = std::mem::take(place);
+        if entry > FIRST_PLACE {
+            // Other blocks jump here: they come to the interpreter, which finds the block stale.
+            let [a, b, c, d] = displacement(entry + 1, entry - OUTSIDE);
+            self.memory.write(entry as usize, &[0xe9, a, b, c, d]);
+            serialize();
+        }
+    }
+
+    /// Notes that a block is executed; says whether it is translated, now or before. `all` are the decoded
+    /// instructions, `address` the block's, and `base` the physical address of RAM.
+    pub fn warm(&mut self, all: &[Instruction], first: CodeIndex, address: u64, base: u64) -> bool {
+        let Some(place) = self.places.get_mut(first as usize) else {
+            return false;
+        };
+        if *place > FIRST_PLACE {
+            return true;
+        }
+        *place += 1;
+        if *place < WARM {
+            return false;
+        }
+        *place = 0;
+        // A block that is not what memory holds any more is only passed through.
+        let operation = all.get(first as usize).map(|first| first.operation);
+        if operation == Some(Operation::Stale) {
+            return false;
+        }
+        self.translate(all, first, address, base)
+    }
+
+    fn translate(
+        &mut self,
+        all: &[Instruction],
+        first: CodeIndex,
+        address: u64,
+        base: u64,
+    ) -> bool {
+        let rest = all.get(first as usize..).unwrap_or_default();
+        let Some(last) = rest.iter().position(|i| i.operation.ends_block()) else {
+            return false;
+        };
+        let Some(block) = rest.get(..=last) else {
+            return false;
+        };
+        let most = (block.len() + 2) * MOST_BYTES;
+        if self.free as usize + most > SIZE / 2 || self.rare_free as usize + most > SIZE {
+            self.clear();
+        }
+        let mut assembler = std::mem::take(&mut self.assembler);
+        let mut rare = std::mem::take(&mut self.rare);
+        assembler.begin(self.free);
+        rare.begin(self.rare_free);
+        let translator = translate::Translator::new(
+            (&mut assembler, &mut rare),
+            self.costs.as_ref(),
+            self.ends,
+            base,
+            self.has_count_ones,
+        );
+        let places = translator.block(block, first, address);
+        self.memory.write(self.free as usize, &assembler.bytes);
+        self.memory.write(self.rare_free as usize, &rare.bytes);
+        (self.free, self.rare_free) = (assembler.here(), rare.here());
+        (self.assembler, self.rare) = (assembler, rare);
+        for (index, place) in places {
+            if let Some(slot) = self.places.get_mut(index as usize) {
+                *slot = place;
+            }
+        }
+        serialize();
+        true
+    }
+
+    /// Lets a jump lead straight to a block, if that is translated.
+    pub fn connect(&mut self, site: Site, to: CodeIndex) {
+        let Some(&entry) = self.places.get(to as usize) else {
+            return;
+        };
+        if site.epoch == self.epoch && entry > FIRST_PLACE {
+            self.memory
+                .write(site.place as usize, &displacement(site.place, entry));
+            serialize();
+        }
+    }
+
+    /// Executes the translation that is entered at a decoded instruction of the block at `block`, and others
+    /// that it leads to. `None` if there is none, and nothing has been executed.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn run(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        at: CodeIndex,
+        block: u64,
+    ) -> Option<Left> {
+        let entry = *self.places.get(at as usize)?;
+        // Translations of the measured gear look at the filters.
+        if entry <= FIRST_PLACE || self.costs.is_some() && filters.loads.is_null() {
+            return None;
+        }
+        let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
+        let start = self.memory.start();
+        let whole: *mut Hart = hart;
+        let mut frame = Frame {
+            // SAFETY: an element of `x`, inside the hart.
+            middle: unsafe { whole.cast::<u8>().add(layout::middle_offset()) },
+            loads,
+            stores,
+            ram: ram.start(),
+            jumps,
+            places: self.places.as_ptr(),
+            code: start,
+            filters,
+            block,
+        };
+        // SAFETY: what stands at the beginning of the buffer is a function of this type that keeps to the
+        // calling convention.
+        let enter: extern "sysv64" fn(*mut Frame, *const u8, u64) -> u64 =
+            unsafe { std::mem::transmute(start) };
+        // SAFETY: places lead into the buffer.
+        let entry = unsafe { start.add(entry as usize) };
+        // Translated code reads the tables, the frame and the hart, and writes the hart's `x`, `cycles` and
+        // `retired`, the frame's `block`, and RAM where the tables of loads and stores lead: to whole pages of it.
+        let answer = enter(&raw mut frame, entry, block);
+        let (at, block) = ((answer & 0xff_ffff) as CodeIndex, frame.block);
+        Some(match answer >> 56 {
+            kind::BEFORE => Left::Before { at, block },
+            kind::OUTSIDE => Left::Outside { at, block },
+            kind::BEHIND => Left::Behind {
+                target: block,
+                from: (at != 0).then_some((
+                    at,
+                    Site {
+                        place: (answer >> 24) as u32,
+                        epoch: self.epoch,
+                    },
+                )),
+            },
+            _ => Left::Limit { target: block },
+        })
+    }
+}
