@@ -40,3 +40,26 @@ fn the_systems_of_the_claims_have_no_mistakes() {
         }
     }
 }
+
+/// The same sources are the same bytes whoever builds them: neither a home nor the tree's folder is in them.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn the_bare_programs_do_not_hold_where_they_were_built() {
+    let tree = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap();
+    let home = std::env::var("HOME").unwrap_or_default();
+    let cargo = std::env::var("CARGO_HOME").unwrap_or_default();
+    let folders = [tree.display().to_string() + "/", home + "/.", cargo];
+    for name in ["hypervisor", "exerciser"] {
+        let path = partita::installed::program(&partita::installed::command(), name);
+        let file = std::fs::read(&path).unwrap();
+        for folder in folders.iter().filter(|folder| folder.len() > 4) {
+            let found = file
+                .windows(folder.len())
+                .any(|part| part == folder.as_bytes());
+            assert!(!found, "{} holds {folder}", path.display());
+        }
+    }
+}
