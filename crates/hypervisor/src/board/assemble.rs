@@ -297,6 +297,7 @@ fn virtual_machine(
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
+        bus,
         autostart: vm.autostart,
         on_failure: vm.on_failure,
         dedicated,
@@ -308,7 +309,6 @@ fn virtual_machine(
         memory,
         place.base(),
         table,
-        bus,
         board,
     ))
 }
