@@ -300,6 +300,7 @@ fn virtual_machine(
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
+        bus,
         autostart: vm.autostart,
         on_failure: vm.on_failure,
         dedicated,
@@ -311,7 +312,6 @@ fn virtual_machine(
         GuestMemory::in_one_piece(memory, place.base())
             .map_err(|error| AssembleError::Pieces { vm: name, error })?,
         table,
-        bus,
         board,
     ))
 }

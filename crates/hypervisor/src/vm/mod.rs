@@ -49,6 +49,8 @@ pub struct Settings {
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
     pub devices: Vec<BoardDevice>,
+    /// What answers at which guest-physical address.
+    pub bus: Bus,
     pub autostart: bool,
     pub on_failure: OnFailure,
     /// How many harts are its own; none where it shares.
@@ -74,8 +76,6 @@ pub struct Vm {
     pub settings: Settings,
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
-    /// What answers at which guest-physical address.
-    pub bus: Bus,
     pub memory: GuestMemory,
     table: Mutex<GStage>,
     /// hgatp without a VMID.
@@ -108,7 +108,6 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestMemory,
         table: GStage,
-        bus: Bus,
         board: &Board,
     ) -> Self {
         let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
@@ -123,7 +122,6 @@ impl Vm {
             id,
             settings,
             vcpus,
-            bus,
             memory,
             table: Mutex::new(table),
             table_register,

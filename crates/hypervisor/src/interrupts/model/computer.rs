@@ -99,11 +99,8 @@ impl Computer {
     fn access(&self) {
         self.accesses.set(self.accesses.get() + 1);
         match self.interruption.take() {
-            Some((0, step)) => {
-                if self.can_happen_now(step) {
-                    step.take(self);
-                }
-            }
+            Some((0, step)) if self.can_happen_now(step) => step.take(self),
+            Some((0, _)) => {}
             Some((left, step)) => self.interruption.set(Some((left - 1, step))),
             None => {}
         }

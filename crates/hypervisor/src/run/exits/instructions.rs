@@ -106,7 +106,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     };
     let old = {
         let mut interrupts = exit.vcpu.interrupts.lock();
-        let old = match access.csr {
+        match access.csr {
             // Any write claims what stopei shows (AIA, "Top external interrupt CSRs").
             STOPEI => interrupts.with_memory_file(|file| match access.writes() {
                 true => file.claim(),
@@ -119,8 +119,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
             // even where the file is the hardware's (AIA, "Virtual supervisor-level CSRs").
             SIREG if PRIORITIES.contains(&csr::read::<{ number::VSISELECT }>()) => Some(0),
             _ => None,
-        };
-        old
+        }
     };
     let Some(old) = old else {
         return refuse(exit, bits, ExitCause::Csr);

@@ -27,7 +27,7 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         Trapped::Gone => return (ExitCause::GuestPageFault, Next::Resume),
         Trapped::Other => return refuse(exit, cause, value),
     };
-    let name = match exit.vm.bus.at(address) {
+    let name = match exit.vm.settings.bus.at(address) {
         Some((Owner::Uart, offset)) => {
             if !uart(exit, operation, offset) {
                 // Its console has no room: the store is done again when others have had the hart.
