@@ -60,8 +60,10 @@ fn a_load_in_two_lines_costs_more() {
 
 #[test]
 fn misaligned_loads_trap_where_the_profile_says_so() {
-    let mut profile = Profile::default();
-    profile.misaligned_traps = true;
+    let profile = Profile {
+        misaligned_traps: true,
+        ..Profile::default()
+    };
     assert_ne!(run(&loads(0), &profile), 1004);
     // Load address misaligned.
     assert_eq!(run(&loads(4), &profile), 1004);
