@@ -70,7 +70,7 @@ fn mistake(text: &str, changes: &[&str], words: &[&str]) {
 fn six_vms_of_sixteen_vcpus_are_too_many() {
     let vm = |number: u32| {
         format!(
-            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nkernel = \"image:debian/kernel\"\n"
+            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n"
         )
     };
     let system = |vms| {
