@@ -26,7 +26,6 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
-    /// The lock is served in the order of the askers, so that no hart waits for ever.
     pub scheduler: Mutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
