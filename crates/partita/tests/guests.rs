@@ -260,7 +260,7 @@ fn with_console(
 fn wait_for(console: &mut impl std::io::Read, words: &str) -> String {
     let begin = Instant::now();
     let (mut text, mut byte) = (String::new(), [0; 1]);
-    while !text.contains(words) {
+    while !text.ends_with(words) {
         assert!(
             begin.elapsed() < Duration::from_secs(240),
             "{words:?} does not come:\n{text}"
