@@ -299,8 +299,8 @@ fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
     let _alone = alone();
     let changes = [
         "harts=3",
-        "vm.one.command-line=exercise=allocation duration-ms=4000 changes=4",
-        "vm.two.command-line=exercise=heartbeat duration-ms=4000",
+        "vm.one.command-line=exercise=allocation duration-ms=12000 changes=4",
+        "vm.two.command-line=exercise=heartbeat duration-ms=12000",
     ];
     let (mut child, mut console, mut keys) =
         with_console("qemu", "exercises.toml", "partita", &changes);

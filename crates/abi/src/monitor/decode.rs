@@ -253,7 +253,7 @@ fn parse(line: &str) -> Result<Line, LineProblem> {
             vm: fields.vm("vm")?,
             hart: fields.hart("hart")?,
             cause: fields.value("cause", ExitCause::from_name)?,
-            count: fields.value("count", |text| number(text).filter(|count| *count != 0))?,
+            count: fields.number("count")?,
             cycles: fields.cycles("cycles")?,
         }),
         Some("events") => Record::Events(EventsRecord {

@@ -1,7 +1,8 @@
 //! From counters to lines.
 
 use super::{
-    Event, ExitCause, HartCounters, HartId, Header, PREFIX, VERSION, VmId, VmRecord, WorkCounters,
+    Cycles, Event, ExitCause, HartCounters, HartId, Header, PREFIX, VERSION, VmId, VmRecord,
+    WorkCounters,
 };
 use core::fmt::{self, Write};
 
@@ -78,7 +79,8 @@ impl<'w, W: Write> Report<'w, W> {
         ))?;
         for cause in ExitCause::ALL {
             let (count, cycles) = (counters.exits(cause), counters.simulation(cause));
-            if count != 0 {
+            // What is done for a VM while another one's exit is handled is its own, without an exit of its own.
+            if count != 0 || cycles != Cycles(0) {
                 self.line(format_args!(
                     "exits vm={vm} hart={hart} cause={cause} count={count} cycles={cycles}"
                 ))?;
