@@ -19,7 +19,7 @@ pub mod port;
 pub mod softfile;
 mod table;
 
-pub use forward::{attend, deliver, look, serve, synchronised};
+pub use forward::{attend, deliver, is_arriving, look, serve, synchronised};
 pub use kept::{Backing, Generation, Interrupts, Life, Route};
 pub use moves::{Departure, attach, detach, open_hart, reset, send_sources_again};
 pub use port::{Port, Sign};

@@ -257,6 +257,16 @@ impl HartFiles {
         }
     }
 
+    /// Whether a file that `vcpu` has left has not been looked into since.
+    pub(super) fn has_unopened(&self, vcpu: VcpuId) -> bool {
+        self.forwards()
+            && self
+                .table
+                .lock()
+                .forwarders()
+                .any(|(_, forwarder)| forwarder.vcpu == vcpu && !forwarder.open)
+    }
+
     pub(super) fn forwarder(&self, file: GuestFile) -> Option<Forwarder> {
         self.table.lock().forwarder(file)
     }

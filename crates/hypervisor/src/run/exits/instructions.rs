@@ -7,6 +7,7 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
 use crate::hart::unprivileged;
+use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run;
@@ -58,10 +59,11 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
     (cause, Next::Resume)
 }
 
-/// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already.
+/// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already, or may be on its way from another hart.
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    let next = if interrupt_is_pending(exit) {
+    let files = exit.system.harts.iter().map(|hart| &hart.files);
+    let next = if interrupt_is_pending(exit) || interrupts::is_arriving(exit.vcpu.id, files) {
         Next::Resume
     } else {
         Next::Wait
