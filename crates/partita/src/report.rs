@@ -71,9 +71,10 @@ pub struct Work {
 
 impl Work {
     fn new(hart: HartId, counters: &WorkCounters) -> Self {
+        // What was done for a VM in the exit of another one has cycles without an exit.
         let occurred = ExitCause::ALL
             .into_iter()
-            .filter(|cause| counters.exits(*cause) != 0);
+            .filter(|cause| counters.exits(*cause) != 0 || counters.simulation(*cause).0 != 0);
         let exits: BTreeMap<_, _> = occurred
             .map(|cause| {
                 let exits = Exits {

@@ -59,7 +59,7 @@ impl Work {
                 let (count, cycles) = (less(|exits| exits.count), less(|exits| exits.cycles));
                 (*cause, Exits { count, cycles })
             })
-            .filter(|(_, exits)| exits.count != 0)
+            .filter(|(_, exits)| exits.count != 0 || exits.cycles != 0)
             .collect();
         let events = self.events.iter().map(|(event, count)| {
             let before = earlier.and_then(|work| work.events.get(event));
