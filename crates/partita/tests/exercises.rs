@@ -95,7 +95,6 @@ fn no_interrupt_is_lost_or_doubled_while_vcpus_move_under_any_policy() {
 /// Counts interrupts between all pairs of vCPUs while every dispatch is on another hart.
 fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u32) {
     const VCPUS: u64 = 7;
-    const VMS: u64 = 2;
     let changes = [
         "harts=3",
         "vm.one.vcpus=3",
@@ -108,9 +107,9 @@ fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u
     let told = together(on, &format!("ipi count={count}"), &changes);
     let (dispatches, migrations) = (dispatches(&told), migrations(&told));
     assert!(dispatches > 100, "{on}, {wait}, {spin}\n{told}");
-    // The first dispatch of a vCPU that enters its guest is no move, nor is that in which a VM's first vCPU loads the VM.
+    // The first dispatch after a start is no move: the VM starts its first vCPU, and this one the others.
     assert!(
-        migrations + VCPUS + VMS >= dispatches,
+        migrations + VCPUS >= dispatches,
         "{on}, {wait}, {spin}: {migrations} of {dispatches} dispatches moved\n{told}"
     );
 }

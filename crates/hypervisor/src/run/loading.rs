@@ -15,7 +15,7 @@ use crate::vm::lifecycle::{self, life::Run};
 use crate::vm::loader::{self, Progress};
 
 /// Loads `vm` until that is done, or the scheduler wants the hart back. Says why the vCPU leaves. What it takes is the VM's
-/// own time.
+/// own time. It is no dispatch of a guest, and not counted as one.
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,
@@ -27,7 +27,6 @@ pub fn load(
     // What follows is no part of a change from one guest to another.
     hart.change.rest();
     set_slice(system, hart, began, slice);
-    books.count_dispatch();
     books.charge_scheduling();
     loop {
         if is_wanted(hart) {

@@ -10,6 +10,8 @@ const ESCAPE: u8 = 0x1d;
 const PROMPTS: [&str; 5] = ["# ", "$ ", "> ", ": ", "? "];
 /// How long a prompt must have been there; others may go on to speak above it.
 const PROMPT: Duration = Duration::from_millis(300);
+/// The operator's prompt, and how long that must have been there: it is put anew behind every line that a guest says.
+const OPERATOR: (&str, Duration) = ("partita> ", Duration::from_millis(20));
 /// How long any other line that has no end must have been there.
 const BEGUN: Duration = Duration::from_secs(10);
 
@@ -60,6 +62,7 @@ impl Script {
         }
         let wait = match &self.shown[..] {
             "" => return None,
+            shown if shown.ends_with(OPERATOR.0) => OPERATOR.1,
             shown if PROMPTS.iter().any(|prompt| shown.ends_with(prompt)) => PROMPT,
             _ => BEGUN,
         };
@@ -155,6 +158,19 @@ mod tests {
             script.show("", after(at + 50));
         }
         assert_eq!(script.patience(after(300)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn guests_that_speak_all_the_time_keep_nobody_from_the_operators_prompt() {
+        let start = Instant::now();
+        let after = |milliseconds| start + Duration::from_millis(milliseconds);
+        let mut script = Script::new(start);
+        script.take(b"vm list\n");
+        for at in [0, 100, 200] {
+            script.show("[one] exerciser: heart", after(at));
+            script.show("partita> \x1b[K", after(at + 50));
+        }
+        assert_eq!(script.patience(after(270)), Some(Duration::ZERO));
     }
 
     #[test]
