@@ -234,7 +234,7 @@ pub fn kick_where_it_runs(system: &Hypervisor, vcpu: &Vcpu) {
 
 /// Sets or clears this hart's hgeie bit of `file`: with it set, a pending interrupt of the file raises SGEI here.
 pub fn watch(file: GuestFile, on: bool) {
-    // SAFETY: SGEI is handled by `run::attend`, on this hart, outside of guests.
+    // SAFETY: SGEI is handled by `run::attention`, on this hart, outside of guests.
     unsafe {
         if on {
             csr::set::<{ number::HGEIE }>(file.bit())

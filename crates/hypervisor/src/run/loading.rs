@@ -5,9 +5,10 @@ use core::sync::atomic::Ordering;
 use scheduler::{Continue, Leave, Ticks};
 
 use crate::hart::csr::{self, number};
+use crate::run::attention::attend;
 use crate::run::harts::Hart;
 use crate::run::system::{Hypervisor, now};
-use crate::run::{attend, set_slice};
+use crate::run::timer::set_slice;
 use crate::say;
 use crate::vm::Vm;
 use crate::vm::accounts::Books;

@@ -2,7 +2,8 @@
 
 use abi::monitor::ExitCause;
 
-use super::{Exit, Next, inject, interrupt_is_pending, spins};
+use super::exit::{Exit, Next, interrupt_is_pending};
+use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
@@ -10,7 +11,7 @@ use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
-use crate::run;
+use crate::run::requests::show_interrupts;
 use crate::run::spin;
 
 /// The guest's names for the registers of its interrupt file.
@@ -129,7 +130,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     exit.registers
         .context
         .set(access.destination.number() as u8, old);
-    run::show_interrupts(exit.vcpu);
+    show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }

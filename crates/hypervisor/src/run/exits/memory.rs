@@ -3,7 +3,8 @@
 use abi::monitor::ExitCause;
 use scheduler::Leave;
 
-use super::{Exit, Next, inject};
+use super::exit::{Exit, Next};
+use super::inject;
 use crate::devices::bus::{self, Owner};
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};

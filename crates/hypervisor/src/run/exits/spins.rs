@@ -3,7 +3,7 @@
 use abi::monitor::Event;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
 
-use super::{Exit, Next};
+use super::exit::{Exit, Next};
 use crate::hart;
 use crate::run::spin::{Spin, Word};
 

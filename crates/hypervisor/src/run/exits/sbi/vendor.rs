@@ -2,8 +2,9 @@
 
 use abi::sbi::{Function, VERSION_VALUE};
 
-use super::{Call, SbiError, SbiResult};
-use crate::run::exits::{Exit, Next, spins};
+use super::call::{Call, SbiError, SbiResult};
+use crate::run::exits::exit::{Exit, Next};
+use crate::run::exits::spins;
 use crate::run::spin;
 use crate::vm::allocation::{self, NoArea};
 
