@@ -9,10 +9,11 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
-use crate::run::harts::{Hart, identity};
-use crate::run::interrupt_port::{self, InterruptPort};
-use crate::run::system::{self, Hypervisor};
 use crate::run::timer::set_timer;
+use crate::system::harts::{Hart, identity};
+use crate::system::interrupt_port::{self, InterruptPort};
+use crate::system::sources;
+use crate::system::{self, Hypervisor};
 
 /// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
 /// scheduler has been asked.
@@ -70,7 +71,7 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
             system::wake(system, vcpu.id);
         }
     }
-    system.look_after_devices(time);
+    sources::look_after_devices(system, time);
     if time >= hart.next_look.load(Ordering::Relaxed) {
         hart.next_look
             .store(time + system.look_interval(), Ordering::Relaxed);

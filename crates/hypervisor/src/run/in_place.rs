@@ -16,11 +16,11 @@ use crate::hart::{
 };
 use crate::interrupts::GuestFile;
 use crate::run::attention::attend;
-use crate::run::harts::Hart;
 use crate::run::probe;
-use crate::run::system::{Hypervisor, now};
 use crate::run::terms;
 use crate::run::timer::set_timer;
+use crate::system::harts::Hart;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu};
 

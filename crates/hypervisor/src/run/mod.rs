@@ -1,19 +1,13 @@
 //! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod attention;
-pub mod change;
-pub mod costs;
 pub mod exits;
-pub mod float;
-pub mod harts;
 pub mod in_place;
-pub mod interrupt_port;
 pub mod loading;
 pub mod probe;
 pub mod requests;
 pub mod spin;
 pub mod switch;
-pub mod system;
 pub mod terms;
 pub mod timer;
 
@@ -27,18 +21,20 @@ use crate::hart::{self, world};
 use crate::memory::translations::Holders;
 use crate::run::attention::attend;
 use crate::run::exits::exit::{Exit, Next};
-use crate::run::harts::Hart;
 use crate::run::in_place::InPlace;
 use crate::run::probe::Tests;
 use crate::run::requests::carry_out_requests;
-use crate::run::spin::Word;
 use crate::run::switch::renew_table;
-use crate::run::system::{Hypervisor, now};
 use crate::run::terms::reconsider;
 use crate::run::timer::{set_slice, set_timer};
+use crate::system::costs;
+use crate::system::harts::Hart;
+use crate::system::lifecycle;
+use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
-use crate::vm::lifecycle::{self, life::Begin};
+use crate::vm::lifecycle::life::Begin;
 use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::word::Word;
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {

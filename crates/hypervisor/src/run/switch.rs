@@ -4,11 +4,10 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::{HartFences, Holders};
-use crate::run::float;
-use crate::run::harts::Hart;
-use crate::run::interrupt_port::InterruptPort;
 use crate::run::requests::{hide_memory_file, show_interrupts};
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu};
 
@@ -44,7 +43,8 @@ pub fn load(
         registers.supervisor.load();
         hart.set_last_loaded(vcpu.id);
     }
-    float::load(hart, vcpu.id, registers);
+    let Registers { float, context, .. } = registers;
+    float.load(&hart.float, vcpu.id, context);
     registers.counters.load(&mut HartCounters);
     let file = file.map_or(0, GuestFile::number);
     if file == 0 {
@@ -73,7 +73,7 @@ pub fn unload(
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
-    float::unload(registers);
+    registers.float.unload(&registers.context);
     hart.clear_running();
 }
 

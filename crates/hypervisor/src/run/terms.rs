@@ -5,9 +5,9 @@ use scheduler::{Continue, Leave, Ticks};
 use crate::hart::capabilities::Capability;
 use crate::hart::csr;
 use crate::hart::custom;
-use crate::run::harts::Hart;
-use crate::run::system::{Hypervisor, now};
 use crate::run::timer::set_slice;
+use crate::system::harts::Hart;
+use crate::system::{Hypervisor, now};
 use crate::vm::vcpu::Registers;
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.

@@ -5,8 +5,8 @@ use core::sync::atomic::Ordering;
 use scheduler::Ticks;
 
 use crate::hart::csr::{self, number};
-use crate::run::harts::Hart;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
 
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
 /// into the interrupt files where there is something to see.

@@ -4,8 +4,8 @@ use scheduler::Leave;
 
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
-use crate::run::harts::Hart;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};

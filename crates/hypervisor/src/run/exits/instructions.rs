@@ -13,6 +13,7 @@ use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -82,7 +83,7 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 /// A pause loop: the vCPU spins on nobody knows what.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.

@@ -11,7 +11,7 @@ use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
 use crate::run::attention::attend;
-use crate::run::float;
+use crate::vm::vcpu::Registers;
 use abi::monitor::ExitCause;
 
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
@@ -34,7 +34,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(exit, cause)
         }
-        exception::ILLEGAL_INSTRUCTION if float::give(exit.hart, exit.vcpu.id, exit.registers) => {
+        exception::ILLEGAL_INSTRUCTION if lacks_float(exit) => {
             (ExitCause::IllegalInstruction, Next::Resume)
         }
         _ => {
@@ -47,4 +47,10 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             (name, Next::Resume)
         }
     }
+}
+
+/// Whether the guest only lacked its floating-point registers; it has them now.
+fn lacks_float(exit: &mut Exit<'_>) -> bool {
+    let Registers { float, context, .. } = &mut *exit.registers;
+    float.give(&exit.hart.float, exit.vcpu.id, context)
 }

@@ -15,8 +15,8 @@ use self::call::{Call, SbiError, SbiResult, extension, named};
 use super::exit::{Exit, Next};
 use crate::hart::counters::FirmwareEvent;
 use crate::hart::csr::{self, number};
-use crate::run::interrupt_port;
-use crate::run::system::now;
+use crate::system::interrupt_port;
+use crate::system::now;
 
 /// The environment call that the guest has just made.
 pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {

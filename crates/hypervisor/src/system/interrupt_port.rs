@@ -6,8 +6,8 @@ use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
-use crate::devices::aplic::SourceMode;
 use crate::devices::board_aplic::Target;
+use crate::devices::wires::SourceMode;
 use crate::hart::csr::{self, number};
 use crate::hart::interrupt_file::Selected;
 use crate::hart::{self};
@@ -16,9 +16,9 @@ use crate::interrupts::softfile::Identity;
 use crate::interrupts::{
     self, Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign,
 };
-use crate::run::costs;
-use crate::run::harts::{self, Hart, identity};
-use crate::run::system::{self, Hypervisor};
+use crate::system::costs;
+use crate::system::harts::{self, Hart, identity};
+use crate::system::{self, Hypervisor};
 use crate::vm::accounts;
 use crate::vm::vcpu::{Vcpu, request};
 
