@@ -5,6 +5,7 @@
 //! [`translation`] and [`memory`] are where accesses go, [`device`] and [`board`] what they find
 //! there besides RAM, [`extension`] what the papers propose as hardware, and [`monitor`] is what can be counted from outside.
 
+pub mod base;
 pub mod board;
 pub mod checkpoint;
 pub mod code;
@@ -22,6 +23,7 @@ pub mod memory;
 pub mod monitor;
 pub mod native;
 pub mod quantity;
+pub mod ram;
 mod system;
 pub mod timing;
 pub mod trace;

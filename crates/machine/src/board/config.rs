@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::map;
-use crate::device::Clock;
+use crate::base::Clock;
 use crate::extension::{Extensions, PURGE_MASK, PURGE_MASK_HARTS};
 
 /// What the harts are, as the device tree tells it.

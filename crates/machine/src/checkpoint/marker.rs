@@ -6,7 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::device::{Clock, Console, Cycles};
+use crate::base::{Clock, Cycles};
+use crate::device::Console;
 
 /// Says whether a text has been seen on any of the consoles that watch for it.
 #[derive(Debug, Clone, Default)]

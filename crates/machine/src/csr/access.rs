@@ -2,10 +2,11 @@
 
 use super::row::{Basis, Read, Row, Then, Write};
 use super::table;
-use crate::hart::{Cause, Exception, Hart, Trapped};
+use crate::base::Fence;
+use crate::base::{Cause, Exception, Trapped};
+use crate::hart::Hart;
 use crate::instruction::DISCARD;
 use crate::system::System;
-use crate::translation::Fence;
 
 /// What a CSR instruction does to the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

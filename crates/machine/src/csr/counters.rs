@@ -5,7 +5,8 @@
 
 use super::field::{event, interrupt};
 use super::{Csrs, HPM_COUNTERS};
-use crate::hart::{Hart, Mode, Privilege};
+use crate::base::{Mode, Privilege};
+use crate::hart::Hart;
 use crate::monitor::Event;
 
 /// Counters 3 to 31: those that can be given an event.

@@ -3,8 +3,9 @@
 //! Advanced Interrupt Architecture, "CSRs" and "IMSIC".
 
 use super::field::stateen;
-use crate::device::InterruptFile;
-use crate::hart::{Cause, Hart, Privilege};
+use crate::base::InterruptFile;
+use crate::base::{Cause, Privilege};
+use crate::hart::Hart;
 use crate::system::System;
 
 /// The major interrupts' priorities.

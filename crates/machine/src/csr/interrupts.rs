@@ -8,18 +8,11 @@
 //! read-only zeros, as the specification lets them be.
 
 use super::field::{envcfg, hvictl, interrupt, status};
-use crate::device::{Cycles, InterruptFile};
-use crate::hart::{Hart, Mode, Privilege};
+use crate::base::Interrupt;
+use crate::base::{Cycles, InterruptFile};
+use crate::base::{Mode, Privilege};
+use crate::hart::Hart;
 use crate::system::System;
-
-/// An interrupt that a trap can be taken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interrupt {
-    /// Its code in xcause.
-    pub code: u64,
-    /// The mode that takes it.
-    pub to: Mode,
-}
 
 /// Major interrupts from the highest default priority to the lowest.
 const ORDER: [u64; 19] = [

@@ -14,7 +14,8 @@ mod table;
 mod warl;
 
 pub use access::{CsrOperation, Next};
-pub use interrupts::Interrupt;
+
+pub use crate::base::Interrupt;
 pub use pmp::{Pmp, PmpCheck};
 pub use table::name;
 

@@ -7,7 +7,8 @@
 use super::field::{envcfg, hstatus, hvictl, stateen, status};
 use super::number as csr;
 use super::row::{Guard, Presence, Row};
-use crate::hart::{Cause, Hart, Mode, Privilege};
+use crate::base::{Cause, Mode, Privilege};
+use crate::hart::Hart;
 
 /// Refusal of an access: the exception to raise.
 pub type Refused = Cause;

@@ -1,8 +1,9 @@
 //! What a CSR is: the row that the tables hold for each.
 
 use super::Csrs;
+use crate::base::Cause;
 use crate::extension::Extensions;
-use crate::hart::{Cause, Hart};
+use crate::hart::Hart;
 use crate::system::System;
 
 /// A CSR, or an array of CSRs with consecutive numbers.

@@ -1,7 +1,7 @@
 //! Which values WARL registers keep.
 
 use super::field::{envcfg, hstatus, status};
-use crate::translation::Paging;
+use crate::base::Paging;
 
 /// A status value with SD as FS makes it.
 pub(super) const fn with_sd(value: u64) -> u64 {

@@ -7,8 +7,8 @@ pub use pause::PauseLoop;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Paging;
 use crate::board::Isa;
-use crate::translation::Paging;
 
 /// The name of the global pending test in ISA strings.
 pub const PENDING_TEST: &str = "xpartitaotpi";

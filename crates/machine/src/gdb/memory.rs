@@ -1,10 +1,11 @@
 //! Memory as a hart sees it, without a trace of having looked.
 
+use crate::base::Access;
+use crate::base::Memory;
+use crate::base::PAGE_BYTES;
 use crate::csr::field::envcfg;
-use crate::device::Memory;
-use crate::hart::{Access, Hart};
+use crate::hart::Hart;
 use crate::machine::Machine;
-use crate::memory::PAGE_BYTES;
 use crate::translation::{WalkTrace, walk};
 
 impl Machine {

@@ -1,9 +1,10 @@
 //! Memory accesses that do not take the short way through the host TLB.
 
 use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
+use crate::base::Cycles;
+use crate::base::PAGE_BYTES;
 use crate::code::CodeIndex;
-use crate::device::Cycles;
-use crate::memory::{PAGE_BYTES, PhysicalMemory, Scalar, StoreOutcome};
+use crate::memory::{PhysicalMemory, Scalar, StoreOutcome};
 use crate::monitor::Event;
 use crate::system::System;
 use crate::trace::Happening;

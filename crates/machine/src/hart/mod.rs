@@ -3,26 +3,19 @@
 mod access;
 mod context;
 mod describe;
-mod exception;
-mod mode;
 mod saved;
 #[cfg(test)]
 mod tests;
 mod trap;
 mod wait;
 
-pub use exception::{Access, Cause, Exception};
-pub use mode::{Mode, Privilege};
+pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
 pub use saved::SavedHart;
 pub use wait::{Expiry, Wait};
 
+use crate::base::{HartId, HartWires};
 use crate::csr::Csrs;
-use crate::device::{HartId, HartWires};
 use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
-
-/// An instruction did not complete: [`Hart::exception`] says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trapped;
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
+use crate::base::HartWires;
 use crate::csr::Csrs;
-use crate::device::HartWires;
 use crate::extension::ExtensionState;
 use crate::memory::PhysicalMemory;
 use crate::monitor::HartCounts;

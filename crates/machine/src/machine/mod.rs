@@ -7,9 +7,10 @@ mod schedule;
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
 
+use crate::base::Memory;
 use crate::board::{self, Boot, Images};
 use crate::checkpoint::{DiskIdentity, Marker};
-use crate::device::{Devices, DevicesConfig, Memory};
+use crate::device::{Devices, DevicesConfig};
 use crate::extension::ExtensionState;
 use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};

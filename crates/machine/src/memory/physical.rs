@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Observed, OpenPage, PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
+use crate::base::{AccessFault, HartId, Memory};
 use crate::code::{CodeCache, CodeIndex, Discarded, SavedCode};
-use crate::device::{AccessFault, HartId, Memory};
 
 /// Reasons why stores to a page may not take the short way, as bits of a page's flags.
 mod flag {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, EventCounts};
-use crate::hart::Mode;
+use crate::base::Mode;
 
 /// Exception and interrupt codes that are told apart.
 pub const CODES: usize = 32;

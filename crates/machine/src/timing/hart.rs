@@ -6,8 +6,8 @@ use super::filter::Filter;
 use super::profile::Honours;
 use super::tlb::{Entry, Tlb};
 use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFence};
-use crate::hart::Access;
-use crate::memory::PAGE_SHIFT;
+use crate::base::Access;
+use crate::base::PAGE_SHIFT;
 
 /// Who serves an access at the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Geometry, LINE_SHIFT, Timing};
-use crate::device::HartId;
-use crate::memory::PAGE_SHIFT;
+use crate::base::HartId;
+use crate::base::PAGE_SHIFT;
 use crate::monitor::{Event, EventCounts};
 
 /// The number of a line in its page.

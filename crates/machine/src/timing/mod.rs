@@ -35,8 +35,8 @@ pub use tlb::{Entry, Space, Tlb};
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::HartId;
-use crate::memory::PAGE_SHIFT;
+use crate::base::HartId;
+use crate::base::PAGE_SHIFT;
 use crate::monitor::{Event, EventCounts};
 use crate::native::FilterTables;
 use hart::Server;
@@ -44,8 +44,7 @@ use lines::Presence;
 
 pub(crate) use filter::PLACES as FILTER_PLACES;
 
-/// log2 of the bytes of a cache line.
-pub const LINE_SHIFT: u32 = 6;
+pub use crate::base::LINE_SHIFT;
 
 /// The models of the whole machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]

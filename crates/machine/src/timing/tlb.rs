@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Geometry, TlbProfile};
-use crate::memory::PAGE_SHIFT;
+use crate::base::PAGE_SHIFT;
 
 /// log2 of the bytes of the pages that entries are for: 4 KiB, 2 MiB, 1 GiB.
 const SIZES: [u8; 3] = [12, 21, 30];

@@ -15,7 +15,7 @@ pub use timeline::Timeline;
 
 use std::io;
 
-use crate::device::Clock;
+use crate::base::Clock;
 use crate::hart::Hart;
 use crate::machine::Machine;
 

@@ -2,7 +2,6 @@
 
 mod context;
 mod masking;
-mod paging;
 mod saved;
 mod shadow;
 #[cfg(test)]
@@ -12,9 +11,10 @@ mod walk;
 
 pub use context::{ContextKey, Contexts};
 pub use masking::Masking;
-pub use paging::{Paging, levels};
 pub use saved::{SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
 pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};
-pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
-pub use walk::{Mapping, Reference, View, WalkTrace, walk};
+pub use tlb::{Entry, HostTlb, JumpCache, JumpEntry};
+pub use walk::{Mapping, View, WalkTrace, walk};
+
+pub use crate::base::{Fence, Paging, Reference};

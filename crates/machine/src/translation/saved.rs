@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::tlb::{HostTlb, JumpCache};
 use super::{Contexts, Entry, JumpEntry};
+use crate::base::PAGE_BYTES;
 use crate::code::CodeCache;
-use crate::memory::{PAGE_BYTES, PhysicalMemory};
+use crate::memory::PhysicalMemory;
 
 /// A translation and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! Walks over tables that are put into memory by hand.
 
 use super::{Masking, View, WalkTrace, walk};
+use crate::base::{Access, Cause, Mode, Privilege};
 use crate::csr::Csrs;
-use crate::hart::{Access, Cause, Mode, Privilege};
 use crate::memory::{PhysicalMemory, Ram};
 
 const BASE: u64 = 0x8000_0000;

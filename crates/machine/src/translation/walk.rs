@@ -3,10 +3,11 @@
 //! Privileged specification, "Sv39", "Virtual Address Translation Process", "Sv48", "Sv57", "Svnapot",
 //! and of the hypervisor extension, "Two-Stage Address Translation" with "Sv39x4" to "Sv57x4".
 
-use super::{Masking, levels};
+use super::{Masking, Reference};
+use crate::base::levels;
+use crate::base::{Access, Cause, Exception, Mode, Privilege};
 use crate::csr::Csrs;
 use crate::csr::field::envcfg;
-use crate::hart::{Access, Cause, Exception, Mode, Privilege};
 use crate::memory::PhysicalMemory;
 
 const VALID: u64 = 1;
@@ -61,22 +62,6 @@ pub struct Mapping {
     /// log2 of the bytes that the first stage maps together, 12 if it is Bare: what a fence with
     /// an address covers.
     pub first_shift: u32,
-}
-
-/// One memory reference of a walk.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reference {
-    /// Physical address of the page-table entry.
-    pub physical: u64,
-    /// Whether it belongs to the G-stage.
-    pub guest_stage: bool,
-    /// Level of the entry: 0 is the last.
-    pub level: u8,
-    /// Whether the entry maps a page, rather than leading to a table.
-    pub leaf: bool,
-    /// The guest physical address that a G-stage reference helps to translate; the virtual
-    /// address for the first stage.
-    pub address: u64,
 }
 
 /// The memory references of a walk, for those who charge for them.

@@ -1,11 +1,11 @@
 //! VS CSRs: privileged specification, "Hypervisor and Virtual Supervisor CSRs"; AIA.
 
 use super::{EPC, SELECT, vector};
+use crate::base::InterruptFile;
 use crate::csr::field::{interrupt, stateen, status};
 use crate::csr::number as csr;
 use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{replace, space, with_sd};
-use crate::device::InterruptFile;
 
 pub(in crate::csr) const ROWS: &[Row] = &[
     Row::new(

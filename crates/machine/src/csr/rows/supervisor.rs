@@ -1,12 +1,12 @@
 //! CSRs of S-mode: privileged specification, "Supervisor CSRs"; "Sstc", "Sscofpmf", "Smstateen"; AIA.
 
 use super::{EPC, SELECT, WORD, vector};
+use crate::base::InterruptFile;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
 use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{environment, replace, space, with_sd};
-use crate::device::InterruptFile;
 
 pub(in crate::csr) const ROWS: &[Row] = &[
     Row::new(

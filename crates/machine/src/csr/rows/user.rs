@@ -1,8 +1,8 @@
 //! CSRs of U-mode: "F", "Zicntr" and "Zihpm".
 
+use crate::base::Cycles;
 use crate::csr::number as csr;
 use crate::csr::row::{Guard, Read, Row, Then, Write};
-use crate::device::Cycles;
 use crate::hart::Hart;
 use crate::system::System;
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::random::Random;
+use crate::base::Random;
 use crate::device::{Clock, Cycles};
 
 /// A device's service time: what one request occupies it for.

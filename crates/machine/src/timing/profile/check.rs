@@ -1,8 +1,8 @@
 //! Which profiles are impossible, as far as values have to fit together.
 
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
+use crate::base::Paging;
 use crate::timing::LINE_SHIFT;
-use crate::translation::Paging;
 
 /// What cannot be: key, what is wrong, and what to do about it.
 pub(in crate::timing) type Impossible = (String, String, String);

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Paging;
 use crate::extension::Extensions;
-use crate::translation::Paging;
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

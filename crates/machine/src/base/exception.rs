@@ -1,4 +1,6 @@
-//! Synchronous exceptions.
+//! Synchronous exceptions and interrupts, as traps tell of them.
+
+use super::Mode;
 
 /// Exception codes: privileged specification, "Trap Cause Codes" of the hypervisor extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,3 +124,16 @@ impl Access {
         }
     }
 }
+
+/// An interrupt that a trap can be taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Its code in xcause.
+    pub code: u64,
+    /// The mode that takes it.
+    pub to: Mode,
+}
+
+/// An instruction did not complete: the hart's `exception` says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trapped;

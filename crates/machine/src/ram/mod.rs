@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
-use super::{PAGE_BYTES, PAGE_SHIFT};
+use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 
 /// Why there is no RAM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
