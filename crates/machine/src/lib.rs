@@ -9,6 +9,7 @@ pub mod base;
 pub mod board;
 pub mod checkpoint;
 pub mod code;
+pub mod count;
 pub mod csr;
 pub mod device;
 pub mod execute;

@@ -6,8 +6,8 @@
 use super::field::{event, interrupt};
 use super::{Csrs, HPM_COUNTERS};
 use crate::base::{Mode, Privilege};
+use crate::count::Event;
 use crate::hart::Hart;
-use crate::monitor::Event;
 
 /// Counters 3 to 31: those that can be given an event.
 const PROGRAMMABLE: std::ops::Range<u16> = 3..3 + HPM_COUNTERS as u16;

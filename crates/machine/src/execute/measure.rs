@@ -1,8 +1,8 @@
 //! Where the execution loop asks the timing models.
 
+use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
 use crate::memory::{PAGE_SHIFT, Scalar};
-use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
 use crate::translation::{ContextKey, Fence, View, WalkTrace, walk};

@@ -1,5 +1,6 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
+use crate::count::Event;
 use crate::csr::Next;
 use crate::csr::field::{hstatus, status};
 use crate::device::HartId;
@@ -8,7 +9,6 @@ use crate::extension::{
 };
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
-use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::TranslationFence;
 use crate::trace::Happening;

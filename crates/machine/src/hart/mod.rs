@@ -4,6 +4,7 @@ mod access;
 mod context;
 mod describe;
 mod saved;
+mod stops;
 #[cfg(test)]
 mod tests;
 mod trap;
@@ -11,10 +12,12 @@ mod wait;
 
 pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
 pub use saved::SavedHart;
+pub(crate) use stops::{Reached, Stops};
 pub use wait::{Expiry, Wait};
 
 use crate::base::{HartId, HartWires};
 use crate::csr::Csrs;
+use crate::trace::{Event, Happening, Place};
 use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
@@ -100,11 +103,11 @@ pub struct Hart {
     /// Custom extensions and their registers.
     pub extension: crate::extension::ExtensionState,
     /// What the hart counts besides cycles and instructions.
-    pub counts: crate::monitor::HartCounts,
+    pub counts: crate::count::HartCounts,
     /// Where a debugger wants the hart to stop, if there is one.
-    pub(crate) stops: Option<Box<crate::gdb::Stops>>,
+    pub(crate) stops: Option<Box<Stops>>,
     /// What has happened and nobody has been told yet, if somebody listens.
-    pub(crate) events: Option<Vec<crate::trace::Event>>,
+    pub(crate) events: Option<Vec<Event>>,
 }
 
 impl Hart {
@@ -144,7 +147,7 @@ impl Hart {
             restrictions_seen: 0,
             broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),
-            counts: crate::monitor::HartCounts::default(),
+            counts: crate::count::HartCounts::default(),
             stops: None,
             events: None,
         };
@@ -176,12 +179,28 @@ impl Hart {
         let mode = self.mode;
         self.counts
             .of(mode)
-            .add(crate::monitor::Event::Waited, cycles);
+            .add(crate::count::Event::Waited, cycles);
     }
 
     /// Makes the execution loop stop at the end of the block.
     #[inline]
     pub const fn stop_soon(&mut self) {
         self.limit = 0;
+    }
+
+    /// Notes what happens on this hart now, if somebody listens.
+    #[inline]
+    pub(crate) fn note(&mut self, happening: impl FnOnce(&Self) -> Happening) {
+        if self.events.is_some() {
+            let event = Event {
+                place: Place::Hart(self.id),
+                cycles: self.cycles,
+                retired: self.retired,
+                happening: happening(self),
+            };
+            if let Some(events) = &mut self.events {
+                events.push(event);
+            }
+        }
     }
 }

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
 use crate::base::HartWires;
+use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
 use crate::memory::PhysicalMemory;
-use crate::monitor::HartCounts;
 use crate::translation::{SavedJumps, SavedTlb};
 
 /// Registers of a kind.

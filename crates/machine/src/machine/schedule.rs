@@ -7,8 +7,8 @@
 use super::{HostInterface, Machine};
 use crate::base::Cycles;
 use crate::base::{Cause, Exception};
-use crate::checkpoint::Marker;
 use crate::code::BlockLimit;
+use crate::device::Marker;
 use crate::device::Power;
 use crate::execute::{Fast, Gear, Measured, run};
 use crate::hart::{Expiry, Hart, Wait};

@@ -4,7 +4,7 @@ use super::{LINE_SHIFT, Space};
 use crate::base::Access;
 use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
-use crate::monitor::Event;
+use crate::count::Event;
 
 /// The filters' number for all spaces of V = 1 without any translation: no space of V = 0 without
 /// translation has an ASID.

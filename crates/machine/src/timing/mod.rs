@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
-use crate::monitor::{Event, EventCounts};
+use crate::count::{Event, EventCounts};
 use crate::native::FilterTables;
 use hart::Server;
 use lines::Presence;

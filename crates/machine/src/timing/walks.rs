@@ -4,7 +4,7 @@ use super::{Cache, Charge, Entry, LINE_SHIFT, Space, Timing, Walked};
 use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
-use crate::monitor::{Event, EventCounts};
+use crate::count::{Event, EventCounts};
 
 /// log2 of the bytes of a page-table entry.
 const ENTRY_SHIFT: u32 = 3;

@@ -1,7 +1,6 @@
 //! Where a debugger wants a hart to stop.
 
-use crate::hart::{Hart, Wait};
-use crate::machine::Machine;
+use super::{Hart, Wait};
 
 /// Why a hart has stopped for the debugger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,22 +15,22 @@ pub enum Reached {
 #[derive(Debug, Clone, Default)]
 pub struct Stops {
     /// Addresses, in order.
-    pub(super) breakpoints: Vec<u64>,
+    pub(crate) breakpoints: Vec<u64>,
     /// After the next instruction or trap.
-    pub(super) step: bool,
+    pub(crate) step: bool,
     /// Whether gdb has named the hart among those that go on.
-    pub(super) named: bool,
+    pub(crate) named: bool,
     /// Before the next one: other harts go on alone.
-    pub(super) held: bool,
+    pub(crate) held: bool,
     /// pc and instructions retired when the hart went on last.
-    from: (u64, u64),
+    pub(crate) from: (u64, u64),
     /// Why it has stopped.
-    pub(super) reached: Option<Reached>,
+    pub(crate) reached: Option<Reached>,
 }
 
 impl Stops {
     /// Whether every instruction has to be looked at.
-    const fn are_close(&self) -> bool {
+    pub(crate) const fn are_close(&self) -> bool {
         self.step || !self.breakpoints.is_empty()
     }
 }
@@ -76,23 +75,5 @@ impl Hart {
     /// Whether the debugger does not let the hart run at all.
     pub(crate) fn is_held(&self) -> bool {
         self.stops.as_ref().is_some_and(|stops| stops.held)
-    }
-}
-
-impl Machine {
-    /// Whether a debugger wants instructions to be executed one by one.
-    pub(crate) fn is_stepped(&self) -> bool {
-        let close = |hart: &Hart| hart.stops.as_ref().is_some_and(|stops| stops.are_close());
-        self.harts.iter().any(close)
-    }
-
-    /// Lets every hart go on from where it stands.
-    pub(super) fn leave_stops(&mut self) {
-        for hart in &mut self.harts {
-            let from = (hart.pc, hart.retired);
-            if let Some(stops) = &mut hart.stops {
-                (stops.from, stops.reached) = (from, None);
-            }
-        }
     }
 }
