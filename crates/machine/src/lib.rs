@@ -23,6 +23,7 @@ mod machine;
 pub mod memory;
 pub mod monitor;
 pub mod native;
+pub mod profile;
 pub mod quantity;
 pub mod ram;
 mod system;

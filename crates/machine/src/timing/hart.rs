@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::profile::Honours;
 use super::tlb::{Entry, Tlb};
-use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFence};
+use super::{Cache, Charge, FenceRules, Honours, LINE_SHIFT, Profile, Space, TranslationFence};
 use crate::base::Access;
 use crate::base::PAGE_SHIFT;
 

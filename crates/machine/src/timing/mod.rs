@@ -6,13 +6,9 @@
 
 mod cache;
 mod charge;
-mod field;
 mod filter;
 mod hart;
 mod lines;
-mod measure;
-mod mistake;
-mod profile;
 mod tlb;
 mod walks;
 
@@ -21,16 +17,14 @@ mod exact;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, Geometry};
-pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
-pub use field::{Field, Kind, Need, fields};
-pub use hart::HartTiming;
-pub use measure::{Found, MeasureError, Measurements};
-pub use mistake::{Mistake, Mistakes};
-pub use profile::{
-    CacheProfile, Costs, DiskProfile, FenceRules, Honours, NAMES, NetworkProfile, Profile,
-    ProfileError, TlbProfile, UartProfile,
+pub use crate::profile::{
+    CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, Kind,
+    MeasureError, Measurements, Mistake, Mistakes, NAMES, Need, NetworkProfile, Profile,
+    ProfileError, TlbProfile, UartProfile, fields,
 };
+pub use cache::Cache;
+pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
+pub use hart::HartTiming;
 pub use tlb::{Entry, Space, Tlb};
 
 use serde::{Deserialize, Serialize};
@@ -38,10 +32,10 @@ use serde::{Deserialize, Serialize};
 use crate::base::HartId;
 use crate::base::PAGE_SHIFT;
 use crate::count::{Event, EventCounts};
-use crate::native::FilterTables;
 use hart::Server;
 use lines::Presence;
 
+pub use filter::FilterTables;
 pub(crate) use filter::PLACES as FILTER_PLACES;
 
 pub use crate::base::LINE_SHIFT;

@@ -2,8 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::virtio::{Faults, Service};
-use crate::timing::{Geometry, LINE_SHIFT};
+use super::{Faults, Service};
+use crate::base::LINE_SHIFT;
+
+/// Size of a cache or TLB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// Number of sets, a power of two.
+    pub sets: usize,
+    /// Entries of a set.
+    pub ways: usize,
+}
 
 /// A cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

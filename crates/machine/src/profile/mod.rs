@@ -2,14 +2,21 @@
 
 mod check;
 mod costs;
+mod field;
+mod measure;
+mod mistake;
+mod service;
 mod structures;
 
 pub use costs::Costs;
+pub use field::{Field, Kind, Need, fields};
+pub use measure::{Found, MeasureError, Measurements};
+pub use mistake::{Mistake, Mistakes};
+pub use service::{Chance, Faults, Service};
 pub use structures::{
-    CacheProfile, DiskProfile, FenceRules, Honours, NetworkProfile, TlbProfile, UartProfile,
+    CacheProfile, DiskProfile, FenceRules, Geometry, Honours, NetworkProfile, TlbProfile,
+    UartProfile,
 };
-
-use super::mistake::{self, Mistakes};
 
 use std::path::{Path, PathBuf};
 
@@ -114,7 +121,7 @@ pub enum ProfileError {
         /// The file.
         path: PathBuf,
         /// Why not.
-        reason: super::MeasureError,
+        reason: MeasureError,
     },
     /// Something that no machine can have, in a profile that was not read from a text.
     #[error("{key}: {message}; {remedy}")]
@@ -162,11 +169,11 @@ impl Profile {
     /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         let text = match name {
-            "ideal" => include_str!("../../../../../profiles/ideal.toml"),
-            "rocket-h" => include_str!("../../../../../profiles/rocket-h.toml"),
-            "k3-class" => include_str!("../../../../../profiles/k3-class.toml"),
-            "cva6" => include_str!("../../../../../profiles/cva6.toml"),
-            "mainframe-1994" => include_str!("../../../../../profiles/mainframe-1994.toml"),
+            "ideal" => include_str!("../../../../profiles/ideal.toml"),
+            "rocket-h" => include_str!("../../../../profiles/rocket-h.toml"),
+            "k3-class" => include_str!("../../../../profiles/k3-class.toml"),
+            "cva6" => include_str!("../../../../profiles/cva6.toml"),
+            "mainframe-1994" => include_str!("../../../../profiles/mainframe-1994.toml"),
             _ => return Err(ProfileError::Unknown(name.to_owned())),
         };
         Self::parse(name, text)

@@ -6,8 +6,8 @@ use core::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Profile;
 use super::field::{Field, Kind, Need, fields};
-use super::profile::Profile;
 
 /// One mistake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

@@ -1,11 +1,11 @@
 //! Which profiles are impossible, as far as values have to fit together.
 
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
+use crate::base::LINE_SHIFT;
 use crate::base::Paging;
-use crate::timing::LINE_SHIFT;
 
 /// What cannot be: key, what is wrong, and what to do about it.
-pub(in crate::timing) type Impossible = (String, String, String);
+pub(super) type Impossible = (String, String, String);
 
 /// Largest cache in bytes, and largest number of entries of a TLB.
 const LARGEST_CACHE: u64 = 1 << 30;
@@ -74,7 +74,7 @@ fn walk_cache(key: &str, size: TlbProfile) -> Result<(), Impossible> {
 
 impl Profile {
     /// Everything that does not fit together.
-    pub(in crate::timing) fn impossible(&self) -> Vec<Impossible> {
+    pub(super) fn impossible(&self) -> Vec<Impossible> {
         let possible = Ok(());
         let checks = [
             cache("l1i", self.l1i),
@@ -124,7 +124,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timing::NAMES;
+    use crate::profile::NAMES;
 
     #[test]
     fn what_ships_is_usable() {
