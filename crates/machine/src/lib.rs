@@ -30,6 +30,7 @@ mod system;
 pub mod timing;
 pub mod trace;
 pub mod translation;
+pub mod zicsr;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};
 pub use system::{Limits, System};

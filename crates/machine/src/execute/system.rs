@@ -1,7 +1,6 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
 use crate::count::Event;
-use crate::csr::Next;
 use crate::csr::field::{hstatus, status};
 use crate::device::HartId;
 use crate::extension::{
@@ -13,6 +12,7 @@ use crate::system::System;
 use crate::timing::TranslationFence;
 use crate::trace::Happening;
 use crate::translation::Fence;
+use crate::zicsr::Next;
 
 impl Hart {
     /// Executes an instruction from its encoding. `self.pc` is that of the instruction.

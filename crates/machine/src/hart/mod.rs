@@ -2,6 +2,7 @@
 
 mod access;
 mod context;
+mod counters;
 mod describe;
 mod saved;
 mod stops;

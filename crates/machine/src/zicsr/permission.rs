@@ -4,10 +4,10 @@
 //! hypervisor extension, "Trap Cause Codes" (virtual instruction), Smstateen, Sstc; AIA, "Virtual
 //! instruction exceptions" and "Access control by the state-enable CSRs".
 
-use super::field::{envcfg, hstatus, hvictl, stateen, status};
-use super::number as csr;
 use super::row::{Guard, Presence, Row};
 use crate::base::{Cause, Mode, Privilege};
+use crate::csr::field::{envcfg, hstatus, hvictl, stateen, status};
+use crate::csr::number as csr;
 use crate::hart::Hart;
 
 /// Refusal of an access: the exception to raise.

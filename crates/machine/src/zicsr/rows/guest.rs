@@ -4,10 +4,10 @@ use super::{EPC, SELECT, vector};
 use crate::base::InterruptFile;
 use crate::csr::field::{interrupt, stateen, status};
 use crate::csr::number as csr;
-use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{replace, space, with_sd};
+use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
-pub(in crate::csr) const ROWS: &[Row] = &[
+pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::VSSTATUS,
         "vsstatus",

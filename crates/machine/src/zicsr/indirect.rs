@@ -2,9 +2,9 @@
 //!
 //! Advanced Interrupt Architecture, "CSRs" and "IMSIC".
 
-use super::field::stateen;
 use crate::base::InterruptFile;
 use crate::base::{Cause, Privilege};
+use crate::csr::field::stateen;
 use crate::hart::Hart;
 use crate::system::System;
 

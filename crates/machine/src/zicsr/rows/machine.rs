@@ -4,14 +4,14 @@ use super::{EPC, SELECT, WORD, vector};
 use crate::base::InterruptFile;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
-use crate::csr::row::{Read, Row, Then, Write, register};
 use crate::csr::warl::{environment, machine_status, replace, security, with_sd};
 use crate::csr::{Csrs, MISA};
+use crate::zicsr::row::{Read, Row, Then, Write, register};
 
 /// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
 const MEDELEG: u64 = 0x00f0_b7ff;
 
-pub(in crate::csr) const ROWS: &[Row] = &[
+pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::MSTATUS,
         "mstatus",

@@ -3,11 +3,11 @@
 //! A hart counts every event in every mode anyway, for the hardware monitor. A counter is an offset
 //! from such counts, so it costs nothing to let it run and it can start and stop at any instruction.
 
-use super::field::{event, interrupt};
-use super::{Csrs, HPM_COUNTERS};
+use super::Hart;
 use crate::base::{Mode, Privilege};
 use crate::count::Event;
-use crate::hart::Hart;
+use crate::csr::field::{event, interrupt};
+use crate::csr::{Csrs, HPM_COUNTERS};
 
 /// Counters 3 to 31: those that can be given an event.
 const PROGRAMMABLE: std::ops::Range<u16> = 3..3 + HPM_COUNTERS as u16;
@@ -98,7 +98,7 @@ impl Hart {
     }
 
     /// Writes mcycle, minstret or mhpmcounter.
-    pub(super) fn write_counter(&mut self, counter: u16, value: u64) {
+    pub(crate) fn write_counter(&mut self, counter: u16, value: u64) {
         // The write takes the place of the instruction's own increment.
         let counts = self.csrs.mcountinhibit >> counter & 1 == 0;
         let own = u64::from(counter == 2 && counts);
@@ -107,7 +107,7 @@ impl Hart {
     }
 
     /// Writes mcountinhibit.
-    pub(super) fn write_inhibit(&mut self, value: u64) {
+    pub(crate) fn write_inhibit(&mut self, value: u64) {
         // Bit 1 belongs to time, which is not a counter of the hart.
         let shown: [u64; 32] = std::array::from_fn(|counter| self.counter(counter as u16));
         self.csrs.mcountinhibit = value & 0xffff_fffd;
@@ -118,7 +118,7 @@ impl Hart {
     }
 
     /// Writes mhpmevent. An event that does not exist is not kept: zero counts nothing.
-    pub(super) fn write_event(&mut self, index: usize, value: u64) {
+    pub(crate) fn write_event(&mut self, index: usize, value: u64) {
         let counter = index as u16 + 3;
         let shown = self.counter(counter);
         let number = value & event::NUMBER;
@@ -131,7 +131,7 @@ impl Hart {
     }
 
     /// scountovf: the overflow bits that the present mode may see.
-    pub(super) fn visible_overflows(&self) -> u64 {
+    pub(crate) fn visible_overflows(&self) -> u64 {
         let mut visible = self.csrs.mcounteren;
         match self.mode() {
             Mode::MACHINE => visible = u64::MAX,

@@ -7,10 +7,10 @@
 //! Priorities of major interrupts cannot be configured: every `iprio` array and hviprio are
 //! read-only zeros, as the specification lets them be.
 
-use super::field::{envcfg, hvictl, interrupt, status};
 use crate::base::Interrupt;
 use crate::base::{Cycles, InterruptFile};
 use crate::base::{Mode, Privilege};
+use crate::csr::field::{envcfg, hvictl, interrupt, status};
 use crate::hart::Hart;
 use crate::system::System;
 

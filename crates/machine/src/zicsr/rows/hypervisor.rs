@@ -5,15 +5,15 @@ use super::WORD;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, hstatus, hvictl, interrupt, stateen};
 use crate::csr::number as csr;
-use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{environment, guest_space, hypervisor_status, replace};
 use crate::extension::number as extension;
+use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
 /// Exceptions that hedeleg can delegate: not those that only HS-mode can handle. Software checks (18) and
 /// hardware errors (19) are among them ("Hypervisor Trap Delegation Registers").
 const HEDELEG: u64 = 0x000c_b1ff;
 
-pub(in crate::csr) const ROWS: &[Row] = &[
+pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::HSTATUS,
         "hstatus",

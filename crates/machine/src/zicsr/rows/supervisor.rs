@@ -5,10 +5,10 @@ use crate::base::InterruptFile;
 use crate::csr::Csrs;
 use crate::csr::field::{envcfg, interrupt, stateen, status};
 use crate::csr::number as csr;
-use crate::csr::row::{Guard, Read, Row, Then, Write, register};
 use crate::csr::warl::{environment, replace, space, with_sd};
+use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 
-pub(in crate::csr) const ROWS: &[Row] = &[
+pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::SSTATUS,
         "sstatus",

@@ -2,11 +2,11 @@
 
 use crate::base::Cycles;
 use crate::csr::number as csr;
-use crate::csr::row::{Guard, Read, Row, Then, Write};
 use crate::hart::Hart;
 use crate::system::System;
+use crate::zicsr::row::{Guard, Read, Row, Then, Write};
 
-pub(in crate::csr) const ROWS: &[Row] = &[
+pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::FFLAGS,
         "fflags",

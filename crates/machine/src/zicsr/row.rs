@@ -1,7 +1,7 @@
 //! What a CSR is: the row that the tables hold for each.
 
-use super::Csrs;
 use crate::base::Cause;
+use crate::csr::Csrs;
 use crate::extension::Extensions;
 use crate::hart::Hart;
 use crate::system::System;
