@@ -2,10 +2,11 @@
 
 use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
+use crate::memory::walk;
 use crate::memory::{PAGE_SHIFT, Scalar};
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
-use crate::translation::{ContextKey, Fence, View, WalkTrace, walk};
+use crate::translation::{ContextKey, Fence, View, WalkTrace};
 
 impl Hart {
     /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all

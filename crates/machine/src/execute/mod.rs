@@ -3,6 +3,7 @@
 //! What an instruction does is in [`block`] and the files beside it; what it costs is a matter of
 //! the gear, a type parameter of the loop, so that the fast gear pays nothing for the other.
 
+mod access;
 mod atomic;
 mod block;
 mod fetch;

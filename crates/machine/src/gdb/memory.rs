@@ -6,7 +6,8 @@ use crate::base::PAGE_BYTES;
 use crate::csr::field::envcfg;
 use crate::hart::Hart;
 use crate::machine::Machine;
-use crate::translation::{WalkTrace, walk};
+use crate::memory::walk;
+use crate::translation::WalkTrace;
 
 impl Machine {
     /// The physical address that an address has for a hart's loads, if it is in RAM.

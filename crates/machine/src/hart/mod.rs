@@ -1,6 +1,5 @@
 //! A hart: its registers and what it is doing.
 
-mod access;
 mod context;
 mod counters;
 mod describe;

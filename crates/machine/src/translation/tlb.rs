@@ -7,7 +7,7 @@
 use super::{ContextKey, Contexts};
 use crate::base::Fence;
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
-use crate::memory::{OpenPage, Scalar};
+use crate::ram::{OpenPage, Scalar};
 
 /// A translation of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,14 +1,16 @@
 //! Memory accesses that do not take the short way through the host TLB.
 
-use super::{Access, Cause, Exception, Hart, Reservation, Trapped};
 use crate::base::Cycles;
 use crate::base::PAGE_BYTES;
+use crate::base::{Access, Cause, Exception, Trapped};
 use crate::code::CodeIndex;
 use crate::count::Event;
+use crate::hart::{Hart, Reservation};
+use crate::memory::walk;
 use crate::memory::{PhysicalMemory, Scalar, StoreOutcome};
 use crate::system::System;
 use crate::trace::Happening;
-use crate::translation::{Use, View, walk};
+use crate::translation::{Use, View};
 
 /// Where an access goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

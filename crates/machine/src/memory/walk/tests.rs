@@ -1,9 +1,10 @@
 //! Walks over tables that are put into memory by hand.
 
-use super::{Masking, View, WalkTrace, walk};
+use super::{View, WalkTrace, walk};
 use crate::base::{Access, Cause, Mode, Privilege};
 use crate::csr::Csrs;
 use crate::memory::{PhysicalMemory, Ram};
+use crate::translation::Masking;
 
 const BASE: u64 = 0x8000_0000;
 /// V, R, W, X, A and D.
