@@ -10,6 +10,7 @@ mod mode;
 mod paging;
 mod random;
 mod reach;
+mod space;
 mod time;
 mod wires;
 
@@ -21,5 +22,6 @@ pub use mode::{Mode, Privilege};
 pub use paging::{Paging, levels};
 pub use random::Random;
 pub use reach::{AccessFault, Memory};
+pub use space::{Space, UNTRANSLATED_GUEST};
 pub use time::{Clock, Cycles};
 pub use wires::{HartId, HartWires, Wires};

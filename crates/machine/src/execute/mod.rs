@@ -18,7 +18,7 @@ mod tests;
 
 pub use block::execute;
 
-use crate::device::Cycles;
+use crate::base::Cycles;
 use crate::hart::{Hart, Wait};
 use crate::system::System;
 

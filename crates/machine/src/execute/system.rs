@@ -1,8 +1,8 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
+use crate::base::HartId;
 use crate::count::Event;
 use crate::csr::field::{hstatus, status};
-use crate::device::HartId;
 use crate::extension::{
     BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH,
 };

@@ -4,11 +4,8 @@ use super::{LINE_SHIFT, Space};
 use crate::base::Access;
 use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
+use crate::base::UNTRANSLATED_GUEST;
 use crate::count::Event;
-
-/// The filters' number for all spaces of V = 1 without any translation: no space of V = 0 without
-/// translation has an ASID.
-pub const UNTRANSLATED_GUEST: u32 = 1;
 
 /// An access to charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,9 +23,11 @@ pub use crate::profile::{
     ProfileError, TlbProfile, UartProfile, fields,
 };
 pub use cache::Cache;
-pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
+pub use charge::{Charge, TranslationFence, Walked};
 pub use hart::HartTiming;
-pub use tlb::{Entry, Space, Tlb};
+pub use tlb::{Entry, Tlb};
+
+pub use crate::base::Space;
 
 use serde::{Deserialize, Serialize};
 
