@@ -3,6 +3,7 @@
 use abi::system::{HartId, HartSet, SpinMethod, WaitMethod};
 use proptest::prelude::*;
 
+use super::output::BACKLOG;
 use super::*;
 
 const NORTH: VmId = VmId(0);
@@ -182,12 +183,12 @@ fn keys_move_the_focus() {
     let mut console = console();
     for want in [NORTH, SOUTH, NORTH] {
         type_in(&mut console, &[ESCAPE, b'n']);
-        assert_eq!(console.focus(), Some(want));
+        assert_eq!(console.focus, Some(want));
     }
     type_in(&mut console, &[ESCAPE, b'2']);
-    assert_eq!(console.focus(), Some(SOUTH));
+    assert_eq!(console.focus, Some(SOUTH));
     type_in(&mut console, &[ESCAPE, b'9']);
-    assert_eq!(console.focus(), Some(SOUTH), "there is no VM 9");
+    assert_eq!(console.focus, Some(SOUTH), "there is no VM 9");
     assert!(drain(&mut console, usize::MAX).contains("no VM 9"));
     assert_eq!(type_in(&mut console, &[ESCAPE, b'q']).0, [Event::PowerOff]);
     assert_eq!(

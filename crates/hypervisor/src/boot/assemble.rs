@@ -10,22 +10,23 @@ use abi::system::{
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig};
 
-use crate::board::parameters;
 use crate::board::{Board, BoardDevice, Range};
-use crate::devices::bus::{Bus, NoRoom, Owner};
+use crate::boot::parameters;
+use crate::console;
+use crate::devices::bus::NoRoom;
 use crate::hart;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::FrameAllocator;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
-use crate::operator::{self, console};
-use crate::run::harts::{Hart, MAX_HARTS};
-use crate::run::system::{self, Hypervisor};
+use crate::operator;
 use crate::say;
-use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
+use crate::system::harts::{Hart, MAX_HARTS};
+use crate::system::{self, Hypervisor};
+use crate::vm::hardware;
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -292,7 +293,7 @@ fn virtual_machine(
         frames,
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let bus = bus(&devices, vcpus.len() as u64)
+    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -312,23 +313,9 @@ fn virtual_machine(
         GuestMemory::in_one_piece(memory, place.base())
             .map_err(|error| AssembleError::Pieces { vm: name, error })?,
         table,
+        chips,
         board,
     ))
-}
-
-/// What a VM's bus has besides memory.
-fn bus(devices: &[BoardDevice], vcpus: u64) -> Result<Bus, NoRoom> {
-    let mut bus = Bus::default();
-    bus.add(UART_BASE, UART_SIZE, Owner::Uart)?;
-    bus.add(APLIC_BASE, APLIC_SIZE, Owner::Aplic)?;
-    bus.add(IMSIC_BASE, vcpus * PAGE_SIZE, Owner::InterruptFiles)?;
-    for device in devices {
-        let owner = Owner::Direct {
-            source: device.source,
-        };
-        bus.add(GuestPhysical::new(device.base), device.size, owner)?;
-    }
-    Ok(bus)
 }
 
 fn allocation(
@@ -338,38 +325,18 @@ fn allocation(
     match vm.allocation {
         Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
         Allocation::Dedicated { harts } => {
-            let set = harts_of(board, harts).map_err(|hart| AssembleError::NoHart {
-                vm: vm.name,
-                hart: hart.0,
-            })?;
+            let set = board
+                .harts_of(harts)
+                .map_err(|hart| AssembleError::NoHart {
+                    vm: vm.name,
+                    hart: hart.0,
+                })?;
             Ok((
                 scheduler::Allocation::Dedicated { harts: set },
                 Some(set.count()),
             ))
         }
     }
-}
-
-/// The scheduler's names for these harts of the board.
-///
-/// # Errors
-/// The first that the board does not have.
-pub fn harts_of(
-    board: &Board,
-    harts: abi::system::HartSet,
-) -> Result<HartSet, abi::system::HartId> {
-    let mut set = HartSet::EMPTY;
-    for wanted in harts.iter() {
-        let index = board
-            .harts
-            .iter()
-            .position(|hart| hart.id == u64::from(wanted.0));
-        let id = index
-            .and_then(|index| u16::try_from(index).ok())
-            .and_then(HartId::new);
-        set.insert(id.ok_or(wanted)?);
-    }
-    Ok(set)
 }
 
 /// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they

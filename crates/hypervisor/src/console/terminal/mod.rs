@@ -25,8 +25,7 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-pub use command::{Command, CommandError, VmAction};
-pub use output::BACKLOG;
+pub use command::{Command, VmAction};
 
 use alloc::collections::VecDeque;
 use alloc::string::String;
@@ -85,11 +84,6 @@ impl Console {
             own_lost: 0,
             turn: 0,
         }
-    }
-
-    /// The VM that has the focus.
-    pub fn focus(&self) -> Option<VmId> {
-        self.focus
     }
 
     /// Gives the focus to a VM, or takes it from all. A VM that does not exist cannot have it.

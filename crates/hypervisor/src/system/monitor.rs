@@ -6,9 +6,9 @@ use core::fmt::{self, Write};
 
 use abi::monitor::{self as records, Header, Report, VmRecord};
 
+use crate::console;
 use crate::hart;
-use crate::operator::console;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
 use crate::vm::Vm;
 
 /// Prints the counters as they stand, line by line between the other lines of the console.

@@ -1,5 +1,7 @@
 //! The one terminal: the guests' consoles, the operator's prompt and the hypervisor's own lines on the board's UART.
 
+pub mod terminal;
+
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use core::fmt::{self, Write};
@@ -7,8 +9,8 @@ use core::fmt::{self, Write};
 use abi::system::{VmId, VmName};
 use spin::{Mutex, Once};
 
+use crate::console::terminal::{Console, Event};
 use crate::devices::board_uart::{BoardUart, FIFO};
-use crate::operator::terminal::{Console, Event};
 
 /// Bytes that are taken from the consoles at a time.
 const PORTION: usize = 512;
@@ -203,7 +205,7 @@ impl Write for Sender<'_> {
 /// Prints `[partita] ` and the formatted text.
 #[macro_export]
 macro_rules! say {
-    ($($argument:tt)*) => { $crate::operator::console::line(format_args!($($argument)*)) };
+    ($($argument:tt)*) => { $crate::console::line(format_args!($($argument)*)) };
 }
 
 #[cfg(test)]

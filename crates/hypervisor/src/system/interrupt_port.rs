@@ -6,8 +6,8 @@ use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuId};
 use spin::Mutex;
 
-use crate::devices::aplic::SourceMode;
 use crate::devices::board_aplic::Target;
+use crate::devices::wires::SourceMode;
 use crate::hart::csr::{self, number};
 use crate::hart::interrupt_file::Selected;
 use crate::hart::{self};
@@ -16,9 +16,9 @@ use crate::interrupts::softfile::Identity;
 use crate::interrupts::{
     self, Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign,
 };
-use crate::run::costs;
-use crate::run::harts::{self, Hart, identity};
-use crate::run::system::{self, Hypervisor};
+use crate::system::costs;
+use crate::system::harts::{self, Hart, identity};
+use crate::system::{self, Hypervisor};
 use crate::vm::accounts;
 use crate::vm::vcpu::{Vcpu, request};
 
@@ -234,7 +234,7 @@ pub fn kick_where_it_runs(system: &Hypervisor, vcpu: &Vcpu) {
 
 /// Sets or clears this hart's hgeie bit of `file`: with it set, a pending interrupt of the file raises SGEI here.
 pub fn watch(file: GuestFile, on: bool) {
-    // SAFETY: SGEI is handled by `run::attend`, on this hart, outside of guests.
+    // SAFETY: SGEI is handled by `run::attention`, on this hart, outside of guests.
     unsafe {
         if on {
             csr::set::<{ number::HGEIE }>(file.bit())

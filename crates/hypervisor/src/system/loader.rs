@@ -1,12 +1,9 @@
 //! Puts a guest's kernel, initial RAM disk and device tree into its memory, piece by piece: the VM's first vCPU does it in
 //! its VM's own time, and other work of the hart comes between any two pieces.
 
-mod plan;
-
 use alloc::vec::Vec;
 
-use self::plan::{Lengths, Piece, Plan, Source};
-use crate::board::BoardDevice;
+use crate::board::{BoardDevice, isa};
 use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
 use crate::hart::csr::{self, number};
@@ -14,21 +11,17 @@ use crate::hart::fence;
 use crate::interrupts;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::physical::Physical;
-use crate::run::harts;
-use crate::run::interrupt_port::InterruptPort;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::devices;
+use crate::system::harts;
+use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
-use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice, isa};
+use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
 use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
+use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
+use crate::vm::loading::{Progress, Stage, Start};
 use crate::vm::seed::{self, Seeds};
-
-/// Where a loaded guest begins.
-#[derive(Clone, Copy, Debug)]
-pub struct Start {
-    pub entry: GuestPhysical,
-    pub tree: GuestPhysical,
-}
 
 /// Why a guest cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -60,40 +53,6 @@ const PIECE_OF_BLOCKS: u64 = 256 << 10;
 fn piece_of(source: Source) -> u64 {
     let by_blocks = source == Source::Zeros && harts::current().has(Capability::ZeroBlocks);
     if by_blocks { PIECE_OF_BLOCKS } else { PIECE }
-}
-
-/// How far a VM is loaded, for one of its runs.
-#[derive(Debug, Default)]
-pub struct Loading {
-    run: Run,
-    stage: Stage,
-    /// Where the guest's seeds come from, if the board has entropy.
-    pub seeds: Option<Seeds>,
-    /// All memory has been zeroed or filled since the VM was made.
-    clean: bool,
-}
-
-#[derive(Debug, Default)]
-enum Stage {
-    /// The VM's chips and devices still have to be reset.
-    #[default]
-    Reset,
-    /// The size of the device tree is to be found.
-    Draft,
-    /// The device tree is to be built, for a tree of this size.
-    Tree(u64),
-    Fill {
-        plan: Plan,
-        tree: Vec<u8>,
-        start: Start,
-    },
-}
-
-/// How far a step has come.
-#[derive(Clone, Copy, Debug)]
-pub enum Progress {
-    More,
-    Done(Start),
 }
 
 /// Goes on loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
@@ -156,7 +115,7 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
 
 /// Back to the state after power-on, but for the memory.
 fn reset(system: &Hypervisor, vm: &Vm) {
-    vm.reset_chips(system);
+    devices::reset(system, vm);
     for vcpu in system.vcpus_of(vm.id) {
         interrupts::reset(&InterruptPort::current(system), vcpu.id);
         let _ = vcpu.take_requests();

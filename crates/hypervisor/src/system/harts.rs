@@ -10,8 +10,9 @@ use crate::hart::{
     capabilities::{Capabilities, Capability},
 };
 use crate::interrupts::{GuestFile, HartFiles};
-use crate::run::change::ChangeCost;
 use crate::vm::accounts::Accounts;
+use crate::vm::change::ChangeCost;
+use crate::vm::float::FloatUnit;
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -43,10 +44,7 @@ pub struct Hart {
     running: AtomicU64,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
-    /// The same for the floating-point registers.
-    float: AtomicU16,
-    /// Illegal instructions of the guest come to the hypervisor, not to the guest; only the hart itself uses it.
-    pub takes_illegal: AtomicBool,
+    pub float: FloatUnit,
     /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
     pub watches: AtomicBool,
     /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
@@ -55,7 +53,7 @@ pub struct Hart {
     pub slice_end: AtomicU64,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
-    /// The vCPUs that wait for an interrupt here, a bit each: see `system::set_waiting`.
+    /// The vCPUs that wait for an interrupt here, a bit each: see `Hypervisor::begin_wait`.
     pub waiting: AtomicU64,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
@@ -92,8 +90,7 @@ impl Hart {
             accounts: Accounts::new(vms),
             running: AtomicU64::new(0),
             loaded: AtomicU16::new(0),
-            float: AtomicU16::new(0),
-            takes_illegal: AtomicBool::new(false),
+            float: FloatUnit::new(index),
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
@@ -125,20 +122,6 @@ impl Hart {
             .load(Ordering::Relaxed)
             .checked_sub(1)
             .and_then(VcpuId::new)
-    }
-
-    /// The vCPU whose floating-point registers were put onto the hart last.
-    #[must_use]
-    pub fn float_owner(&self) -> Option<VcpuId> {
-        self.float
-            .load(Ordering::Relaxed)
-            .checked_sub(1)
-            .and_then(VcpuId::new)
-    }
-
-    /// Notes whose floating-point registers are on the hart.
-    pub fn set_float_owner(&self, vcpu: VcpuId) {
-        self.float.store(vcpu.get() + 1, Ordering::Relaxed);
     }
 
     /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.

@@ -1,9 +1,13 @@
 //! From the firmware to Rust: the first instructions of every hart, the heap, and the way out when all is lost.
 
+pub mod assemble;
+mod parameters;
+
 use fdt::Fdt;
 
-use crate::board::assemble;
+use crate::board::isa;
 use crate::board::{Board, Range};
+use crate::console;
 use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
@@ -11,13 +15,13 @@ use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
-use crate::operator::console;
-use crate::run::harts::{self, Hart};
-use crate::run::interrupt_port::InterruptPort;
-use crate::run::system::Hypervisor;
-use crate::run::{self, system};
-use crate::vm::guest_tree::isa;
-use crate::vm::lifecycle;
+use crate::run;
+use crate::system;
+use crate::system::Hypervisor;
+use crate::system::harts::{self, Hart};
+use crate::system::interrupt_port::InterruptPort;
+use crate::system::lifecycle;
+use crate::system::sources;
 use crate::vm::seed::{self, Seeds};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
@@ -61,7 +65,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     prepare_hart(system, own);
     give_seeds(system, own);
     start_others(system, own);
-    system.reassign_sources();
+    sources::reassign(system);
     lifecycle::start_automatic(system);
     run::run(system, own)
 }

@@ -1,21 +1,30 @@
-//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
+//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands, and what concerns several of them.
+
+pub mod allocation;
+pub mod costs;
+pub mod devices;
+pub mod harts;
+pub mod interrupt_port;
+pub mod lifecycle;
+pub mod loader;
+pub mod monitor;
+pub mod policy;
+pub mod sources;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
-use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::{Mutex, Once};
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
-use crate::devices::board_aplic::{AplicDriver, Target};
+use crate::devices::board_aplic::AplicDriver;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
-use crate::interrupts;
-use crate::run::costs::Costs;
-use crate::run::harts::{self, Hart, identity};
-use crate::run::interrupt_port::{self, InterruptPort};
+use crate::system::costs::Costs;
+use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -71,7 +80,7 @@ impl Hypervisor {
         when_idle: WhenIdle,
         started: u64,
     ) -> Self {
-        let host_interrupts = AtomicBool::new(uses_host_interrupts(scheduler.config().wait));
+        let host_interrupts = AtomicBool::new(!scheduler.config().wait.tests());
         let aplic = AplicDriver::new(&board.aplic);
         let online = harts.iter().map(|hart| hart.index).collect();
         let attendants = Attendants::new(online, vms.len());
@@ -109,39 +118,9 @@ impl Hypervisor {
         self.host_interrupts.load(Ordering::SeqCst)
     }
 
-    /// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
-    pub fn set_wait(&self, policy: WaitPolicy) {
-        self.host_interrupts
-            .store(uses_host_interrupts(policy), Ordering::SeqCst);
-        let kicks = self.scheduler.lock().set_wait(policy);
-        self.kick(kicks);
-        interrupt_port::watch_as_wanted(self, harts::current());
-    }
-
-    /// Makes the harts take interrupts of the board as the VMs' allocations want it now.
-    pub fn reassign_sources(&self) {
-        let online = self.harts.iter().map(|hart| hart.index).collect();
-        for vm in &self.vms {
-            let own = {
-                let scheduler = self.scheduler.lock();
-                let of = |vcpu| scheduler.allowed(vcpu);
-                let all = scheduler.vcpus(vm.id).iter().map(of);
-                match scheduler.is_dedicated(vm.id) {
-                    true => all.fold(HartSet::EMPTY, HartSet::union),
-                    false => HartSet::EMPTY,
-                }
-            };
-            self.attendants.set(online, vm.id, own);
-        }
-        let hart = self.attendants.of_board().map(|hart| self.hart(hart));
-        let index = hart.map_or(0, |hart| hart.board.imsic_index);
-        self.aplic.take(
-            self.board.uart.source,
-            Target::hypervisor(index, identity::UART),
-        );
-        for vcpu in &self.vcpus {
-            interrupts::send_sources_again(&InterruptPort::current(self), vcpu.id);
-        }
+    /// Waiting vCPUs' interrupts interrupt the hypervisor from now on, or are found by test.
+    fn use_host_interrupts(&self, on: bool) {
+        self.host_interrupts.store(on, Ordering::SeqCst);
     }
 
     /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
@@ -150,20 +129,19 @@ impl Hypervisor {
         u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
     }
 
-    /// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
-    pub fn look_after_devices(&self, time: u64) {
-        let interval = self.look_interval();
+    /// Whether it is time to look at the devices' wires, and the caller is the one that does it.
+    fn begins_look(&self, time: u64) -> bool {
         let next = self.next_look.load(Ordering::Relaxed);
-        let claimed = time >= next
+        time >= next
             && self
                 .next_look
-                .compare_exchange(next, time + interval, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if claimed {
-            for vm in &self.vms {
-                vm.recover_missed_edges(self);
-            }
-        }
+                .compare_exchange(
+                    next,
+                    time + self.look_interval(),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
     }
 
     /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
@@ -226,10 +204,6 @@ impl Hypervisor {
             }
         }
     }
-}
-
-fn uses_host_interrupts(policy: WaitPolicy) -> bool {
-    !policy.tests()
 }
 
 /// The time, as the scheduler counts it.
