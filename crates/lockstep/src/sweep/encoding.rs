@@ -304,8 +304,6 @@ pub fn words() -> Vec<u32> {
             }
         }
     }
-    // Jumps come last: each leaves a decoded block behind wherever it leads, among which a store to code has to look.
-    words.sort_by_key(|&word| matches!(opcode(word), 0x63 | 0x67 | 0x6f));
     words
 }
 
