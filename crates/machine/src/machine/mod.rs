@@ -4,6 +4,7 @@ mod config;
 mod host;
 mod listen;
 mod schedule;
+mod stuck;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
@@ -50,6 +51,8 @@ pub struct Machine {
     interrupted: Option<usize>,
     /// The hart whose turn comes first in the next quantum.
     pub(crate) first: usize,
+    /// Since when there has been no progress, if there is none.
+    stall: Option<stuck::Stall>,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -88,6 +91,7 @@ impl Machine {
             marker: None,
             interrupted: None,
             first: 0,
+            stall: None,
             sink: None,
             config,
         })
