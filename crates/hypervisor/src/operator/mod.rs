@@ -5,8 +5,8 @@ use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
 use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
 use crate::console;
+use crate::console::say;
 use crate::console::terminal::{Command, Event, VmAction};
-use crate::say;
 use crate::system::allocation;
 use crate::system::devices;
 use crate::system::lifecycle;

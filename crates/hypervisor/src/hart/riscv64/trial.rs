@@ -1,7 +1,7 @@
 //! Instructions that may not be there. Each stands where the trap vector steps over what faults (see `unprivileged.rs`), so
 //! that a trial tells by `None` that there is no such thing.
 
-use crate::hart::unprivileged::Outcome;
+use crate::hart::outcome::Outcome;
 
 macro_rules! trials {
     ($($(#[$doc:meta])* $name:ident($argument:ident) = $symbol:literal;)+) => {

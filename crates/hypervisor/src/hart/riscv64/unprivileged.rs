@@ -1,7 +1,7 @@
 //! What may fault harmlessly: loads through the guest's own translation, and trials of instructions that may not be there.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
-use crate::hart::unprivileged::Outcome;
+use crate::hart::outcome::Outcome;
 
 unsafe extern "C" {
     /// HLVX.HU at the guest-virtual `address`.
