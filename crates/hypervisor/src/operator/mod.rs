@@ -123,6 +123,8 @@ fn list(system: &Hypervisor) {
         spin.name(),
         wait.name()
     );
+    let free = system.frames.lock().free_bytes();
+    say!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
             let life = vm.life.lock();

@@ -23,6 +23,7 @@ use crate::devices::attendants::Attendants;
 use crate::devices::board_aplic::AplicDriver;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::memory::frames::Frames;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
@@ -32,6 +33,8 @@ use crate::vm::vcpu::Vcpu;
 #[derive(Debug)]
 pub struct Hypervisor {
     pub board: Board,
+    /// The host's memory: who has what of it.
+    pub frames: Mutex<Frames>,
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
@@ -73,6 +76,7 @@ impl Hypervisor {
     #[must_use]
     pub fn new(
         board: Board,
+        frames: Frames,
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         vcpus: Vec<Vcpu>,
@@ -91,6 +95,7 @@ impl Hypervisor {
         );
         Self {
             board,
+            frames: Mutex::new(frames),
             harts,
             vms,
             vcpus,

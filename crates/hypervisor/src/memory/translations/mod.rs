@@ -123,11 +123,6 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU begins a new life: nothing that was cached for it counts.
-    pub const fn forget(&mut self) {
-        self.last = None;
-    }
-
     /// The vCPU comes to `hart`, whose hgatp has `tag` from now on; the G-stage table has `generation`, from 1. Nothing of
     /// what the answer says must be left out before the vCPU enters its guest.
     #[must_use]

@@ -236,7 +236,7 @@ impl World {
             let mut anew = self.clone();
             anew.grow_stale(vcpu);
             if forgotten != Forgotten::Life {
-                anew.vcpus[vcpu].cached.forget();
+                anew.vcpus[vcpu].cached = Cached::default();
             }
             next.push(anew);
         }
