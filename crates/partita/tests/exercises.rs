@@ -10,13 +10,25 @@ const COMPUTERS: [&str; 2] = ["machine", "qemu"];
 
 /// Runs an example with changes on a computer. Every VM must end by itself and say that it passed; returns what was printed.
 fn exercise(on: &str, system: &str, vms: usize, changes: &[String]) -> String {
+    exercise_with(on, system, vms, changes, &[])
+}
+
+/// The same, with further arguments of the command.
+fn exercise_with(
+    on: &str,
+    system: &str,
+    vms: usize,
+    changes: &[String],
+    arguments: &[&str],
+) -> String {
     let _alone = alone();
     let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
     command.arg("run").arg(root().join("systems").join(system));
     command
         .args(["--on", on])
         .arg("--hypervisor")
-        .arg(hypervisor());
+        .arg(hypervisor())
+        .args(arguments);
     for change in changes {
         command.args(["--set", change]);
     }
@@ -247,6 +259,29 @@ fn a_vm_counts_its_own_events_and_no_others() {
 fn no_translation_is_stale() {
     for files in GUEST_FILES {
         together("qemu", "stale", &[&format!("guest-files={files}")]);
+    }
+}
+
+/// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
+/// translation that it uses against the tables. Only the number of VMID bits differs: none, few, as many as there can be.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_translation_is_stale_however_few_vmids_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile.toml");
+    let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
+    for bits in [0, 3, 14] {
+        std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
+        let mut all: Vec<String> = ["migration=\"always\"", "time-slice-us=200"]
+            .map(String::from)
+            .into();
+        for vm in ["one", "two"] {
+            all.push(format!("vm.{vm}.vcpus=5"));
+            all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
+        }
+        let more = ["--check-translations", "--profile", profile.to_str().unwrap()];
+        let told = exercise_with("machine", "exercises.toml", 2, &all, &more);
+        assert!(migrations(&told) > 100, "{told}");
     }
 }
 
