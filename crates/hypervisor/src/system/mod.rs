@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::{Mutex, Once};
 
 use crate::board::Board;
@@ -45,6 +45,8 @@ pub struct Hypervisor {
     host_interrupts: AtomicBool,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
@@ -100,6 +102,7 @@ impl Hypervisor {
             counters,
             host_interrupts,
             costs: Costs::default(),
+            resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
             when_idle,
             started,
@@ -184,6 +187,25 @@ impl Hypervisor {
                 hart.waiting.fetch_and(!own, Ordering::SeqCst);
             }
         }
+    }
+
+    /// `hart` waits, with nothing to do.
+    pub fn begin_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_or(own, Ordering::Relaxed);
+    }
+
+    /// `hart` has something to do.
+    pub fn end_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_and(!own, Ordering::Relaxed);
+    }
+
+    /// Whether another hart than `hart` seems to wait with nothing to do: a hint, which may be late.
+    #[must_use]
+    pub fn others_rest(&self, hart: &Hart) -> bool {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.load(Ordering::Relaxed) & !own != 0
     }
 
     /// The vCPUs of a VM, in the order of their numbers.
