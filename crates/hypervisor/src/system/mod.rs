@@ -10,13 +10,14 @@ pub mod loader;
 pub mod monitor;
 pub mod policy;
 pub mod sources;
+pub mod turn;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
-use spin::{Mutex, Once};
+use spin::Once;
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
@@ -25,6 +26,7 @@ use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
+use crate::system::turn::TurnMutex;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -35,7 +37,7 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
-    pub scheduler: Mutex<Scheduler>,
+    pub scheduler: TurnMutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -96,7 +98,7 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: Mutex::new(scheduler),
+            scheduler: TurnMutex::new(scheduler),
             aplic,
             attendants,
             counters,
