@@ -139,6 +139,10 @@ impl InPlace<'_> {
     /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
     /// not enough of these.
     fn spread(&self, others: VcpuSet, found: u64) -> bool {
+        // Where nobody rests, the scheduler need not be asked.
+        if !self.system.others_rest(self.hart) {
+            return false;
+        }
         others.iter().all(|vcpu| {
             if self.files_of(VcpuSet::only(vcpu)) & found == 0 {
                 return true;
