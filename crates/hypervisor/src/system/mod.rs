@@ -10,13 +10,14 @@ pub mod loader;
 pub mod monitor;
 pub mod policy;
 pub mod sources;
+pub mod turn;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
-use spin::{Mutex, Once};
+use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use spin::Once;
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
@@ -26,6 +27,7 @@ use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::Frames;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
+use crate::system::turn::TurnMutex;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -38,7 +40,7 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
-    pub scheduler: Mutex<Scheduler>,
+    pub scheduler: TurnMutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -48,6 +50,8 @@ pub struct Hypervisor {
     host_interrupts: AtomicBool,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
@@ -99,12 +103,13 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: Mutex::new(scheduler),
+            scheduler: TurnMutex::new(scheduler),
             aplic,
             attendants,
             counters,
             host_interrupts,
             costs: Costs::default(),
+            resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
             when_idle,
             started,
@@ -189,6 +194,25 @@ impl Hypervisor {
                 hart.waiting.fetch_and(!own, Ordering::SeqCst);
             }
         }
+    }
+
+    /// `hart` waits, with nothing to do.
+    pub fn begin_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_or(own, Ordering::Relaxed);
+    }
+
+    /// `hart` has something to do.
+    pub fn end_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_and(!own, Ordering::Relaxed);
+    }
+
+    /// Whether another hart than `hart` seems to wait with nothing to do: a hint, which may be late.
+    #[must_use]
+    pub fn others_rest(&self, hart: &Hart) -> bool {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.load(Ordering::Relaxed) & !own != 0
     }
 
     /// The vCPUs of a VM, in the order of their numbers.

@@ -19,21 +19,24 @@ use crate::vm::guest_tree::{
 /// [`NoRoom`], where a device of the board lies where every VM has something.
 pub fn build(sources: u32, vcpus: u32, devices: &[BoardDevice]) -> Result<(Bus, Chips), NoRoom> {
     let mut aplic = Aplic::new(sources, vcpus);
-    let mut bus = Bus::default();
     for device in devices {
         aplic.add_physical(SourceNumber(device.source));
+    }
+    let mut chips = Chips::new(aplic);
+    let line = Box::new(SerialLine::default());
+    let uart = chips.add(SourceNumber(UART_SOURCE), line);
+    // What traps often comes first: the ranges are looked through in this order.
+    let mut bus = Bus::default();
+    let aplic = Owner::Trapped(DeviceNumber::APLIC);
+    bus.add(APLIC_BASE, APLIC_SIZE, aplic)?;
+    bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
+    let files = u64::from(vcpus) * PAGE_SIZE;
+    bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
+    for device in devices {
         let owner = Owner::Direct {
             source: device.source,
         };
         bus.add(GuestPhysical::new(device.base), device.size, owner)?;
     }
-    let mut chips = Chips::new(aplic);
-    let files = u64::from(vcpus) * PAGE_SIZE;
-    bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
-    let aplic = Owner::Trapped(DeviceNumber::APLIC);
-    bus.add(APLIC_BASE, APLIC_SIZE, aplic)?;
-    let line = Box::new(SerialLine::default());
-    let uart = chips.add(SourceNumber(UART_SOURCE), line);
-    bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
     Ok((bus, chips))
 }
