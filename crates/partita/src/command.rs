@@ -13,6 +13,7 @@ mod paper;
 mod profile;
 mod reference;
 mod rerun;
+mod results;
 mod run;
 mod shell;
 mod sweep;
@@ -96,6 +97,8 @@ enum Command {
     },
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
+    /// Refreshes the results that documents show, and makes their pages
+    Results(results::ResultsArguments),
     /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
     Machine(Box<machine::front::Arguments>),
     /// Shows, checks and compares profiles: what a machine is like and what things cost on it
@@ -355,6 +358,12 @@ pub enum Failure {
     /// A paper's figures.
     #[error(transparent)]
     Published(#[from] PublishedError),
+    /// Its registration.
+    #[error(transparent)]
+    Registration(#[from] partita::paper::registration::RegistrationError),
+    /// Kept results.
+    #[error(transparent)]
+    Results(#[from] partita::results::ResultsError),
     /// A paper's runs.
     #[error(transparent)]
     Plan(PlanError),
@@ -391,7 +400,7 @@ impl Failure {
             | Self::Laboratory(_)
             | Self::Plan(_)
             | Self::Expand(_) => 2,
-            Self::Published(_) | Self::Claims(_) => 5,
+            Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
@@ -421,6 +430,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Reference { schema } => reference::execute(schema),
         Command::Rerun(arguments) => rerun::execute(&arguments),
+        Command::Results(arguments) => results::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
         Command::Sweep(arguments) => sweep::execute(&arguments),
