@@ -197,6 +197,10 @@ struct RunArguments {
     /// On the machine, goes on from this checkpoint, which a comparison made
     #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "native", "check_translations", "monitor"])]
     checkpoint: Option<PathBuf>,
+    /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
+    /// exercisers that work for a time
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
+    steady: bool,
     /// What the operator's prompt is asked for before anything is measured from the checkpoint
     #[arg(
         long = "command",

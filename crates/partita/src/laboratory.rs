@@ -16,6 +16,7 @@ mod series;
 pub mod statistics;
 mod store;
 pub mod verdict;
+pub mod window;
 
 pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
@@ -26,6 +27,7 @@ pub use point::{Computer, MadeBy, Point, PointError, Start};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};
+pub use window::Window;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
