@@ -5,6 +5,7 @@ mod beside;
 mod check;
 mod claims;
 mod compare;
+mod diff;
 mod explain;
 mod images;
 mod laboratory;
@@ -73,6 +74,8 @@ enum Command {
     Claims(claims::ClaimsArguments),
     /// Runs every combination of what is varied with many start phases, and compares
     Compare(compare::CompareArguments),
+    /// Compares the runs of two files phase by phase: what differs, and how surely
+    Diff(diff::DiffArguments),
     /// Says what a measure means, or lists all
     Explain {
         /// The measure's name
@@ -434,6 +437,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Manual { folder } => shell::manual(&folder),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
         Command::Images {
             again,

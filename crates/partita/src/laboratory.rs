@@ -7,6 +7,7 @@
 mod against;
 pub mod checkpoint;
 mod child;
+pub mod diff;
 mod fingerprint;
 mod kvm;
 mod native;
@@ -15,6 +16,7 @@ mod record;
 mod series;
 pub mod statistics;
 mod store;
+pub mod tidy;
 pub mod verdict;
 pub mod window;
 

@@ -3,6 +3,7 @@
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, output, write_json};
 use clap::ValueEnum;
+use partita::laboratory::tidy::tidy;
 use partita::laboratory::{Computer, Entry};
 use partita::paper::{self, Judgement, Plan, Published, Wanted, registration};
 use std::io::Write;
@@ -21,7 +22,7 @@ pub(super) struct PaperArguments {
     pub(super) quick: bool,
     /// Registers the paper's files as they are in the last commit, and runs nothing: what is run and what is predicted is fixed from
     /// here on, and every report says what has changed since
-    #[arg(long, conflicts_with_all = ["table", "quick", "seeds", "json", "report"])]
+    #[arg(long, conflicts_with_all = ["table", "quick", "seeds", "json", "tidy", "report"])]
     register: bool,
     /// How many start phases each method is run with; without it 20, with --quick 12, the fewest that can decide the largest table
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -32,6 +33,9 @@ pub(super) struct PaperArguments {
     /// Writes the judgement as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes every figure of every run as a line of comma-separated values
+    #[arg(long, value_name = "FILE")]
+    tidy: Option<PathBuf>,
     /// Writes the judgement as a page: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -81,6 +85,7 @@ impl PaperArguments {
             seeds,
             experiments: None,
             json: None,
+            tidy: None,
             report: None,
             laboratory: laboratory.clone(),
         }
@@ -159,7 +164,8 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     if arguments.register {
         return arguments.register();
     }
-    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
+    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    output::check(outputs.map(Option::as_ref))?;
     let Repeated {
         judgement,
         entries,
@@ -168,6 +174,9 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let text = paper::show(&judgement);
     // A reader that has gone needs no table.
     let _ = write!(std::io::stdout(), "{text}\n{how}\n");
+    if let Some(path) = &arguments.tidy {
+        output::write(path, tidy(&entries).as_bytes())?;
+    }
     if let Some(path) = &arguments.report {
         output::write(path, paper::page(&judgement, &how).as_bytes())?;
     }
