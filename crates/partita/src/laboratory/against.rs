@@ -49,6 +49,7 @@ pub fn native_point(point: &Point) -> Point {
         native: true,
         kvm: false,
         start: None,
+        window: None,
         ..point.clone()
     }
 }
@@ -141,6 +142,7 @@ mod tests {
                 kvm: false,
                 hypervisor: None,
                 start: None,
+                window: None,
             };
             assert!(counts_ends(&point.read().unwrap()));
             let native = native_point(&point);
