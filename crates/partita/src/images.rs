@@ -165,12 +165,7 @@ impl Site<'_> {
 struct Guests;
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 4] = [
-    &Guests,
-    &compiler::Compiler,
-    &perf::Perf,
-    &system::Root,
-];
+const FOLDERS: [&dyn Folder; 4] = [&Guests, &compiler::Compiler, &perf::Perf, &system::Root];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {
     let (folder, _) = file.split_once('/')?;

@@ -25,7 +25,9 @@ use crate::operator::{self, console};
 use crate::run::harts::{Hart, MAX_HARTS};
 use crate::run::system::{self, Hypervisor};
 use crate::say;
-use crate::vm::guest_tree::{APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE};
+use crate::vm::guest_tree::{
+    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
+};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -135,10 +137,10 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .saturating_sub(frames.free_bytes())
         .saturating_sub(guests);
     say!(
-        "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
-        harts.len(),
-        vms.len(),
-        vcpus.len(),
+        "{}, {} with {}; {} KiB of memory used, {} MiB free",
+        Counted(harts.len(), "hart"),
+        Counted(vms.len(), "VM"),
+        Counted(vcpus.len(), "vCPU"),
         image_bytes()
             .saturating_add(tables_and_stacks)
             .div_ceil(1 << 10),
@@ -292,7 +294,7 @@ fn virtual_machine(
         frames,
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let bus = bus(&devices, vcpus.len() as u64)
+    let bus = bus(board, &devices, vcpus.len() as u64)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -317,11 +319,16 @@ fn virtual_machine(
 }
 
 /// What a VM's bus has besides memory.
-fn bus(devices: &[BoardDevice], vcpus: u64) -> Result<Bus, NoRoom> {
+fn bus(board: &Board, devices: &[BoardDevice], vcpus: u64) -> Result<Bus, NoRoom> {
     let mut bus = Bus::default();
     bus.add(UART_BASE, UART_SIZE, Owner::Uart)?;
     bus.add(APLIC_BASE, APLIC_SIZE, Owner::Aplic)?;
     bus.add(IMSIC_BASE, vcpus * PAGE_SIZE, Owner::InterruptFiles)?;
+    // A device of the board's may have the clock's interrupt: it is the guest's own choice then.
+    let taken = devices.iter().any(|device| device.source == CLOCK_SOURCE);
+    if board.clock.is_some() && !taken && board.aplic.sources >= CLOCK_SOURCE {
+        bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Clock)?;
+    }
     for device in devices {
         let owner = Owner::Direct {
             source: device.source,
@@ -410,4 +417,15 @@ fn table(
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
     }
     Ok(stage)
+}
+
+/// A number of things, in words for people.
+struct Counted(usize, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(number, thing) = self;
+        let end = if *number == 1 { "" } else { "s" };
+        write!(f, "{number} {thing}{end}")
+    }
 }

@@ -15,6 +15,8 @@ pub enum Owner {
     Uart,
     /// The emulated APLIC.
     Aplic,
+    /// The emulated real-time clock.
+    Clock,
     /// The vCPUs' interrupt files, a page each. Those in guest files are mapped, and trap no more.
     InterruptFiles,
     /// A device of the board, by its source at the APLIC. It is mapped; what traps is not for it.
@@ -44,6 +46,12 @@ impl Bus {
         }
         self.ranges.push((region, owner));
         Ok(())
+    }
+
+    /// Whether something on it belongs to `owner`.
+    #[must_use]
+    pub fn has(&self, owner: Owner) -> bool {
+        self.ranges.iter().any(|(_, other)| *other == owner)
     }
 
     /// What `address` belongs to, and its offset in the owner's range.

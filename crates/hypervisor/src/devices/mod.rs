@@ -5,4 +5,5 @@ pub mod attendants;
 pub mod board_aplic;
 pub mod board_uart;
 pub mod bus;
+pub mod clock;
 pub mod uart;

@@ -21,7 +21,8 @@ use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
 use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
-use crate::devices::bus::Bus;
+use crate::devices::bus::{Bus, Owner};
+use crate::devices::clock::{self, Clock};
 use crate::devices::uart::Uart;
 use crate::hart;
 use crate::interrupts::Route;
@@ -35,7 +36,7 @@ use crate::run::interrupt_port::{self, source_target};
 
 use crate::run::system::Hypervisor;
 use crate::vm::allocation::Told;
-use crate::vm::guest_tree::{UART_SOURCE, imsic_file};
+use crate::vm::guest_tree::{CLOCK_SOURCE, UART_SOURCE, imsic_file};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loader::Loading;
 use crate::vm::spacing::Spacing;
@@ -84,6 +85,8 @@ pub struct Vm {
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     chips: Mutex<Chips>,
+    /// Its real-time clock, where the board has one.
+    pub clock: Option<Clock>,
     /// What may happen to it, and has: see `vm::lifecycle`.
     pub life: Mutex<Life>,
     /// How far it is loaded; locked by the hart that loads it.
@@ -112,6 +115,14 @@ impl Vm {
     ) -> Self {
         let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
         aplic.add_virtual(SourceNumber(UART_SOURCE));
+        let clock = settings.bus.has(Owner::Clock).then_some(board.clock);
+        let clock = clock.flatten().map(|base| {
+            let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+            Clock::new(clock::of_board(base), now)
+        });
+        if clock.is_some() {
+            aplic.add_virtual(SourceNumber(CLOCK_SOURCE));
+        }
         for device in &settings.devices {
             aplic.add_physical(SourceNumber(device.source));
         }
@@ -127,6 +138,7 @@ impl Vm {
             table_register,
             generation: AtomicU64::new(1),
             time_offset: AtomicU64::new(0),
+            clock,
             chips: Mutex::new(Chips {
                 uart: Uart::new(),
                 aplic,

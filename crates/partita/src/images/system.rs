@@ -64,7 +64,10 @@ const FILES: [(&str, &str); 6] = [
         "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
     ),
     // The file system takes the size of a disk that was made larger.
-    ("etc/fstab", "/dev/vda / ext4 defaults,x-systemd.growfs 0 0\n"),
+    (
+        "etc/fstab",
+        "/dev/vda / ext4 defaults,x-systemd.growfs 0 0\n",
+    ),
     (
         "etc/apt/sources.list.d/debian.sources",
         "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: trixie trixie-updates\nComponents: main\n\
@@ -106,10 +109,7 @@ impl Folder for Root {
     }
 
     fn hash(&self, hasher: &mut DefaultHasher) {
-        (
-            INIT, BUILD, TOOLS, PROGRAMS, PACKAGES, MODULES, FILES, SIZE,
-        )
-            .hash(hasher);
+        (INIT, BUILD, TOOLS, PROGRAMS, PACKAGES, MODULES, FILES, SIZE).hash(hasher);
     }
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
@@ -209,7 +209,9 @@ fn install(
         &mut |line| said.push(String::from(line)),
     )
     .map_err(|error| failed(error.to_string()))?;
-    let ended = said.iter().any(|line| line.contains("partita-guest end ok=yes"));
+    let ended = said
+        .iter()
+        .any(|line| line.contains("partita-guest end ok=yes"));
     if let Some(failure) = outcome.failure {
         let what = match failure {
             NativeFailure::TimeLimit => String::from("it takes too long"),

@@ -5,6 +5,8 @@ use scheduler::Leave;
 
 use super::{Exit, Next, inject};
 use crate::devices::bus::{self, Owner};
+use crate::devices::clock::nanoseconds;
+use crate::hart;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};
 use crate::hart::unprivileged;
@@ -38,6 +40,10 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         Some((Owner::Aplic, offset)) => {
             aplic(exit, operation, offset);
             ExitCause::MmioAplic
+        }
+        Some((Owner::Clock, offset)) => {
+            clock(exit, operation, offset);
+            ExitCause::MmioOther
         }
         Some((Owner::InterruptFiles, offset)) => {
             let (vcpu, offset) = bus::interrupt_file(offset);
@@ -106,6 +112,23 @@ fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
         operation,
         |exit| u64::from(exit.vm.aplic_read(exit.system, offset)),
         |exit, value| exit.vm.aplic_write(exit.system, offset, value as u32),
+    );
+}
+
+fn clock(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
+    // Its registers are words.
+    let Some(clock) = exit.vm.clock.as_ref() else {
+        return access(exit, operation, |_| 0, |_, _| {});
+    };
+    if operation.width.bytes() != 4 {
+        return access(exit, operation, |_| 0, |_, _| {});
+    }
+    let now = nanoseconds(hart::time(), exit.system.board.timebase_hertz);
+    access(
+        exit,
+        operation,
+        |_| u64::from(clock.read(offset, now)),
+        |_, value| clock.write(offset, value as u32, now),
     );
 }
 

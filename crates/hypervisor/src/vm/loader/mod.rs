@@ -239,6 +239,7 @@ fn tree(
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
+        clock: vm.clock.is_some(),
         rng_seed: seed.as_ref().map(|seed| seed.as_slice()),
     })
     .map_err(LoadError::Tree)
