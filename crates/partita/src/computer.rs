@@ -10,6 +10,7 @@ pub mod headless;
 mod line;
 mod process;
 mod simulator;
+mod uplink;
 
 pub use ::machine::front::firmware;
 pub use board::Chosen;

@@ -24,6 +24,7 @@ mod target;
 mod tests;
 mod time;
 mod uart;
+mod uplink;
 pub mod virtio;
 mod wires;
 
@@ -40,6 +41,7 @@ pub use random::Random;
 pub use rtc::Rtc;
 pub use time::{Clock, Cycles};
 pub use uart::Uart;
+pub use uplink::{UPLINK, Uplink};
 pub use wires::{HartId, HartWires, Wires};
 
 use console::HostConsole;
