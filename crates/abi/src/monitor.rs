@@ -155,6 +155,8 @@ named! {
         MmioUart = "mmio-uart",
         /// An access to the emulated APLIC.
         MmioAplic = "mmio-aplic",
+        /// An access to the emulated real-time clock.
+        MmioClock = "mmio-clock",
         /// An access to an interrupt file that is kept in software.
         MmioImsic = "mmio-imsic",
         /// An access to anything else that is emulated.

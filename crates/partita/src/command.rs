@@ -2,6 +2,7 @@
 
 mod bench;
 mod beside;
+mod board;
 mod check;
 mod claims;
 mod compare;
@@ -80,6 +81,16 @@ enum Command {
     Explain {
         /// The measure's name
         name: Option<String>,
+    },
+    /// Writes what a board boots to run a system: the hypervisor, the system image and what U-Boot reads
+    Board {
+        #[command(flatten)]
+        system: SystemArguments,
+        /// The folder to write to, which need not be there yet
+        #[arg(long, short = 'o', value_name = "FOLDER")]
+        output: PathBuf,
+        #[command(flatten)]
+        hypervisor: HypervisorArgument,
     },
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
@@ -439,6 +450,11 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
+        Command::Board {
+            system,
+            output,
+            hypervisor,
+        } => board::execute(&system, &output, &hypervisor),
         Command::Images {
             again,
             all,

@@ -279,7 +279,11 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
             all.push(format!("vm.{vm}.vcpus=5"));
             all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
         }
-        let more = ["--check-translations", "--profile", profile.to_str().unwrap()];
+        let more = [
+            "--check-translations",
+            "--profile",
+            profile.to_str().unwrap(),
+        ];
         let told = exercise_with("machine", "exercises.toml", 2, &all, &more);
         assert!(migrations(&told) > 100, "{told}");
     }

@@ -15,6 +15,7 @@ use crate::boot::parameters;
 use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
+use crate::devices::clock::{self, Clock};
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -151,10 +152,10 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .sum::<u64>()
         .saturating_sub(guests);
     say!(
-        "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
-        harts.len(),
-        vms.len(),
-        vcpus.len(),
+        "{}, {} with {}; {} KiB of memory used, {} MiB free",
+        Counted(harts.len(), "hart"),
+        Counted(vms.len(), "VM"),
+        Counted(vcpus.len(), "vCPU"),
         image_bytes()
             .saturating_add(tables_and_stacks)
             .div_ceil(1 << 10),
@@ -293,7 +294,11 @@ fn virtual_machine(
         (frames, FrameOwner::Vm(id)),
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices)
+    let clock = board.clock.map(|base| {
+        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+        Clock::new(clock::of_board(base), now)
+    });
+    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -391,4 +396,15 @@ fn table(
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
     }
     Ok(stage)
+}
+
+/// A number of things, in words for people.
+struct Counted(usize, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(number, thing) = self;
+        let end = if *number == 1 { "" } else { "s" };
+        write!(f, "{number} {thing}{end}")
+    }
 }

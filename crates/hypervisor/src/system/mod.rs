@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::WhenIdle;
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
-use spin::Once;
+use spin::{Mutex, Once};
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;

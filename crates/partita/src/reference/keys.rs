@@ -244,6 +244,31 @@ pub fn keys() -> Vec<Key> {
             "whose console a terminal gets: a VM's name, or partita for the operator's prompt",
         ),
         key(
+            ROOT,
+            "date",
+            Kind::Text,
+            text("2025-01-01T00:00:00Z, or host if a network reaches it"),
+            "\"2026-01-31T12:00:00Z\"",
+            "the hour of the day in UTC when the computer is switched on, or host for the host's, with which no run can be repeated",
+        ),
+        key(
+            ROOT,
+            "host-network",
+            Kind::Text,
+            text("none"),
+            "\"lan\"",
+            "the network of the VMs that reaches the host's, by user-mode networking (QEMU's, which must be there); such a run \
+             cannot be repeated",
+        ),
+        key(
+            ROOT,
+            "forward",
+            Kind::Text,
+            text("none"),
+            "\"2222:22 8080:10.0.2.16:80\"",
+            "ports of the host's loopback address that lead to guests: HOST:GUEST for the first guest, HOST:ADDRESS:GUEST for any",
+        ),
+        key(
             VM,
             "vcpus",
             Kind::Integer(1, MAX_VCPUS_PER_VM as u64),
