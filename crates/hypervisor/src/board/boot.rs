@@ -15,7 +15,7 @@ use crate::operator::console;
 use crate::run::harts::{self, Hart};
 use crate::run::interrupt_port::InterruptPort;
 use crate::run::system::Hypervisor;
-use crate::run::{self, system};
+use crate::run::{self, system, translations};
 use crate::vm::guest_tree::isa;
 use crate::vm::lifecycle;
 use crate::vm::seed::{self, Seeds};
@@ -121,6 +121,16 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         let name = Capability::CounterOverflow.names()[0];
         fail(format_args!(
             "hart {} does not have the {name} that its device tree names",
+            hart.board.id
+        ));
+    }
+    let method = system.translations();
+    if let Some(needed) = translations::needed(method)
+        && !found.has(needed)
+    {
+        fail(format_args!(
+            "translations = \"{method}\" needs {}, which hart {} does not have",
+            needed.names()[0],
             hart.board.id
         ));
     }

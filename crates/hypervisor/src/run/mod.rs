@@ -11,6 +11,7 @@ pub mod loading;
 pub mod probe;
 pub mod spin;
 pub mod system;
+pub mod translations;
 
 use core::sync::atomic::Ordering;
 
@@ -231,7 +232,7 @@ fn run_vcpu(
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, holders, vm, vcpu, &mut registers);
+    let file = load(system, hart, holders, (vm, vcpu), &mut registers, books);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -329,12 +330,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
             generation = Some(renew_table(hart, vm, vcpu, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(vcpu, vcpu.take_requests());
+            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
         costs::spend(system.costs.mode_change);
+        translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
         if !matches!(next, Next::Leave(_)) {
@@ -433,9 +435,9 @@ fn load(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    vm: &Vm,
-    vcpu: &Vcpu,
+    (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut Registers,
+    books: Books<'_>,
 ) -> u8 {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
@@ -450,10 +452,7 @@ fn load(
     }
     let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
-    let generation = vm.generation();
-    let cached = &mut registers.cached;
-    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    translations::arrive(system, hart, holders, (vm, vcpu), registers, books);
     if in_place {
         registers.supervisor.arm();
     } else {
@@ -482,15 +481,17 @@ fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registe
         false => Departure::Ready,
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
+    translations::leave(hart, registers);
     registers.supervisor.save();
     float::unload(registers);
     hart.clear_running();
 }
 
 /// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
+fn carry_out_requests(hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();
+        translations::fenced(hart, registers);
     }
     if requests & request::FENCE_INSTRUCTIONS != 0 {
         fence::instructions();

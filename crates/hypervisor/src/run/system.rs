@@ -1,9 +1,9 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::system::WhenIdle;
+use abi::system::{Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId, WaitPolicy};
 use spin::{Mutex, Once};
 
@@ -34,6 +34,8 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
     /// When the devices' wires are next looked at.
@@ -90,6 +92,7 @@ impl Hypervisor {
             attendants,
             counters,
             host_interrupts,
+            translations: AtomicUsize::new(0),
             costs: Costs::default(),
             next_look: AtomicU64::new(0),
             when_idle,
@@ -101,6 +104,29 @@ impl Hypervisor {
     #[must_use]
     pub fn with_costs(self, costs: Costs) -> Self {
         Self { costs, ..self }
+    }
+
+    /// The same system, which drops cached translations so.
+    #[must_use]
+    pub fn with_translations(self, method: Translations) -> Self {
+        self.set_translations(method);
+        self
+    }
+
+    /// When cached translations of a vCPU are dropped.
+    #[must_use]
+    pub fn translations(&self) -> Translations {
+        let place = self.translations.load(Ordering::Relaxed);
+        let method = Translations::ALL.get(place).copied();
+        method.unwrap_or(Translations::LastHost)
+    }
+
+    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
+    /// right for every other. The harts must have what it needs.
+    pub fn set_translations(&self, method: Translations) {
+        let place = Translations::ALL.iter().position(|known| *known == method);
+        self.translations
+            .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.

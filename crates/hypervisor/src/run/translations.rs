@@ -1,0 +1,118 @@
+//! Carries out what `memory::translations` decides about a vCPU that comes to a hart, is there, and leaves it.
+
+use abi::monitor::{Event, ExitCause};
+use abi::system::Translations;
+
+use crate::hart::capabilities::Capability;
+use crate::hart::csr::{self, hstatus, number};
+use crate::hart::instruction::{CsrAccess, CsrOperand};
+use crate::hart::{custom, fence};
+use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
+use crate::run::exits::{Exit, Next};
+use crate::run::harts::Hart;
+use crate::run::system::Hypervisor;
+use crate::vm::Vm;
+use crate::vm::accounts::Books;
+use crate::vm::vcpu::{Registers, Vcpu};
+
+/// What a hart must have for `method`, if it is more than every hart has.
+#[must_use]
+pub const fn needed(method: Translations) -> Option<Capability> {
+    match method {
+        Translations::PurgeMask => Some(Capability::PurgeMask),
+        Translations::PurgeCheck => Some(Capability::PurgeCheck),
+        Translations::Clear
+        | Translations::Keep
+        | Translations::LastHost
+        | Translations::OneShot => None,
+    }
+}
+
+/// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
+pub fn arrive(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    (vm, vcpu): (&Vm, &Vcpu),
+    registers: &mut Registers,
+    books: Books<'_>,
+) {
+    let method = system.translations();
+    let marks = (vcpu.tag, vm.generation());
+    let cached = &mut registers.cached;
+    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
+    if purge.stale {
+        books.count(Event::TranslationsPurged);
+    } else if purge.moved {
+        books.count(Event::TranslationsKept);
+    }
+    if hart.has(Capability::PurgeMask) {
+        let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);
+        // SAFETY: the hart has the register, which concerns guests alone.
+        unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
+    }
+    purge.carry_out(vcpu.tag, &mut HartFences);
+    let old = registers.context.hstatus & !hstatus::VTVM;
+    registers.context.hstatus = match registers.cached.watch() {
+        Watch::Trap { .. } => {
+            books.count(Event::FencesArmed);
+            old | hstatus::VTVM
+        }
+        Watch::Nothing | Watch::Mask => old,
+    };
+}
+
+/// The vCPU leaves the hart.
+pub fn leave(hart: &Hart, registers: &mut Registers) {
+    let mask = match hart.has(Capability::PurgeMask) {
+        true => custom::purge_mask(),
+        false => 0,
+    };
+    let own = 1 << hart.board.id;
+    let remembered = Remembered {
+        fenced: mask & !own != 0,
+        due: mask & own != 0,
+    };
+    registers.cached.leave(hart.index, remembered);
+}
+
+/// The vCPU, which is on the hart, has fenced or is about to.
+pub fn fenced(hart: &Hart, registers: &mut Registers) {
+    registers.cached.fenced(hart.index);
+    registers.context.hstatus &= !hstatus::VTVM;
+}
+
+/// The guest has just been left, on the hart that runs this.
+pub fn left_guest(system: &Hypervisor) {
+    if system.translations() == Translations::Clear {
+        fence::guest_virtual_all();
+    }
+}
+
+/// A fence of the guest has trapped. The guest makes it again, and it traps no more.
+pub fn fence_trapped(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    fenced(exit.hart, exit.registers);
+    (ExitCause::Fence, Next::Resume)
+}
+
+/// An access to satp has trapped, because fences do. None where the guest makes it again, and it traps no more.
+#[must_use]
+pub fn address_space_trapped(exit: &mut Exit<'_>, access: CsrAccess) -> Option<()> {
+    if access.writes() && !exit.registers.cached.changes_address_space(exit.hart.index) {
+        fenced(exit.hart, exit.registers);
+        return None;
+    }
+    let context = &mut exit.registers.context;
+    let operand = match access.operand {
+        CsrOperand::Register(register) => context.get(register.number() as u8),
+        CsrOperand::Immediate(bits) => u64::from(bits),
+    };
+    let old = csr::read::<{ number::VSATP }>();
+    if access.writes() {
+        // SAFETY: vsatp translates for the guest alone, whose own value this is; a value that satp would not take it does
+        // not take either (privileged architecture, "Virtual Supervisor Address Translation and Protection Register").
+        unsafe { csr::write::<{ number::VSATP }>(access.result(old, operand)) };
+    }
+    context.set(access.destination.number() as u8, old);
+    Some(())
+}
