@@ -116,7 +116,7 @@ fn migration(document: &Document, system: &System, left: usize, problems: &mut V
 
 /// Whether translations that are never dropped belong to vCPUs that never go to another hart.
 fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    let shared = |vm: &Vm| matches!(vm.allocation, Allocation::Shared { .. });
+    let shared = |vm: &Vm| matches!(vm.allocation.value, Allocation::Shared { .. });
     let moves =
         left > 1 && system.scheduling == Scheduling::Floating && system.vms.iter().any(shared);
     if system.translations.value != Translations::Keep || !moves {
