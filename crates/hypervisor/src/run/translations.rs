@@ -1,6 +1,6 @@
 //! Carries out what `memory::translations` decides about a vCPU that comes to a hart, is there, and leaves it.
 
-use abi::monitor::{Event, ExitCause};
+use abi::monitor::Event;
 use abi::system::Translations;
 
 use crate::hart::capabilities::Capability;
@@ -8,9 +8,8 @@ use crate::hart::csr::{self, hstatus, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
 use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
-use crate::run::exits::{Exit, Next};
-use crate::run::harts::Hart;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
@@ -89,20 +88,15 @@ pub fn left_guest(system: &Hypervisor) {
     }
 }
 
-/// A fence of the guest has trapped. The guest makes it again, and it traps no more.
-pub fn fence_trapped(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    fenced(exit.hart, exit.registers);
-    (ExitCause::Fence, Next::Resume)
-}
-
-/// An access to satp has trapped, because fences do. None where the guest makes it again, and it traps no more.
+/// The guest of a vCPU whose fences trap, which is on the hart, accesses satp. False where it does so again, and nothing traps any
+/// more.
 #[must_use]
-pub fn address_space_trapped(exit: &mut Exit<'_>, access: CsrAccess) -> Option<()> {
-    if access.writes() && !exit.registers.cached.changes_address_space(exit.hart.index) {
-        fenced(exit.hart, exit.registers);
-        return None;
+pub fn access_address_space(hart: &Hart, registers: &mut Registers, access: CsrAccess) -> bool {
+    if access.writes() && !registers.cached.changes_address_space(hart.index) {
+        fenced(hart, registers);
+        return false;
     }
-    let context = &mut exit.registers.context;
+    let context = &mut registers.context;
     let operand = match access.operand {
         CsrOperand::Register(register) => context.get(register.number() as u8),
         CsrOperand::Immediate(bits) => u64::from(bits),
@@ -114,5 +108,5 @@ pub fn address_space_trapped(exit: &mut Exit<'_>, access: CsrAccess) -> Option<(
         unsafe { csr::write::<{ number::VSATP }>(access.result(old, operand)) };
     }
     context.set(access.destination.number() as u8, old);
-    Some(())
+    true
 }

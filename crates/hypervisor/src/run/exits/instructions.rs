@@ -2,7 +2,8 @@
 
 use abi::monitor::ExitCause;
 
-use super::{Exit, Next, inject, interrupt_is_pending, spins};
+use super::exit::{Exit, Next, interrupt_is_pending};
+use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction};
@@ -10,9 +11,10 @@ use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
-use crate::run;
+use crate::run::requests::show_interrupts;
 use crate::run::spin;
 use crate::run::translations;
+use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -45,9 +47,13 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         Instruction::Fence(Fence {
             kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
             ..
-        }) if !user && fences_trap(exit) => translations::fence_trapped(exit),
+        }) if !user && fences_trap(exit) => {
+            // The guest makes it again, and it traps no more.
+            translations::fenced(exit.hart, exit.registers);
+            (ExitCause::Fence, Next::Resume)
+        }
         Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
-            if translations::address_space_trapped(exit, access).is_some() {
+            if translations::access_address_space(exit.hart, exit.registers, access) {
                 advance(exit);
             }
             (ExitCause::AddressSpace, Next::Resume)
@@ -99,7 +105,7 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 /// A pause loop: the vCPU spins on nobody knows what.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.
@@ -147,7 +153,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     exit.registers
         .context
         .set(access.destination.number() as u8, old);
-    run::show_interrupts(exit.vcpu);
+    show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }
