@@ -53,7 +53,7 @@ pub fn arrive(
     purge.carry_out(vcpu.tag, &mut HartFences);
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
-        Watch::Trap { .. } => {
+        Watch::Trap => {
             books.count(Event::FencesArmed);
             old | hstatus::VTVM
         }

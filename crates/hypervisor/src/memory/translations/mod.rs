@@ -107,9 +107,9 @@ impl Holders {
     }
 }
 
-/// So many of a guest's changes of its address space are carried out for it while its fences trap; at the next one they stop
-/// trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address space all the time
-/// would pay more for that than its entries on other harts are worth.
+/// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
+/// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
+/// space all the time would pay more for that than its entries on other harts are worth.
 pub const CHANGES_WHILE_ARMED: u8 = 2;
 
 /// How the hypervisor comes to know that a vCPU has fenced, while it is on a hart.
@@ -119,10 +119,7 @@ pub enum Watch {
     #[default]
     Nothing,
     /// The next fence traps, and so does each access to satp (hstatus.VTVM).
-    Trap {
-        /// Accesses to satp after which the fence counts as made.
-        changes_left: u8,
-    },
+    Trap,
     /// The hart remembers it (docs/extensions.md, "Purge mask").
     Mask,
 }
@@ -143,6 +140,8 @@ pub struct Cached {
     /// The harts where no entry of the vCPU is older than its last fence.
     good: HartSet,
     watch: Watch,
+    /// Changes of the address space that are still carried out while fences trap.
+    changes_left: u8,
     /// For each hart: the generation of the G-stage table since which nothing older is cached there. 0: not yet.
     seen: [u64; MAX_HARTS],
 }
@@ -153,6 +152,7 @@ impl Default for Cached {
             last: None,
             good: HartSet::EMPTY,
             watch: Watch::Nothing,
+            changes_left: 0,
             seen: [0; MAX_HARTS],
         }
     }
@@ -188,13 +188,14 @@ impl Cached {
         let moved = self.last.replace(hart) != Some(hart);
         let stale = !self.good.contains(hart);
         self.good.insert(hart);
+        if moved && method == Translations::OneShot {
+            self.changes_left = CHANGES_WHILE_ARMED;
+        }
         let alone = self.good == HartSet::only(hart);
         self.watch = match method {
             _ if alone => Watch::Nothing,
             Translations::PurgeMask | Translations::PurgeCheck => Watch::Mask,
-            Translations::OneShot => Watch::Trap {
-                changes_left: CHANGES_WHILE_ARMED,
-            },
+            Translations::OneShot => Watch::Trap,
             Translations::Clear | Translations::Keep | Translations::LastHost => {
                 self.good = HartSet::only(hart);
                 Watch::Nothing
@@ -224,18 +225,15 @@ impl Cached {
     /// they go on trapping.
     #[must_use]
     pub const fn changes_address_space(&mut self, hart: HartId) -> bool {
-        match self.watch {
-            Watch::Trap { changes_left: 0 } => {
+        match self.changes_left.checked_sub(1) {
+            Some(left) if matches!(self.watch, Watch::Trap) => {
+                self.changes_left = left;
+                true
+            }
+            _ => {
                 self.fenced(hart);
                 false
             }
-            Watch::Trap { changes_left } => {
-                self.watch = Watch::Trap {
-                    changes_left: changes_left - 1,
-                };
-                true
-            }
-            Watch::Nothing | Watch::Mask => false,
         }
     }
 

@@ -188,9 +188,10 @@ impl World {
             let watch = match vcpu.cached.watch {
                 Watch::Nothing => 0,
                 Watch::Mask => 1,
-                Watch::Trap { changes_left } => 2 + u128::from(changes_left),
+                Watch::Trap => 2,
             };
-            packer.put(watch, 3);
+            packer.put(watch, 2);
+            packer.put(vcpu.cached.changes_left.into(), 2);
             for hart in 0..HARTS {
                 packer.put(vcpu.cached.seen[hart].into(), 2);
             }
@@ -218,13 +219,12 @@ impl World {
         for vcpu in &mut world.vcpus {
             vcpu.cached.last = (packer.take(2) as usize).checked_sub(1).map(hart_id);
             vcpu.cached.good = HartSet::from_bits(packer.take(2));
-            vcpu.cached.watch = match packer.take(3) {
+            vcpu.cached.watch = match packer.take(2) {
                 0 => Watch::Nothing,
                 1 => Watch::Mask,
-                more => Watch::Trap {
-                    changes_left: more as u8 - 2,
-                },
+                _ => Watch::Trap,
             };
+            vcpu.cached.changes_left = packer.take(2) as u8;
             for hart in 0..HARTS {
                 vcpu.cached.seen[hart] = packer.take(2);
             }
@@ -360,7 +360,7 @@ impl World {
             leaves.fences(hart, vcpu, case.tags).guest_virtual();
         }
         let mut next = vec![leaves.clone()];
-        let traps = matches!(self.vcpus[vcpu].cached.watch, Watch::Trap { .. });
+        let traps = self.vcpus[vcpu].cached.watch == Watch::Trap;
         if traps && case.forgotten != Forgotten::Arming {
             // The fence, or the change of the address space, comes to the hypervisor; it is made again afterwards.
             let mut changes = leaves.clone();
