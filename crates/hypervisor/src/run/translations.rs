@@ -14,19 +14,6 @@ use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
-/// What a hart must have for `method`, if it is more than every hart has.
-#[must_use]
-pub const fn needed(method: Translations) -> Option<Capability> {
-    match method {
-        Translations::PurgeMask => Some(Capability::PurgeMask),
-        Translations::PurgeCheck => Some(Capability::PurgeCheck),
-        Translations::Clear
-        | Translations::Keep
-        | Translations::LastHost
-        | Translations::OneShot => None,
-    }
-}
-
 /// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
 pub fn arrive(
     system: &Hypervisor,

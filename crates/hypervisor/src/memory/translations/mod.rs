@@ -27,6 +27,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
+use crate::hart::capabilities::Capability;
 use crate::hart::fence;
 use abi::system::Translations;
 use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
@@ -111,6 +112,19 @@ impl Holders {
 /// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
 /// space all the time would pay more for that than its entries on other harts are worth.
 pub const CHANGES_WHILE_ARMED: u8 = 2;
+
+/// What a hart must have for `method`, if it is more than every hart has.
+#[must_use]
+pub const fn needed(method: Translations) -> Option<Capability> {
+    match method {
+        Translations::PurgeMask => Some(Capability::PurgeMask),
+        Translations::PurgeCheck => Some(Capability::PurgeCheck),
+        Translations::Clear
+        | Translations::Keep
+        | Translations::LastHost
+        | Translations::OneShot => None,
+    }
+}
 
 /// How the hypervisor comes to know that a vCPU has fenced, while it is on a hart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
