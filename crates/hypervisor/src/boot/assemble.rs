@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, SystemDescription, SystemError, VmDescription,
-    VmName,
+    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, SystemError,
+    VmDescription, VmName,
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
@@ -162,8 +162,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         frames.free_bytes() >> 20
     );
     let system = Hypervisor::new(
-        board,
-        frames,
+        (board, frames),
         harts,
         vms,
         vcpus,
@@ -172,7 +171,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         started,
     );
     let costs = description.parameters.costs.into();
-    Ok(system::install(system.with_costs(costs)))
+    let system = system.with_costs(costs);
+    let system = system.with_translations(description.translations);
+    Ok(system::install(system))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -242,6 +243,10 @@ fn scheduler(
     config.migration = match description.migration {
         Migration::AsNeeded => scheduler::Migration::AsNeeded,
         Migration::Always => scheduler::Migration::Always,
+    };
+    config.placement = match description.scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
     };
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)

@@ -13,9 +13,9 @@ pub mod sources;
 pub mod turn;
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::system::WhenIdle;
+use abi::system::{Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::{Mutex, Once};
 
@@ -48,6 +48,8 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
     /// The harts that wait with nothing to do, a bit each.
@@ -79,8 +81,7 @@ pub fn system() -> Option<&'static Hypervisor> {
 impl Hypervisor {
     #[must_use]
     pub fn new(
-        board: Board,
-        frames: Frames,
+        (board, frames): (Board, Frames),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         vcpus: Vec<Vcpu>,
@@ -108,6 +109,7 @@ impl Hypervisor {
             attendants,
             counters,
             host_interrupts,
+            translations: AtomicUsize::new(0),
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
@@ -120,6 +122,29 @@ impl Hypervisor {
     #[must_use]
     pub fn with_costs(self, costs: Costs) -> Self {
         Self { costs, ..self }
+    }
+
+    /// The same system, which drops cached translations so.
+    #[must_use]
+    pub fn with_translations(self, method: Translations) -> Self {
+        self.set_translations(method);
+        self
+    }
+
+    /// When cached translations of a vCPU are dropped.
+    #[must_use]
+    pub fn translations(&self) -> Translations {
+        let place = self.translations.load(Ordering::Relaxed);
+        let method = Translations::ALL.get(place).copied();
+        method.unwrap_or(Translations::LastHost)
+    }
+
+    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
+    /// right for every other. The harts must have what it needs.
+    pub fn set_translations(&self, method: Translations) {
+        let place = Translations::ALL.iter().position(|known| *known == method);
+        self.translations
+            .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
