@@ -74,14 +74,14 @@ pub fn unload(
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     registers.supervisor.save();
     registers.float.unload(&registers.context);
-    hart.clear_running();
+    hart.running.clear();
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
 pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = loop {
         let generation = vm.generation();
-        hart.set_running(vm.id.get(), generation);
+        hart.running.set(vm.id.get(), generation);
         // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
         // after having declared it means that he will see this hart.
         if vm.generation() == generation {
