@@ -302,7 +302,7 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     for bits in [0, 3, 14] {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
-        let mut all: Vec<String> = ["migration=\"always\"", "time-slice-us=200"]
+        let mut all: Vec<String> = ["migration=\"always\"", "time-slice=\"1 ms\""]
             .map(String::from)
             .into();
         for vm in ["one", "two"] {
