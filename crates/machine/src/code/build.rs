@@ -81,7 +81,9 @@ impl CodeCache {
     }
 
     fn enter(&mut self, ram: &Ram, physical: u64, first: CodeIndex, bytes: u16) {
-        let page = (physical.wrapping_sub(ram.base()) >> PAGE_SHIFT) as usize;
+        let offset = physical.wrapping_sub(ram.base());
+        self.place_line(first, offset);
+        let page = (offset >> PAGE_SHIFT) as usize;
         let number = self.blocks.len() as u32;
         let Some(code) = self.pages.get_mut(page) else {
             return;
@@ -120,7 +122,8 @@ impl CodeCache {
     }
 
     /// Decodes one instruction that lies across two pages, into a place that the next one takes.
-    pub fn build_scratch(&mut self, low: u16, high: u16) -> CodeIndex {
+    /// `offset` is where in RAM it begins.
+    pub fn build_scratch(&mut self, low: u16, high: u16, offset: u64) -> CodeIndex {
         let instruction = Instruction {
             count: 1,
             ..decode_bytes(low, high)
@@ -134,6 +137,7 @@ impl CodeCache {
         if let Some(places) = self.instructions.get_mut(place..place + 2) {
             places.copy_from_slice(&[instruction, after]);
         }
+        self.place_line(SCRATCH, offset);
         SCRATCH
     }
 }

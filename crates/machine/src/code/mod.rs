@@ -20,7 +20,7 @@ use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
 use crate::memory::Ram;
 use crate::native::{FilterTables, Left, Native, Site};
-use crate::timing::Costs;
+use crate::timing::{Costs, LINE_SHIFT};
 use table::Table;
 
 /// The index of a decoded instruction. 0 is [`Operation::Stale`] and stands for "not known".
@@ -102,6 +102,8 @@ pub struct CodeCache {
     blocks: Vec<Block>,
     table: Table,
     pages: Vec<PageCode>,
+    /// For the first instruction of each block, the number of the line of RAM that it begins in.
+    lines: Vec<u32>,
     generation: u64,
     limit: BlockLimit,
     /// Blocks translated to the host's instructions, where there is a translator and it is wanted.
@@ -117,6 +119,8 @@ impl CodeCache {
             blocks: Vec::new(),
             table: Table::new(BLOCK_ROOM * 2),
             pages: vec![PageCode::EMPTY; pages],
+            // Zero pages of the host cost nothing until they are written.
+            lines: vec![0; INSTRUCTION_ROOM],
             generation: 0,
             limit: BlockLimit::default(),
             native: Native::new(),
@@ -162,6 +166,22 @@ impl CodeCache {
     #[must_use]
     pub fn find(&self, physical: u64) -> Option<CodeIndex> {
         self.table.find(physical)
+    }
+
+    /// The offset in RAM of the line that a block begins in.
+    #[inline]
+    #[must_use]
+    pub fn offset_of(&self, first: CodeIndex) -> u64 {
+        let line = self.lines.get(first as usize).copied().unwrap_or(0);
+        u64::from(line) << LINE_SHIFT
+    }
+
+    /// Notes that a block begins at an offset in RAM.
+    fn place_line(&mut self, first: CodeIndex, offset: u64) {
+        // RAM is at most 256 GiB.
+        if let Some(line) = self.lines.get_mut(first as usize) {
+            *line = (offset >> LINE_SHIFT) as u32;
+        }
     }
 
     /// Whether the instruction has been discarded.
@@ -289,8 +309,9 @@ impl CodeCache {
         if (first as usize) < FIRST_BLOCK {
             return false;
         }
+        let line = (base >> LINE_SHIFT) + (self.offset_of(first) >> LINE_SHIFT);
         let native = self.native.as_mut();
-        native.is_some_and(|native| native.warm(&self.instructions, first, address, base))
+        native.is_some_and(|native| native.warm(&self.instructions, first, (address, line), base))
     }
 
     /// Lets a jump in translated code lead straight to a block, if that is translated.

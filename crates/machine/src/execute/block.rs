@@ -36,7 +36,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     // behind an instruction that it has left to this loop.
     let mut pending = native && enter_block(system, index_of(base, at), block);
     if G::MEASURED && !pending {
-        hart.measure_fetch(system, block);
+        hart.measure_fetch(system, index_of(base, at), block);
     }
     let costs = match &system.timing {
         Some(timing) if G::MEASURED => timing.costs,
@@ -49,8 +49,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
             if pending {
                 let index = index_of(base, at);
-                let filters = match &system.timing {
-                    Some(timing) if G::MEASURED => timing.tables(hart.id),
+                let filters = match &mut system.timing {
+                    Some(timing) if G::MEASURED => timing.tables(hart.id, hart.tlb.epoch()),
                     _ => FilterTables::NONE,
                 };
                 let memory = &system.memory;
@@ -73,8 +73,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: as above.
                         at = unsafe { base.add(index as usize) };
                         block = own;
-                        if G::MEASURED {
-                            hart.measure_fetch(system, block);
+                        if G::MEASURED && hart.measure_fetch(system, index, block) {
+                            // Charged for now: the translation goes on.
+                            continue 'block;
                         }
                     }
                     Some(Left::Behind { target, from: None }) => {
@@ -599,7 +600,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
         }
         if G::MEASURED && !pending {
-            hart.measure_fetch(system, block);
+            hart.measure_fetch(system, index_of(base, at), block);
         }
     }
 }

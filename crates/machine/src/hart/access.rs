@@ -122,7 +122,8 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Load, offset, count)?;
             }
-            self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
+            let eyes = (view, keep);
+            self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
@@ -204,7 +205,7 @@ impl Hart {
         place: Place,
     ) {
         if let Some(offset) = system.memory.ram.offset(place.physical, 1) {
-            self.charge(system, view, access, address, offset);
+            self.charge(system, (view, None), access, address, offset);
         }
     }
 
@@ -256,7 +257,8 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Store, offset, count)?;
             }
-            self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
+            let eyes = (view, keep);
+            self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
             if system.memory.host_written() || system.memory.hits() > 0 {
                 self.stop_soon();

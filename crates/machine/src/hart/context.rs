@@ -2,6 +2,7 @@
 
 use super::{Hart, Mode, Privilege};
 use crate::csr::field::{envcfg, status};
+use crate::timing::Space;
 use crate::trace::Happening;
 use crate::translation::{ContextKey, Fence, Masking, View};
 
@@ -151,8 +152,14 @@ impl Hart {
             self.fetch_tag = self.tag(self.fetch_view());
         }
         self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
-        self.fetch_space = ContextKey::new(self.fetch_view(), &self.csrs).space_number();
-        self.data_space = ContextKey::new(self.data_view(), &self.csrs).space_number();
+        self.fetch_space = self.space_of(self.fetch_view());
+        self.data_space = self.space_of(self.data_view());
+    }
+
+    /// The address space of a view, and whether page tables take part in it.
+    pub(crate) const fn space_of(&self, view: View) -> (Space, bool) {
+        let key = ContextKey::new(view, &self.csrs);
+        (key.space(), key.is_translated())
     }
 
     /// After a change of satp, vsatp or hgatp.

@@ -18,6 +18,7 @@ pub use wait::{Expiry, Wait};
 
 use crate::csr::Csrs;
 use crate::device::{HartId, HartWires};
+use crate::timing::Space;
 use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
 
 /// An instruction did not complete: [`Hart::exception`] says why.
@@ -64,10 +65,10 @@ pub struct Hart {
     pub(crate) data_tag: u64,
     /// Tag of fetches in the host TLB.
     pub(crate) fetch_tag: u64,
-    /// Address space of data accesses for the timing models' filters.
-    pub(crate) data_space: u32,
+    /// Address space of data accesses for the timing models, and whether page tables take part in it.
+    pub(crate) data_space: (Space, bool),
     /// The same of fetches.
-    pub(crate) fetch_space: u32,
+    pub(crate) fetch_space: (Space, bool),
     /// Tag of fetches in the jump cache.
     pub(crate) jump_tag: u32,
     /// Whether floating-point instructions are illegal now.
@@ -130,8 +131,8 @@ impl Hart {
             mode: Mode::MACHINE,
             data_tag: 0,
             fetch_tag: 0,
-            data_space: 0,
-            fetch_space: 0,
+            data_space: (Space::default(), false),
+            fetch_space: (Space::default(), false),
             jump_tag: 0,
             float_off: true,
             id,

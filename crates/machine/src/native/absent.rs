@@ -32,7 +32,7 @@ impl Native {
         &mut self,
         _all: &[Instruction],
         _first: CodeIndex,
-        _at: u64,
+        _at: (u64, u64),
         _base: u64,
     ) -> bool {
         false

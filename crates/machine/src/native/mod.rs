@@ -67,17 +67,23 @@ pub enum Left {
 /// Places of the filters of the timing models, in the measured gear.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterTables {
-    /// Of loads.
+    /// Of pages of data.
+    pub data_pages: *const u8,
+    /// Of pages of code.
+    pub code_pages: *const u8,
+    /// Of lines to load.
     pub loads: *const u8,
-    /// Of stores.
+    /// Of lines to store to.
     pub stores: *const u8,
-    /// Of fetches.
+    /// Of lines to fetch.
     pub fetches: *const u8,
 }
 
 impl FilterTables {
     /// In the fast gear, where translated code does not look at them.
     pub const NONE: Self = Self {
+        data_pages: std::ptr::null(),
+        code_pages: std::ptr::null(),
         loads: std::ptr::null(),
         stores: std::ptr::null(),
         fetches: std::ptr::null(),

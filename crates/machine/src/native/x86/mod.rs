@@ -72,6 +72,9 @@ pub struct Native {
     free: u32,
     rare_free: u32,
     epoch: u64,
+    /// How far behind its beginning a block is entered from its own page, which need not be looked at then. The
+    /// same in all blocks.
+    inner: u32,
     has_count_ones: bool,
 }
 
@@ -90,6 +93,7 @@ impl Native {
             free: 0,
             rare_free: 0,
             epoch: 0,
+            inner: 0,
             has_count_ones: std::is_x86_feature_detected!("popcnt"),
         });
         native.clear();
@@ -153,16 +157,26 @@ impl Native {
         let entry = std::mem::take(place);
         if entry > FIRST_PLACE {
             // Other blocks jump here: they come to the interpreter, which finds the block stale.
-            let [a, b, c, d] = displacement(entry + 1, entry - OUTSIDE);
-            self.memory.write(entry as usize, &[0xe9, a, b, c, d]);
+            for entry_point in [entry, entry + self.inner] {
+                let [a, b, c, d] = displacement(entry_point + 1, entry - OUTSIDE);
+                self.memory.write(entry_point as usize, &[0xe9, a, b, c, d]);
+            }
             serialize();
         }
     }
 
     /// Notes that a block is executed; says whether it is translated, now or before. `all` are the decoded
-    /// instructions, `address` the block's, and `base` the physical address of RAM.
-    pub fn warm(&mut self, all: &[Instruction], first: CodeIndex, address: u64, base: u64) -> bool {
-        let Some(place) = self.places.get_mut(first as usize) else {
+    /// instructions, `place` is the block's virtual address and the physical line that it begins in, and `base`
+    /// the physical address of RAM.
+    pub fn warm(
+        &mut self,
+        all: &[Instruction],
+        first: CodeIndex,
+        place: (u64, u64),
+        base: u64,
+    ) -> bool {
+        let (at, place) = (place, self.places.get_mut(first as usize));
+        let Some(place) = place else {
             return false;
         };
         if *place > FIRST_PLACE {
@@ -178,14 +192,14 @@ impl Native {
         if operation == Some(Operation::Stale) {
             return false;
         }
-        self.translate(all, first, address, base)
+        self.translate(all, first, at, base)
     }
 
     fn translate(
         &mut self,
         all: &[Instruction],
         first: CodeIndex,
-        address: u64,
+        at: (u64, u64),
         base: u64,
     ) -> bool {
         let rest = all.get(first as usize..).unwrap_or_default();
@@ -210,11 +224,12 @@ impl Native {
             base,
             self.has_count_ones,
         );
-        let places = translator.block(block, first, address);
+        let (places, inner) = translator.block(block, first, at);
         self.memory.write(self.free as usize, &assembler.bytes);
         self.memory.write(self.rare_free as usize, &rare.bytes);
         (self.free, self.rare_free) = (assembler.here(), rare.here());
         (self.assembler, self.rare) = (assembler, rare);
+        self.inner = inner;
         for (index, place) in places {
             if let Some(slot) = self.places.get_mut(index as usize) {
                 *slot = place;
@@ -224,14 +239,14 @@ impl Native {
         true
     }
 
-    /// Lets a jump lead straight to a block, if that is translated.
+    /// Lets a jump lead straight to a block of the same page, if that is translated.
     pub fn connect(&mut self, site: Site, to: CodeIndex) {
         let Some(&entry) = self.places.get(to as usize) else {
             return;
         };
         if site.epoch == self.epoch && entry > FIRST_PLACE {
             self.memory
-                .write(site.place as usize, &displacement(site.place, entry));
+                .write(site.place as usize, &displacement(site.place, entry + self.inner));
             serialize();
         }
     }

@@ -10,13 +10,20 @@ use super::{Ends, OUTSIDE, answer, kind};
 use crate::code::CodeIndex;
 use crate::instruction::{DISCARD, Instruction, Operation};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
-use crate::timing::{Costs, FILTER_PLACES, LINE_SHIFT};
+use crate::timing::{Costs, LINE_PLACES, LINE_SHIFT, LineFilter, PAGE_PLACES};
 use crate::translation::{DATA_ENTRIES, JUMP_ENTRIES};
 
 /// The registers that hold registers of the hart.
 const KEEPERS: [Host; 5] = [RSI, RDI, R8, R9, R10];
-/// The sizes of entries of the host TLB, of the jump cache, and of places of filters: log2 of 16 bytes.
+/// The size of entries of the host TLB and of the jump cache: log2 of 16 bytes.
 const ENTRY_SHIFT: u32 = 4;
+/// The size of places of filters of pages: log2 of 8 bytes.
+const PAGE_NAME_SHIFT: u32 = 3;
+/// The same of filters of lines: log2 of 4 bytes.
+const LINE_NUMBER_SHIFT: u8 = 2;
+
+// One offset leads to a page's place in the host TLB and in the filter.
+const _: () = assert!(DATA_ENTRIES == PAGE_PLACES);
 
 /// Which registers of the hart are where.
 #[derive(Debug, Clone, Copy, Default)]
@@ -89,21 +96,27 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Translates the block that begins with the decoded instruction `first` and stands at `address`; says
-    /// where decoded instructions can be entered.
+    /// Translates the block that begins with the decoded instruction `first` and stands at an address, in a
+    /// physical line; says where decoded instructions can be entered, and how far behind its beginning the block
+    /// can be from its own page.
     pub fn block(
         mut self,
         block: &[Instruction],
         first: CodeIndex,
-        address: u64,
-    ) -> Vec<(CodeIndex, u32)> {
+        (address, line): (u64, u64),
+    ) -> (Vec<(CodeIndex, u32)>, u32) {
         self.page_offset = (address & (PAGE_BYTES - 1)) as i64;
         let outside = self.a.here();
         self.leave(answer(kind::OUTSIDE, first, 0));
         debug_assert_eq!(self.a.here(), outside + OUTSIDE);
-        self.places.push((first, self.a.here()));
+        let entry = self.a.here();
+        self.places.push((first, entry));
         if self.costs.is_some() {
-            self.fetch(outside);
+            self.fetch_page(outside);
+        }
+        let inner = self.a.here() - entry;
+        if self.costs.is_some() {
+            self.fetch_line(outside, line);
         }
         for (&instruction, at) in block.iter().zip(first..) {
             self.at = at;
@@ -128,7 +141,7 @@ impl<'a> Translator<'a> {
         for aside in std::mem::take(&mut self.asides) {
             self.aside(aside);
         }
-        self.places
+        (self.places, inner)
     }
 
     fn leave(&mut self, answer: u64) {
@@ -235,25 +248,35 @@ impl<'a> Translator<'a> {
             .is_none_or(|costs| i32::try_from(cost(costs)).is_ok())
     }
 
-    /// Asks the filter of fetches for the block's line.
-    fn fetch(&mut self, outside: u32) {
+    /// Asks the filter for the block's page.
+    fn fetch_page(&mut self, outside: u32) {
+        self.page_place(RCX, R15);
         self.a.registers(Quad, op::MOV, RAX, R15);
-        self.a.shift(Quad, shift::SHR, RAX, LINE_SHIFT as u8);
-        self.a.registers(Double, op::MOV, RCX, RAX);
-        self.filter_place(RCX);
-        self.a.memory(Quad, op::ADD, RCX, frame!(filters.fetches));
-        self.a.memory(Quad, op::CMP, RAX, at(RCX, 0));
-        self.a.jump_if(condition::NOT_EQUAL, outside);
-        self.a.memory(Double, op::MOV, RAX, hart!(fetch_space));
-        self.a.memory(Double, op::CMP, RAX, at(RCX, 8));
+        self.a
+            .immediate(Quad, digit::AND, RAX, -(PAGE_BYTES as i32));
+        self.a.memory(Quad, op::OR, RAX, hart!(fetch_tag));
+        self.a.memory(Quad, op::MOV, RDX, frame!(filters.code_pages));
+        self.a.memory(Quad, op::CMP, RAX, indexed(RDX, RCX, 0, 0));
         self.a.jump_if(condition::NOT_EQUAL, outside);
     }
 
-    /// Makes a line's number the offset of its place in a filter.
-    fn filter_place(&mut self, line: Host) {
-        let mask = FILTER_PLACES as i32 - 1;
-        self.a.immediate(Double, digit::AND, line, mask);
-        self.a.shift(Double, shift::SHL, line, ENTRY_SHIFT as u8);
+    /// Asks the filter for the block's line.
+    fn fetch_line(&mut self, outside: u32, line: u64) {
+        let place = LineFilter::index(line) << LINE_NUMBER_SHIFT;
+        self.a.memory(Quad, op::MOV, RAX, frame!(filters.fetches));
+        self.a.memory(Double, op::MOV, RAX, at(RAX, place as i32));
+        let line = (line as u32).cast_signed();
+        self.a.immediate(Double, digit::CMP, RAX, line);
+        self.a.jump_if(condition::NOT_EQUAL, outside);
+    }
+
+    /// Makes a register the offset of an address's place in a filter of pages: half of that in the host TLB.
+    fn page_place(&mut self, to: Host, address: Host) {
+        let mask = (PAGE_PLACES as i32 - 1) << PAGE_NAME_SHIFT;
+        self.a.registers(Double, op::MOV, to, address);
+        self.a
+            .shift(Double, shift::SHR, to, (PAGE_SHIFT - PAGE_NAME_SHIFT) as u8);
+        self.a.immediate(Double, digit::AND, to, mask);
     }
 
     /// Accounts for instructions, and goes to R15 unless the limit is reached.
@@ -317,26 +340,27 @@ impl<'a> Translator<'a> {
         let base = self.get(i.rs1, None);
         self.a.memory(Quad, op::LEA, RAX, at(base, i.immediate));
         let table = if store { R13 } else { R12 };
-        let mask = (DATA_ENTRIES as i32 - 1) << ENTRY_SHIFT;
-        self.a.registers(Double, op::MOV, RCX, RAX);
-        self.a
-            .shift(Double, shift::SHR, RCX, (PAGE_SHIFT - ENTRY_SHIFT) as u8);
-        self.a.immediate(Double, digit::AND, RCX, mask);
+        self.page_place(RCX, RAX);
         self.a.memory(Quad, op::LEA, RDX, at(RAX, size as i32 - 1));
         self.a
             .immediate(Quad, digit::AND, RDX, -(PAGE_BYTES as i32));
         self.a.memory(Quad, op::OR, RDX, hart!(data_tag));
-        self.a.memory(Quad, op::CMP, RDX, indexed(table, RCX, 0, 0));
+        self.a.memory(Quad, op::CMP, RDX, indexed(table, RCX, 1, 0));
         self.slow_if(condition::NOT_EQUAL);
-        self.a.memory(Quad, op::MOV, RCX, indexed(table, RCX, 0, 8));
+        if self.costs.is_some() {
+            self.a.memory(Quad, op::MOV, R11, frame!(filters.data_pages));
+            self.a.memory(Quad, op::CMP, RDX, indexed(R11, RCX, 0, 0));
+            self.slow_if(condition::NOT_EQUAL);
+        }
+        self.a.memory(Quad, op::MOV, RCX, indexed(table, RCX, 1, 8));
         self.a.registers(Quad, op::ADD, RCX, RAX);
         if self.costs.is_some() {
-            self.filter(size, store);
+            self.data_line(size, store);
         }
     }
 
     /// Asks the filter for the line of the address in RAX, which is at the offset in RCX.
-    fn filter(&mut self, size: u64, store: bool) {
+    fn data_line(&mut self, size: u64, store: bool) {
         if size > 1 {
             // What is misaligned may be in two lines.
             self.a.test_low(size as u8 - 1);
@@ -348,20 +372,16 @@ impl<'a> Translator<'a> {
         self.a
             .immediate(Double, digit::ADD, RDX, base.cast_signed());
         self.a.registers(Double, op::MOV, R11, RDX);
-        self.filter_place(R11);
+        let mask = LINE_PLACES as i32 - 1;
+        self.a.immediate(Double, digit::AND, R11, mask);
         let table = if store {
             frame!(filters.stores)
         } else {
             frame!(filters.loads)
         };
-        self.a.memory(Quad, op::ADD, R11, table);
-        self.a.shift(Quad, shift::SHR, RAX, LINE_SHIFT as u8);
-        self.a.memory(Quad, op::CMP, RAX, at(R11, 0));
-        self.slow_if(condition::NOT_EQUAL);
-        self.a.shift(Quad, shift::SHL, RDX, 32);
-        self.a.memory(Double, op::MOV, RAX, hart!(data_space));
-        self.a.registers(Quad, op::OR, RDX, RAX);
-        self.a.memory(Quad, op::CMP, RDX, at(R11, 8));
+        self.a.memory(Quad, op::MOV, RAX, table);
+        let place = indexed(RAX, R11, LINE_NUMBER_SHIFT, 0);
+        self.a.memory(Double, op::CMP, RDX, place);
         self.slow_if(condition::NOT_EQUAL);
     }
 
