@@ -8,7 +8,6 @@ use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
 use crate::native::{FilterTables, Left};
 use crate::system::System;
-use crate::timing::Costs;
 
 /// Sign-extends the low 32 bits.
 #[inline(always)]
@@ -24,7 +23,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     let base = system.memory.code.base();
     // Virtual address of the first instruction of the block.
     let mut block = hart.pc;
-    let mut at: *const Instruction = match hart.find_code(system, block) {
+    let mut at: *const Instruction = match hart.first_code(system) {
         // SAFETY: `find_code` returns indices of decoded instructions.
         Ok(index) => unsafe { base.add(index as usize) },
         Err(_) => return Exit::Trap,
@@ -38,10 +37,6 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     if G::MEASURED && !pending {
         hart.measure_fetch(system, index_of(base, at), block);
     }
-    let costs = match &system.timing {
-        Some(timing) if G::MEASURED => timing.costs,
-        _ => Costs::default(),
-    };
     loop {
         // A jump in translated code that wants to know where it leads.
         let mut site = None;
@@ -94,8 +89,11 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: as above.
                         break 'block (target, 0, unsafe { (*from).link }, from);
                     }
-                    Some(Left::Limit { target }) => {
+                    Some(Left::Limit { target, from }) => {
                         hart.pc = target;
+                        // SAFETY: as above.
+                        let link = from.map(|from| unsafe { (*base.add(from as usize)).link });
+                        hart.resume_at(link.unwrap_or(0));
                         return Exit::Limit;
                     }
                 }
@@ -141,10 +139,16 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.x[field!(rd) as usize] = value;
                 }};
             }
+            // Looked for where they are needed: few of the instructions that come here cost more than a cycle.
+            macro_rules! cost {
+                ($cost:ident) => {
+                    system.timing.as_ref().map_or(0, |timing| timing.costs.$cost)
+                };
+            }
             macro_rules! costly {
                 ($cost:ident, $value:expr) => {{
                     if G::MEASURED {
-                        hart.cycles += costs.$cost;
+                        hart.cycles += cost!($cost);
                     }
                     set!($value)
                 }};
@@ -251,6 +255,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.retired += done;
                     hart.cycles += done;
                     hart.pc = block.wrapping_add(u64::from(field!(offset)));
+                    hart.look_at_interrupts = true;
                     match hart.$method(field!(immediate).cast_unsigned(), system) {
                         Ok(next) => {
                             hart.retired += 1;
@@ -288,12 +293,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Nop => {}
                 Operation::Fence => {
                     if G::MEASURED {
-                        hart.cycles += costs.fence;
+                        hart.cycles += cost!(fence);
                     }
                 }
                 Operation::Pause => {
                     if G::MEASURED {
-                        hart.cycles += costs.pause;
+                        hart.cycles += cost!(pause);
                     }
                     if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
                         trap!();
@@ -518,9 +523,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if G::MEASURED {
                         let divides = FloatOperation::unpack(field!(immediate)).divides();
                         hart.cycles += if divides {
-                            costs.float_divide
+                            cost!(float_divide)
                         } else {
-                            costs.float
+                            cost!(float)
                         };
                     }
                     if hart.float_off || hart.float(whole!()).is_err() {
@@ -541,7 +546,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
                     if G::MEASURED {
-                        hart.cycles += costs.fence_i;
+                        hart.cycles += cost!(fence_i);
                         if let Some(timing) = &mut system.timing {
                             timing.fence_instructions(hart.id);
                         }
@@ -549,11 +554,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     let next = block.wrapping_add(u64::from(field!(offset)) + 4);
                     break 'block (next, field!(count), field!(link), here);
                 }
-                Operation::Csr => out_of_line!(execute_csr, costs.csr),
+                Operation::Csr => out_of_line!(execute_csr, cost!(csr)),
                 Operation::System => {
                     out_of_line!(
                         execute_system,
-                        costs.of_system(field!(immediate).cast_unsigned())
+                        system.timing.as_ref().map_or(0, |timing| {
+                            timing.costs.of_system(field!(immediate).cast_unsigned())
+                        })
                     )
                 }
                 Operation::Illegal => {
@@ -568,6 +575,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         hart.cycles += u64::from(count);
         if hart.cycles >= hart.limit {
             hart.pc = target;
+            hart.resume_at(link);
             return Exit::Limit;
         }
         at = if link != 0 {

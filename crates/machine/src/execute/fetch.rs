@@ -1,12 +1,48 @@
 //! From the program counter to decoded instructions.
 
 use crate::code::CodeIndex;
-use crate::hart::{Access, Cause, Exception, Hart, Trapped};
+use crate::hart::{Access, Cause, Exception, Hart, Resume, Trapped};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 use crate::system::System;
 use crate::translation::walk;
 
 impl Hart {
+    /// Notes the decoded instruction at the present pc, 0 if it is not known: the hart stops at the end of a
+    /// block, and nothing but a fence or a change of context can make another instruction the next one.
+    #[inline]
+    pub(crate) const fn resume_at(&mut self, index: CodeIndex) {
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            index,
+        };
+    }
+
+    /// What [`Self::resume_at`] has noted, if that is still the next instruction; 0 otherwise.
+    #[inline]
+    pub(crate) fn resumed_at(&self) -> CodeIndex {
+        let Resume { pc, tag, index } = self.resume;
+        if pc == self.pc && tag == self.jump_tag && self.shadow.is_none() {
+            index
+        } else {
+            0
+        }
+    }
+
+    /// The decoded instruction at which the hart goes on.
+    ///
+    /// # Errors
+    /// [`Trapped`] with the exception of the fetch.
+    #[inline]
+    pub(super) fn first_code(&mut self, system: &mut System) -> Result<CodeIndex, Trapped> {
+        let index = self.resumed_at();
+        self.resume.index = 0;
+        if index != 0 && self.code_generation == system.memory.code.generation() {
+            return Ok(index);
+        }
+        self.find_code(system, self.pc)
+    }
+
     /// The decoded instruction at `pc`.
     ///
     /// # Errors

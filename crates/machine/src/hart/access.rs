@@ -387,7 +387,12 @@ impl Hart {
 
     /// Does what other harts have asked of all since the hart's last turn.
     pub(crate) fn catch_up(&mut self, system: &System) {
-        self.forget_restricted_stores(&system.memory);
+        if self.restrictions_seen != system.memory.restrictions() {
+            self.forget_restricted_stores(&system.memory);
+        }
+        if self.broadcasts_seen == system.broadcasts.len() {
+            return;
+        }
         let seen = std::mem::replace(&mut self.broadcasts_seen, system.broadcasts.len());
         for &(from, fence) in system.broadcasts.get(seen..).unwrap_or_default() {
             if from != self.id {

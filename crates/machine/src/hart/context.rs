@@ -1,6 +1,6 @@
 //! Which address space the hart's accesses are made in, and fences.
 
-use super::{Hart, Mode, Privilege};
+use super::{Hart, Mode, Privilege, Resume};
 use crate::csr::field::{envcfg, status};
 use crate::timing::Space;
 use crate::trace::Happening;
@@ -176,6 +176,7 @@ impl Hart {
     /// Changes the privilege mode at the end of an instruction that changes it: the mode before has had `own` instructions
     /// and cycles more than are counted yet.
     pub fn set_mode_after(&mut self, mode: Mode, own: u64) {
+        self.look_at_interrupts = true;
         if mode != self.mode {
             let (cycles, retired) = (self.cycles + own, self.retired + own);
             self.counts.settle(self.mode, cycles, retired);
@@ -198,6 +199,7 @@ impl Hart {
             fence,
             mode: hart.mode,
         });
+        self.resume = Resume::default();
         let epoch = self.tlb.epoch();
         if let Some(address) = self.tlb.fence(fence) {
             self.jumps.forget_page(address);

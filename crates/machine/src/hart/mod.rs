@@ -16,6 +16,7 @@ pub use mode::{Mode, Privilege};
 pub use saved::SavedHart;
 pub use wait::{Expiry, Wait};
 
+use crate::code::CodeIndex;
 use crate::csr::Csrs;
 use crate::device::{HartId, HartWires};
 use crate::timing::Space;
@@ -36,6 +37,17 @@ pub struct Reservation {
     pub size: u64,
     /// How many stores devices had made then.
     pub device_stores: u64,
+}
+
+/// The decoded instruction at which a hart goes on that has stopped at the end of a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Resume {
+    /// Its virtual address.
+    pub pc: u64,
+    /// The context that it was found in: [`Hart::jump_tag`].
+    pub tag: u32,
+    /// Its index; 0 if it is not known.
+    pub index: CodeIndex,
 }
 
 /// A hart.
@@ -107,6 +119,11 @@ pub struct Hart {
     pub(crate) broadcasts_seen: usize,
     /// Custom extensions and their registers.
     pub extension: crate::extension::ExtensionState,
+    /// Where the hart goes on, if it has stopped at the end of a block alone.
+    pub(crate) resume: Resume,
+    /// Whether an interrupt may be taken that could not be when this was last looked at: a CSR, a wire, the mode or
+    /// time has changed since.
+    pub(crate) look_at_interrupts: bool,
     /// What the hart counts besides cycles and instructions.
     pub counts: crate::monitor::HartCounts,
     /// Where a debugger wants the hart to stop, if there is one.
@@ -152,6 +169,8 @@ impl Hart {
             restrictions_seen: 0,
             broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),
+            resume: Resume::default(),
+            look_at_interrupts: true,
             counts: crate::monitor::HartCounts::default(),
             stops: None,
             events: None,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
+use crate::code::CodeIndex;
 use crate::csr::Csrs;
 use crate::device::HartWires;
 use crate::extension::ExtensionState;
@@ -26,6 +27,8 @@ pub struct SavedHart {
     reservation: Option<Reservation>,
     wait: Wait,
     wires: HartWires,
+    /// The decoded instruction at `pc`, 0 if it is not known.
+    resume: CodeIndex,
     timer_deadline: u64,
     tlb: SavedTlb,
     jumps: SavedJumps,
@@ -57,6 +60,7 @@ impl Hart {
             reservation: self.reservation,
             wait: self.wait,
             wires: self.wires,
+            resume: if current { self.resumed_at() } else { 0 },
             timer_deadline: self.timer_deadline,
             tlb: self.tlb.save(),
             jumps: if current {
@@ -95,6 +99,11 @@ impl Hart {
         self.counts = saved.counts;
         self.translation_changed();
         self.refresh_overflow();
+        if saved.resume != 0 && !memory.code.is_block(saved.resume) {
+            return None;
+        }
+        self.resume_at(saved.resume);
+        self.look_at_interrupts = true;
         Some(())
     }
 }

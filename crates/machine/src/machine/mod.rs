@@ -3,6 +3,7 @@
 mod config;
 mod host;
 mod schedule;
+mod waiting;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
@@ -39,6 +40,8 @@ pub struct Machine {
     interrupted: Option<usize>,
     /// The hart whose turn comes first in the next quantum.
     pub(crate) first: usize,
+    /// How far the harts have come in the present quantum.
+    horizons: waiting::Horizons,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -77,6 +80,7 @@ impl Machine {
             marker: None,
             interrupted: None,
             first: 0,
+            horizons: waiting::Horizons::default(),
             sink: None,
             config,
         })

@@ -61,6 +61,8 @@ pub enum Left {
     Limit {
         /// Where to go on.
         target: u64,
+        /// The jump that leads there, if it stays in its page.
+        from: Option<CodeIndex>,
     },
 }
 

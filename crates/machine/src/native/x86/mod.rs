@@ -51,7 +51,7 @@ const fn answer(kind: u64, at: CodeIndex, site: u32) -> u64 {
 struct Ends {
     /// Leaves with the answer in RAX.
     leave: u32,
-    /// Leaves with [`kind::LIMIT`].
+    /// Leaves with [`kind::LIMIT`] for a target that no jump names.
     limit: u32,
     /// Leaves with [`kind::BEHIND`] without a site.
     behind: u32,
@@ -308,7 +308,10 @@ impl Native {
                     },
                 )),
             },
-            _ => Left::Limit { target: block },
+            _ => Left::Limit {
+                target: block,
+                from: (at != 0).then_some(at),
+            },
         })
     }
 }

@@ -279,7 +279,7 @@ impl<'a> Translator<'a> {
         self.a.immediate(Double, digit::AND, to, mask);
     }
 
-    /// Accounts for instructions, and goes to R15 unless the limit is reached.
+    /// Accounts for instructions; the condition [`condition::ABOVE_EQUAL`] is true if the limit is reached.
     fn account(&mut self, count: u8) {
         let count = i32::from(count);
         self.a.memory_immediate(digit::ADD, hart!(retired), count);
@@ -287,7 +287,6 @@ impl<'a> Translator<'a> {
         self.a.immediate(Quad, digit::ADD, RAX, count);
         self.a.memory(Quad, op::STORE, RAX, hart!(cycles));
         self.a.memory(Quad, op::CMP, RAX, hart!(limit));
-        self.a.jump_if(condition::ABOVE_EQUAL, self.ends.limit);
     }
 
     /// Leaves the block for the address at a displacement from its beginning.
@@ -301,6 +300,10 @@ impl<'a> Translator<'a> {
             self.find_target();
             return;
         }
+        let limit = self.a.jump_if_later(condition::ABOVE_EQUAL);
+        self.a.fill(limit, self.rare.here());
+        self.rare.set_wide(RAX, answer(kind::LIMIT, from, 0));
+        self.rare.jump(self.ends.leave);
         let gap = self.a.jump_later();
         self.a.fill(gap, self.rare.here());
         let site = self.a.site(gap);
@@ -308,8 +311,9 @@ impl<'a> Translator<'a> {
         self.rare.jump(self.ends.leave);
     }
 
-    /// Goes to R15 by the jump cache.
+    /// Goes to R15 by the jump cache, unless the limit is reached: behind [`Self::account`].
     fn find_target(&mut self) {
+        self.a.jump_if(condition::ABOVE_EQUAL, self.ends.limit);
         let mask = (JUMP_ENTRIES as i32 - 1) << ENTRY_SHIFT;
         // As `JumpCache::index` has it.
         self.a.registers(Double, op::MOV, RCX, R15);
