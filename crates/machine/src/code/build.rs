@@ -209,7 +209,7 @@ mod tests {
         let first = cache.build(&ram, BASE + 0xffc).expect("decodes");
         assert_eq!(end(&cache, first), 2);
         assert_eq!(cache.build(&ram, BASE + 0xffe), None);
-        let scratch = cache.build_scratch(NOP as u16, (NOP >> 16) as u16);
+        let scratch = cache.build_scratch(NOP as u16, (NOP >> 16) as u16, 0);
         assert_eq!(end(&cache, scratch), 4);
     }
 

@@ -193,6 +193,13 @@ impl CodeCache {
             .is_none_or(|i| i.operation == Operation::Stale)
     }
 
+    /// Where the jump or branch at `from` leads; 0 if that is not known.
+    #[inline]
+    #[must_use]
+    pub fn link_of(&self, from: CodeIndex) -> CodeIndex {
+        self.instructions.get(from as usize).map_or(0, |i| i.link)
+    }
+
     /// Notes where the jump or branch at `from` leads, so that the next time it goes there
     /// directly.
     #[inline]
@@ -309,9 +316,15 @@ impl CodeCache {
         if (first as usize) < FIRST_BLOCK {
             return false;
         }
-        let line = (base >> LINE_SHIFT) + (self.offset_of(first) >> LINE_SHIFT);
-        let native = self.native.as_mut();
-        native.is_some_and(|native| native.warm(&self.instructions, first, (address, line), base))
+        let Some(native) = &mut self.native else {
+            return false;
+        };
+        if native.is_translated(first) {
+            return true;
+        }
+        let line = self.lines.get(first as usize).copied().unwrap_or(0);
+        let line = (base >> LINE_SHIFT) + u64::from(line);
+        native.warm(&self.instructions, first, (address, line), base)
     }
 
     /// Lets a jump in translated code lead straight to a block, if that is translated.
@@ -319,6 +332,33 @@ impl CodeCache {
         if let Some(native) = &mut self.native {
             native.connect(site, to);
         }
+    }
+
+    /// Whether translated code is still where it was left.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, site: Site) -> bool {
+        self.native
+            .as_ref()
+            .is_some_and(|native| native.is_current(site))
+    }
+
+    /// Goes on in translated code where it was left at a limit, at the address `block`; `None` if it is there no more.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn resume(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        site: Site,
+        block: u64,
+    ) -> Option<Left> {
+        let native = self.native.as_ref()?;
+        // SAFETY: the caller's promise.
+        unsafe { native.resume(hart, ram, filters, site, block) }
     }
 
     /// Executes translated code from a decoded instruction of the block at `block` on, if there is any.

@@ -23,19 +23,30 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     let base = system.memory.code.base();
     // Virtual address of the first instruction of the block.
     let mut block = hart.pc;
-    let mut at: *const Instruction = match hart.first_code(system) {
-        // SAFETY: `find_code` returns indices of decoded instructions.
-        Ok(index) => unsafe { base.add(index as usize) },
-        Err(_) => return Exit::Trap,
-    };
     // Translated code asks neither debuggers nor the checker of fences.
     let native =
         system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
+    let resumed = hart.resumed(&system.memory.code);
+    hart.resume.pc = !0;
+    // Where translated code is entered that has been left at the limit.
+    let mut resume = resumed.site;
+    resume = resume.filter(|&site| native && system.memory.code.is_current(site));
+    let mut at: *const Instruction = base;
     // Whether translated code may be entered before the next instruction: at the beginning of a block, and
     // behind an instruction that it has left to this loop.
-    let mut pending = native && enter_block(system, index_of(base, at), block);
-    if G::MEASURED && !pending {
-        hart.measure_fetch(system, index_of(base, at), block);
+    let mut pending = true;
+    if resume.is_none() {
+        let index = match hart.first_code(system, resumed.from) {
+            Ok(index) => index,
+            Err(_) => return Exit::Trap,
+        };
+        // SAFETY: an index of a decoded instruction.
+        at = unsafe { base.add(index as usize) };
+        pending = native && enter_block(system, index, block);
+        if G::MEASURED && !pending {
+            let offset = system.memory.code.offset_of(index);
+            hart.measure_fetch(system, offset, block);
+        }
     }
     loop {
         // A jump in translated code that wants to know where it leads.
@@ -49,8 +60,20 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     _ => FilterTables::NONE,
                 };
                 let memory = &system.memory;
+                let (code, ram) = (&memory.code, &memory.ram);
                 // SAFETY: the filters are the hart's, and nothing else looks at them until this comes back.
-                let left = unsafe { memory.code.run(hart, &memory.ram, filters, index, block) };
+                let left = unsafe {
+                    match resume.take() {
+                        None => code.run(hart, ram, filters, index, block),
+                        Some(site) => {
+                            let left = code.resume(hart, ram, filters, site, block);
+                            left.or(Some(Left::Behind {
+                                target: block,
+                                from: None,
+                            }))
+                        }
+                    }
+                };
                 match left {
                     None => pending = false,
                     Some(Left::Before {
@@ -64,11 +87,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     Some(Left::Outside {
                         at: index,
                         block: own,
+                        offset,
                     }) => {
                         // SAFETY: as above.
                         at = unsafe { base.add(index as usize) };
                         block = own;
-                        if G::MEASURED && hart.measure_fetch(system, index, block) {
+                        if G::MEASURED && hart.measure_fetch(system, offset, block) {
                             // Charged for now: the translation goes on.
                             continue 'block;
                         }
@@ -89,11 +113,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: as above.
                         break 'block (target, 0, unsafe { (*from).link }, from);
                     }
-                    Some(Left::Limit { target, from }) => {
+                    Some(Left::Limit { target, from, site }) => {
                         hart.pc = target;
-                        // SAFETY: as above.
-                        let link = from.map(|from| unsafe { (*base.add(from as usize)).link });
-                        hart.resume_at(link.unwrap_or(0));
+                        hart.resume_from(from, Some(site));
                         return Exit::Limit;
                     }
                 }
@@ -142,7 +164,10 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             // Looked for where they are needed: few of the instructions that come here cost more than a cycle.
             macro_rules! cost {
                 ($cost:ident) => {
-                    system.timing.as_ref().map_or(0, |timing| timing.costs.$cost)
+                    system
+                        .timing
+                        .as_ref()
+                        .map_or(0, |timing| timing.costs.$cost)
                 };
             }
             macro_rules! costly {
@@ -575,7 +600,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         hart.cycles += u64::from(count);
         if hart.cycles >= hart.limit {
             hart.pc = target;
-            hart.resume_at(link);
+            let linkable = !from.is_null() && target >> 12 == block >> 12;
+            hart.resume_from(if linkable { index_of(base, from) } else { 0 }, None);
             return Exit::Limit;
         }
         at = if link != 0 {
@@ -608,7 +634,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
         }
         if G::MEASURED && !pending {
-            hart.measure_fetch(system, index_of(base, at), block);
+            let offset = system.memory.code.offset_of(index_of(base, at));
+            hart.measure_fetch(system, offset, block);
         }
     }
 }

@@ -1,46 +1,54 @@
 //! From the program counter to decoded instructions.
 
-use crate::code::CodeIndex;
+use crate::code::{CodeCache, CodeIndex};
 use crate::hart::{Access, Cause, Exception, Hart, Resume, Trapped};
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
+use crate::native::Site;
 use crate::system::System;
 use crate::translation::walk;
 
 impl Hart {
-    /// Notes the decoded instruction at the present pc, 0 if it is not known: the hart stops at the end of a
-    /// block, and nothing but a fence or a change of context can make another instruction the next one.
+    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
+    /// change of context can make that lead elsewhere.
     #[inline]
-    pub(crate) const fn resume_at(&mut self, index: CodeIndex) {
+    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
         self.resume = Resume {
             pc: self.pc,
             tag: self.jump_tag,
-            index,
+            from,
+            site,
         };
     }
 
-    /// What [`Self::resume_at`] has noted, if that is still the next instruction; 0 otherwise.
+    /// What [`Self::resume_from`] has noted, if it still holds.
     #[inline]
-    pub(crate) fn resumed_at(&self) -> CodeIndex {
-        let Resume { pc, tag, index } = self.resume;
-        if pc == self.pc && tag == self.jump_tag && self.shadow.is_none() {
-            index
+    pub(crate) fn resumed(&self, code: &CodeCache) -> Resume {
+        let holds = self.resume.pc == self.pc
+            && self.resume.tag == self.jump_tag
+            && self.code_generation == code.generation()
+            && self.shadow.is_none();
+        if holds {
+            self.resume
         } else {
-            0
+            Resume::default()
         }
     }
 
-    /// The decoded instruction at which the hart goes on.
+    /// The decoded instruction at which the hart goes on behind a jump, which is 0 if it is not known.
     ///
     /// # Errors
     /// [`Trapped`] with the exception of the fetch.
     #[inline]
-    pub(super) fn first_code(&mut self, system: &mut System) -> Result<CodeIndex, Trapped> {
-        let index = self.resumed_at();
-        self.resume.index = 0;
-        if index != 0 && self.code_generation == system.memory.code.generation() {
-            return Ok(index);
+    pub(super) fn first_code(
+        &mut self,
+        system: &mut System,
+        from: CodeIndex,
+    ) -> Result<CodeIndex, Trapped> {
+        match system.memory.code.link_of(from) {
+            0 if from == 0 => self.find_code(system, self.pc),
+            0 => self.chase(system, from, self.pc, self.pc),
+            link => Ok(link),
         }
-        self.find_code(system, self.pc)
     }
 
     /// The decoded instruction at `pc`.
@@ -129,11 +137,7 @@ impl Hart {
     }
 
     /// A halfword of code, and its offset in RAM.
-    fn fetch_halfword(
-        &mut self,
-        system: &mut System,
-        address: u64,
-    ) -> Result<(u16, u64), Trapped> {
+    fn fetch_halfword(&mut self, system: &mut System, address: u64) -> Result<(u16, u64), Trapped> {
         let offset = match self.tlb.fetch_offset(address, self.fetch_tag) {
             Some(offset) => offset,
             None => match self.fetch_offset(system, address, 2)? {

@@ -1,7 +1,6 @@
 //! Where the execution loop asks the timing models.
 
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
-use crate::code::CodeIndex;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
 use crate::monitor::Event;
 use crate::system::System;
@@ -137,10 +136,10 @@ impl Hart {
         }
     }
 
-    /// Charges the fetch of a block, which is in one line; says whether the next one will be free.
+    /// Charges the fetch of the block at `pc` from the line at an offset in RAM, which it is all in; says whether the
+    /// next one will be free.
     #[inline(always)]
-    pub(super) fn measure_fetch(&mut self, system: &mut System, at: CodeIndex, pc: u64) -> bool {
-        let offset = system.memory.code.offset_of(at);
+    pub(super) fn measure_fetch(&mut self, system: &mut System, offset: u64, pc: u64) -> bool {
         self.fetch_is_free(system, offset, pc) || self.measure_fetch_slow(system, offset, pc)
     }
 

@@ -19,6 +19,7 @@ pub use wait::{Expiry, Wait};
 use crate::code::CodeIndex;
 use crate::csr::Csrs;
 use crate::device::{HartId, HartWires};
+use crate::native::Site;
 use crate::timing::Space;
 use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
 
@@ -39,15 +40,17 @@ pub struct Reservation {
     pub device_stores: u64,
 }
 
-/// The decoded instruction at which a hart goes on that has stopped at the end of a block.
+/// How a hart goes on that has stopped at the end of a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// Its virtual address.
+    /// The virtual address of the next instruction.
     pub pc: u64,
-    /// The context that it was found in: [`Hart::jump_tag`].
+    /// The context that leads there: [`Hart::jump_tag`].
     pub tag: u32,
-    /// Its index; 0 if it is not known.
-    pub index: CodeIndex,
+    /// The jump that leads there in its page; 0 if another one does.
+    pub from: CodeIndex,
+    /// Where translated code goes on.
+    pub site: Option<Site>,
 }
 
 /// A hart.

@@ -27,7 +27,7 @@ pub struct SavedHart {
     reservation: Option<Reservation>,
     wait: Wait,
     wires: HartWires,
-    /// The decoded instruction at `pc`, 0 if it is not known.
+    /// The jump in its page that has led to `pc`, 0 if it is not known.
     resume: CodeIndex,
     timer_deadline: u64,
     tlb: SavedTlb,
@@ -60,7 +60,9 @@ impl Hart {
             reservation: self.reservation,
             wait: self.wait,
             wires: self.wires,
-            resume: if current { self.resumed_at() } else { 0 },
+            resume: Some(self.resumed(&memory.code).from)
+                .filter(|&from| memory.code.is_decoded(from))
+                .unwrap_or(0),
             timer_deadline: self.timer_deadline,
             tlb: self.tlb.save(),
             jumps: if current {
@@ -99,10 +101,10 @@ impl Hart {
         self.counts = saved.counts;
         self.translation_changed();
         self.refresh_overflow();
-        if saved.resume != 0 && !memory.code.is_block(saved.resume) {
+        if saved.resume != 0 && !memory.code.is_decoded(saved.resume) {
             return None;
         }
-        self.resume_at(saved.resume);
+        self.resume_from(saved.resume, None);
         self.look_at_interrupts = true;
         Some(())
     }

@@ -29,7 +29,9 @@ impl Horizons {
             if let Some(later) = self.later.get_mut(turn) {
                 *later = least;
             }
-            let time = hart.filter(|hart| runs(hart)).map_or(u64::MAX, |hart| hart.cycles);
+            let time = hart
+                .filter(|hart| runs(hart))
+                .map_or(u64::MAX, |hart| hart.cycles);
             if turn < begun {
                 self.earlier = self.earlier.min(time);
             } else {
@@ -40,7 +42,9 @@ impl Horizons {
 
     /// The least time that another running hart than that of a turn has reached.
     pub fn of(&self, turn: usize) -> u64 {
-        self.later.get(turn).map_or(self.earlier, |&later| later.min(self.earlier))
+        self.later
+            .get(turn)
+            .map_or(self.earlier, |&later| later.min(self.earlier))
     }
 
     /// A hart's turn is over.

@@ -1,11 +1,13 @@
 //! Physical memory: RAM, what is decoded from it, and who watches it.
 
 mod observe;
+mod pages;
 mod physical;
 mod ram;
 mod watch;
 
 pub use observe::Observed;
+pub(crate) use pages::Pages;
 pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome, Transfer};
 pub use ram::{OpenPage, Ram, RamError, Scalar};
 pub use watch::{LINE_BYTES, Watch, Watches};

@@ -39,7 +39,32 @@ impl Native {
     }
 
     /// Never called.
+    pub const fn is_current(&self, _: Site) -> bool {
+        false
+    }
+
+    /// Never called.
+    pub const fn is_translated(&self, _first: CodeIndex) -> bool {
+        false
+    }
+
+    /// Never called.
     pub const fn connect(&mut self, _site: Site, _to: CodeIndex) {}
+
+    /// Never called.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub const unsafe fn resume(
+        &self,
+        _: &mut Hart,
+        _: &Ram,
+        _: FilterTables,
+        _: Site,
+        _: u64,
+    ) -> Option<Left> {
+        None
+    }
 
     /// Never called.
     ///

@@ -24,10 +24,10 @@ pub use absent::Native;
 
 use crate::code::CodeIndex;
 
-/// A jump in translated code that does not know its target yet.
+/// A place in translated code: a jump that does not know its target yet, or where to go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
-    /// Where its displacement stands in the buffer.
+    /// Where in the buffer: a jump's displacement, or an instruction.
     pub place: u32,
     /// Which filling of the buffer it belongs to.
     pub epoch: u64,
@@ -49,6 +49,8 @@ pub enum Left {
         at: CodeIndex,
         /// Its block's address.
         block: u64,
+        /// The offset in RAM of the line that it is in.
+        offset: u64,
     },
     /// At the end of a block, all of it accounted for.
     Behind {
@@ -61,8 +63,10 @@ pub enum Left {
     Limit {
         /// Where to go on.
         target: u64,
-        /// The jump that leads there, if it stays in its page.
-        from: Option<CodeIndex>,
+        /// The jump that leads there, 0 if that leaves its page.
+        from: CodeIndex,
+        /// Where to go on.
+        site: Site,
     },
 }
 

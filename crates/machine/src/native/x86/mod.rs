@@ -14,7 +14,7 @@ use crate::code::{CodeIndex, INSTRUCTION_ROOM};
 use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
 use crate::memory::Ram;
-use crate::timing::Costs;
+use crate::timing::{Costs, LINE_SHIFT};
 use assembler::{
     Assembler, Quad, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RDX, RSI, displacement, op,
 };
@@ -51,8 +51,6 @@ const fn answer(kind: u64, at: CodeIndex, site: u32) -> u64 {
 struct Ends {
     /// Leaves with the answer in RAX.
     leave: u32,
-    /// Leaves with [`kind::LIMIT`] for a target that no jump names.
-    limit: u32,
     /// Leaves with [`kind::BEHIND`] without a site.
     behind: u32,
 }
@@ -135,13 +133,9 @@ impl Native {
         a.memory(Quad, op::MOV, R13, frame!(stores));
         a.memory(Quad, op::MOV, R14, frame!(ram));
         a.jump_register(RSI);
-        self.ends.limit = a.here();
-        a.set_wide(RAX, answer(kind::LIMIT, 0, 0));
-        let to_leave = a.jump_later();
         self.ends.behind = a.here();
         a.set_wide(RAX, answer(kind::BEHIND, 0, 0));
         self.ends.leave = a.here();
-        a.fill(to_leave, self.ends.leave);
         a.memory(Quad, op::STORE, R15, frame!(block));
         for register in SAVED.into_iter().rev() {
             a.stack(0x58, register);
@@ -165,7 +159,16 @@ impl Native {
         }
     }
 
-    /// Notes that a block is executed; says whether it is translated, now or before. `all` are the decoded
+    /// Whether a block is translated.
+    #[inline]
+    #[must_use]
+    pub fn is_translated(&self, first: CodeIndex) -> bool {
+        self.places
+            .get(first as usize)
+            .is_some_and(|&place| place > FIRST_PLACE)
+    }
+
+    /// Notes that a block is executed that is not translated; says whether it is now. `all` are the decoded
     /// instructions, `place` is the block's virtual address and the physical line that it begins in, and `base`
     /// the physical address of RAM.
     pub fn warm(
@@ -179,9 +182,6 @@ impl Native {
         let Some(place) = place else {
             return false;
         };
-        if *place > FIRST_PLACE {
-            return true;
-        }
         *place += 1;
         if *place < WARM {
             return false;
@@ -245,8 +245,10 @@ impl Native {
             return;
         };
         if site.epoch == self.epoch && entry > FIRST_PLACE {
-            self.memory
-                .write(site.place as usize, &displacement(site.place, entry + self.inner));
+            self.memory.write(
+                site.place as usize,
+                &displacement(site.place, entry + self.inner),
+            );
             serialize();
         }
     }
@@ -266,8 +268,56 @@ impl Native {
         block: u64,
     ) -> Option<Left> {
         let entry = *self.places.get(at as usize)?;
+        if entry <= FIRST_PLACE {
+            return None;
+        }
+        // SAFETY: the caller's promise, and a place of this filling of the buffer.
+        unsafe { self.enter(hart, ram, filters, entry, block) }
+    }
+
+    /// Whether what a site tells of is still in the buffer.
+    #[inline]
+    #[must_use]
+    pub const fn is_current(&self, site: Site) -> bool {
+        site.epoch == self.epoch
+    }
+
+    /// Goes on where [`Left::Limit`] says, at the address `block`, if nothing can have changed that the translation has
+    /// looked at since: fences, context, and what is decoded. `None` if it is there no more.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn resume(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        site: Site,
+        block: u64,
+    ) -> Option<Left> {
+        if !self.is_current(site) {
+            return None;
+        }
+        // SAFETY: the caller's promise, and a place of this filling of the buffer.
+        unsafe { self.enter(hart, ram, filters, site.place, block) }
+    }
+
+    /// Enters the buffer.
+    ///
+    /// # Safety
+    /// As [`Self::run`], and an instruction that may be entered stands at `entry`.
+    #[inline]
+    unsafe fn enter(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        entry: u32,
+        block: u64,
+    ) -> Option<Left> {
         // Translations of the measured gear look at the filters.
-        if entry <= FIRST_PLACE || self.costs.is_some() && filters.loads.is_null() {
+        if self.costs.is_some() && filters.loads.is_null() {
             return None;
         }
         let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
@@ -289,7 +339,7 @@ impl Native {
         // calling convention.
         let enter: extern "sysv64" fn(*mut Frame, *const u8, u64) -> u64 =
             unsafe { std::mem::transmute(start) };
-        // SAFETY: places lead into the buffer.
+        // SAFETY: the caller's promise.
         let entry = unsafe { start.add(entry as usize) };
         // Translated code reads the tables, the frame and the hart, and writes the hart's `x`, `cycles` and
         // `retired`, the frame's `block`, and RAM where the tables of loads and stores lead: to whole pages of it.
@@ -297,7 +347,11 @@ impl Native {
         let (at, block) = ((answer & 0xff_ffff) as CodeIndex, frame.block);
         Some(match answer >> 56 {
             kind::BEFORE => Left::Before { at, block },
-            kind::OUTSIDE => Left::Outside { at, block },
+            kind::OUTSIDE => Left::Outside {
+                at,
+                block,
+                offset: (answer >> 24 & 0xffff_ffff) << LINE_SHIFT,
+            },
             kind::BEHIND => Left::Behind {
                 target: block,
                 from: (at != 0).then_some((
@@ -310,7 +364,11 @@ impl Native {
             },
             _ => Left::Limit {
                 target: block,
-                from: (at != 0).then_some(at),
+                from: at,
+                site: Site {
+                    place: (answer >> 24) as u32,
+                    epoch: self.epoch,
+                },
             },
         })
     }

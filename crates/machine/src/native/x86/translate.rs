@@ -107,7 +107,8 @@ impl<'a> Translator<'a> {
     ) -> (Vec<(CodeIndex, u32)>, u32) {
         self.page_offset = (address & (PAGE_BYTES - 1)) as i64;
         let outside = self.a.here();
-        self.leave(answer(kind::OUTSIDE, first, 0));
+        let line_in_ram = line - (self.base >> LINE_SHIFT);
+        self.leave(answer(kind::OUTSIDE, first, line_in_ram as u32));
         debug_assert_eq!(self.a.here(), outside + OUTSIDE);
         let entry = self.a.here();
         self.places.push((first, entry));
@@ -255,7 +256,8 @@ impl<'a> Translator<'a> {
         self.a
             .immediate(Quad, digit::AND, RAX, -(PAGE_BYTES as i32));
         self.a.memory(Quad, op::OR, RAX, hart!(fetch_tag));
-        self.a.memory(Quad, op::MOV, RDX, frame!(filters.code_pages));
+        self.a
+            .memory(Quad, op::MOV, RDX, frame!(filters.code_pages));
         self.a.memory(Quad, op::CMP, RAX, indexed(RDX, RCX, 0, 0));
         self.a.jump_if(condition::NOT_EQUAL, outside);
     }
@@ -300,10 +302,7 @@ impl<'a> Translator<'a> {
             self.find_target();
             return;
         }
-        let limit = self.a.jump_if_later(condition::ABOVE_EQUAL);
-        self.a.fill(limit, self.rare.here());
-        self.rare.set_wide(RAX, answer(kind::LIMIT, from, 0));
-        self.rare.jump(self.ends.leave);
+        self.stop_at_limit(from);
         let gap = self.a.jump_later();
         self.a.fill(gap, self.rare.here());
         let site = self.a.site(gap);
@@ -311,9 +310,18 @@ impl<'a> Translator<'a> {
         self.rare.jump(self.ends.leave);
     }
 
+    /// Leaves if the limit is reached: behind [`Self::account`]. What follows is where the hart goes on.
+    fn stop_at_limit(&mut self, from: CodeIndex) {
+        let limit = self.a.jump_if_later(condition::ABOVE_EQUAL);
+        self.a.fill(limit, self.rare.here());
+        self.rare
+            .set_wide(RAX, answer(kind::LIMIT, from, self.a.here()));
+        self.rare.jump(self.ends.leave);
+    }
+
     /// Goes to R15 by the jump cache, unless the limit is reached: behind [`Self::account`].
     fn find_target(&mut self) {
-        self.a.jump_if(condition::ABOVE_EQUAL, self.ends.limit);
+        self.stop_at_limit(0);
         let mask = (JUMP_ENTRIES as i32 - 1) << ENTRY_SHIFT;
         // As `JumpCache::index` has it.
         self.a.registers(Double, op::MOV, RCX, R15);
@@ -352,7 +360,8 @@ impl<'a> Translator<'a> {
         self.a.memory(Quad, op::CMP, RDX, indexed(table, RCX, 1, 0));
         self.slow_if(condition::NOT_EQUAL);
         if self.costs.is_some() {
-            self.a.memory(Quad, op::MOV, R11, frame!(filters.data_pages));
+            self.a
+                .memory(Quad, op::MOV, R11, frame!(filters.data_pages));
             self.a.memory(Quad, op::CMP, RDX, indexed(R11, RCX, 0, 0));
             self.slow_if(condition::NOT_EQUAL);
         }
