@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 5] = [
+pub const BUILT_FILES: [&str; 7] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
     "compiler/disk",
     "perf/initrd",
+    "system/disk",
+    "system/initrd",
 ];
 
 /// The cache's folder.

@@ -8,7 +8,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{Finding, Judged, Verdict, judge, page, show};
+pub use judge::{Finding, Judged, Verdict, judge, page, settle, show};
 pub use read::{Bound, Claim, Claims, ClaimsError, Test, Where};
 
 use crate::laboratory::{Computer, Point};

@@ -28,7 +28,7 @@ use partita::images::ImagesError;
 use partita::laboratory::{PointError, SeriesError, StoreError};
 use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
-use partita::system::{Document, Mistakes, System, contents};
+use partita::system::{Bytes, Document, Mistakes, System, contents};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -82,9 +82,15 @@ enum Command {
         /// Builds them even if they are there
         #[arg(long)]
         again: bool,
-        /// Builds the compiler's disk too, which otherwise is built when a system names it
+        /// Builds the compiler's disk, perf's and the Debian system too, which otherwise are built when a system names them
         #[arg(long)]
         all: bool,
+        /// Writes a Debian system of your own to a new file: a root file system with systemd, apt, a login and an SSH server
+        #[arg(long, value_name = "FILE")]
+        rootfs: Option<PathBuf>,
+        /// The size of that file; the file system grows to it when it boots
+        #[arg(long, value_name = "SIZE", requires = "rootfs", value_parser = images::size)]
+        size: Option<Bytes>,
     },
     /// Repeats a paper's tables and judges what came out
     Paper(paper::PaperArguments),
@@ -416,7 +422,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
-        Command::Images { again, all } => images::execute(again, all),
+        Command::Images {
+            again,
+            all,
+            rootfs,
+            size,
+        } => images::execute(again, all, rootfs.as_deref(), size),
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Reference { schema } => reference::execute(schema),

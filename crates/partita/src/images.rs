@@ -14,6 +14,7 @@ pub mod modules;
 mod perf;
 mod progress;
 pub(crate) mod site;
+pub mod system;
 
 pub use progress::Progress;
 
@@ -103,6 +104,12 @@ pub enum ImagesError {
         /// What is the matter with it.
         problem: String,
     },
+    /// The guest that installs packages has not come to its end.
+    #[error("Debian cannot be installed: {reason}")]
+    Install {
+        /// What it said last.
+        reason: String,
+    },
     /// The initial RAM disk.
     #[error(transparent)]
     Archive(#[from] crate::image::archive::TooLarge),
@@ -158,7 +165,7 @@ impl Site<'_> {
 struct Guests;
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 3] = [&Guests, &compiler::Compiler, &perf::Perf];
+const FOLDERS: [&dyn Folder; 4] = [&Guests, &compiler::Compiler, &perf::Perf, &system::Root];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {
     let (folder, _) = file.split_once('/')?;

@@ -15,6 +15,7 @@ mod record;
 mod series;
 pub mod statistics;
 mod store;
+pub mod verdict;
 
 pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
@@ -55,6 +56,14 @@ impl Outcome {
             Self::Failed(_) => None,
         }
     }
+}
+
+/// Whether several runs came to the same figures, all of them: they are one run, made often.
+pub fn is_one_run(entries: &[Entry]) -> bool {
+    let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
+    let first = figures.next();
+    let mut others = figures.peekable();
+    others.peek().is_some() && others.all(|other| Some(other) == first)
 }
 
 /// Runs single points: the one thing that a series needs to know about computers.

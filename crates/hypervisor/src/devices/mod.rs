@@ -5,4 +5,8 @@ pub mod attendants;
 pub mod board_aplic;
 pub mod board_uart;
 pub mod bus;
+pub mod chips;
+pub mod serial;
+pub mod trapped;
 pub mod uart;
+pub mod wires;

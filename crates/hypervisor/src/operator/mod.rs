@@ -1,23 +1,20 @@
 //! What the operator does at the terminal.
 
-pub mod console;
-pub mod monitor;
-pub mod terminal;
-
 use abi::monitor::StopReason;
 use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
 use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
-use crate::board::assemble;
-use crate::operator::terminal::{Command, Event, VmAction};
-use crate::run::system::{Hypervisor, now};
+use crate::console;
+use crate::console::terminal::{Command, Event, VmAction};
 use crate::say;
+use crate::system::allocation;
+use crate::system::devices;
+use crate::system::lifecycle;
+use crate::system::monitor;
+use crate::system::policy;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
-use crate::vm::allocation;
-use crate::vm::lifecycle::{
-    self,
-    life::{Ending, Who},
-};
+use crate::vm::lifecycle::life::{Ending, Who};
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
@@ -25,7 +22,7 @@ pub fn serve(system: &Hypervisor) {
         match event {
             Event::ToVm(vm, byte) => {
                 if let Some(vm) = system.vms.get(vm.index()) {
-                    vm.receive(system, byte);
+                    devices::receive(system, vm, byte);
                 }
             }
             Event::PowerOff => {
@@ -57,7 +54,7 @@ fn obey(system: &Hypervisor, command: Command) {
             say!("spin {method}");
         }
         Command::Wait(method) => {
-            system.set_wait(wait_policy(method));
+            policy::set_wait(system, wait_policy(method));
             say!("wait {method}");
         }
         // Help is printed by the terminal itself.
@@ -71,9 +68,10 @@ fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
         None => Ok(Allocation::Shared {
             share: system.scheduler.lock().share(vm.id),
         }),
-        Some(harts) => {
-            assemble::harts_of(&system.board, harts).map(|harts| Allocation::Dedicated { harts })
-        }
+        Some(harts) => system
+            .board
+            .harts_of(harts)
+            .map(|harts| Allocation::Dedicated { harts }),
     };
     let name = vm.settings.name;
     match to.map(|to| allocation::change(system, vm, to)) {

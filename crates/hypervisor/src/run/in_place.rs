@@ -15,10 +15,12 @@ use crate::hart::{
     csr::{self, number},
 };
 use crate::interrupts::GuestFile;
-use crate::run;
-use crate::run::harts::Hart;
+use crate::run::attention::attend;
 use crate::run::probe;
-use crate::run::system::{Hypervisor, now};
+use crate::run::terms;
+use crate::run::timer::set_timer;
+use crate::system::harts::Hart;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu};
 
@@ -71,11 +73,11 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            run::attend(system, hart);
+            attend(system, hart);
         }
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {
-            run::reconsider(system, hart, self.began, registers)
+            terms::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
             Some(Leave::SelfWait)
         } else {
@@ -109,7 +111,7 @@ impl InPlace<'_> {
         unsafe { csr::set::<{ number::HGEIE }>(files) };
         let look = hart.next_look.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
-        run::set_timer(system, hart);
+        set_timer(system, hart);
         hart.accounts.of(self.vm.id).charge_scheduling();
         let mut elsewhere = false;
         // Whoever has something for the vCPU interrupts this hart from here on.
@@ -151,6 +153,6 @@ impl InPlace<'_> {
             .scheduler
             .lock()
             .end_wait_in_place(self.hart.index, ran);
-        run::follow(self.system, self.hart, decision, registers)
+        terms::follow(self.system, self.hart, decision, registers)
     }
 }

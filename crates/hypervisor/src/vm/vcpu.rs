@@ -13,9 +13,10 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
-use crate::run::change::Looks;
-use crate::run::float::Float;
-use crate::run::spin::{KnownCode, LastPlace, Spinning, Word};
+use crate::vm::change::Looks;
+use crate::vm::float::Float;
+use crate::vm::spin_code::KnownCode;
+use crate::vm::word::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {

@@ -1,7 +1,8 @@
 //! The board against its description, and images good and bad.
 
 use super::*;
-use crate::device::{Clock, FlatMemory, Memory};
+use crate::base::{Clock, Memory};
+use crate::device::FlatMemory;
 
 const MEBIBYTE: u64 = 1 << 20;
 

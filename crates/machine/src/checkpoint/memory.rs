@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use super::CheckpointError;
 use super::container::Writer;
-use crate::memory::{PAGE_BYTES, Ram};
+use crate::base::PAGE_BYTES;
+use crate::memory::Ram;
 
 const PAGE: usize = PAGE_BYTES as usize;
 /// A run of fewer pages than this is copied: to map it takes the host longer.

@@ -4,10 +4,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::container::VERSION;
 use super::{CheckpointError, DiskMismatch, Marker};
+use crate::base::{Cycles, Memory, Random};
 use crate::device::virtio::{
     Block, Disk, Entropy, Faults, MemoryDisk, Net, Ports, Service, VirtioDevice,
 };
-use crate::device::{Cycles, MacAddress, Memory, PortId, Random, Silent};
+use crate::device::{MacAddress, PortId, Silent};
 use crate::machine::{Config, Limit, Machine};
 use crate::timing::Profile;
 
@@ -244,7 +245,10 @@ fn files_that_are_cut_or_older_are_refused_before_anything_is_mapped() {
     let mut older = bytes.clone();
     older[VERSION_AT] = 4;
     let said = refused(&older).to_string();
-    assert!(said.contains("version 4") && said.contains("write it again"), "{said}");
+    assert!(
+        said.contains("version 4") && said.contains("write it again"),
+        "{said}"
+    );
 }
 
 #[test]

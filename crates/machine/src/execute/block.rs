@@ -3,11 +3,11 @@
 use super::integer as int;
 use super::{Exit, Gear};
 use crate::code::CodeIndex;
-use crate::csr::Next;
 use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
 use crate::native::{FilterTables, Left};
 use crate::system::System;
+use crate::zicsr::Next;
 
 /// Sign-extends the low 32 bits.
 #[inline(always)]
@@ -26,7 +26,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     // Translated code asks neither debuggers nor the checker of fences.
     let native =
         system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
-    let resumed = hart.resumed(&system.memory.code);
+    let resumed = hart.resumed(system.memory.code.generation());
     hart.resume.pc = !0;
     // Where translated code is entered that has been left at the limit.
     let mut resume = resumed.site;

@@ -1,39 +1,12 @@
 //! From the program counter to decoded instructions.
 
-use crate::code::{CodeCache, CodeIndex};
-use crate::hart::{Access, Cause, Exception, Hart, Resume, Trapped};
+use crate::code::CodeIndex;
+use crate::hart::{Access, Cause, Exception, Hart, Trapped};
+use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
-use crate::native::Site;
 use crate::system::System;
-use crate::translation::walk;
 
 impl Hart {
-    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
-    /// change of context can make that lead elsewhere.
-    #[inline]
-    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
-        self.resume = Resume {
-            pc: self.pc,
-            tag: self.jump_tag,
-            from,
-            site,
-        };
-    }
-
-    /// What [`Self::resume_from`] has noted, if it still holds.
-    #[inline]
-    pub(crate) fn resumed(&self, code: &CodeCache) -> Resume {
-        let holds = self.resume.pc == self.pc
-            && self.resume.tag == self.jump_tag
-            && self.code_generation == code.generation()
-            && self.shadow.is_none();
-        if holds {
-            self.resume
-        } else {
-            Resume::default()
-        }
-    }
-
     /// The decoded instruction at which the hart goes on behind a jump, which is 0 if it is not known.
     ///
     /// # Errors

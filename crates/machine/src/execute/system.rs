@@ -1,18 +1,18 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
-use crate::csr::Next;
+use crate::base::HartId;
+use crate::count::Event;
 use crate::csr::field::{hstatus, status};
-use crate::device::HartId;
 use crate::extension::{
     BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH,
 };
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
-use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::TranslationFence;
 use crate::trace::Happening;
 use crate::translation::Fence;
+use crate::zicsr::Next;
 
 impl Hart {
     /// Executes an instruction from its encoding. `self.pc` is that of the instruction.

@@ -1,14 +1,15 @@
 //! The papers' proposed hardware, each part of it a custom extension that is off unless the
 //! instruction-set description names it: docs/extensions.md.
 
+mod isa;
 mod pause;
 
+pub use isa::Isa;
 pub use pause::PauseLoop;
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::Isa;
-use crate::translation::Paging;
+use crate::base::Paging;
 
 /// The name of the global pending test in ISA strings.
 pub const PENDING_TEST: &str = "xpartitaotpi";

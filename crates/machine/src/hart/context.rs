@@ -1,10 +1,12 @@
 //! Which address space the hart's accesses are made in, and fences.
 
 use super::{Hart, Mode, Privilege, Resume};
+use crate::base::Fence;
+use crate::base::Space;
 use crate::csr::field::{envcfg, status};
-use crate::timing::Space;
+use crate::instruction::{CodeIndex, Site};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Fence, Masking, View};
+use crate::translation::{ContextKey, Masking, View};
 
 /// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
 pub(super) const VIEWS: usize = Mode::COUNT * 16;
@@ -191,6 +193,32 @@ impl Hart {
             self.mode = mode;
         }
         self.refresh_context();
+    }
+
+    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
+    /// change of context can make that lead elsewhere.
+    #[inline]
+    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            from,
+            site,
+        };
+    }
+
+    /// What [`Self::resume_from`] has noted, if it still holds in this generation of decoded instructions.
+    #[inline]
+    pub(crate) fn resumed(&self, generation: u64) -> Resume {
+        let holds = self.resume.pc == self.pc
+            && self.resume.tag == self.jump_tag
+            && self.code_generation == generation
+            && self.shadow.is_none();
+        if holds {
+            self.resume
+        } else {
+            Resume::default()
+        }
     }
 
     /// Forgets translations that a fence covers.

@@ -3,13 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
-use crate::code::CodeIndex;
+use crate::base::HartWires;
+use crate::count::HartCounts;
 use crate::csr::Csrs;
-use crate::device::HartWires;
 use crate::extension::ExtensionState;
-use crate::memory::PhysicalMemory;
-use crate::monitor::HartCounts;
-use crate::translation::{SavedJumps, SavedTlb};
+use crate::instruction::CodeIndex;
+use crate::translation::{Kept, SavedJumps, SavedTlb};
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -39,7 +38,7 @@ pub struct SavedHart {
 impl Hart {
     /// The hart as a checkpoint keeps it.
     #[must_use]
-    pub fn save(&self, memory: &PhysicalMemory) -> SavedHart {
+    pub fn save(&self, memory: &impl Kept) -> SavedHart {
         let (mut x, mut f) = ([0; REGISTERS], [0; REGISTERS]);
         for (to, from) in x.iter_mut().zip(self.x) {
             *to = from;
@@ -48,7 +47,7 @@ impl Hart {
             *to = from;
         }
         // Jump targets of another generation are forgotten at the next look.
-        let current = self.code_generation == memory.code.generation();
+        let current = self.code_generation == memory.generation();
         SavedHart {
             x,
             f,
@@ -60,8 +59,8 @@ impl Hart {
             reservation: self.reservation,
             wait: self.wait,
             wires: self.wires,
-            resume: Some(self.resumed(&memory.code).from)
-                .filter(|&from| memory.code.is_decoded(from))
+            resume: Some(self.resumed(memory.generation()).from)
+                .filter(|&from| memory.is_decoded(from))
                 .unwrap_or(0),
             timer_deadline: self.timer_deadline,
             tlb: self.tlb.save(),
@@ -77,7 +76,7 @@ impl Hart {
 
     /// Makes the hart what was saved. `None` if there can be no such hart.
     #[must_use]
-    pub fn restore(&mut self, saved: SavedHart, memory: &mut PhysicalMemory) -> Option<()> {
+    pub fn restore(&mut self, saved: SavedHart, memory: &mut impl Kept) -> Option<()> {
         for (to, from) in self.x.iter_mut().zip(saved.x) {
             *to = from;
         }
@@ -86,8 +85,8 @@ impl Hart {
             *to = from;
         }
         self.tlb.restore(&saved.tlb, memory)?;
-        self.jumps.restore(&saved.jumps, &memory.code)?;
-        self.code_generation = memory.code.generation();
+        self.jumps.restore(&saved.jumps, memory)?;
+        self.code_generation = memory.generation();
         self.pc = saved.pc;
         self.cycles = saved.cycles;
         self.retired = saved.retired;
@@ -101,7 +100,7 @@ impl Hart {
         self.counts = saved.counts;
         self.translation_changed();
         self.refresh_overflow();
-        if saved.resume != 0 && !memory.code.is_decoded(saved.resume) {
+        if saved.resume != 0 && !memory.is_decoded(saved.resume) {
             return None;
         }
         self.resume_from(saved.resume, None);

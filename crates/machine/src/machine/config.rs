@@ -1,12 +1,12 @@
 //! What a computer is made of.
 
+use crate::base::Clock;
+use crate::base::Paging;
 use crate::board::{BoardConfig, BoardError, Isa, map};
 use crate::code::BlockLimit;
-use crate::device::Clock;
 use crate::memory::RamError;
 use crate::system::Limits;
 use crate::timing::Profile;
-use crate::translation::Paging;
 
 /// What a computer is made of.
 #[derive(Debug, Clone)]

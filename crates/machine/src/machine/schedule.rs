@@ -6,9 +6,10 @@
 
 use super::waiting::wake;
 use super::{HostInterface, Machine};
-use crate::checkpoint::Marker;
+use crate::base::Cycles;
 use crate::code::BlockLimit;
-use crate::device::{Cycles, Power};
+use crate::device::Marker;
+use crate::device::Power;
 use crate::execute::{Fast, Gear, Measured, run};
 use crate::hart::{Hart, Wait};
 use crate::system::System;

@@ -22,16 +22,13 @@ mod absent;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use absent::Native;
 
-use crate::code::CodeIndex;
+pub use crate::instruction::Site;
+pub use crate::timing::FilterTables;
 
-/// A place in translated code: a jump that does not know its target yet, or where to go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Site {
-    /// Where in the buffer: a jump's displacement, or an instruction.
-    pub place: u32,
-    /// Which filling of the buffer it belongs to.
-    pub epoch: u64,
-}
+use crate::instruction::CodeIndex;
+
+/// Room for decoded instructions, each of which has a place in the translations: 16 bytes each.
+pub(crate) const INSTRUCTION_ROOM: usize = 3 << 20;
 
 /// How translated code was left. `block` is the virtual address of the block, in all variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,30 +65,4 @@ pub enum Left {
         /// Where to go on.
         site: Site,
     },
-}
-
-/// Places of the filters of the timing models, in the measured gear.
-#[derive(Debug, Clone, Copy)]
-pub struct FilterTables {
-    /// Of pages of data.
-    pub data_pages: *const u8,
-    /// Of pages of code.
-    pub code_pages: *const u8,
-    /// Of lines to load.
-    pub loads: *const u8,
-    /// Of lines to store to.
-    pub stores: *const u8,
-    /// Of lines to fetch.
-    pub fetches: *const u8,
-}
-
-impl FilterTables {
-    /// In the fast gear, where translated code does not look at them.
-    pub const NONE: Self = Self {
-        data_pages: std::ptr::null(),
-        code_pages: std::ptr::null(),
-        loads: std::ptr::null(),
-        stores: std::ptr::null(),
-        fetches: std::ptr::null(),
-    };
 }

@@ -2,10 +2,10 @@
 
 use super::filter::PageName;
 use super::{LINE_SHIFT, Space};
-use crate::hart::Access;
-use crate::memory::PAGE_SHIFT;
-use crate::monitor::Event;
-use crate::translation::Reference;
+use crate::base::Access;
+use crate::base::PAGE_SHIFT;
+use crate::base::Reference;
+use crate::count::Event;
 
 /// An access to charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

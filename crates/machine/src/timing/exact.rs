@@ -2,9 +2,9 @@
 
 use super::tests::name;
 use super::*;
-use crate::device::Random;
-use crate::hart::Access;
-use crate::translation::Reference;
+use crate::base::Access;
+use crate::base::Random;
+use crate::base::Reference;
 
 const HARTS: u64 = 3;
 const STEPS: usize = 120_000;

@@ -5,7 +5,7 @@
 //! model, the filters may then answer in the models' place: an access whose page and line they know is free. A
 //! filter may always forget more than it must: then the models answer.
 
-use crate::memory::PAGE_SHIFT;
+use crate::base::PAGE_SHIFT;
 
 /// Places of a filter of pages: as many as the host TLB has, so that translated code finds both alike.
 pub(crate) const PAGE_PLACES: usize = 1024;
@@ -165,4 +165,30 @@ impl LineFilter {
     pub fn clear(&mut self) {
         *self = Self::default();
     }
+}
+
+/// Places of the filters of the timing models, in the measured gear.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterTables {
+    /// Of pages of data.
+    pub data_pages: *const u8,
+    /// Of pages of code.
+    pub code_pages: *const u8,
+    /// Of lines to load.
+    pub loads: *const u8,
+    /// Of lines to store to.
+    pub stores: *const u8,
+    /// Of lines to fetch.
+    pub fetches: *const u8,
+}
+
+impl FilterTables {
+    /// In the fast gear, where translated code does not look at them.
+    pub const NONE: Self = Self {
+        data_pages: std::ptr::null(),
+        code_pages: std::ptr::null(),
+        loads: std::ptr::null(),
+        stores: std::ptr::null(),
+        fetches: std::ptr::null(),
+    };
 }

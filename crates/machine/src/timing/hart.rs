@@ -2,13 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::{LineFilter, PageFilter, PageName};
-use super::profile::Honours;
+use super::filter::{FilterTables, LineFilter, PageFilter, PageName};
 use super::tlb::{Entry, Tlb};
-use super::{Cache, Charge, FenceRules, Profile, Space, TranslationFence};
-use crate::hart::Access;
-use crate::memory::PAGE_SHIFT;
-use crate::native::FilterTables;
+use super::{Cache, Charge, FenceRules, Honours, Profile, Space, TranslationFence};
+use crate::base::Access;
+use crate::base::PAGE_SHIFT;
 
 /// Who serves an access at the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

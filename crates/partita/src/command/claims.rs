@@ -4,6 +4,7 @@ use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experim
 use super::{Failure, output, write_json};
 use partita::claims::{self, Claims, Verdict};
 use partita::laboratory::Computer;
+use partita::laboratory::verdict::{Evidence, correction};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -11,9 +12,9 @@ use std::path::PathBuf;
 pub(super) struct ClaimsArguments {
     /// The claims to show; without any, all
     names: Vec<String>,
-    /// How many start phases each method is run with
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    seeds: u32,
+    /// How many start phases each method is run with; without it, as few as can decide the claims that are asked for
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
     /// The file of claims; without it, the one that comes with this command
     #[arg(long, value_name = "FILE.toml")]
     file: Option<PathBuf>,
@@ -48,6 +49,7 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     let folder = file.parent().map(PathBuf::from).unwrap_or_default();
     let computer = arguments.laboratory.computer()?;
     let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
+    let seeds = arguments.seeds.unwrap_or_else(|| usual_seeds(wanted.len()));
     let mut judged = Vec::new();
     for claim in wanted {
         let own = if computer == Computer::Qemu {
@@ -59,25 +61,32 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
             let _ = writeln!(out, "\n{}: not run on {computer}\n  {why}", claim.name);
             continue;
         }
-        let points = claims::plan(claim, &folder, &computer, arguments.seeds);
+        let points = claims::plan(claim, &folder, &computer, seeds);
         let start = StartArguments::usual(own.once);
         let points = laboratory.start(laboratory.expand(points)?, &start)?;
         let entries = laboratory.run(points)?;
-        let one = claims::judge(claim, &entries);
-        let _ = write!(out, "\n{}", claims::show(&one));
-        judged.push(one);
+        judged.push(claims::judge(claim, &entries));
     }
+    let below = correction(claims::settle(&mut judged));
+    for one in &judged {
+        let _ = write!(out, "\n{}", claims::show(one));
+    }
+    let _ = writeln!(
+        out,
+        "\n{below}; figures are marked as they would be by themselves"
+    );
     if let Some(path) = &arguments.json {
         write_json(path, &judged)?;
     }
     if let Some(path) = &arguments.report {
-        output::write(path, claims::page(&all.title, &judged).as_bytes())?;
+        output::write(path, claims::page(&all.title, &judged, &below).as_bytes())?;
     }
-    let named = |verdict| -> Vec<String> {
-        let of = judged.iter().filter(|claim| claim.verdict() == verdict);
+    let named = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<String> {
+        let of = judged.iter().filter(|claim| wanted(claim.verdict));
         of.map(|claim| claim.name.clone()).collect()
     };
-    let (failing, open) = (named(Verdict::DoesNotHold), named(Verdict::Undecided));
+    let failing = named(&|verdict| verdict == Verdict::DoesNotHold);
+    let open = named(&|verdict| !matches!(verdict, Verdict::Holds | Verdict::DoesNotHold));
     if failing.is_empty() && open.is_empty() {
         return Ok(());
     }
@@ -93,4 +102,9 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         }
     }
     Err(Failure::Different(parts.join("\npartita: ")))
+}
+
+/// As few start phases as can decide so many claims together.
+fn usual_seeds(claims: usize) -> u32 {
+    u32::try_from(Evidence::phases_for(claims)).unwrap_or(u32::MAX)
 }

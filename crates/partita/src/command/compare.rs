@@ -1,6 +1,6 @@
 //! `partita compare`.
 
-use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
+use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::measures;
@@ -29,6 +29,8 @@ pub(super) struct CompareArguments {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
+    effect: EffectArguments,
+    #[command(flatten)]
     start: StartArguments,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
@@ -55,7 +57,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
     let entries = laboratory.run(points)?;
 
-    let comparison = Comparison::new(&grid, &entries);
+    let comparison = Comparison::new(&grid, &entries, arguments.effect.smallest());
     // What goes to standard output for programs goes there alone.
     if !outputs
         .iter()

@@ -4,12 +4,32 @@ use super::{Failure, at};
 use partita::cache::{BUILT_FILES, Cache};
 use partita::images::{self, Progress};
 use partita::laboratory::Fingerprints;
+use partita::system::Bytes;
 use std::io::Write;
+use std::path::Path;
 
-pub(super) fn execute(again: bool, all: bool) -> Result<(), Failure> {
+/// The Debian system in the cache, of which users get copies.
+const SYSTEM: [&str; 2] = ["system/disk", "system/initrd"];
+
+/// A size on the command line.
+pub(super) fn size(text: &str) -> Result<Bytes, String> {
+    Bytes::parse(text)
+        .filter(|size| size.0.is_multiple_of(1 << 20))
+        .ok_or_else(|| format!("not a whole number of MiB or GiB, with the unit: {text}"))
+}
+
+pub(super) fn execute(
+    again: bool,
+    all: bool,
+    rootfs: Option<&Path>,
+    size: Option<Bytes>,
+) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     if again {
         images::forget(&cache)?;
+    }
+    if let Some(path) = rootfs {
+        return root_file_system(&cache, path, size);
     }
     let names: Vec<&str> = BUILT_FILES
         .into_iter()
@@ -31,5 +51,29 @@ pub(super) fn execute(again: bool, all: bool) -> Result<(), Failure> {
         );
     }
     let _ = writeln!(out, "{}", if built { "built" } else { "there already" });
+    Ok(())
+}
+
+/// Writes a copy of the Debian system, and says what to do with it.
+fn root_file_system(cache: &Cache, path: &Path, size: Option<Bytes>) -> Result<(), Failure> {
+    if path.exists() {
+        let error = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
+        return Err(at(path)(error));
+    }
+    images::ensure(cache, &SYSTEM, &Progress::new())?;
+    let from = cache.folder().join("system/disk");
+    images::system::copy(&from, path, size.map_or(0, |size| size.0))?;
+    let bytes = std::fs::metadata(path).map_err(at(path))?.len();
+    let mut known = Fingerprints::new();
+    let _ = writeln!(
+        std::io::stdout(),
+        "{}: Debian's root file system, {} MiB, from the image with SHA-256 {}\n\
+         In a system: initrd = \"image:system/initrd\" and disks = [{{ file = \"{}\", keep = true }}]; the login is root, \
+         without a password",
+        path.display(),
+        bytes >> 20,
+        known.of(&from).map_err(at(&from))?.short(),
+        path.display(),
+    );
     Ok(())
 }

@@ -62,6 +62,30 @@ pub(super) struct StartArguments {
     boot: bool,
 }
 
+/// What counts as an effect.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct EffectArguments {
+    /// The smallest effect that counts, in per cent: what is surely smaller is called equal. Without it, any effect counts, and
+    /// nothing can be equal
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = per_cent)]
+    smallest_effect: f64,
+}
+
+impl EffectArguments {
+    /// As a part.
+    pub(super) fn smallest(&self) -> f64 {
+        self.smallest_effect / 100.0
+    }
+}
+
+/// A part in per cent that is none or more, and below the whole.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (0.0..100.0).contains(number))
+        .ok_or_else(|| String::from("give a number from 0 to 100, such as 1.85"))
+}
+
 impl StartArguments {
     /// Where runs usually begin, unless each is to boot.
     pub(super) const fn usual(boot: bool) -> Self {

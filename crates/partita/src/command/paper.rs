@@ -19,7 +19,7 @@ pub(super) struct PaperArguments {
     /// Shorter runs, fewer of them
     #[arg(long)]
     quick: bool,
-    /// How many start phases each method is run with; without it 20, with --quick 6
+    /// How many start phases each method is run with; without it 20, with --quick 12, the fewest that can decide the largest table
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
     /// Where the papers' folders are; without it, `experiments` in the tree that this command was built in
@@ -71,7 +71,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
         } => Some(super::laboratory::profile(profile)?.hertz),
         _ => None,
     };
-    let usual = if arguments.quick { 6 } else { 20 };
+    let usual = if arguments.quick { 12 } else { 20 };
     let wanted = Wanted {
         table: arguments.table,
         quick: arguments.quick,

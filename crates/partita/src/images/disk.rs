@@ -14,7 +14,7 @@ use std::process::Command;
 /// Folders that a guest mounts something on or works in.
 const FOLDERS: [&str; 6] = ["dev", "etc", "proc", "sys", "tmp", "work"];
 /// When everything in an image was made, in seconds since 1970: the beginning of 2025.
-const TIME: &str = "1735689600";
+pub(super) const TIME: &str = "1735689600";
 /// The seed of hashed folders, and what the identities of file systems end with.
 const HASH_SEED: &str = "70617274-6974-4120-8061-736820736565";
 /// What mke2fs would else take from the host: the features that Debian's kernel knows.
@@ -172,7 +172,7 @@ fn tool(name: &str) -> Command {
 }
 
 /// A file system's identity: its label, as a UUID writes it.
-fn identity(label: &str) -> String {
+pub(super) fn identity(label: &str) -> String {
     let mut bytes = *b"partita's disk..";
     for (to, from) in bytes.iter_mut().zip(label.bytes()) {
         *to = from;

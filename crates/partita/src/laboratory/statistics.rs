@@ -44,14 +44,15 @@ pub fn summarise(values: &[f64]) -> Option<Summary> {
     })
 }
 
-/// The ratios of pairs, condensed. Pairs whose second value is zero have no ratio and are left out.
+/// The ratios of pairs. Pairs whose second value is zero have no ratio and are left out.
+pub fn ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
+    let with_base = pairs.iter().filter(|(_, base)| *base != 0.0);
+    with_base.map(|(value, base)| value / base).collect()
+}
+
+/// The same, condensed.
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Summary> {
-    let ratios: Vec<f64> = pairs
-        .iter()
-        .filter(|(_, base)| *base != 0.0)
-        .map(|(value, base)| value / base)
-        .collect();
-    summarise(&ratios)
+    summarise(&ratios(pairs))
 }
 
 /// The `k` of [`summarise`] and the probability that it gives.

@@ -2,7 +2,8 @@
 
 use abi::monitor::ExitCause;
 
-use super::{Exit, Next, inject, interrupt_is_pending, spins};
+use super::exit::{Exit, Next, interrupt_is_pending};
+use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
@@ -10,8 +11,9 @@ use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
-use crate::run;
+use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
@@ -81,7 +83,7 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 /// A pause loop: the vCPU spins on nobody knows what.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.
@@ -129,7 +131,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     exit.registers
         .context
         .set(access.destination.number() as u8, old);
-    run::show_interrupts(exit.vcpu);
+    show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }

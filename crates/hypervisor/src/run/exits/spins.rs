@@ -3,9 +3,10 @@
 use abi::monitor::Event;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
 
-use super::{Exit, Next};
+use super::exit::{Exit, Next};
 use crate::hart;
-use crate::run::spin::{Spin, Word};
+use crate::hart::capabilities::Capability;
+use crate::vm::word::{Spin, Word};
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
@@ -108,9 +109,11 @@ fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
     }
     let there_and_back = exit.hart.change.mean() + exit.hart.change.mean();
     let end = hart::time() + there_and_back.min(longest).get();
+    let by_reservation = exit.hart.has(Capability::WaitOnReservation);
     let mut has_come = false;
     while !has_come && hart::time() < end {
-        word.stall();
+        // SAFETY: the hart has what it is asked for.
+        unsafe { word.stall(by_reservation) };
         has_come = word.has_come();
     }
     exit.registers.looks.end(has_come);

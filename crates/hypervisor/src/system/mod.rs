@@ -1,0 +1,219 @@
+//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands, and what concerns several of them.
+
+pub mod allocation;
+pub mod costs;
+pub mod devices;
+pub mod harts;
+pub mod interrupt_port;
+pub mod lifecycle;
+pub mod loader;
+pub mod monitor;
+pub mod policy;
+pub mod sources;
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use abi::system::WhenIdle;
+use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use spin::{Mutex, Once};
+
+use crate::board::Board;
+use crate::devices::attendants::Attendants;
+use crate::devices::board_aplic::AplicDriver;
+use crate::hart;
+use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::system::costs::Costs;
+use crate::system::harts::Hart;
+use crate::vm::Vm;
+use crate::vm::vcpu::Vcpu;
+
+/// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
+#[derive(Debug)]
+pub struct Hypervisor {
+    pub board: Board,
+    pub harts: Vec<Hart>,
+    pub vms: Vec<Vm>,
+    pub vcpus: Vec<Vcpu>,
+    pub scheduler: Mutex<Scheduler>,
+    pub aplic: AplicDriver,
+    /// Which harts take interrupts of the board.
+    pub attendants: Attendants,
+    /// The counters that guests are offered.
+    pub counters: Offer,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
+    /// The time of entry, in ticks of the timebase.
+    pub started: u64,
+}
+
+/// How often the devices' wires are looked at.
+const LOOKS_A_SECOND: u64 = 20;
+
+static SYSTEM: Once<Hypervisor> = Once::new();
+
+/// Makes `system` the one that [`system`] returns.
+pub fn install(system: Hypervisor) -> &'static Hypervisor {
+    SYSTEM.call_once(|| system)
+}
+
+/// The system, once [`install`] has been called.
+#[must_use]
+pub fn system() -> Option<&'static Hypervisor> {
+    SYSTEM.get()
+}
+
+impl Hypervisor {
+    #[must_use]
+    pub fn new(
+        board: Board,
+        harts: Vec<Hart>,
+        vms: Vec<Vm>,
+        vcpus: Vec<Vcpu>,
+        scheduler: Scheduler,
+        when_idle: WhenIdle,
+        started: u64,
+    ) -> Self {
+        let host_interrupts = AtomicBool::new(!scheduler.config().wait.tests());
+        let aplic = AplicDriver::new(&board.aplic);
+        let online = harts.iter().map(|hart| hart.index).collect();
+        let attendants = Attendants::new(online, vms.len());
+        let counters = Offer::find(
+            harts
+                .iter()
+                .all(|hart| hart.board.extensions.has(MODES_AND_OVERFLOW)),
+        );
+        Self {
+            board,
+            harts,
+            vms,
+            vcpus,
+            scheduler: Mutex::new(scheduler),
+            aplic,
+            attendants,
+            counters,
+            host_interrupts,
+            costs: Costs::default(),
+            next_look: AtomicU64::new(0),
+            when_idle,
+            started,
+        }
+    }
+
+    /// The same system, whose hypervisor costs this in addition.
+    #[must_use]
+    pub fn with_costs(self, costs: Costs) -> Self {
+        Self { costs, ..self }
+    }
+
+    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    #[must_use]
+    pub fn host_interrupts(&self) -> bool {
+        self.host_interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Waiting vCPUs' interrupts interrupt the hypervisor from now on, or are found by test.
+    fn use_host_interrupts(&self, on: bool) {
+        self.host_interrupts.store(on, Ordering::SeqCst);
+    }
+
+    /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
+    #[must_use]
+    pub fn look_interval(&self) -> u64 {
+        u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
+    }
+
+    /// Whether it is time to look at the devices' wires, and the caller is the one that does it.
+    fn begins_look(&self, time: u64) -> bool {
+        let next = self.next_look.load(Ordering::Relaxed);
+        time >= next
+            && self
+                .next_look
+                .compare_exchange(
+                    next,
+                    time + self.look_interval(),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
+    #[must_use]
+    pub fn vm(&self, vm: VmId) -> &Vm {
+        &self.vms[vm.index()]
+    }
+
+    /// The vCPU with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+        &self.vcpus[vcpu.index()]
+    }
+
+    /// The hart with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn hart(&self, hart: HartId) -> &Hart {
+        &self.harts[hart.index()]
+    }
+
+    /// The vCPUs that wait for an interrupt on `hart`.
+    pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
+        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::SeqCst));
+        waiting
+            .iter()
+            .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+    }
+
+    /// `vcpu`, which has left `hart`, waits there for an interrupt.
+    pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
+        hart.waiting
+            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
+    }
+
+    /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
+    pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
+        if let Some(hart) = last.map(|hart| self.hart(hart)) {
+            let own = VcpuSet::only(vcpu.id).bits();
+            if hart.waiting.load(Ordering::SeqCst) & own != 0 {
+                hart.waiting.fetch_and(!own, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The vCPUs of a VM, in the order of their numbers.
+    #[must_use]
+    pub fn vcpus_of(&self, vm: VmId) -> &[Vcpu] {
+        let vm = self.vm(vm);
+        self.vcpus.get(vm.vcpus.clone()).unwrap_or(&[])
+    }
+
+    /// Interrupts the harts that the scheduler named.
+    pub fn kick(&self, kicks: Kicks) {
+        let own = harts::current();
+        for hart in kicks.harts().iter() {
+            if hart == own.index {
+                own.ask.store(true, Ordering::Relaxed);
+            } else {
+                self.hart(hart).tell();
+            }
+        }
+    }
+}
+
+/// The time, as the scheduler counts it.
+#[must_use]
+pub fn now() -> Ticks {
+    Ticks::new(hart::time())
+}
+
+/// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
+pub fn wake(system: &Hypervisor, vcpu: VcpuId) {
+    let kicks = system.scheduler.lock().wake(vcpu, now());
+    system.kick(kicks);
+}
