@@ -16,6 +16,7 @@ pub use saved::SavedCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::PAGE_SHIFT;
 use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
 use crate::native::{FilterTables, INSTRUCTION_ROOM, Left, Native, Site};
@@ -131,9 +132,11 @@ impl CodeCache {
     /// Changes where blocks end, and discards all of them.
     pub fn set_limit(&mut self, limit: BlockLimit) {
         let instructions = limit.instructions.clamp(1, 250);
+        // Blocks end with their page in any case, and instructions have two bytes at least.
+        let boundary_shift = limit.boundary_shift.clamp(1, PAGE_SHIFT);
         self.limit = BlockLimit {
             instructions,
-            ..limit
+            boundary_shift,
         };
         self.clear();
     }

@@ -2,11 +2,25 @@
 
 use crate::code::CodeIndex;
 use crate::hart::{Access, Cause, Exception, Hart, Trapped};
+use crate::instruction::Site;
 use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 use crate::system::System;
+use crate::translation::Resume;
 
 impl Hart {
+    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
+    /// change of context can make that lead elsewhere.
+    #[inline]
+    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            from,
+            site,
+        };
+    }
+
     /// The decoded instruction at which the hart goes on behind a jump, which is 0 if it is not known.
     ///
     /// # Errors

@@ -1,12 +1,11 @@
 //! Which address space the hart's accesses are made in, and fences.
 
-use super::{Hart, Mode, Privilege, Resume};
+use super::{Hart, Mode, Privilege};
 use crate::base::Fence;
 use crate::base::Space;
 use crate::csr::field::{envcfg, status};
-use crate::instruction::{CodeIndex, Site};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Masking, View};
+use crate::translation::{ContextKey, Masking, Resume, View};
 
 /// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
 pub(super) const VIEWS: usize = Mode::COUNT * 16;
@@ -195,19 +194,7 @@ impl Hart {
         self.refresh_context();
     }
 
-    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
-    /// change of context can make that lead elsewhere.
-    #[inline]
-    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
-        self.resume = Resume {
-            pc: self.pc,
-            tag: self.jump_tag,
-            from,
-            site,
-        };
-    }
-
-    /// What [`Self::resume_from`] has noted, if it still holds in this generation of decoded instructions.
+    /// How the hart goes on, if what was noted still holds in this generation of decoded instructions.
     #[inline]
     pub(crate) fn resumed(&self, generation: u64) -> Resume {
         let holds = self.resume.pc == self.pc

@@ -17,9 +17,8 @@ pub use wait::{Expiry, Wait};
 
 use crate::base::{HartId, HartWires, Space};
 use crate::csr::Csrs;
-use crate::instruction::{CodeIndex, Site};
 use crate::trace::{Event, Happening, Place};
-use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
+use crate::translation::{HostTlb, JumpCache, Resume, Shadow, WalkTrace};
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -32,19 +31,6 @@ pub struct Reservation {
     pub size: u64,
     /// How many stores devices had made then.
     pub device_stores: u64,
-}
-
-/// How a hart goes on that has stopped at the end of a block.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Resume {
-    /// The virtual address of the next instruction.
-    pub pc: u64,
-    /// The context that leads there: [`Hart::jump_tag`].
-    pub tag: u32,
-    /// The jump that leads there in its page; 0 if another one does.
-    pub from: CodeIndex,
-    /// Where translated code goes on.
-    pub site: Option<Site>,
 }
 
 /// A hart.

@@ -7,8 +7,7 @@ use crate::base::HartWires;
 use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
-use crate::instruction::CodeIndex;
-use crate::translation::{Kept, SavedJumps, SavedTlb};
+use crate::translation::{Kept, Resume, SavedJumps, SavedTlb};
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -27,7 +26,7 @@ pub struct SavedHart {
     wait: Wait,
     wires: HartWires,
     /// The jump in its page that has led to `pc`, 0 if it is not known.
-    resume: CodeIndex,
+    resume: u32,
     timer_deadline: u64,
     tlb: SavedTlb,
     jumps: SavedJumps,
@@ -103,7 +102,12 @@ impl Hart {
         if saved.resume != 0 && !memory.is_decoded(saved.resume) {
             return None;
         }
-        self.resume_from(saved.resume, None);
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            from: saved.resume,
+            site: None,
+        };
         self.look_at_interrupts = true;
         Some(())
     }

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod assembler;
+mod filter;
 mod layout;
 mod memory;
 mod translate;
