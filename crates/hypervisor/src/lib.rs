@@ -7,14 +7,17 @@
 extern crate alloc;
 
 mod board;
+mod boot;
+mod console;
 mod devices;
 mod hart;
-pub mod interrupts;
+mod interrupts;
 pub mod memory;
-pub mod operator;
+mod operator;
 mod run;
+mod system;
 mod vm;
 
 // What the program needs. Everything else stays inside, so that the compiler knows all callers.
-pub use board::boot;
-pub use run::harts::Hart;
+pub use boot::{defect, first_hart, other_hart, own_fault};
+pub use system::harts::Hart;

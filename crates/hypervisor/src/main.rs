@@ -13,7 +13,6 @@ mod bare {
     use core::panic::PanicInfo;
 
     use hypervisor::Hart;
-    use hypervisor::boot;
     use linked_list_allocator::LockedHeap;
 
     /// The bound of the hypervisor's one heap.
@@ -30,23 +29,23 @@ mod bare {
         // SAFETY: this runs once, on one hart, before anything is allocated; the space is used for nothing else.
         unsafe { HEAP.lock().init((&raw mut HEAP_SPACE).cast(), HEAP_BYTES) };
         // SAFETY: the firmware passes the address of the board's device tree in a1 (SBI boot convention).
-        unsafe { boot::first_hart(hart_id, tree) }
+        unsafe { hypervisor::first_hart(hart_id, tree) }
     }
 
     /// The entry of every other hart, on its own stack.
     #[unsafe(no_mangle)]
     extern "C" fn hypervisor_secondary_main(hart: &'static Hart) -> ! {
-        boot::other_hart(hart)
+        hypervisor::other_hart(hart)
     }
 
     /// Called by the trap vector when the hypervisor itself trapped.
     #[unsafe(no_mangle)]
     extern "C" fn hypervisor_own_fault() -> ! {
-        boot::own_fault()
+        hypervisor::own_fault()
     }
 
     #[panic_handler]
     fn panic(information: &PanicInfo<'_>) -> ! {
-        boot::defect(format_args!("{information}"))
+        hypervisor::defect(format_args!("{information}"))
     }
 }

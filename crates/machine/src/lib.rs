@@ -5,9 +5,11 @@
 //! [`translation`] and [`memory`] are where accesses go, [`device`] and [`board`] what they find
 //! there besides RAM, [`extension`] what the papers propose as hardware, and [`monitor`] is what can be counted from outside.
 
+pub mod base;
 pub mod board;
 pub mod checkpoint;
 pub mod code;
+pub mod count;
 pub mod csr;
 pub mod device;
 pub mod execute;
@@ -21,11 +23,14 @@ mod machine;
 pub mod memory;
 pub mod monitor;
 pub mod native;
+pub mod profile;
 pub mod quantity;
+pub mod ram;
 mod system;
 pub mod timing;
 pub mod trace;
 pub mod translation;
+pub mod zicsr;
 
 pub use machine::{Config, Limit, Machine, MachineError, Stop};
 pub use system::{Limits, System};

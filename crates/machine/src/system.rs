@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::{AccessFault, Cycles, Devices, HartId};
+use crate::base::Fence;
+use crate::base::{AccessFault, Cycles, HartId};
+use crate::device::Devices;
 use crate::memory::PhysicalMemory;
 use crate::timing::Timing;
-use crate::translation::Fence;
 
 /// Limits of time that do not depend on the gear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

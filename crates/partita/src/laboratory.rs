@@ -7,6 +7,7 @@
 mod against;
 pub mod checkpoint;
 mod child;
+pub mod diff;
 mod fingerprint;
 mod kvm;
 mod native;
@@ -15,6 +16,9 @@ mod record;
 mod series;
 pub mod statistics;
 mod store;
+pub mod tidy;
+pub mod verdict;
+pub mod window;
 
 pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
@@ -25,6 +29,7 @@ pub use point::{Computer, MadeBy, Point, PointError, Start};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};
+pub use window::Window;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,6 +60,14 @@ impl Outcome {
             Self::Failed(_) => None,
         }
     }
+}
+
+/// Whether several runs came to the same figures, all of them: they are one run, made often.
+pub fn is_one_run(entries: &[Entry]) -> bool {
+    let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
+    let first = figures.next();
+    let mut others = figures.peekable();
+    others.peek().is_some() && others.all(|other| Some(other) == first)
 }
 
 /// Runs single points: the one thing that a series needs to know about computers.

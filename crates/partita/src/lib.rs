@@ -18,6 +18,7 @@ pub mod paper;
 pub mod qemu;
 pub mod reference;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod sweep;
 pub mod system;

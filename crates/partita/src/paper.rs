@@ -3,13 +3,20 @@
 mod judge;
 mod plan;
 mod published;
+pub mod registration;
+mod result;
 mod show;
 #[cfg(test)]
 mod tests;
 
-pub use judge::{CaseResult, Direction, EffectResult, Judgement, Size, judge};
+pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting, Variant,
+    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting,
+    SmallestEffect, Variant,
+};
+pub use result::{
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
+    Question, Size,
 };
 pub use show::{document, page, show};

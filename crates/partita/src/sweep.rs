@@ -3,6 +3,7 @@
 use crate::compare::{self, Comparison, Grid, Variation};
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
+use crate::laboratory::verdict::{Answer, Evidence, correction, decide, refusal};
 use crate::measures;
 use crate::report::Table;
 use crate::system::{Bytes, Duration};
@@ -70,20 +71,6 @@ fn unit(key: &str) -> &'static str {
     }
 }
 
-/// Which of two combinations is ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Side {
-    /// The one, with its whole interval.
-    Above,
-    /// The first row, with the whole interval.
-    Below,
-    /// The interval does not tell.
-    Open,
-    /// There is no interval: one of the two has no run that finished, or a single one.
-    Unknown,
-}
-
 /// Between two values, who is ahead changes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Turn {
@@ -99,65 +86,69 @@ pub struct Turn {
 
 impl Sweep {
     /// Divides entries, in the order of a grid whose first key is the one that is swept, among its `values`; `grid` is
-    /// that of the other keys.
-    pub fn new(key: &str, values: &[f64], grid: &Grid, entries: &[Entry]) -> Self {
+    /// that of the other keys, and `smallest` the smallest effect that counts, as a part.
+    pub fn new(key: &str, values: &[f64], grid: &Grid, entries: &[Entry], smallest: f64) -> Self {
         let size = (grid.combinations.len() * grid.seeds.len()).max(1);
         let parts = entries.chunks(size);
         let steps = values.iter().zip(parts);
         Self {
             key: format!("{key}{}", unit(key)),
             steps: steps
-                .map(|(value, entries)| (*value, Comparison::new(grid, entries)))
+                .map(|(value, entries)| (*value, Comparison::new(grid, entries, smallest)))
                 .collect(),
         }
     }
 
-    /// Who is ahead at each value, by a measure: each other combination beside the first.
-    fn sides(&self, row: usize, measure: &str) -> Vec<(f64, Side)> {
-        let side = |comparison: &Comparison| {
-            let ratio = comparison.cell(row, measure).and_then(|cell| cell.ratio);
-            let known = comparison.rows.get(row);
-            match (known, ratio) {
-                (Some(row), Some(ratio)) if row.has_spread(&ratio) => match ratio {
-                    ratio if ratio.low > 1.0 => Side::Above,
-                    ratio if ratio.high < 1.0 => Side::Below,
-                    _ => Side::Open,
-                },
-                _ => Side::Unknown,
+    /// What is decided at each value, by a measure: each other combination beside the first, all of them and all values
+    /// together.
+    pub fn answers(&self, measure: &str) -> Vec<Vec<(f64, Answer)>> {
+        let rows = self.steps.first().map_or(0, |(_, first)| first.rows.len());
+        let evidence = |comparison: &Comparison, row: usize| {
+            let is_one_run = |row: usize| comparison.rows.get(row).is_none_or(|row| row.alike);
+            match comparison.cell(row, measure) {
+                None => Evidence::none(),
+                Some(_) if is_one_run(row) || is_one_run(0) => Evidence::of_one_run(),
+                Some(cell) => Evidence::of_ratio(&cell.ratios, comparison.smallest),
             }
         };
-        let steps = self.steps.iter();
-        steps
-            .map(|(value, comparison)| (*value, side(comparison)))
+        let each = (1..rows).flat_map(|row| {
+            let steps = self.steps.iter();
+            steps.map(move |(_, comparison)| evidence(comparison, row))
+        });
+        let answers = decide(&each.collect::<Vec<_>>());
+        let values = || self.steps.iter().map(|(value, _)| *value);
+        let of_row = |answers: &[Answer]| values().zip(answers.iter().copied()).collect();
+        answers
+            .chunks(self.steps.len().max(1))
+            .map(of_row)
             .collect()
     }
 
     /// Where a measure's conclusion turns over: values at which intervals leave it open lie between.
     pub fn turns(&self, measure: &str) -> Vec<Turn> {
-        let rows = self.steps.first().map_or(0, |(_, first)| first.rows.len());
         let mut turns = Vec::new();
-        for row in 1..rows {
-            let mut last: Option<(f64, Side)> = None;
-            for (value, side) in self.sides(row, measure) {
-                if matches!(side, Side::Open | Side::Unknown) {
+        for (index, answers) in self.answers(measure).into_iter().enumerate() {
+            let mut last: Option<(f64, Answer)> = None;
+            for (value, answer) in answers {
+                if !matches!(answer, Answer::Above | Answer::Below) {
                     continue;
                 }
                 if let Some((from, before)) = last
-                    && before != side
+                    && before != answer
                 {
                     let combination = self
                         .steps
                         .first()
-                        .and_then(|(_, first)| first.rows.get(row))
+                        .and_then(|(_, first)| first.rows.get(index + 1))
                         .map_or_else(String::new, |row| row.combination.label());
                     turns.push(Turn {
                         combination,
                         from,
                         to: value,
-                        rises: side == Side::Above,
+                        rises: answer == Answer::Above,
                     });
                 }
-                last = Some((value, side));
+                last = Some((value, answer));
             }
         }
         turns
@@ -227,36 +218,51 @@ impl Sweep {
             )
         };
         let mut text: String = turns.iter().map(say).collect();
-        let values = |wanted: Side| -> Vec<String> {
-            let rows = (1..rows).flat_map(|row| self.sides(row, measure));
-            let of = rows.filter(|(_, side)| *side == wanted);
-            let mut values: Vec<f64> = of.map(|(value, _)| value).collect();
+        let answers: Vec<(f64, Answer)> = self.answers(measure).into_iter().flatten().collect();
+        let values = |wanted: &dyn Fn(Answer) -> bool| -> Vec<String> {
+            let of = answers.iter().filter(|(_, answer)| wanted(*answer));
+            let mut values: Vec<f64> = of.map(|(value, _)| *value).collect();
+            values.sort_by(f64::total_cmp);
             values.dedup();
             values.iter().map(f64::to_string).collect()
         };
-        let (open, unknown) = (values(Side::Open), values(Side::Unknown));
-        let told = !values(Side::Above).is_empty() || !values(Side::Below).is_empty();
-        match (turns.is_empty(), told, open.is_empty()) {
-            (false, ..) => {}
-            (true, true, true) if unknown.is_empty() => {
+        let told = values(&|answer| matches!(answer, Answer::Above | Answer::Below));
+        let equal = values(&|answer| answer == Answer::Within);
+        let open = values(&|answer| answer == Answer::Open);
+        let refused = values(&|answer| matches!(answer, Answer::Refused { .. }));
+        let is_whole = open.is_empty() && refused.is_empty();
+        match (turns.is_empty(), told.is_empty() && equal.is_empty()) {
+            (false, _) => {}
+            (true, false) if is_whole => {
                 text += &format!("{measure}: no conclusion turns over in this range\n");
             }
-            (true, true, _) => {
+            (true, false) => {
                 text += &format!("{measure}: no conclusion turns over where one can be drawn\n");
             }
-            (true, false, _) => text += &format!("{measure}: no conclusion can be drawn\n"),
+            (true, true) => {
+                text += &format!("{measure}: no conclusion can be drawn\n");
+            }
+        }
+        let key = &self.key;
+        if !equal.is_empty() {
+            let equal = equal.join(", ");
+            text += &format!("{measure}: at {key} = {equal} there is no effect that counts\n");
         }
         if !open.is_empty() {
-            let (key, open) = (&self.key, open.join(", "));
-            text +=
-                &format!("{measure}: at {key} = {open} the intervals do not tell who is ahead\n");
-        }
-        if !unknown.is_empty() {
-            let (key, unknown) = (&self.key, unknown.join(", "));
+            let open = open.join(", ");
             text += &format!(
-                "{measure}: at {key} = {unknown} nothing is known: no run finished, or there is one run alone\n"
+                "{measure}: at {key} = {open} the start phases do not tell who is ahead\n"
             );
         }
+        let why = answers.iter().rev().find_map(|(_, answer)| match answer {
+            Answer::Refused { phases, needed } => Some(refusal(*phases, *needed)),
+            _ => None,
+        });
+        if let Some(why) = why {
+            let refused = refused.join(", ");
+            text += &format!("{measure}: at {key} = {refused} {why}\n");
+        }
+        text += &format!("{measure}: {}\n", correction(answers.len()));
         text
     }
 
@@ -330,16 +336,19 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
+    /// Start phases of each: four comparisons need them.
+    const PHASES: u32 = 8;
+
     /// A sweep in which b's throughput, in parts of a's, is `ratio` at each value.
     fn sweep(ratio: impl Fn(f64) -> f64) -> Sweep {
         let values = [1.0, 2.0, 3.0, 4.0];
         let vary = [Variation::parse("spin=a,b").unwrap()];
-        let grid = Grid::new(&vary, 6, &Computer::Qemu).unwrap();
+        let grid = Grid::new(&vary, PHASES, &Computer::Qemu).unwrap();
         let mut entries = Vec::new();
         for value in values {
             for point in grid.points(Path::new("s.toml"), &[], &Computer::Qemu) {
                 let base = 1.0 + point.seed as f64;
-                let wobble = 1.0 + 0.01 * (point.seed as f64 - 2.5);
+                let wobble = 1.0 + 0.01 * (point.seed as f64 - 3.5);
                 let b = point.changes.contains(&String::from("spin=b"));
                 let etr = if b {
                     base * ratio(value) * wobble
@@ -362,7 +371,7 @@ mod tests {
                 });
             }
         }
-        Sweep::new("profile.costs.trap", &values, &grid, &entries)
+        Sweep::new("profile.costs.trap", &values, &grid, &entries, 0.0)
     }
 
     #[test]
@@ -398,7 +407,7 @@ mod tests {
         for (_, comparison) in &mut lost.steps {
             for row in &mut comparison.rows {
                 row.cells.clear();
-                row.failures = (0..6).map(|seed| (seed, String::from("lost"))).collect();
+                row.failures = (0..8).map(|seed| (seed, String::from("lost"))).collect();
             }
         }
         let said = lost.conclusion("etr");
@@ -412,12 +421,16 @@ mod tests {
             comparison.seeds = 1;
             for cell in comparison.rows.iter_mut().flat_map(|row| &mut row.cells) {
                 cell.value.count = 1;
+                cell.ratios.truncate(1);
                 cell.ratio = cell.ratio.map(|ratio| Summary { count: 1, ..ratio });
             }
         }
         assert!(one.turns("etr").is_empty());
         let said = one.conclusion("etr");
-        assert!(said.contains("one run alone"), "{said}");
+        assert!(
+            said.contains("refused: 1 phase cannot tell; 8 are needed"),
+            "{said}"
+        );
     }
 
     #[test]
@@ -440,6 +453,7 @@ mod tests {
             &[1.0],
             &Grid::new(&[], 1, &Computer::Qemu).unwrap(),
             &[],
+            0.0,
         );
         assert_eq!(swept.key, "time-slice (ms)");
     }

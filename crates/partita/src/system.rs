@@ -23,8 +23,8 @@ pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName, WaitMethod,
-    WhenIdle,
+    Allocation, Migration, OnFailure, Parameters, Placement, Scheduling, SpinMethod, Translations,
+    VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -129,6 +129,10 @@ pub struct System {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Located<Migration>,
+    /// Which harts may run a vCPU.
+    pub scheduling: Scheduling,
+    /// When a hart drops cached translations of a vCPU.
+    pub translations: Located<Translations>,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
     /// What happens when the last VM that runs ends.

@@ -96,10 +96,6 @@ pub enum Dispatch {
         slice: Option<Ticks>,
         /// Whether its waits (WFI, WRS.NTO) must trap: `hstatus.VTW`.
         trap_waits: bool,
-        /// The hart that it ran on before, where its interrupt file still is, if another one.
-        migrated_from: Option<HartId>,
-        /// How long it has been ready.
-        waited: Ticks,
         /// Other harts for which there is work now.
         kicks: Kicks,
     },

@@ -27,7 +27,9 @@ pub(crate) enum Doing {
     Running(Run),
 }
 
+/// On a cache line of its own; the model checker keeps a great many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(test), repr(align(64)))]
 pub(crate) struct Hart {
     pub(crate) doing: Doing,
     /// How many vCPUs it has taken out of the self-wait queue since the last out of the ready queue.

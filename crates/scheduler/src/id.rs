@@ -27,8 +27,10 @@ macro_rules! identity {
 
             /// The place in a table: always below the limit of its kind.
             #[must_use]
+            #[inline]
             pub const fn index(self) -> usize {
-                self.0 as usize
+                // The remainder changes nothing. It shows the compiler that no access to such a table is out of bounds.
+                self.0 as usize % $limit
             }
 
             /// The number itself.
@@ -141,8 +143,13 @@ macro_rules! set {
 
             /// The member with the lowest index.
             #[must_use]
-            pub fn first(self) -> Option<$member> {
-                u16::try_from(self.0.trailing_zeros()).ok().and_then($member::new)
+            #[inline]
+            pub const fn first(self) -> Option<$member> {
+                match self.0 {
+                    0 => None,
+                    // A small number of bits: nothing is cut off.
+                    bits => $member::new(bits.trailing_zeros() as u16),
+                }
             }
 
             /// The members in the order of their indices.

@@ -5,7 +5,6 @@ use crate::decision::Kicks;
 use crate::hart::Doing;
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::table::Scheduler;
-use crate::wait;
 
 impl Scheduler {
     /// The vCPUs that a hart may dispatch without any test: ready and not in a spin wait, or
@@ -59,7 +58,7 @@ impl Scheduler {
             }
             let idle = self.idle.union(self.in_place).intersection(allowed);
             let woken = match self.nearest(vcpu, idle) {
-                Some(hart) if wait::rules(self.config.wait).wakes_every_hart => {
+                Some(hart) if self.rules.wakes_every_hart => {
                     searching = searching.union(idle.without(HartSet::only(hart)));
                     idle
                 }

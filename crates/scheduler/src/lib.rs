@@ -35,10 +35,13 @@ mod event;
 mod hart;
 mod id;
 mod kick;
+mod leave;
 #[cfg(test)]
 mod model;
 
 mod queue;
+mod ready;
+mod search;
 mod service;
 mod sound;
 mod spin;

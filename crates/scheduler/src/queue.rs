@@ -23,6 +23,13 @@ pub enum Queue {
 const QUEUES: usize = 4;
 
 impl Queue {
+    const EVERY: [Self; QUEUES] = [
+        Self::ProperReady,
+        Self::TimeSliceEnd,
+        Self::OutService,
+        Self::SelfWait,
+    ];
+
     const fn index(self) -> usize {
         match self {
             Self::ProperReady => 0,
@@ -31,65 +38,109 @@ impl Queue {
             Self::SelfWait => 3,
         }
     }
+
+    /// The place of the queue's head among the links.
+    const fn head(self) -> u8 {
+        self.index() as u8
+    }
 }
 
+/// The links of the vCPUs follow those of the queues' heads.
+const FIRST_VCPU: u16 = QUEUES as u16;
+
+/// As many as a `u8` can name, so that following a link needs no check; the model checker keeps a great many tables.
+const LINKS: usize = if cfg!(test) { MAX_VCPUS + QUEUES } else { 256 };
+
+/// Every queue is a ring: its head, its members in their order, and the head again. So nothing is different at its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C, align(8))]
 struct Link {
+    previous: u8,
+    next: u8,
     queue: Option<Queue>,
-    previous: Option<VcpuId>,
-    next: Option<VcpuId>,
+    /// When the vCPU came into the self-wait queue, by a count of those that came.
+    came: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Ends {
-    first: Option<VcpuId>,
-    last: Option<VcpuId>,
-    members: VcpuSet,
-}
-
-/// All queues.
+/// All queues. What a change of one of them touches lies on two or three lines of a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(test), repr(C, align(64)))]
 pub(crate) struct Queues {
-    links: [Link; MAX_VCPUS],
-    ends: [Ends; QUEUES],
-    /// When each vCPU came into the self-wait queue, by a count of those that came.
-    came: [u64; MAX_VCPUS],
-    count: u64,
+    members: [VcpuSet; QUEUES],
+    /// How many have come into the self-wait queue. It begins anew when all numbers have been used.
+    count: u32,
+    links: [Link; LINKS],
 }
 
 impl Queues {
     pub(crate) fn new() -> Self {
+        let mut links = [Link::default(); LINKS];
+        for queue in Queue::EVERY {
+            let head = queue.head();
+            links[usize::from(head)] = Link {
+                previous: head,
+                next: head,
+                ..Link::default()
+            };
+        }
         Self {
-            links: [Link::default(); MAX_VCPUS],
-            ends: [Ends::default(); QUEUES],
-            came: [0; MAX_VCPUS],
+            members: [VcpuSet::EMPTY; QUEUES],
             count: 0,
+            links,
         }
     }
 
+    /// The link of a vCPU.
+    #[inline]
+    fn place(vcpu: VcpuId) -> u8 {
+        (vcpu.get() + FIRST_VCPU) as u8
+    }
+
+    /// The vCPU of a link, unless it is a head's.
+    #[inline]
+    fn vcpu(place: u8) -> Option<VcpuId> {
+        VcpuId::new(u16::from(place).wrapping_sub(FIRST_VCPU))
+    }
+
+    #[inline]
+    fn link(&self, place: u8) -> Link {
+        self.links[usize::from(place)]
+    }
+
+    #[inline]
+    fn link_mut(&mut self, place: u8) -> &mut Link {
+        &mut self.links[usize::from(place)]
+    }
+
     /// The queue that holds `vcpu`.
+    #[inline]
     pub(crate) fn holding(&self, vcpu: VcpuId) -> Option<Queue> {
-        self.links[vcpu.index()].queue
+        self.link(Self::place(vcpu)).queue
     }
 
     /// The members of a queue, without their order.
+    #[inline]
     pub(crate) fn members(&self, queue: Queue) -> VcpuSet {
-        self.ends[queue.index()].members
+        self.members[queue.index()]
     }
 
     /// The members of the three ready subqueues.
+    #[inline]
     pub(crate) fn ready(&self) -> VcpuSet {
         self.members(Queue::ProperReady)
             .union(self.members(Queue::TimeSliceEnd))
             .union(self.members(Queue::OutService))
     }
 
+    #[inline]
     pub(crate) fn first(&self, queue: Queue) -> Option<VcpuId> {
-        self.ends[queue.index()].first
+        Self::vcpu(self.link(queue.head()).next)
     }
 
+    /// The member behind `vcpu`, which is in a queue.
+    #[inline]
     pub(crate) fn after(&self, vcpu: VcpuId) -> Option<VcpuId> {
-        self.links[vcpu.index()].next
+        Self::vcpu(self.link(Self::place(vcpu)).next)
     }
 
     /// The members of a queue from first to last.
@@ -106,8 +157,15 @@ impl Queues {
     #[inline]
     pub(crate) fn begin_to_wait(&mut self, vcpu: VcpuId) {
         self.insert(Queue::SelfWait, vcpu, None);
-        self.came[vcpu.index()] = self.count;
-        self.count += 1;
+        self.link_mut(Self::place(vcpu)).came = self.count;
+        self.count = self.count.wrapping_add(1);
+    }
+
+    /// Whether `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
+    #[inline]
+    fn came_before(&self, vcpu: VcpuId, other: VcpuId) -> bool {
+        let came = |vcpu| self.link(Self::place(vcpu)).came;
+        (came(vcpu).wrapping_sub(came(other)) as i32) < 0
     }
 
     /// The first in the self-wait queue of `among`, which are there, and how many these are.
@@ -120,7 +178,7 @@ impl Queues {
         while let Some(vcpu) = rest.first() {
             rest.remove(vcpu);
             count += 1;
-            if self.came[vcpu.index()] < self.came[first.index()] {
+            if self.came_before(vcpu, first) {
                 first = vcpu;
             }
         }
@@ -128,6 +186,7 @@ impl Queues {
     }
 
     /// Puts `vcpu` behind all members of `queue`, wherever it was before.
+    #[inline]
     pub(crate) fn push_last(&mut self, queue: Queue, vcpu: VcpuId) {
         self.insert(queue, vcpu, None);
     }
@@ -140,64 +199,50 @@ impl Queues {
     }
 
     /// Puts `vcpu` into `queue` before its member `next`, or last where there is no such member.
+    #[inline]
     pub(crate) fn insert(&mut self, queue: Queue, vcpu: VcpuId, next: Option<VcpuId>) {
         if self.holding(vcpu).is_some() {
             self.remove(vcpu);
         }
-        let next = next.filter(|&next| self.holding(next) == Some(queue));
-        let previous = match next {
-            Some(next) => self.links[next.index()].previous,
-            None => self.ends[queue.index()].last,
-        };
-        self.links[vcpu.index()] = Link {
-            queue: Some(queue),
+        let next = next
+            .filter(|&next| self.holding(next) == Some(queue))
+            .map_or(queue.head(), Self::place);
+        let place = Self::place(vcpu);
+        let previous = self.link(next).previous;
+        *self.link_mut(place) = Link {
             previous,
             next,
+            queue: Some(queue),
+            came: 0,
         };
-        let ends = &mut self.ends[queue.index()];
-        ends.members.insert(vcpu);
-        match previous {
-            Some(previous) => self.links[previous.index()].next = Some(vcpu),
-            None => ends.first = Some(vcpu),
-        }
-        match next {
-            Some(next) => self.links[next.index()].previous = Some(vcpu),
-            None => ends.last = Some(vcpu),
-        }
+        self.link_mut(previous).next = place;
+        self.link_mut(next).previous = place;
+        self.members[queue.index()].insert(vcpu);
     }
 
-    /// Takes `vcpu` out of the queue that holds it, if one does.
+    /// Takes `vcpu` out of the queue that holds it, if one does, and says which that was.
     #[inline]
-    pub(crate) fn remove(&mut self, vcpu: VcpuId) {
+    pub(crate) fn remove(&mut self, vcpu: VcpuId) -> Option<Queue> {
+        let place = Self::place(vcpu);
         let Link {
-            queue,
             previous,
             next,
-        } = core::mem::take(&mut self.links[vcpu.index()]);
-        let Some(queue) = queue else { return };
-        let ends = &mut self.ends[queue.index()];
-        ends.members.remove(vcpu);
-        match previous {
-            Some(previous) => self.links[previous.index()].next = next,
-            None => ends.first = next,
-        }
-        match next {
-            Some(next) => self.links[next.index()].previous = previous,
-            None => ends.last = previous,
-        }
+            queue,
+            ..
+        } = self.link(place);
+        let queue = queue?;
+        *self.link_mut(place) = Link::default();
+        self.link_mut(previous).next = next;
+        self.link_mut(next).previous = previous;
+        self.members[queue.index()].remove(vcpu);
+        Some(queue)
     }
 
     /// The same queues with other names for the vCPUs.
     #[cfg(test)]
     pub(crate) fn renumbered(&self, name: impl Fn(VcpuId) -> VcpuId) -> Self {
         let mut new = Self::new();
-        let every = [
-            Queue::ProperReady,
-            Queue::TimeSliceEnd,
-            Queue::OutService,
-            Queue::SelfWait,
-        ];
-        for queue in every {
+        for queue in Queue::EVERY {
             for member in self.iter(queue) {
                 match queue {
                     Queue::SelfWait => new.begin_to_wait(name(member)),
@@ -208,21 +253,15 @@ impl Queues {
         new
     }
 
-    /// Whether links, ends and member sets say the same.
+    /// Whether links and member sets say the same.
     pub(crate) fn is_sound(&self) -> bool {
-        let every = [
-            Queue::ProperReady,
-            Queue::TimeSliceEnd,
-            Queue::OutService,
-            Queue::SelfWait,
-        ];
-        every.into_iter().all(|queue| {
+        Queue::EVERY.into_iter().all(|queue| {
             let mut seen = VcpuSet::EMPTY;
-            let mut previous: Option<VcpuId> = None;
+            let mut previous = queue.head();
             for member in self.iter(queue).take(MAX_VCPUS + 1) {
-                let link = self.links[member.index()];
-                let came = |vcpu: VcpuId| self.came[vcpu.index()];
-                let late = previous.is_some_and(|previous| came(previous) >= came(member));
+                let link = self.link(Self::place(member));
+                let late = Self::vcpu(previous)
+                    .is_some_and(|previous| !self.came_before(previous, member));
                 if queue == Queue::SelfWait && late {
                     return false;
                 }
@@ -230,9 +269,9 @@ impl Queues {
                     return false;
                 }
                 seen.insert(member);
-                previous = Some(member);
+                previous = Self::place(member);
             }
-            seen == self.members(queue) && self.ends[queue.index()].last == previous
+            seen == self.members(queue) && self.link(queue.head()).previous == previous
         })
     }
 }
@@ -258,7 +297,9 @@ mod tests {
                 match to {
                     0 => queues.begin_to_wait(vcpu),
                     1 => queues.push_first(Queue::ProperReady, vcpu),
-                    _ => queues.remove(vcpu),
+                    _ => {
+                        queues.remove(vcpu);
+                    }
                 }
                 prop_assert!(queues.is_sound());
             }

@@ -116,39 +116,48 @@ impl Service {
 }
 
 impl Scheduler {
+    #[inline]
     fn is_fixed(&self) -> bool {
         self.config.placement == Placement::Fixed
     }
 
     /// The account that `vcpu` consumes from; none on a hart of its own.
+    #[inline]
     pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
         let entry = self.vcpus[vcpu.index()].as_ref()?;
-        let vm = self.vms[entry.vm.index()]
-            .as_ref()
-            .filter(|vm| !vm.dedicated)?;
-        Some(if self.is_fixed() {
-            &entry.service
-        } else {
-            &vm.service
-        })
+        if entry.dedicated {
+            return None;
+        }
+        match self.is_fixed() {
+            true => Some(&entry.service),
+            false => Some(&self.vms[entry.vm.index()].as_ref()?.service),
+        }
     }
 
+    #[inline]
     fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
         let fixed = self.is_fixed();
         let entry = self.vcpus[vcpu.index()].as_mut()?;
-        let vm = self.vms[entry.vm.index()]
-            .as_mut()
-            .filter(|vm| !vm.dedicated)?;
-        Some(if fixed {
-            &mut entry.service
-        } else {
-            &mut vm.service
-        })
+        if entry.dedicated {
+            return None;
+        }
+        match fixed {
+            true => Some(&mut entry.service),
+            false => Some(&mut self.vms[entry.vm.index()].as_mut()?.service),
+        }
     }
 
     /// Whether `vcpu` may not run in this round any more.
+    #[inline]
     pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
-        self.service(vcpu).is_some_and(Service::is_out)
+        self.out_of_service.contains(vcpu)
+    }
+
+    /// Notes who is out of service, after accounts have changed.
+    pub(crate) fn note_service(&mut self) {
+        let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
+        let every = (0..).map_while(VcpuId::new);
+        self.out_of_service = every.filter(out).collect();
     }
 
     /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
@@ -164,16 +173,27 @@ impl Scheduler {
     ///
     /// If this consumes the service quantity, the partners that are ready go out of service before
     /// `vcpu` does, so that they are the first to be served in the next round.
+    #[inline]
     pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
         let Some(service) = self.service_mut(vcpu) else {
             return;
         };
         service.charge(ran.max(Ticks::new(1)));
-        if service.is_out() && !self.is_fixed() {
-            let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-            self.move_members(Queue::ProperReady, partners, Queue::OutService);
-            self.move_members(Queue::TimeSliceEnd, partners, Queue::OutService);
+        if service.is_out() {
+            self.end_service(vcpu);
         }
+    }
+
+    /// The account of `vcpu` is overdrawn.
+    #[inline(never)]
+    fn end_service(&mut self, vcpu: VcpuId) {
+        if self.is_fixed() {
+            return self.out_of_service.insert(vcpu);
+        }
+        let partners = self.partners(vcpu);
+        self.out_of_service = self.out_of_service.union(partners);
+        self.move_members(Queue::ProperReady, partners, Queue::OutService);
+        self.move_members(Queue::TimeSliceEnd, partners, Queue::OutService);
     }
 
     /// Grants everyone who may run on `hart` a service quantity, as often as is needed until one of
@@ -189,11 +209,12 @@ impl Scheduler {
                     service.refill(rounds);
                 }
             }
-            return;
+        } else {
+            for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
+                vm.service.refill(rounds);
+            }
         }
-        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
-            vm.service.refill(rounds);
-        }
+        self.note_service();
     }
 
     /// The length of a service round.
@@ -214,9 +235,14 @@ impl Scheduler {
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);
         }
-        if !self.is_fixed() {
-            return;
+        if self.is_fixed() {
+            self.set_quantities_of_vcpus(round, slice);
         }
+        self.note_service();
+    }
+
+    /// The same under fixed scheduling, where each vCPU has an account of its own.
+    fn set_quantities_of_vcpus(&mut self, round: Ticks, slice: Ticks) {
         for hart in self.shared.iter() {
             let here = self.may_run[hart.index()];
             let share = |vcpu: VcpuId| self.vm(vcpu).map_or(0, Vm::share_of_vcpu);

@@ -5,6 +5,7 @@ use core::fmt;
 use crate::hart::Doing;
 use crate::id::{HartId, HartSet, VcpuId};
 use crate::queue::Queue;
+use crate::service::Service;
 use crate::table::Scheduler;
 use crate::vcpu::Phase;
 
@@ -73,7 +74,7 @@ impl Scheduler {
 
     fn check_vcpu(&self, vcpu: VcpuId) -> Result<(), Unsound> {
         let queue = self.queues.holding(vcpu);
-        let Some(entry) = self.vcpus[vcpu.index()] else {
+        let Some(entry) = &self.vcpus[vcpu.index()] else {
             return if queue.is_none() {
                 Ok(())
             } else {
@@ -90,6 +91,26 @@ impl Scheduler {
             }
             (_, _) => queue.is_none(),
         };
+        let machine = self.vms[entry.vm.index()];
+        let of_machine = machine.is_some_and(|vm| {
+            vm.vcpus == entry.partners && vm.vcpus.contains(vcpu) && vm.dedicated == entry.dedicated
+        });
+        let run = match entry.phase {
+            Phase::Running(hart) => self.harts[hart.index()].run(),
+            _ => None,
+        };
+        let works = run.is_some_and(|run| !run.in_place);
+        let preempted = self.preempted_in_supervisor.contains(vcpu);
+        let sets = [
+            self.working.contains(vcpu) == works,
+            self.out_of_service.contains(vcpu) == self.service(vcpu).is_some_and(Service::is_out),
+            !self.deaf.contains(vcpu) || self.for_words.contains(vcpu),
+            !preempted || matches!(entry.phase, Phase::Ready | Phase::Stopped),
+            !self.preempted_closed.contains(vcpu) || preempted,
+        ];
+        if !of_machine || sets != [true; 5] {
+            return Err(Unsound::Misplaced(vcpu));
+        }
         let words = self.for_words.contains(vcpu) == entry.word.is_some();
         let harts = (0..).map_while(HartId::new);
         let last = harts.filter(|hart| self.last_on[hart.index()].contains(vcpu));

@@ -9,36 +9,51 @@ use crate::service::Service;
 use crate::spin::SpinWaits;
 use crate::ticks::Ticks;
 use crate::vcpu::{Phase, Vcpu, Vm};
+use crate::wait::{self, Rules};
 
 /// All harts, virtual machines and vCPUs, and who runs where.
 ///
 /// One value serves one computer. Its methods are not to be called at once by two harts: the caller
 /// holds a lock and keeps interrupts closed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+// In this order, so that what every decision needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Scheduler {
+    /// Those of the wait policy.
+    pub(crate) rules: Rules,
     pub(crate) config: Config,
-    pub(crate) vms: [Option<Vm>; MAX_VMS],
-    pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
-    pub(crate) harts: [Hart; MAX_HARTS],
-    pub(crate) queues: Queues,
-    pub(crate) spin_waits: SpinWaits,
-    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
-    pub(crate) self_wait_ready: VcpuSet,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
-    /// For each hart, the vCPUs that may run there.
-    pub(crate) may_run: [VcpuSet; MAX_HARTS],
-    /// For each hart, the vCPUs that ran there last, or run there now.
-    pub(crate) last_on: [VcpuSet; MAX_HARTS],
-    /// Self-waiting for a word.
-    pub(crate) for_words: VcpuSet,
     pub(crate) searching: HartSet,
     pub(crate) idle: HartSet,
     /// Their vCPUs wait in place, and they were not told of other work.
     pub(crate) in_place: HartSet,
     /// Running without a slice or without trapping waits: to be told when there is other work.
     pub(crate) relaxed: HartSet,
+    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
+    pub(crate) self_wait_ready: VcpuSet,
+    /// Self-waiting for a word.
+    pub(crate) for_words: VcpuSet,
+    /// Those of them for which no interrupt is a reason to run.
+    pub(crate) deaf: VcpuSet,
+    /// On a hart, and not waiting there.
+    pub(crate) working: VcpuSet,
+    /// In their supervisors when they were preempted, and not dispatched since.
+    pub(crate) preempted_in_supervisor: VcpuSet,
+    /// Those of them that had their interrupts closed.
+    pub(crate) preempted_closed: VcpuSet,
+    /// Those that may not run in this round any more: their account is overdrawn.
+    pub(crate) out_of_service: VcpuSet,
+    pub(crate) spin_waits: SpinWaits,
+    pub(crate) queues: Queues,
+    /// For each hart, the vCPUs that may run there.
+    pub(crate) may_run: [VcpuSet; MAX_HARTS],
+    /// For each hart, the vCPUs that ran there last, or run there now.
+    pub(crate) last_on: [VcpuSet; MAX_HARTS],
+    pub(crate) vms: [Option<Vm>; MAX_VMS],
+    pub(crate) harts: [Hart; MAX_HARTS],
+    pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
 }
 
 impl Scheduler {
@@ -61,6 +76,7 @@ impl Scheduler {
         }
         Ok(Self {
             config,
+            rules: wait::rules(config.wait),
             vms: [None; MAX_VMS],
             vcpus: [None; MAX_VCPUS],
             harts: table,
@@ -72,6 +88,11 @@ impl Scheduler {
             may_run: [VcpuSet::EMPTY; MAX_HARTS],
             last_on: [VcpuSet::EMPTY; MAX_HARTS],
             for_words: VcpuSet::EMPTY,
+            deaf: VcpuSet::EMPTY,
+            working: VcpuSet::EMPTY,
+            preempted_in_supervisor: VcpuSet::EMPTY,
+            preempted_closed: VcpuSet::EMPTY,
+            out_of_service: VcpuSet::EMPTY,
             searching: harts,
             idle: HartSet::EMPTY,
             in_place: HartSet::EMPTY,
@@ -114,26 +135,25 @@ impl Scheduler {
             dedicated,
             share,
             service: Service::new(),
-            used: Ticks::ZERO,
             favoured: None,
         });
         for vcpu in vcpus.iter() {
             self.vcpus[vcpu.index()] = Some(Vcpu {
                 vm,
+                partners: vcpus,
+                dedicated,
                 phase: Phase::Stopped,
                 stopping: false,
                 paused: false,
                 woken: false,
                 word: None,
-                deaf: false,
-                preempted_in_supervisor: false,
-                preempted_closed: false,
                 last: None,
                 home: None,
                 since: Ticks::ZERO,
                 slice: self.config.slice,
                 service: Service::new(),
                 passed_over: 0,
+                used: Ticks::ZERO,
             });
         }
         self.allocate(vm, config.allocation);
@@ -154,6 +174,8 @@ impl Scheduler {
             kicks = kicks.and(self.stop(vcpu));
             self.vcpus[vcpu.index()] = None;
         }
+        self.preempted_in_supervisor = self.preempted_in_supervisor.without(vcpus);
+        self.preempted_closed = self.preempted_closed.without(vcpus);
         for hart in self.online.iter() {
             let last_on = &mut self.last_on[hart.index()];
             *last_on = last_on.without(vcpus);
@@ -196,8 +218,14 @@ impl Scheduler {
         let old = self.vms[vm.index()].ok_or(ConfigError::NoSuchVm)?;
         let count = u16::try_from(old.vcpus.count()).unwrap_or(u16::MAX);
         self.check_allocation(vm, count, to)?;
+        let dedicated = matches!(to, Allocation::Dedicated { .. });
+        for vcpu in old.vcpus.iter() {
+            if let Some(entry) = self.vcpu_mut(vcpu) {
+                entry.dedicated = dedicated;
+            }
+        }
         if let Some(changed) = self.vms[vm.index()].as_mut() {
-            changed.dedicated = matches!(to, Allocation::Dedicated { .. });
+            changed.dedicated = dedicated;
             if let Allocation::Shared { share } = to {
                 changed.share = share;
             }
@@ -233,6 +261,7 @@ impl Scheduler {
     /// sleep under one policy and test under the other.
     pub fn set_wait(&mut self, policy: WaitPolicy) -> Kicks {
         self.config.wait = policy;
+        self.rules = wait::rules(policy);
         self.cover().and(self.everyone())
     }
 
@@ -319,7 +348,11 @@ impl Scheduler {
     /// All time that the vCPUs of a virtual machine have run.
     #[must_use]
     pub fn used(&self, vm: VmId) -> Ticks {
-        self.vms[vm.index()].map_or(Ticks::ZERO, |vm| vm.used)
+        let used = |vcpu: VcpuId| self.vcpus[vcpu.index()].map_or(Ticks::ZERO, |vcpu| vcpu.used);
+        self.vcpus(vm)
+            .iter()
+            .map(used)
+            .fold(Ticks::ZERO, |sum, used| sum + used)
     }
 
     /// Whether each vCPU of the virtual machine has a hart of its own: the flag *f* of paper 000
@@ -386,25 +419,38 @@ impl Scheduler {
         self.vcpus[vcpu.index()].as_mut()
     }
 
+    /// The vCPUs of the virtual machine of `vcpu`.
+    #[inline]
+    pub(crate) fn partners(&self, vcpu: VcpuId) -> VcpuSet {
+        let entry = self.vcpus[vcpu.index()].as_ref();
+        entry.map_or(VcpuSet::EMPTY, |entry| entry.partners)
+    }
+
+    /// Whether `vcpu` has a hart of its own.
+    #[inline]
+    pub(crate) fn has_own_hart(&self, vcpu: VcpuId) -> bool {
+        let entry = self.vcpus[vcpu.index()].as_ref();
+        entry.is_some_and(|entry| entry.dedicated)
+    }
+
     /// Notes what a hart does, and keeps the sets of harts in step with it.
     #[inline]
     pub(crate) fn set_doing(&mut self, hart: HartId, doing: Doing) {
         let only = HartSet::only(hart);
-        self.searching = self.searching.without(only);
-        self.idle = self.idle.without(only);
-        self.in_place = self.in_place.without(only);
-        self.relaxed = self.relaxed.without(only);
-        match doing {
-            Doing::Searching => self.searching.insert(hart),
-            Doing::Idle => self.idle.insert(hart),
-            Doing::Running(Run { in_place: true, .. }) => self.in_place.insert(hart),
+        let none = HartSet::EMPTY;
+        let [searching, idle, in_place, relaxed] = match doing {
+            Doing::Searching => [only, none, none, none],
+            Doing::Idle => [none, only, none, none],
+            Doing::Running(Run { in_place: true, .. }) => [none, none, only, none],
             Doing::Running(Run {
                 end, trap_waits, ..
-            }) if end.is_none() || !trap_waits => {
-                self.relaxed.insert(hart);
-            }
-            Doing::Running(_) | Doing::Offline => {}
-        }
+            }) if end.is_none() || !trap_waits => [none, none, none, only],
+            Doing::Running(_) | Doing::Offline => [none; 4],
+        };
+        self.searching = self.searching.without(only).union(searching);
+        self.idle = self.idle.without(only).union(idle);
+        self.in_place = self.in_place.without(only).union(in_place);
+        self.relaxed = self.relaxed.without(only).union(relaxed);
         self.harts[hart.index()].doing = doing;
     }
 

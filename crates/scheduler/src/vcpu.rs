@@ -26,22 +26,21 @@ pub(crate) struct Word {
 /// A vCPU. Which queue holds it is known to the queues: one of them does if and only if it is ready
 /// or self-waiting, and not paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(test), repr(align(64)))]
 pub(crate) struct Vcpu {
     pub(crate) vm: VmId,
+    /// All vCPUs of its virtual machine, and whether they have harts of their own: as the machine's entry says.
+    pub(crate) partners: VcpuSet,
+    pub(crate) dedicated: bool,
     pub(crate) phase: Phase,
     /// Told to stop while running.
     pub(crate) stopping: bool,
     pub(crate) paused: bool,
-    /// Woken while running, or while it was deaf: it must not sleep over it.
+    /// Woken while running, or while it was deaf: it must not sleep over it. A vCPU is deaf that waits for a word and for which no
+    /// interrupt is a reason to run: it has its interrupts closed, or was interrupted too often.
     pub(crate) woken: bool,
     /// Self-waiting for a word.
     pub(crate) word: Option<Word>,
-    /// Waits for a word, and no interrupt is a reason to run: it has its interrupts closed, or was interrupted too often.
-    pub(crate) deaf: bool,
-    /// Was in its supervisor when it was preempted.
-    pub(crate) preempted_in_supervisor: bool,
-    /// Was there with its interrupts closed.
-    pub(crate) preempted_closed: bool,
     /// Where it ran last: its interrupt file is there.
     pub(crate) last: Option<HartId>,
     /// Its only hart, under dedicated allocation and fixed scheduling.
@@ -54,6 +53,8 @@ pub(crate) struct Vcpu {
     pub(crate) service: Service,
     /// How often another one was preferred to it.
     pub(crate) passed_over: u8,
+    /// All time that it has run.
+    pub(crate) used: Ticks,
 }
 
 /// A virtual machine.
@@ -65,8 +66,6 @@ pub(crate) struct Vm {
     pub(crate) share: u32,
     /// Its service quantity, under floating scheduling.
     pub(crate) service: Service,
-    /// All time that its vCPUs have run.
-    pub(crate) used: Ticks,
     /// The last vCPU that the policy `directed` or `reservation` favoured.
     pub(crate) favoured: Option<VcpuId>,
 }

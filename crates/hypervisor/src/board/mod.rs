@@ -1,17 +1,15 @@
 //! The board as its device tree describes it: harts, memory, interrupt controllers, the UART and the virtio slots.
 
-pub mod assemble;
-pub mod boot;
-pub mod parameters;
+pub mod isa;
 
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use fdt::{Fdt, node::FdtNode};
+use scheduler::{HartId, HartSet};
 
 use crate::memory::gstage::offer::{HartRegister, Offer};
-use crate::vm::guest_tree::isa;
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
 const SUPERVISOR_EXTERNAL: usize = 9;
@@ -357,5 +355,24 @@ impl Board {
             start,
             size: end - start,
         })
+    }
+
+    /// The scheduler's names for these harts of the board.
+    ///
+    /// # Errors
+    /// The first that the board does not have.
+    pub fn harts_of(&self, harts: abi::system::HartSet) -> Result<HartSet, abi::system::HartId> {
+        let mut set = HartSet::EMPTY;
+        for wanted in harts.iter() {
+            let index = self
+                .harts
+                .iter()
+                .position(|hart| hart.id == u64::from(wanted.0));
+            let id = index
+                .and_then(|index| u16::try_from(index).ok())
+                .and_then(HartId::new);
+            set.insert(id.ok_or(wanted)?);
+        }
+        Ok(set)
     }
 }

@@ -6,7 +6,7 @@
 use spin::Mutex;
 
 use crate::board::AplicDescription;
-use crate::devices::aplic::{Board, SourceMode, SourceNumber};
+use crate::devices::wires::{SourceMode, SourceNumber, Sources};
 
 const DOMAINCFG: u64 = 0x0000;
 const SOURCECFG: u64 = 0x0000;
@@ -165,7 +165,7 @@ impl AplicDriver {
     }
 }
 
-impl Board for AplicDriver {
+impl Sources for AplicDriver {
     fn pending(&self, source: SourceNumber) -> bool {
         self.bit(SETIP, source.0)
     }

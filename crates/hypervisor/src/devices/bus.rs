@@ -1,22 +1,18 @@
 //! A VM's bus: which guest-physical addresses belong to what, besides memory.
 //!
 //! A range has an owner. Some owners are mapped and answer without the hypervisor; an access that traps is given to the
-//! owner's emulation, with its offset in the range. A new kind of device is a variant of [`Owner`], a call of [`Bus::add`]
-//! where the VM is made, and an arm where `run::exits::memory` hands accesses on.
+//! owner's emulation, with its offset in the range. How a device is added stands in `TRAPPED.md`.
 
 use alloc::vec::Vec;
 
+use crate::devices::chips::DeviceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 
 /// What has a range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The emulated UART.
-    Uart,
-    /// The emulated APLIC.
-    Aplic,
-    /// The emulated real-time clock.
-    Clock,
+    /// A device whose registers trap.
+    Trapped(DeviceNumber),
     /// The vCPUs' interrupt files, a page each. Those in guest files are mapped, and trap no more.
     InterruptFiles,
     /// A device of the board, by its source at the APLIC. It is mapped; what traps is not for it.
@@ -48,12 +44,6 @@ impl Bus {
         Ok(())
     }
 
-    /// Whether something on it belongs to `owner`.
-    #[must_use]
-    pub fn has(&self, owner: Owner) -> bool {
-        self.ranges.iter().any(|(_, other)| *other == owner)
-    }
-
     /// What `address` belongs to, and its offset in the owner's range.
     #[inline]
     #[must_use]
@@ -76,6 +66,8 @@ pub fn interrupt_file(offset: u64) -> (usize, u64) {
 mod tests {
     use super::*;
 
+    const APLIC: Owner = Owner::Trapped(DeviceNumber::APLIC);
+
     fn address(raw: u64) -> GuestPhysical {
         GuestPhysical::new(raw)
     }
@@ -83,15 +75,15 @@ mod tests {
     #[test]
     fn an_address_belongs_to_the_range_that_holds_it() {
         let mut bus = Bus::default();
-        bus.add(address(0x1000), 0x100, Owner::Uart).unwrap();
+        bus.add(address(0x1000), 0x100, APLIC).unwrap();
         bus.add(address(0x1100), 0x1000, Owner::Direct { source: 7 })
             .unwrap();
         bus.add(address(0x4000), 0x3000, Owner::InterruptFiles)
             .unwrap();
         for (raw, expected) in [
             (0xfff, None),
-            (0x1000, Some((Owner::Uart, 0))),
-            (0x10ff, Some((Owner::Uart, 0xff))),
+            (0x1000, Some((APLIC, 0))),
+            (0x10ff, Some((APLIC, 0xff))),
             (0x1100, Some((Owner::Direct { source: 7 }, 0))),
             (0x20ff, Some((Owner::Direct { source: 7 }, 0xfff))),
             (0x2100, None),
@@ -107,7 +99,7 @@ mod tests {
     #[test]
     fn ranges_do_not_overlap() {
         let mut bus = Bus::default();
-        bus.add(address(0x1000), 0x1000, Owner::Uart).unwrap();
+        bus.add(address(0x1000), 0x1000, APLIC).unwrap();
         for (base, size) in [
             (0x1000, 1),
             (0x1fff, 1),
@@ -115,10 +107,11 @@ mod tests {
             (0, u64::MAX),
             (u64::MAX, 2),
         ] {
-            let refused = bus.add(address(base), size, Owner::Aplic);
+            let refused = bus.add(address(base), size, Owner::InterruptFiles);
             assert_eq!(refused, Err(NoRoom(address(base))), "{base:#x}");
         }
-        bus.add(address(0x2000), 0x1000, Owner::Aplic).unwrap();
-        assert_eq!(bus.at(address(0x1fff)), Some((Owner::Uart, 0xfff)));
+        bus.add(address(0x2000), 0x1000, Owner::InterruptFiles)
+            .unwrap();
+        assert_eq!(bus.at(address(0x1fff)), Some((APLIC, 0xfff)));
     }
 }

@@ -12,7 +12,10 @@
     )
 )]
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use abi::monitor::ExitCause;
+
+use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
+use crate::hart::decode::Width;
 
 const TIME_LOW: u64 = 0x00;
 const TIME_HIGH: u64 = 0x04;
@@ -42,74 +45,103 @@ pub fn of_board(base: u64) -> u64 {
     read(TIME_HIGH) << 32 | low
 }
 
-/// A guest's clock. Its vCPUs may use it at the same time; each access is whole.
+/// A guest's clock.
 #[derive(Debug)]
 pub struct Clock {
-    /// What the hour, in nanoseconds since 1970, is ahead of the board's timer, modulo 2^64.
-    ahead: AtomicU64,
+    /// What the board's hour, in nanoseconds since 1970, is ahead of its timer, modulo 2^64.
+    board: u64,
+    /// The same for the guest's hour.
+    ahead: u64,
     /// The upper half of the hour, latched by a read of the lower one.
-    latched: AtomicU32,
-    alarm: AtomicU64,
-    alarm_high: AtomicU32,
-    alarm_set: AtomicU32,
-    enabled: AtomicU32,
+    latched: u32,
+    alarm: u64,
+    alarm_high: u32,
+    alarm_set: bool,
+    enabled: bool,
 }
 
 impl Clock {
     /// A clock that shows `hour` when the board's timer shows `now`, both in nanoseconds.
     #[must_use]
     pub const fn new(hour: u64, now: u64) -> Self {
+        let ahead = hour.wrapping_sub(now);
         Self {
-            ahead: AtomicU64::new(hour.wrapping_sub(now)),
-            latched: AtomicU32::new(0),
-            alarm: AtomicU64::new(0),
-            alarm_high: AtomicU32::new(0),
-            alarm_set: AtomicU32::new(0),
-            enabled: AtomicU32::new(0),
+            board: ahead,
+            ahead,
+            latched: 0,
+            alarm: 0,
+            alarm_high: 0,
+            alarm_set: false,
+            enabled: false,
         }
-    }
-
-    fn hour(&self, now: u64) -> u64 {
-        self.ahead.load(Ordering::Relaxed).wrapping_add(now)
     }
 
     /// What the word at `offset` holds when the board's timer shows `now` nanoseconds.
     #[must_use]
-    pub fn read(&self, offset: u64, now: u64) -> u32 {
+    pub const fn read(&mut self, offset: u64, now: u64) -> u32 {
         match offset {
             TIME_LOW => {
-                let hour = self.hour(now);
-                self.latched.store((hour >> 32) as u32, Ordering::Relaxed);
+                let hour = self.ahead.wrapping_add(now);
+                self.latched = (hour >> 32) as u32;
                 hour as u32
             }
-            TIME_HIGH => self.latched.load(Ordering::Relaxed),
-            ALARM_LOW => self.alarm.load(Ordering::Relaxed) as u32,
-            ALARM_HIGH => (self.alarm.load(Ordering::Relaxed) >> 32) as u32,
-            INTERRUPT_ENABLED => self.enabled.load(Ordering::Relaxed),
-            ALARM_STATUS => self.alarm_set.load(Ordering::Relaxed),
+            TIME_HIGH => self.latched,
+            ALARM_LOW => self.alarm as u32,
+            ALARM_HIGH => (self.alarm >> 32) as u32,
+            INTERRUPT_ENABLED => self.enabled as u32,
+            ALARM_STATUS => self.alarm_set as u32,
             _ => 0,
         }
     }
 
     /// Writes the word at `offset` when the board's timer shows `now` nanoseconds.
-    pub fn write(&self, offset: u64, value: u32, now: u64) {
+    pub const fn write(&mut self, offset: u64, value: u32, now: u64) {
         const LOW: u64 = 0xffff_ffff;
-        let set = |hour: u64| self.ahead.store(hour.wrapping_sub(now), Ordering::Relaxed);
+        let hour = self.ahead.wrapping_add(now);
         match offset {
-            TIME_LOW => set(self.hour(now) & !LOW | u64::from(value)),
-            TIME_HIGH => set(self.hour(now) & LOW | u64::from(value) << 32),
+            TIME_LOW => self.ahead = (hour & !LOW | value as u64).wrapping_sub(now),
+            TIME_HIGH => self.ahead = (hour & LOW | (value as u64) << 32).wrapping_sub(now),
             // The driver writes the upper half first; the lower half sets the alarm.
-            ALARM_HIGH => self.alarm_high.store(value, Ordering::Relaxed),
+            ALARM_HIGH => self.alarm_high = value,
             ALARM_LOW => {
-                let high = u64::from(self.alarm_high.load(Ordering::Relaxed));
-                self.alarm
-                    .store(high << 32 | u64::from(value), Ordering::Relaxed);
-                self.alarm_set.store(1, Ordering::Relaxed);
+                self.alarm = (self.alarm_high as u64) << 32 | value as u64;
+                self.alarm_set = true;
             }
-            CLEAR_ALARM => self.alarm_set.store(0, Ordering::Relaxed),
-            INTERRUPT_ENABLED => self.enabled.store(value & 1, Ordering::Relaxed),
+            CLEAR_ALARM => self.alarm_set = false,
+            INTERRUPT_ENABLED => self.enabled = value & 1 != 0,
             _ => {}
         }
+    }
+}
+
+impl Trapped for Clock {
+    fn cause(&self) -> ExitCause {
+        ExitCause::MmioClock
+    }
+
+    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64 {
+        match access.width {
+            // Its registers are words.
+            Width::Word => self.read(access.offset, outside.timer()).into(),
+            _ => 0,
+        }
+    }
+
+    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
+        if access.width == Width::Word {
+            self.write(access.offset, value as u32, outside.timer());
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, _: &dyn Outside) {}
+
+    fn wire(&self) -> bool {
+        false
+    }
+
+    fn reset(&mut self, _: &dyn Outside) {
+        *self = Self::new(self.board, 0);
     }
 }
 
@@ -119,7 +151,7 @@ mod tests {
 
     const HOUR: u64 = 0x1816_7bbf_0123_4567;
 
-    fn hour(clock: &Clock, now: u64) -> u64 {
+    fn hour(clock: &mut Clock, now: u64) -> u64 {
         let low = u64::from(clock.read(TIME_LOW, now));
         // Much later: what was latched counts.
         u64::from(clock.read(TIME_HIGH, now << 20)) << 32 | low
@@ -127,13 +159,13 @@ mod tests {
 
     #[test]
     fn the_hour_goes_on_with_the_boards_timer_and_a_guest_sets_its_own() {
-        let (clock, other) = (Clock::new(HOUR, 500), Clock::new(HOUR, 500));
-        assert_eq!(hour(&clock, 500), HOUR);
-        assert_eq!(hour(&clock, 1500), HOUR + 1000);
+        let (mut clock, mut other) = (Clock::new(HOUR, 500), Clock::new(HOUR, 500));
+        assert_eq!(hour(&mut clock, 500), HOUR);
+        assert_eq!(hour(&mut clock, 1500), HOUR + 1000);
         clock.write(TIME_HIGH, 7, 1500);
         clock.write(TIME_LOW, 5, 1500);
-        assert_eq!(hour(&clock, 1600), 7 << 32 | 105);
-        assert_eq!(hour(&other, 1500), HOUR + 1000);
+        assert_eq!(hour(&mut clock, 1600), 7 << 32 | 105);
+        assert_eq!(hour(&mut other, 1500), HOUR + 1000);
     }
 
     #[test]
@@ -150,7 +182,7 @@ mod tests {
 
     #[test]
     fn alarms_are_kept() {
-        let clock = Clock::new(HOUR, 0);
+        let mut clock = Clock::new(HOUR, 0);
         assert_eq!(clock.read(ALARM_STATUS, 0), 0);
         for (offset, value) in [(INTERRUPT_ENABLED, 3), (ALARM_HIGH, 1), (ALARM_LOW, 2)] {
             clock.write(offset, value, 0);

@@ -8,13 +8,16 @@
 mod isa;
 
 pub mod capabilities;
+pub mod context;
 pub mod counters;
 pub mod csr;
 pub mod custom;
 pub mod decode;
+mod fields;
 pub mod firmware;
 pub mod instruction;
 pub mod interrupt_file;
+mod outcome;
 pub mod unprivileged;
 pub mod world;
 

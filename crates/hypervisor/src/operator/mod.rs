@@ -1,23 +1,24 @@
 //! What the operator does at the terminal.
 
-pub mod console;
-pub mod monitor;
-pub mod terminal;
+use alloc::string::String;
 
 use abi::monitor::StopReason;
-use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
+use abi::system::{HartSet, SpinMethod, Translations, VmId, WaitMethod};
 use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
-use crate::board::assemble;
-use crate::operator::terminal::{Command, Event, VmAction};
-use crate::run::system::{Hypervisor, now};
-use crate::say;
+use crate::console;
+use crate::console::say;
+use crate::console::terminal::{Command, Event, VmAction};
+use crate::memory::translations;
+use crate::system::allocation;
+use crate::system::devices;
+use crate::system::lifecycle;
+use crate::system::monitor;
+use crate::system::policy;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
-use crate::vm::allocation;
-use crate::vm::lifecycle::{
-    self,
-    life::{Ending, Who},
-};
+use crate::vm::lifecycle::life::{Ending, Who};
+use crate::vm::vcpu::Vcpu;
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
@@ -25,7 +26,7 @@ pub fn serve(system: &Hypervisor) {
         match event {
             Event::ToVm(vm, byte) => {
                 if let Some(vm) = system.vms.get(vm.index()) {
-                    vm.receive(system, byte);
+                    devices::receive(system, vm, byte);
                 }
             }
             Event::PowerOff => {
@@ -57,12 +58,33 @@ fn obey(system: &Hypervisor, command: Command) {
             say!("spin {method}");
         }
         Command::Wait(method) => {
-            system.set_wait(wait_policy(method));
+            policy::set_wait(system, wait_policy(method));
             say!("wait {method}");
         }
+        Command::Translations(method) => match refusal(system, method) {
+            None => {
+                system.set_translations(method);
+                say!("translations {method}");
+            }
+            Some(reason) => say!("translations {method}: {reason}"),
+        },
         // Help is printed by the terminal itself.
         Command::Help => {}
     }
+}
+
+/// Why translations cannot be dropped by `method` here.
+fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
+    if let Some(needed) = translations::needed(method)
+        && let Some(hart) = system.harts.iter().find(|hart| !hart.has(needed))
+    {
+        let name = needed.names()[0];
+        return Some(alloc::format!("hart {} has no {name}", hart.board.id));
+    }
+    let scheduler = system.scheduler.lock();
+    let may_move = |vcpu: &Vcpu| scheduler.allowed(vcpu.id).count() > 1;
+    let moves = method == Translations::Keep && system.vcpus.iter().any(may_move);
+    moves.then(|| "vCPUs go to other harts".into())
 }
 
 /// Gives a VM harts of its own, or lets it share as before.
@@ -71,9 +93,10 @@ fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
         None => Ok(Allocation::Shared {
             share: system.scheduler.lock().share(vm.id),
         }),
-        Some(harts) => {
-            assemble::harts_of(&system.board, harts).map(|harts| Allocation::Dedicated { harts })
-        }
+        Some(harts) => system
+            .board
+            .harts_of(harts)
+            .map(|harts| Allocation::Dedicated { harts }),
     };
     let name = vm.settings.name;
     match to.map(|to| allocation::change(system, vm, to)) {
@@ -125,6 +148,8 @@ fn list(system: &Hypervisor) {
         spin.name(),
         wait.name()
     );
+    let free = system.frames.lock().free_bytes();
+    say!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
             let life = vm.life.lock();

@@ -15,10 +15,12 @@ use crate::hart::{
     csr::{self, number},
 };
 use crate::interrupts::GuestFile;
-use crate::run;
-use crate::run::harts::Hart;
+use crate::run::attention::attend;
 use crate::run::probe;
-use crate::run::system::{Hypervisor, now};
+use crate::run::terms;
+use crate::run::timer::set_timer;
+use crate::system::harts::Hart;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu};
 
@@ -40,6 +42,13 @@ struct Found {
     here: u64,
     /// A vCPU that waits on another hart.
     elsewhere: bool,
+}
+
+/// Whether a vCPU that began to wait in place would find that another one, which waits here too, has an interrupt, and that no
+/// other hart rests to which that one could be sent. Then it leaves at once, which costs less.
+pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
+    let files = hart.files.waiting();
+    files != 0 && csr::read::<{ number::HGEIP }>() & files != 0 && !system.others_rest(hart)
 }
 
 impl InPlace<'_> {
@@ -71,11 +80,11 @@ impl InPlace<'_> {
             || csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0;
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
-            run::attend(system, hart);
+            attend(system, hart);
         }
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {
-            run::reconsider(system, hart, self.began, registers)
+            terms::reconsider(system, hart, self.began, registers)
         } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
             Some(Leave::SelfWait)
         } else {
@@ -109,12 +118,14 @@ impl InPlace<'_> {
         unsafe { csr::set::<{ number::HGEIE }>(files) };
         let look = hart.next_look.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
-        run::set_timer(system, hart);
+        set_timer(system, hart);
         hart.accounts.of(self.vm.id).charge_scheduling();
         let mut elsewhere = false;
         // Whoever has something for the vCPU interrupts this hart from here on.
         if vcpu.enter_guest(hart.index) {
+            system.begin_rest(hart);
             elsewhere = probe::rest(system, hart);
+            system.end_rest(hart);
             vcpu.leave_guest();
         }
         // SAFETY: as above.
@@ -128,6 +139,10 @@ impl InPlace<'_> {
     /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
     /// not enough of these.
     fn spread(&self, others: VcpuSet, found: u64) -> bool {
+        // Where nobody rests, the scheduler need not be asked.
+        if !self.system.others_rest(self.hart) {
+            return false;
+        }
         others.iter().all(|vcpu| {
             if self.files_of(VcpuSet::only(vcpu)) & found == 0 {
                 return true;
@@ -151,6 +166,6 @@ impl InPlace<'_> {
             .scheduler
             .lock()
             .end_wait_in_place(self.hart.index, ran);
-        run::follow(self.system, self.hart, decision, registers)
+        terms::follow(self.system, self.hart, decision, registers)
     }
 }

@@ -4,15 +4,18 @@ use core::sync::atomic::Ordering;
 
 use scheduler::{Continue, Leave, Ticks};
 
+use crate::console::say;
 use crate::hart::csr::{self, number};
-use crate::run::harts::Hart;
-use crate::run::system::{Hypervisor, now};
-use crate::run::{attend, set_slice};
-use crate::say;
+use crate::run::attention::attend;
+use crate::run::timer::set_slice;
+use crate::system::harts::Hart;
+use crate::system::lifecycle;
+use crate::system::loader;
+use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::accounts::Books;
-use crate::vm::lifecycle::{self, life::Run};
-use crate::vm::loader::{self, Progress};
+use crate::vm::lifecycle::life::Run;
+use crate::vm::loading::Progress;
 
 /// Loads `vm` until that is done, or the scheduler wants the hart back. Says why the vCPU leaves. What it takes is the VM's
 /// own time. It is no dispatch of a guest, and not counted as one.

@@ -1,67 +1,70 @@
 //! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
 
-pub mod change;
-pub mod costs;
+pub mod attention;
 pub mod exits;
-pub mod float;
-pub mod harts;
 pub mod in_place;
-pub mod interrupt_port;
 pub mod loading;
 pub mod probe;
+pub mod requests;
 pub mod spin;
-pub mod system;
+pub mod switch;
+pub mod terms;
+pub mod timer;
+pub mod translations;
 
 use core::sync::atomic::Ordering;
 
-use abi::monitor::{Event, ExitCause};
-use scheduler::{Continue, Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
+use abi::monitor::Event;
+use scheduler::{Dispatch, Leave, Left, Ticks, VcpuSet};
 
-use crate::hart::capabilities::Capability;
-use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, number, status};
-use crate::hart::{self, custom, fence, interrupt_file, world};
-use crate::interrupts::{self, Departure, GuestFile};
-use crate::memory::translations::{HartFences, Holders};
-use crate::operator;
-use crate::run::exits::{Exit, Next};
-use crate::run::harts::{Hart, identity};
+use crate::hart::{self, world};
+use crate::memory::translations::Holders;
+use crate::run::attention::attend;
+use crate::run::exits::exit::{Exit, Next};
 use crate::run::in_place::InPlace;
-use crate::run::interrupt_port::InterruptPort;
 use crate::run::probe::Tests;
-use crate::run::spin::Word;
-use crate::run::system::{Hypervisor, now};
-use crate::vm::Vm;
+use crate::run::requests::carry_out_requests;
+use crate::run::switch::renew_table;
+use crate::run::terms::reconsider;
+use crate::run::timer::{set_slice, set_timer};
+use crate::system::costs;
+use crate::system::harts::Hart;
+use crate::system::lifecycle;
+use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
-use crate::vm::lifecycle::{self, life::Begin};
-use crate::vm::vcpu::{Registers, Vcpu, request};
+use crate::vm::lifecycle::life::Begin;
+use crate::vm::vcpu::{Registers, Vcpu};
+use crate::vm::word::Word;
 
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
     let mut holders = Holders::default();
-    let mut left: Option<(&Vcpu, Left)> = None;
+    // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
+    let mut last: Option<(&Vcpu, Ticks)> = None;
+    let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
     loop {
         let mut probe = Tests { system, hart };
-        let (kicks, stopped, decision) = {
+        let (now, stopped, decision) = {
             // All under one lock: it is what all harts meet at.
             let mut scheduler = system.scheduler.lock();
             let now = now();
-            let leave = |(_, left)| scheduler.leave(hart.index, left, now);
-            let kicks = left.map_or(Kicks::NONE, leave);
-            let left = left.take().map(|(vcpu, _)| vcpu);
-            let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
-            let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            // One stay ends when the next one begins, so that no time between them is nobody's.
+            left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
+            let (stopped, decision) =
+                scheduler.leave_and_dispatch(hart.index, &left, now, &mut probe);
             costs::spend(system.costs.of_pass(&decision));
-            (kicks, stopped, decision)
+            (now, stopped, decision)
         };
+        let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
-        let kicks = match &decision {
-            Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. } => *kicks,
-        };
-        system.kick(kicks);
-        if let Some(vcpu) = stopped {
-            lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+        if let Some((vcpu, _)) = last.take() {
+            if stopped {
+                lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+            }
+            // It has been put away, and another one was looked for, because it gave the hart away.
+            hart.accounts.of(vcpu.vm).charge_scheduling();
         }
         match decision {
             Dispatch::Run {
@@ -71,8 +74,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 let vcpu = system.vcpu(vcpu);
-                let terms = (slice, trap_waits);
-                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
+                let terms = Terms {
+                    began: now,
+                    slice,
+                    trap_waits,
+                };
+                run_vcpu(system, hart, &mut holders, (vcpu, &terms), &mut left);
+                last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
             Dispatch::Idle {
@@ -81,6 +89,16 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
         }
     }
+}
+
+/// On what terms a vCPU has been given the hart.
+struct Terms {
+    /// When.
+    began: Ticks,
+    /// For how long; `None`: nobody else wants the hart.
+    slice: Option<Ticks>,
+    /// Whether its waits trap.
+    trap_waits: bool,
 }
 
 /// How an idle hart waits.
@@ -100,149 +118,66 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
     if !hart.take_ask() {
+        system.begin_rest(hart);
         match how {
             Rest::Asleep => hart::wait_for_interrupt(),
             Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
             Rest::Active => probe::wait_actively(system, hart),
         }
+        system.end_rest(hart);
     }
     hart.accounts.charge_idle();
     attend(system, hart);
 }
 
-/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
-/// scheduler has been asked.
-const CLAIMS: usize = 64;
-
-/// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
-pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
-    let pending = csr::read::<{ number::SIP }>();
-    let mut cause = ExitCause::HostTimer;
-    // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
-    if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-        interrupts::attend(&InterruptPort::new(system, hart), files);
-        cause = ExitCause::GuestExternal;
-    }
-    if pending & csr::interrupt::SEI != 0 {
-        cause = ExitCause::HostIpi;
-        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
-            match identity {
-                identity::KICK => {
-                    interrupts::serve(&InterruptPort::new(system, hart));
-                    interrupt_port::watch_as_wanted(system, hart);
-                }
-                identity::SYNCHRONISED => {
-                    interrupts::synchronised(&InterruptPort::new(system, hart));
-                }
-                identity::UART => {
-                    cause = ExitCause::HostExternal;
-                    operator::serve(system);
-                }
-                _ => {
-                    cause = ExitCause::HostExternal;
-                    let source = identity.wrapping_sub(identity::DEVICE);
-                    interrupt_port::deliver_source(system, source);
-                }
-            }
-        }
-    }
-    if pending & csr::interrupt::LCOFI != 0 {
-        // No guest's: those are noted where they are taken, and before their counters leave the hart.
-        hart_counters::acknowledge();
-    }
-    if pending & csr::interrupt::STI != 0 {
-        wake_expired(system, hart);
-    }
-    cause
-}
-
-/// Wakes the vCPUs that wait here and whose deadline has come.
-fn wake_expired(system: &Hypervisor, hart: &Hart) {
-    let time = hart::time();
-    for vcpu in system.waiting_on(hart) {
-        if vcpu.deadline.load(Ordering::Relaxed) <= time {
-            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-            system::wake(system, vcpu.id);
-        }
-    }
-    system.look_after_devices(time);
-    if time >= hart.next_look.load(Ordering::Relaxed) {
-        hart.next_look
-            .store(time + system.look_interval(), Ordering::Relaxed);
-        interrupts::look(&InterruptPort::new(system, hart));
-    }
-    set_timer(system, hart);
-}
-
-/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
-/// into the interrupt files where there is something to see.
-pub fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let earliest = system
-        .waiting_on(hart)
-        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
-        .min();
-    let look = if earliest.is_some() || hart.files.forwards() {
-        hart.next_look.load(Ordering::Relaxed)
-    } else {
-        u64::MAX
-    };
-    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
-    let earliest = earliest.unwrap_or(u64::MAX);
-    // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
-    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
-}
-
-/// Starts a slice of `slice`, without an end where there is none.
-pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
-    let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
-    hart.slice_end.store(end, Ordering::Relaxed);
-    set_timer(system, hart);
-}
-
-/// Runs a vCPU until it leaves this hart. The scheduler is still to be told.
+/// Runs a vCPU until it leaves this hart, and says in `left` how it has. The scheduler is still to be told.
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    vcpu: &Vcpu,
-    (slice, trap_waits): (Option<Ticks>, bool),
-) -> Left {
+    (vcpu, terms): (&Vcpu, &Terms),
+    left: &mut Left,
+) {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
-    let began = now();
     let mut registers = vcpu.registers.lock();
     system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-    let word = vcpu.word.lock().take();
     match lifecycle::dispatched(system, vm, vcpu) {
         Begin::GoOn => {}
         // Nothing of its former life counts, so that its cached translations are dropped too.
         Begin::At { address, opaque } => {
             *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+            vcpu.word.lock().take();
         }
         Begin::Load(run) => {
-            let reason = loading::load(system, hart, vm, run, (began, slice), books);
-            return left_without_guest(reason, began);
+            let since = (terms.began, terms.slice);
+            *left = left_without_guest(loading::load(system, hart, vm, run, since, books));
+            return;
         }
-        Begin::Leave => return left_without_guest(Leave::Stopped, began),
+        Begin::Leave => {
+            *left = left_without_guest(Leave::Stopped);
+            return;
+        }
     }
     let last = registers.cached.last_hart();
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = load(system, hart, holders, vm, vcpu, &mut registers);
+    let (file, generation) = switch::load(system, hart, holders, (vm, vcpu), &mut registers, books);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
-    if let Some(word) = word {
+    if core::mem::take(&mut registers.waits_for_word)
+        && let Some(word) = vcpu.word.lock().take()
+    {
         end_spin(books, &mut registers, word, file);
     }
-    registers.context.hstatus = hstatus(registers.context.hstatus, file, trap_waits);
-    set_pause_loops(hart, trap_waits);
+    registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
+    terms::set_pause_loops(hart, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
-    set_slice(system, hart, ready, slice);
+    set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
     books.count_dispatch();
     books.charge_scheduling();
@@ -255,7 +190,7 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, began);
+    let reason = stay(exit, terms.began, generation);
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -265,26 +200,19 @@ fn run_vcpu(
         Leave::SpinOnWord | Leave::SpinForTurn => open,
         _ => false,
     };
-    unload(system, hart, vcpu, &mut registers, waits);
-    let holder = registers.holder.take();
-    let exits = registers.spinning.exits();
+    switch::unload(system, hart, vcpu, &mut registers, waits);
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
+    left.reason = reason;
+    left.supervisor = supervisor;
+    left.open = open;
+    left.holder = registers.holder.take();
+    left.exits = registers.spinning.exits();
     drop(registers);
-    books.charge_scheduling();
-    let end = now();
-    hart.change.leave(end);
-    Left {
-        reason,
-        ran: end - began,
-        supervisor,
-        open,
-        holder,
-        exits,
-    }
+    hart.change.leave(now());
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -309,7 +237,9 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 }
 
 /// Enters the guest again and again, until there is a reason to leave.
-fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
+///
+/// What the vCPU uses of its VM's table is of this `generation`.
+fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
     let Exit {
         system,
         hart,
@@ -318,7 +248,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
         books,
         ..
     } = exit;
-    let mut generation = None;
+    let mut generation = Some(generation);
     loop {
         if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, exit.registers)
@@ -329,12 +259,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
             generation = Some(renew_table(hart, vm, vcpu, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(vcpu, vcpu.take_requests());
+            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
         costs::spend(system.costs.mode_change);
+        translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
         if !matches!(next, Next::Leave(_)) {
@@ -348,6 +279,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
                     return reason;
                 }
             }
+            Next::Wait if in_place::would_leave_at_once(system, hart) => return Leave::SelfWait,
             Next::Wait => {
                 let wait = InPlace {
                     system,
@@ -366,181 +298,10 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
     }
 }
 
-/// Asks the scheduler whether the vCPU may stay, and on what terms.
-pub fn reconsider(
-    system: &Hypervisor,
-    hart: &Hart,
-    began: Ticks,
-    registers: &mut Registers,
-) -> Option<Leave> {
-    let decision = system
-        .scheduler
-        .lock()
-        .reconsider(hart.index, now() - began);
-    follow(system, hart, decision, registers)
-}
-
-/// Does what the scheduler said about the vCPU of this hart.
-pub fn follow(
-    system: &Hypervisor,
-    hart: &Hart,
-    decision: Continue,
-    registers: &mut Registers,
-) -> Option<Leave> {
-    match decision {
-        Continue::Stay { slice, trap_waits } => {
-            let old = registers.context.hstatus;
-            let bit = csr::hstatus::VTW;
-            registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
-            set_pause_loops(hart, trap_waits);
-            set_slice(system, hart, now(), slice);
-            None
-        }
-        Continue::Leave(reason) => Some(reason),
-    }
-}
-
-/// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
-fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
-    let generation = loop {
-        let generation = vm.generation();
-        hart.set_running(vm.id.get(), generation);
-        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
-        // after having declared it means that he will see this hart.
-        if vm.generation() == generation {
-            break generation;
-        }
-    };
-    let purge = registers.cached.renew(hart.index, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
-    generation
-}
-
 /// A vCPU leaves whose guest has not run.
-fn left_without_guest(reason: Leave, began: Ticks) -> Left {
+fn left_without_guest(reason: Leave) -> Left {
     Left {
-        reason,
-        ran: now() - began,
-        supervisor: true,
-        open: true,
-        holder: None,
         exits: 0,
+        ..Left::new(reason, Ticks::ZERO)
     }
-}
-
-/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
-fn load(
-    system: &Hypervisor,
-    hart: &Hart,
-    holders: &mut Holders,
-    vm: &Vm,
-    vcpu: &Vcpu,
-    registers: &mut Registers,
-) -> u8 {
-    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
-    let here = registers.cached.last_hart() == Some(hart.index);
-    let in_place = here && hart.last_loaded() == Some(vcpu.id);
-    if !in_place {
-        // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
-        // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
-        unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
-            csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
-        }
-    }
-    let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
-    // Behind `attach`, which may change the table.
-    let generation = vm.generation();
-    let cached = &mut registers.cached;
-    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
-    if in_place {
-        registers.supervisor.arm();
-    } else {
-        registers.supervisor.load();
-        hart.set_last_loaded(vcpu.id);
-    }
-    float::load(hart, vcpu.id, registers);
-    registers.counters.load(&mut HartCounters);
-    let file = file.map_or(0, GuestFile::number);
-    if file == 0 {
-        show_interrupts(vcpu);
-    } else {
-        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
-        hide_memory_file();
-    }
-    file
-}
-
-/// Takes the vCPU's state off the hart.
-fn unload(system: &Hypervisor, hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, waits: bool) {
-    registers.counters.unload(&mut HartCounters);
-    let departure = match waits {
-        true => Departure::Waits {
-            watched: system.host_interrupts(),
-        },
-        false => Departure::Ready,
-    };
-    interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
-    registers.supervisor.save();
-    float::unload(registers);
-    hart.clear_running();
-}
-
-/// Carries out requests; the vCPU's registers are on this hart.
-fn carry_out_requests(vcpu: &Vcpu, requests: u32) {
-    if requests & request::FENCE_VIRTUAL != 0 {
-        fence::guest_virtual_all();
-    }
-    if requests & request::FENCE_INSTRUCTIONS != 0 {
-        fence::instructions();
-    }
-    if requests & request::INTERRUPT != 0 {
-        show_interrupts(vcpu);
-    }
-    if requests & request::NOTIFICATION != 0 {
-        // SAFETY: hvip injects interrupts into the guest only.
-        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
-    }
-}
-
-/// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
-pub fn show_interrupts(vcpu: &Vcpu) {
-    // SAFETY: hvip injects interrupts into the guest only.
-    unsafe {
-        if vcpu.take_software_interrupt() {
-            csr::set::<{ number::HVIP }>(csr::interrupt::VSSI);
-        }
-        // Without a guest file vstopi shows an external interrupt only if hvictl gives it a priority (AIA, "Virtual
-        // supervisor top interrupt"); some implementations then show it whether or not it is pending.
-        if vcpu.interrupts.lock().memory_file_asserts() {
-            csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
-            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
-        } else {
-            hide_memory_file();
-        }
-    }
-}
-
-/// Shows no interrupt of a file in memory.
-fn hide_memory_file() {
-    // SAFETY: as in `show_interrupts`.
-    unsafe {
-        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
-        csr::write::<{ number::HVICTL }>(0);
-    }
-}
-
-/// Pause loops exit where WRS.NTO traps.
-fn set_pause_loops(hart: &Hart, exit: bool) {
-    if hart.has(Capability::PauseLoopExit) {
-        // SAFETY: the hart has the extension.
-        unsafe { custom::set_pause_loops(exit) };
-    }
-}
-
-fn hstatus(old: u64, file: u8, trap_waits: bool) -> u64 {
-    let cleared = old & !(csr::hstatus::VTW | csr::hstatus::VGEIN);
-    let file = u64::from(file) << csr::hstatus::VGEIN_SHIFT;
-    cleared | file | if trap_waits { csr::hstatus::VTW } else { 0 }
 }

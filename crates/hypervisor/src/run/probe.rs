@@ -9,10 +9,10 @@ use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
 use crate::hart::{self, custom, wait_for_interrupt};
 use crate::interrupts::{self, Backing};
-use crate::run::harts::Hart;
-use crate::run::interrupt_port::{self, InterruptPort};
-use crate::run::spin::Word;
-use crate::run::system::Hypervisor;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+use crate::system::interrupt_port::{self, InterruptPort};
+use crate::vm::word::Word;
 
 /// The tests, made on `hart`.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +73,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
             .iter()
             .filter_map(|vcpu| *system.vcpu(vcpu).word.lock())
     };
+    let by_reservation = hart.has(Capability::WaitOnReservation);
     // Under host interrupts hgeie has these files already, and keeps them.
     let arm = !system.host_interrupts();
     for vcpu in watch.iter().filter(|_| arm) {
@@ -87,7 +88,8 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
                 break;
             }
             if let Some(word) = words().next() {
-                word.stall();
+                // SAFETY: the hart has what it is asked for.
+                unsafe { word.stall(by_reservation) };
             }
         }
     }
@@ -120,7 +122,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
             break true;
         }
         before = pending;
-        // SAFETY: as in `run::set_timer`; the deadline is put back before anybody asks what is pending.
+        // SAFETY: as in `timer::set_timer`; the deadline is put back before anybody asks what is pending.
         unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
         wait_for_interrupt();
         // SAFETY: the same.

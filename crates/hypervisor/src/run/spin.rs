@@ -4,211 +4,15 @@
 //! While the word is unchanged, giving it the hart again would be futile. All of this is a hint: a wrong guess costs
 //! time, never correctness, because WRS.NTO may end for any reason (Zawrs).
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
-use crate::hart::capabilities::Capability;
+use crate::hart::csr::{self, number, status};
 use crate::hart::decode::{Register, Width};
-use crate::hart::instruction::{LENGTH, WatchedWord, ticket};
-use crate::hart::unprivileged;
-use crate::hart::{
-    self,
-    csr::{self, number, status},
-};
-use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::memory::walk;
-use crate::run::harts;
 use crate::vm::Vm;
+use crate::vm::spin_code::{Code, KnownCode};
 use crate::vm::vcpu::Registers;
-
-/// How often a hart without Zawrs pauses between two looks at a word.
-const PAUSES: u32 = 16;
-
-/// A word of a guest's memory, and what the guest waits to see there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
-    host: u64,
-    wide: bool,
-    seen: u64,
-    /// For a ticket lock, the ticket: the wait is over when the lower half of the word shows it.
-    ticket: Option<u16>,
-    /// A test has found that it has come. It may have changed back since: words are used again.
-    came: bool,
-}
-
-/// What a look at the word in front of a WRS.NTO tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spin {
-    /// What the guest waits for has come already: it need not wait.
-    Over(Word),
-    /// It waits for this word to change.
-    On(Word),
-    /// The code is not of the known pattern, or the word cannot be reached.
-    Unknown,
-}
-
-impl Word {
-    /// The word as it is now, as the guest's load would have given it.
-    fn value(self) -> u64 {
-        // SAFETY: `host` was checked to lie in the VM's memory, aligned to its width, and that memory is never given back.
-        unsafe {
-            if self.wide {
-                (self.host as *const u64).read_volatile()
-            } else {
-                (self.host as *const i32).read_volatile() as i64 as u64
-            }
-        }
-    }
-
-    /// Whether what the guest waits for has come: its ticket, or another value than it saw.
-    #[must_use]
-    pub fn has_come(self) -> bool {
-        self.is_over_at(self.value())
-    }
-
-    /// Tests whether what the guest waits for has come, and remembers it.
-    pub fn test(&mut self) -> bool {
-        self.came |= self.has_come();
-        self.came
-    }
-
-    /// Whether a test has found that it has come.
-    #[must_use]
-    pub fn was_seen_to_come(self) -> bool {
-        self.came
-    }
-
-    fn is_over_at(self, value: u64) -> bool {
-        match self.ticket {
-            Some(ticket) => value as u16 == ticket,
-            None => value != self.seen,
-        }
-    }
-
-    /// For a ticket lock: the lock, and the ticket that the vCPU waits with.
-    #[must_use]
-    pub fn place(self) -> Option<Place> {
-        Some(Place::new(self.host, self.ticket?))
-    }
-
-    /// For a ticket lock: whether nobody is between whoever is served and this vCPU.
-    #[must_use]
-    pub fn is_next(self) -> bool {
-        self.ticket
-            .is_some_and(|ticket| ticket.wrapping_sub(1) == self.value() as u16)
-    }
-
-    /// For a ticket lock: the lock, and the ticket that is served, as the guest saw it.
-    #[must_use]
-    pub fn served(self) -> Option<Place> {
-        let _ = self.ticket?;
-        Some(Place::new(self.host, self.seen as u16))
-    }
-
-    /// Stalls until the word may have changed, at most for the short time of the hart's WRS.STO: WRS.NTO need not end here,
-    /// where nobody traps it.
-    pub fn stall(self) {
-        let value = self.value();
-        if self.is_over_at(value) {
-            return;
-        }
-        if !harts::current().has(Capability::WaitOnReservation) {
-            // A hint, which every hart has: PAUSE is a fence that orders nothing (Zihintpause).
-            (0..PAUSES).for_each(|_| core::hint::spin_loop());
-            return;
-        }
-        // SAFETY: the hart has Zawrs, and `host` is that of an aligned word of the VM's memory (see `value`).
-        unsafe {
-            if self.wide {
-                hart::stall_on_doubleword(self.host, value);
-            } else {
-                hart::stall_on_word(self.host, value);
-            }
-        }
-    }
-}
-
-/// A ticket of a ticket lock.
-///
-/// The lock is known by bits 2 to 49 of the host's address of its word, which is aligned to 4 bytes. Places of vCPUs of one VM
-/// alone are compared. Two words of it differ in these bits where the host's memory ends below 2^50; elsewhere one lock may be taken
-/// for another, which costs time alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u64);
-
-impl Place {
-    const fn new(lock: u64, ticket: u16) -> Self {
-        Self((lock >> 2) << 16 | ticket as u64)
-    }
-}
-
-/// The place that a vCPU waited at last. Lock and ticket are in one word, so that another hart never reads the one of now with
-/// the other of before. Nothing else hangs on the order in which harts see it: what it tells is a hint.
-#[derive(Debug, Default)]
-pub struct LastPlace(AtomicU64);
-
-impl LastPlace {
-    /// Remembers a place.
-    pub fn set(&self, place: Place) {
-        self.0.store(place.0, Ordering::Relaxed);
-    }
-
-    /// Whether it is this one. 0, where there was none yet, is no word of a VM's memory: the firmware's lies below that.
-    #[must_use]
-    pub fn is(&self, place: Place) -> bool {
-        self.0.load(Ordering::Relaxed) == place.0
-    }
-}
-
-/// The wait that a vCPU is in, as its spin exits tell: for the performance monitor.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Spinning {
-    /// The word and, if known, the ticket; 0 stands for a word that is not known.
-    at: Option<(u64, Option<u16>)>,
-    exits: u32,
-    /// How often an interrupt was the reason to go on.
-    interrupts: u32,
-    /// What it waited for has come: another exit at the same word, without a ticket, is another wait.
-    over: bool,
-}
-
-impl Spinning {
-    /// A spin exit. If it begins a wait, returns how many exits the wait before had, 0 where there was none, and how many
-    /// of them followed an interrupt.
-    pub fn exit(&mut self, spin: Spin) -> Option<(u32, u32)> {
-        let (at, over) = match spin {
-            Spin::Over(word) => ((word.host, word.ticket), true),
-            Spin::On(word) => ((word.host, word.ticket), false),
-            Spin::Unknown => ((0, None), false),
-        };
-        let goes_on = self.at == Some(at) && (at.1.is_some() || !self.over);
-        let before = (self.exits, self.interrupts);
-        self.over = over;
-        self.at = Some(at);
-        if goes_on {
-            self.exits = self.exits.saturating_add(1);
-        } else {
-            (self.exits, self.interrupts) = (1, 0);
-        }
-        (!goes_on).then_some(before)
-    }
-
-    /// How many exits the wait has had so far.
-    #[must_use]
-    pub const fn exits(self) -> u32 {
-        self.exits
-    }
-
-    /// What the vCPU waited for has come.
-    pub fn has_come(&mut self) {
-        self.over = true;
-    }
-
-    /// The vCPU is dispatched again for an interrupt.
-    pub fn interrupted(&mut self) {
-        self.interrupts = self.interrupts.saturating_add(1);
-    }
-}
+use crate::vm::word::{Spin, Word};
 
 /// Looks at what the vCPU that has just left this hart at a WRS.NTO waits for. Its program counter still points there.
 #[must_use]
@@ -222,14 +26,8 @@ pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
         let reader = reader(registers);
         let read = |at| vm.memory.doubleword(at, &Physical::default());
         let physical = walk::translate(vsatp, watched.address, reader, read)?;
-        let host = vm.memory.in_one(physical, size)?.raw();
-        Some(Word {
-            host,
-            wide: watched.wide,
-            seen: watched.seen,
-            ticket: watched.ticket,
-            came: false,
-        })
+        let host = vm.memory.in_one(physical, size)?;
+        Some(Word::new(host, watched.wide, watched.seen, watched.ticket))
     });
     judge(known)
 }
@@ -251,15 +49,10 @@ fn reader(registers: &Registers) -> walk::Reader {
 pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
     let host = (address.is_multiple_of(4))
         .then(|| vm.memory.in_one(GuestPhysical::new(address), 4))
-        .flatten()
-        .map(HostPhysical::raw);
-    judge(host.map(|host| Word {
-        host,
-        wide: false,
-        seen: i64::from(seen as i32) as u64,
-        ticket: u16::try_from(ticket).ok(),
-        came: false,
-    }))
+        .flatten();
+    let seen = i64::from(seen as i32) as u64;
+    let ticket = u16::try_from(ticket).ok();
+    judge(host.map(|host| Word::new(host, false, seen, ticket)))
 }
 
 fn judge(word: Option<Word>) -> Spin {
@@ -288,7 +81,7 @@ fn watched(registers: &mut Registers) -> Option<Watched> {
         Some(code) => code,
         None => {
             let code = Code::read(context.program_counter)?;
-            registers.code = KnownCode(Some((at, code)));
+            registers.code = KnownCode::new(at, code);
             code
         }
     };
@@ -299,58 +92,4 @@ fn watched(registers: &mut Registers) -> Option<Watched> {
         wide: code.word.width == Width::Double,
         ticket: code.ticket.map(|ticket| register(ticket) as u16),
     })
-}
-
-/// The code around a WRS.NTO, understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Code {
-    word: WatchedWord,
-    /// The register that has the ticket.
-    ticket: Option<Register>,
-}
-
-impl Code {
-    /// Reads it as the guest would.
-    fn read(program_counter: u64) -> Option<Self> {
-        let start = program_counter.wrapping_sub(WatchedWord::CODE_LENGTH as u64);
-        let mut code = [0; WatchedWord::CODE_LENGTH];
-        for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
-            let at = start.wrapping_add(2 * index as u64);
-            *half = unprivileged::fetch_halfword(at)?.to_le_bytes();
-        }
-        let word = WatchedWord::decode(code)?;
-        let ticket = (word.width != Width::Double)
-            .then(|| register_of_ticket(program_counter, word.seen))
-            .flatten();
-        Some(Self { word, ticket })
-    }
-}
-
-/// Where code is: its address, and for a program's code vsatp.
-type CodeAddress = (u64, Option<u64>);
-
-/// The code of a vCPU's last spin, so that it is read once. Where the guest has put other code there since, the hint is wrong, as it
-/// is where the guest means something else by its code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct KnownCode(Option<(CodeAddress, Code)>);
-
-impl KnownCode {
-    fn at(self, address: CodeAddress) -> Option<Code> {
-        let (known, code) = self.0?;
-        (known == address).then_some(code)
-    }
-}
-
-fn register_of_ticket(program_counter: u64, seen: Register) -> Option<Register> {
-    let after = program_counter.wrapping_add(LENGTH);
-    let mut code = [0; ticket::CODE_LENGTH];
-    let mut length = 0;
-    for (index, half) in code.iter_mut().enumerate() {
-        let Some(bits) = unprivileged::fetch_halfword(after.wrapping_add(2 * index as u64)) else {
-            break;
-        };
-        *half = bits;
-        length = index + 1;
-    }
-    ticket::register_of_ticket(code.get(..length)?, seen)
 }

@@ -1,14 +1,19 @@
 //! A virtual machine: its memory, its chips, and what is known of it.
 
 pub mod accounts;
-pub mod allocation;
+pub mod change;
+pub mod float;
 pub mod guest_tree;
+pub mod hardware;
 pub mod image;
 pub mod lifecycle;
-pub mod loader;
+pub mod loading;
 pub mod seed;
 pub mod spacing;
+pub mod spin_code;
+pub mod told;
 pub mod vcpu;
+pub mod word;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -20,26 +25,20 @@ use scheduler::VmId;
 use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
-use crate::devices::aplic::{Aplic, Effect, SourceNumber, SourceSetting};
-use crate::devices::bus::{Bus, Owner};
-use crate::devices::clock::{self, Clock};
-use crate::devices::uart::Uart;
+use crate::console;
+use crate::devices::bus::Bus;
+use crate::devices::chips::Chips;
 use crate::hart;
-use crate::interrupts::Route;
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
-use crate::operator::console;
-use crate::run::interrupt_port::{self, source_target};
-
-use crate::run::system::Hypervisor;
-use crate::vm::allocation::Told;
-use crate::vm::guest_tree::{CLOCK_SOURCE, UART_SOURCE, imsic_file};
+use crate::vm::guest_tree::imsic_file;
 use crate::vm::lifecycle::life::Life;
-use crate::vm::loader::Loading;
+use crate::vm::loading::Loading;
 use crate::vm::spacing::Spacing;
+use crate::vm::told::Told;
 use crate::vm::vcpu::SupervisorState;
 
 /// What the system's description says of a VM, checked against the board.
@@ -56,15 +55,6 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// How many harts are its own; none where it shares.
     pub dedicated: Option<u32>,
-}
-
-/// The emulated devices of a VM.
-#[derive(Debug)]
-pub struct Chips {
-    uart: Uart,
-    aplic: Aplic,
-    /// What was typed and waits for the UART or the debug console to take it.
-    input: VecDeque<u8>,
 }
 
 /// Typed input that is kept for a guest.
@@ -84,9 +74,10 @@ pub struct Vm {
     generation: AtomicU64,
     /// The guest's time less the board's.
     time_offset: AtomicU64,
-    chips: Mutex<Chips>,
-    /// Its real-time clock, where the board has one.
-    pub clock: Option<Clock>,
+    /// Its trapped devices.
+    pub chips: Mutex<Chips>,
+    /// What was typed and waits for the UART or the debug console to take it.
+    typed: Mutex<VecDeque<u8>>,
     /// What may happen to it, and has: see `vm::lifecycle`.
     pub life: Mutex<Life>,
     /// How far it is loaded; locked by the hart that loads it.
@@ -111,21 +102,9 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestMemory,
         table: GStage,
+        chips: Chips,
         board: &Board,
     ) -> Self {
-        let mut aplic = Aplic::new(board.aplic.sources, vcpus.len() as u32);
-        aplic.add_virtual(SourceNumber(UART_SOURCE));
-        let clock = settings.bus.has(Owner::Clock).then_some(board.clock);
-        let clock = clock.flatten().map(|base| {
-            let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
-            Clock::new(clock::of_board(base), now)
-        });
-        if clock.is_some() {
-            aplic.add_virtual(SourceNumber(CLOCK_SOURCE));
-        }
-        for device in &settings.devices {
-            aplic.add_physical(SourceNumber(device.source));
-        }
         let table_register = table.hgatp(0);
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
@@ -138,12 +117,8 @@ impl Vm {
             table_register,
             generation: AtomicU64::new(1),
             time_offset: AtomicU64::new(0),
-            clock,
-            chips: Mutex::new(Chips {
-                uart: Uart::new(),
-                aplic,
-                input: VecDeque::with_capacity(INPUT_LIMIT),
-            }),
+            chips: Mutex::new(chips),
+            typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
             life: Mutex::new(life),
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
@@ -208,18 +183,8 @@ impl Vm {
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
         if self.reports.admits(hart::time()) {
-            crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+            console::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
         }
-    }
-
-    /// Looks for interrupts of the VM's devices whose edge was missed.
-    pub fn recover_missed_edges(&self, system: &Hypervisor) {
-        let mut chips = self.chips.lock();
-        chips
-            .aplic
-            .recover_missed_edges(&system.aplic, &mut |effect| {
-                take_effect(system, self, effect)
-            });
     }
 
     /// The guest says that it is alive.
@@ -233,53 +198,12 @@ impl Vm {
         self.heartbeat.load(Ordering::Relaxed)
     }
 
-    /// Back to reset: chips, time.
-    pub fn reset_chips(&self, system: &Hypervisor) {
-        let mut chips = self.chips.lock();
-        chips.uart = Uart::new();
-        chips.input.clear();
-        chips
-            .aplic
-            .reset(&mut |effect| take_effect(system, self, effect));
+    /// Forgets what its last guest said of itself, and what was typed for it; the guest's clock starts at 0.
+    pub fn forget_guest(&self) {
+        self.typed.lock().clear();
         self.restart_time();
         self.heartbeat(0);
         self.told.lock().restart();
-    }
-
-    /// A guest's read of its UART.
-    pub fn uart_read(&self, system: &Hypervisor, offset: u64) -> u8 {
-        let mut chips = self.chips.lock();
-        let value = chips.uart.read(offset);
-        settle(system, self, &mut chips);
-        value
-    }
-
-    /// A guest's write to its UART. False where its console has no room for the byte: nothing has happened then.
-    #[must_use]
-    pub fn uart_write(&self, system: &Hypervisor, offset: u64, value: u8) -> bool {
-        if self.console_room() == 0 {
-            return false;
-        }
-        let mut chips = self.chips.lock();
-        let sent = chips.uart.write(offset, value);
-        settle(system, self, &mut chips);
-        drop(chips);
-        if let Some(byte) = sent {
-            self.print(core::iter::once(byte));
-        }
-        true
-    }
-
-    /// A guest's read of its APLIC.
-    pub fn aplic_read(&self, system: &Hypervisor, offset: u64) -> u32 {
-        self.chips.lock().aplic.read(offset, &system.aplic)
-    }
-
-    /// A guest's write to its APLIC.
-    pub fn aplic_write(&self, system: &Hypervisor, offset: u64, value: u32) {
-        self.chips.lock().aplic.write(offset, value, &mut |effect| {
-            take_effect(system, self, effect)
-        });
     }
 
     /// The VM's number in the system's description.
@@ -301,74 +225,16 @@ impl Vm {
     }
 
     /// A byte typed for this guest. What finds no room is lost, as on a real line.
-    pub fn receive(&self, system: &Hypervisor, byte: u8) {
-        let mut chips = self.chips.lock();
-        if chips.input.len() < INPUT_LIMIT {
-            chips.input.push_back(byte);
+    pub fn keep_typed(&self, byte: u8) {
+        let mut typed = self.typed.lock();
+        if typed.len() < INPUT_LIMIT {
+            typed.push_back(byte);
         }
-        settle(system, self, &mut chips);
     }
 
-    /// A typed byte that the UART has not taken, for the debug console.
+    /// Takes the oldest byte that was typed for this guest.
     #[must_use]
     pub fn typed(&self) -> Option<u8> {
-        self.chips.lock().input.pop_front()
-    }
-}
-
-/// Moves input into the UART and its interrupt line to the APLIC.
-fn settle(system: &Hypervisor, vm: &Vm, chips: &mut Chips) {
-    while chips.uart.room() > 0
-        && let Some(byte) = chips.input.pop_front()
-    {
-        chips.uart.receive(byte);
-    }
-    let high = chips.uart.interrupt();
-    chips
-        .aplic
-        .set_input(SourceNumber(UART_SOURCE), high, &mut |effect| {
-            take_effect(system, vm, effect)
-        });
-}
-
-/// Does on the board what a guest's APLIC asks for.
-fn take_effect(system: &Hypervisor, vm: &Vm, effect: Effect) {
-    match effect {
-        Effect::Message(destination) => {
-            if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                interrupt_port::deliver(system, vcpu, destination.identity);
-            }
-        }
-        Effect::Set(route) => reroute(system, vm, route),
-        Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
-        Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
-    }
-}
-
-fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
-    let source = route.source.0;
-    let target = route.destination.and_then(|to| {
-        system
-            .vcpus_of(vm.id)
-            .get(to.hart.0 as usize)
-            .map(|vcpu| (vcpu, to))
-    });
-    for vcpu in system.vcpus_of(vm.id) {
-        if target.is_none_or(|(to, _)| to.id != vcpu.id) {
-            vcpu.interrupts.lock().remove_route(source);
-        }
-    }
-    match target {
-        None => system.aplic.silence(source, route.mode),
-        Some((vcpu, to)) => {
-            let mut interrupts = vcpu.interrupts.lock();
-            let route_here = Route {
-                source,
-                identity: to.identity,
-            };
-            interrupts.add_route(route_here);
-            let target = source_target(system, route_here, vcpu, interrupts.backing());
-            system.aplic.enable(source, route.mode, target);
-        }
+        self.typed.lock().pop_front()
     }
 }

@@ -8,14 +8,15 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
 
+use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
-use crate::run::change::Looks;
-use crate::run::float::Float;
-use crate::run::spin::{KnownCode, LastPlace, Spinning, Word};
+use crate::vm::change::Looks;
+use crate::vm::float::Float;
+use crate::vm::spin_code::KnownCode;
+use crate::vm::word::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -130,6 +131,8 @@ pub struct Registers {
     pub spinning: Spinning,
     /// Whether looking has been worth it.
     pub looks: Looks,
+    /// It has left its hart to wait for the word in [`Vcpu::word`].
+    pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
 }
@@ -147,6 +150,7 @@ impl Registers {
             code: KnownCode::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
+            waits_for_word: false,
             holder: None,
         }
     }
@@ -162,7 +166,7 @@ pub struct Vcpu {
     /// What marks its translations on every hart.
     pub tag: Tag,
     pub registers: Mutex<Registers>,
-    /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
+    /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.

@@ -5,7 +5,7 @@ use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol};
 
 use super::config::BoardError;
-use crate::device::Memory;
+use crate::base::Memory;
 
 /// What is known of a loaded ELF file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::config::{BoardConfig, BoardError};
 use super::elf::{Elf, is_elf, load_elf};
 use super::map;
 use super::tree::device_tree;
-use crate::device::Memory;
+use crate::base::Memory;
 
 /// Distance of the kernel from the start of RAM, and the alignment of the device tree.
 const LARGE_PAGE: u64 = 2 << 20;

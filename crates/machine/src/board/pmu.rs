@@ -3,7 +3,7 @@
 //! Binding: OpenSBI, docs/pmu_support.md; event indices: SBI specification, "Performance Monitoring
 //! Unit Extension", hardware general events and hardware cache events.
 
-use crate::monitor::Event;
+use crate::count::Event;
 
 /// A hardware cache event's index: cache, operation, and 1 for its misses.
 const fn cache(cache: u32, operation: u32) -> u32 {

@@ -1,7 +1,8 @@
 //! The board against its description, and images good and bad.
 
 use super::*;
-use crate::device::{Clock, FlatMemory, Memory};
+use crate::base::{Clock, Memory};
+use crate::device::FlatMemory;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -21,6 +22,7 @@ fn config() -> BoardConfig {
             extensions: extensions.map(str::to_owned).to_vec(),
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
+            vmid_bits: VmidBits::default(),
         },
         bootargs: "console=ttyS0".to_owned(),
         seed: 7,

@@ -5,7 +5,7 @@ use vm_fdt::{Error, FdtWriter, FdtWriterNode};
 use super::config::{BoardConfig, BoardError};
 use super::map::{self, Window};
 use super::pmu;
-use crate::device::Random;
+use crate::base::Random;
 
 /// Interrupt numbers of the harts' local interrupts (privileged ISA, mcause).
 const SUPERVISOR_SOFTWARE: u32 = 1;

@@ -2,24 +2,15 @@
 
 use std::io;
 
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::CheckpointError;
 use crate::device::Devices;
 use crate::device::virtio::{Disk, SECTOR, VirtioDevice};
-use crate::machine::Machine;
+use crate::machine::{DiskIdentity, Machine};
 
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
-
-/// Which disk was in a slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DiskIdentity {
-    slot: usize,
-    /// XXH3 of all sectors, 128 bits.
-    hash: u128,
-}
 
 /// Why a disk cannot take the place of the one that the machine had.
 #[derive(Debug, thiserror::Error)]

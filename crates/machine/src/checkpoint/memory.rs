@@ -10,7 +10,8 @@ use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 use super::CheckpointError;
 use super::container::Writer;
-use crate::memory::{PAGE_BYTES, Ram};
+use crate::base::PAGE_BYTES;
+use crate::memory::Ram;
 
 const PAGE: usize = PAGE_BYTES as usize;
 /// Most pages of a run: what is compressed at a time.

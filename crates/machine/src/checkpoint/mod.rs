@@ -12,7 +12,6 @@
 mod container;
 mod disk;
 mod gear;
-mod marker;
 mod memory;
 mod point;
 mod seed;
@@ -20,10 +19,9 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use disk::DiskIdentity;
+pub use crate::device::{Marker, Watched};
 pub use disk::DiskMismatch;
 pub use gear::GearMismatch;
-pub use marker::{Marker, Watched};
 pub use point::{Point, PointError};
 pub use seed::START_PHASE_NANOSECONDS;
 

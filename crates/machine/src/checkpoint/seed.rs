@@ -1,6 +1,6 @@
 //! A new seed for a machine that has already run.
 
-use crate::device::Random;
+use crate::base::Random;
 use crate::machine::Machine;
 
 /// The longest delay of a hart by a new seed, in nanoseconds of machine time.

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::CheckpointError;
-use super::disk::{DiskIdentity, identities};
+use super::disk::identities;
 use crate::board::BoardConfig;
 use crate::code::BlockLimit;
 use crate::device::{Devices, DevicesConfig};
 use crate::hart::SavedHart;
-use crate::machine::{Config, HostInterface, Machine};
+use crate::machine::{Config, DiskIdentity, HostInterface, Machine};
 use crate::memory::SavedMemory;
 use crate::system::Limits;
 use crate::timing::{Profile, Timing};

@@ -4,10 +4,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::container::VERSION;
 use super::{CheckpointError, DiskMismatch, Marker};
+use crate::base::{Cycles, Memory, Random};
 use crate::device::virtio::{
     Block, Disk, Entropy, Faults, MemoryDisk, Net, Ports, Service, VirtioDevice,
 };
-use crate::device::{Cycles, MacAddress, Memory, PortId, Random, Silent};
+use crate::device::{MacAddress, PortId, Silent};
 use crate::machine::{Config, Limit, Machine};
 use crate::timing::Profile;
 

@@ -1,8 +1,9 @@
 //! Decoding blocks from memory.
 
 use super::{BLOCK_ROOM, Block, CodeCache, CodeIndex, INSTRUCTION_ROOM, NO_BLOCK, SCRATCH, lines};
+use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::instruction::{Instruction, Operation, decode, expand};
-use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Ram};
+use crate::ram::Ram;
 
 /// The length in bytes of the instruction whose first halfword this is.
 const fn length(halfword: u16) -> u8 {

@@ -18,16 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
-use crate::memory::Ram;
-use crate::native::{FilterTables, Left, Native, Site};
+use crate::native::{FilterTables, INSTRUCTION_ROOM, Left, Native, Site};
+use crate::ram::Ram;
 use crate::timing::Costs;
 use table::Table;
 
-/// The index of a decoded instruction. 0 is [`Operation::Stale`] and stands for "not known".
-pub type CodeIndex = u32;
+pub use crate::instruction::CodeIndex;
 
-/// Room for decoded instructions: 16 bytes each.
-pub(crate) const INSTRUCTION_ROOM: usize = 3 << 20;
 /// Room for blocks.
 const BLOCK_ROOM: usize = 1 << 19;
 /// Indices below this one are not blocks: the stale mark and the scratch block.
@@ -48,7 +45,7 @@ impl Default for BlockLimit {
     fn default() -> Self {
         Self {
             instructions: 64,
-            boundary_shift: crate::memory::PAGE_SHIFT,
+            boundary_shift: crate::base::PAGE_SHIFT,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BLOCK_ROOM, BlockLimit, CodeCache, CodeIndex, FIRST_BLOCK, INSTRUCTION_ROOM};
 use crate::instruction::{Instruction, Operation};
-use crate::memory::Ram;
+use crate::ram::Ram;
 
 /// A block that was decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

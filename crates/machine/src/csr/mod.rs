@@ -1,22 +1,12 @@
 //! The control and status registers of a hart.
 
-mod access;
-mod counters;
 pub mod field;
-mod indirect;
-mod interrupts;
 pub mod number;
-mod permission;
 mod pmp;
-mod row;
-mod rows;
-mod table;
-mod warl;
+pub mod warl;
 
-pub use access::{CsrOperation, Next};
-pub use interrupts::Interrupt;
+pub use crate::base::Interrupt;
 pub use pmp::{Pmp, PmpCheck};
-pub use table::name;
 
 use serde::{Deserialize, Serialize};
 

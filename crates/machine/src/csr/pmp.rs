@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::hart::{Access, Privilege};
+use crate::base::{Access, Privilege};
 
 /// Number of entries.
 pub const ENTRIES: usize = 16;

@@ -1,10 +1,10 @@
 //! Which values WARL registers keep.
 
 use super::field::{envcfg, hstatus, status};
-use crate::translation::Paging;
+use crate::base::Paging;
 
 /// A status value with SD as FS makes it.
-pub(super) const fn with_sd(value: u64) -> u64 {
+pub const fn with_sd(value: u64) -> u64 {
     if value & status::FS == status::FS {
         value | status::SD
     } else {
@@ -13,12 +13,12 @@ pub(super) const fn with_sd(value: u64) -> u64 {
 }
 
 /// Replaces the bits of a mask.
-pub(super) const fn replace(register: &mut u64, mask: u64, value: u64) {
+pub const fn replace(register: &mut u64, mask: u64, value: u64) {
     *register = *register & !mask | value & mask;
 }
 
 /// mstatus: the reserved encoding of MPP leaves MPP unchanged.
-pub(super) const fn machine_status(old: u64, value: u64) -> u64 {
+pub const fn machine_status(old: u64, value: u64) -> u64 {
     let value = value & status::MACHINE;
     if value & status::MPP == 2 << status::MPP_SHIFT {
         value & !status::MPP | old & status::MPP
@@ -28,7 +28,7 @@ pub(super) const fn machine_status(old: u64, value: u64) -> u64 {
 }
 
 /// satp and vsatp: a write with an unsupported mode has no effect at all.
-pub(super) const fn space(old: u64, value: u64, paging: Paging) -> u64 {
+pub const fn space(old: u64, value: u64, paging: Paging) -> u64 {
     if paging.supports(value) { value } else { old }
 }
 
@@ -39,7 +39,7 @@ const HGATP_FIELDS: u64 = 0x3fff << 44 | 0xfff_ffff_fffc;
 
 /// hgatp: unlike satp's, the other fields are written whatever the mode; an unsupported mode leaves
 /// the present one.
-pub(super) const fn guest_space(old: u64, value: u64, paging: Paging) -> u64 {
+pub const fn guest_space(old: u64, value: u64, paging: Paging) -> u64 {
     let mode = if paging.supports(value) { value } else { old };
     mode & HGATP_MODE | value & HGATP_FIELDS
 }
@@ -54,13 +54,13 @@ const fn without(old: u64, value: u64, field: u64, reserved: u64) -> u64 {
 }
 
 /// hstatus: the reserved encoding 1 of HUPMM is not kept.
-pub(super) const fn hypervisor_status(old: u64, value: u64) -> u64 {
+pub const fn hypervisor_status(old: u64, value: u64) -> u64 {
     let value = value & hstatus::WRITABLE;
     without(old, value, hstatus::HUPMM, 1 << hstatus::HUPMM_SHIFT)
 }
 
 /// mseccfg: of all its fields PMM alone exists.
-pub(super) const fn security(old: u64, value: u64) -> u64 {
+pub const fn security(old: u64, value: u64) -> u64 {
     without(
         old,
         value & envcfg::PMM,
@@ -70,7 +70,7 @@ pub(super) const fn security(old: u64, value: u64) -> u64 {
 }
 
 /// An envcfg register: the reserved encodings 2 of CBIE and 1 of PMM are not kept.
-pub(super) const fn environment(old: u64, value: u64, mask: u64) -> u64 {
+pub const fn environment(old: u64, value: u64, mask: u64) -> u64 {
     let value = without(old, value & mask, envcfg::PMM, 1 << envcfg::PMM_SHIFT);
     without(old, value, envcfg::CBIE, 2 << envcfg::CBIE_SHIFT)
 }

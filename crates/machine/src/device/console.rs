@@ -1,7 +1,7 @@
 //! The host's side of a serial line.
 
 use super::{Clock, Cycles};
-use crate::checkpoint::Marker;
+use crate::device::Marker;
 
 /// What stands at the other end of a UART or a console port.
 ///

@@ -12,7 +12,7 @@ use super::{
     HartWires, Memory, PortId, Power, Rtc, Switch, UPLINK, Uart, Uplink, Wires,
 };
 use crate::board::{BoardConfig, map};
-use crate::checkpoint::Marker;
+use crate::device::Marker;
 use crate::trace::{Event, Happening, Place};
 
 /// How many of what the machine has.

@@ -16,33 +16,33 @@ mod devices;
 mod files;
 mod finisher;
 mod imsic;
+mod marker;
 mod network;
-mod random;
 mod rtc;
 mod target;
 #[cfg(test)]
 mod tests;
-mod time;
 mod uart;
 mod uplink;
 pub mod virtio;
-mod wires;
 
 pub use aclint::Aclint;
 pub use aplic::{Aplic, DomainLevel};
 pub use console::{Console, Script, Silent};
-pub use context::{AccessFault, Context, Effects, FlatMemory, LineChange, Memory, Msi, Power};
+pub use context::{Context, Effects, FlatMemory, LineChange, Msi, Power};
 pub use devices::{Devices, DevicesConfig};
-pub use files::{InterruptFile, NoSuchRegister};
 pub use finisher::Finisher;
 pub use imsic::{Imsic, Level};
+pub use marker::{Marker, Watched};
 pub use network::{MacAddress, Peer, PortId, Switch};
-pub use random::Random;
 pub use rtc::Rtc;
-pub use time::{Clock, Cycles};
 pub use uart::Uart;
 pub use uplink::{UPLINK, Uplink};
-pub use wires::{HartId, HartWires, Wires};
+
+pub use crate::base::{
+    AccessFault, Clock, Cycles, HartId, HartWires, InterruptFile, Memory, NoSuchRegister, Random,
+    Wires,
+};
 
 use console::HostConsole;
 

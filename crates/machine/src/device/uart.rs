@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{AccessFault, Console, Context, Cycles, Device, HostConsole};
-use crate::checkpoint::Marker;
+use crate::device::Marker;
 
 /// Depth of the receiver FIFO.
 const FIFO_DEPTH: usize = 16;

@@ -3,12 +3,12 @@
 use super::integer as int;
 use super::{Exit, Gear};
 use crate::code::CodeIndex;
-use crate::csr::Next;
 use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
 use crate::native::{FilterTables, Left};
 use crate::system::System;
 use crate::timing::Costs;
+use crate::zicsr::Next;
 
 /// Sign-extends the low 32 bits.
 #[inline(always)]

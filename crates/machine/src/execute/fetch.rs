@@ -2,9 +2,9 @@
 
 use crate::code::CodeIndex;
 use crate::hart::{Access, Cause, Exception, Hart, Trapped};
+use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 use crate::system::System;
-use crate::translation::walk;
 
 impl Hart {
     /// The decoded instruction at `pc`.

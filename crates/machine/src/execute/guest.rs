@@ -1,12 +1,12 @@
 //! HLV, HLVX and HSV: "Hypervisor Virtual-Machine Load and Store Instructions".
 
-use crate::csr::Next;
 use crate::csr::field::hstatus;
 use crate::hart::{Access, Hart, Mode, Privilege, Trapped};
 use crate::instruction::DISCARD;
 use crate::memory::Scalar;
 use crate::system::System;
 use crate::translation::{Masking, View};
+use crate::zicsr::Next;
 
 impl Hart {
     /// Executes one of them from its encoding.

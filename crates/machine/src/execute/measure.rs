@@ -1,11 +1,12 @@
 //! Where the execution loop asks the timing models.
 
+use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
+use crate::memory::walk;
 use crate::memory::{PAGE_SHIFT, Scalar};
-use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
-use crate::translation::{ContextKey, Fence, View, WalkTrace, walk};
+use crate::translation::{ContextKey, Fence, View, WalkTrace};
 
 impl Hart {
     /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all

@@ -3,6 +3,7 @@
 //! What an instruction does is in [`block`] and the files beside it; what it costs is a matter of
 //! the gear, a type parameter of the loop, so that the fast gear pays nothing for the other.
 
+mod access;
 mod atomic;
 mod block;
 mod fetch;
@@ -17,7 +18,7 @@ mod tests;
 
 pub use block::execute;
 
-use crate::device::Cycles;
+use crate::base::Cycles;
 use crate::hart::{Hart, Wait};
 use crate::system::System;
 

@@ -1,18 +1,18 @@
 //! Instructions of opcode SYSTEM other than those of Zicsr.
 
-use crate::csr::Next;
+use crate::base::HartId;
+use crate::count::Event;
 use crate::csr::field::{hstatus, status};
-use crate::device::HartId;
 use crate::extension::{
     BROADCAST_FENCE_MASK, BROADCAST_FENCE_MATCH, PAUSE, PENDING_TEST_MASK, PENDING_TEST_MATCH,
 };
 use crate::hart::{Cause, Exception, Expiry, Hart, Mode, Privilege, Trapped, Wait};
 use crate::instruction::DISCARD;
-use crate::monitor::Event;
 use crate::system::System;
 use crate::timing::TranslationFence;
 use crate::trace::Happening;
 use crate::translation::Fence;
+use crate::zicsr::Next;
 
 impl Hart {
     /// Executes an instruction from its encoding. `self.pc` is that of the instruction.
@@ -251,15 +251,15 @@ impl Hart {
                 if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
                     return Err(self.illegal(raw));
                 }
+                // Bits of rs2 that no VMID has are ignored ("Hypervisor Memory-Management Fence Instructions").
+                let vmid = identifier.map(|value| value & self.extension.vmid_bits.mask());
                 // rs1 holds the guest physical address shifted right by two bits.
                 let timing = TranslationFence::HypervisorGuest {
                     address: address.map(|address| address << 2),
-                    vmid: identifier.map(|value| (value & 0x3fff) as u16),
+                    vmid: vmid.map(|vmid| vmid as u16),
                 };
                 self.fence_timing(system, timing);
-                self.fence(Fence::Guest {
-                    vmid: identifier.map(|value| value & 0x3fff),
-                });
+                self.fence(Fence::Guest { vmid });
             }
             _ => return Err(self.illegal(raw)),
         }

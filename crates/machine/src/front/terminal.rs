@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use super::pace::{INTERVAL, Pace};
-use crate::device::{Clock, Console, Cycles};
+use crate::base::{Clock, Cycles};
+use crate::device::Console;
 
 /// Ctrl-]: what follows is for this program and not for the machine.
 pub const ESCAPE: u8 = 0x1d;

@@ -1,11 +1,13 @@
 //! Memory as a hart sees it, without a trace of having looked.
 
+use crate::base::Access;
+use crate::base::Memory;
+use crate::base::PAGE_BYTES;
 use crate::csr::field::envcfg;
-use crate::device::Memory;
-use crate::hart::{Access, Hart};
+use crate::hart::Hart;
 use crate::machine::Machine;
-use crate::memory::PAGE_BYTES;
-use crate::translation::{WalkTrace, walk};
+use crate::memory::walk;
+use crate::translation::WalkTrace;
 
 impl Machine {
     /// The physical address that an address has for a hart's loads, if it is in RAM.

@@ -8,10 +8,9 @@
 
 mod memory;
 mod serve;
-mod stops;
 mod target;
 #[cfg(test)]
 mod tests;
 
+use crate::hart::{Reached, Stops};
 pub use serve::{GdbError, serve};
-pub use stops::{Reached, Stops};

@@ -319,3 +319,15 @@ impl HwBreakpoint for Debugged<'_> {
         Ok(self.remove_breakpoint(address))
     }
 }
+
+impl Machine {
+    /// Lets every hart go on from where it stands.
+    fn leave_stops(&mut self) {
+        for hart in &mut self.harts {
+            let from = (hart.pc, hart.retired);
+            if let Some(stops) = &mut hart.stops {
+                (stops.from, stops.reached) = (from, None);
+            }
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::mpsc::channel;
 
 use super::serve;
-use crate::device::Memory;
+use crate::base::Memory;
 use crate::machine::{Config, Limit, Machine};
 
 const RAM: u64 = 0x8000_0000;

@@ -1,9 +1,10 @@
 //! Which address space the hart's accesses are made in, and fences.
 
 use super::{Hart, Mode, Privilege};
+use crate::base::Fence;
 use crate::csr::field::{envcfg, status};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Fence, Masking, View};
+use crate::translation::{ContextKey, Masking, View};
 
 /// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
 pub(super) const VIEWS: usize = Mode::COUNT * 16;

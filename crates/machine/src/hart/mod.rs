@@ -1,28 +1,24 @@
 //! A hart: its registers and what it is doing.
 
-mod access;
 mod context;
+mod counters;
 mod describe;
-mod exception;
-mod mode;
 mod saved;
+mod stops;
 #[cfg(test)]
 mod tests;
 mod trap;
 mod wait;
 
-pub use exception::{Access, Cause, Exception};
-pub use mode::{Mode, Privilege};
+pub use crate::base::{Access, Cause, Exception, Mode, Privilege, Trapped};
 pub use saved::SavedHart;
+pub(crate) use stops::{Reached, Stops};
 pub use wait::{Expiry, Wait};
 
+use crate::base::{HartId, HartWires};
 use crate::csr::Csrs;
-use crate::device::{HartId, HartWires};
+use crate::trace::{Event, Happening, Place};
 use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
-
-/// An instruction did not complete: [`Hart::exception`] says why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Trapped;
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -107,11 +103,11 @@ pub struct Hart {
     /// Custom extensions and their registers.
     pub extension: crate::extension::ExtensionState,
     /// What the hart counts besides cycles and instructions.
-    pub counts: crate::monitor::HartCounts,
+    pub counts: crate::count::HartCounts,
     /// Where a debugger wants the hart to stop, if there is one.
-    pub(crate) stops: Option<Box<crate::gdb::Stops>>,
+    pub(crate) stops: Option<Box<Stops>>,
     /// What has happened and nobody has been told yet, if somebody listens.
-    pub(crate) events: Option<Vec<crate::trace::Event>>,
+    pub(crate) events: Option<Vec<Event>>,
 }
 
 impl Hart {
@@ -151,7 +147,7 @@ impl Hart {
             restrictions_seen: 0,
             broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),
-            counts: crate::monitor::HartCounts::default(),
+            counts: crate::count::HartCounts::default(),
             stops: None,
             events: None,
         };
@@ -183,12 +179,28 @@ impl Hart {
         let mode = self.mode;
         self.counts
             .of(mode)
-            .add(crate::monitor::Event::Waited, cycles);
+            .add(crate::count::Event::Waited, cycles);
     }
 
     /// Makes the execution loop stop at the end of the block.
     #[inline]
     pub const fn stop_soon(&mut self) {
         self.limit = 0;
+    }
+
+    /// Notes what happens on this hart now, if somebody listens.
+    #[inline]
+    pub(crate) fn note(&mut self, happening: impl FnOnce(&Self) -> Happening) {
+        if self.events.is_some() {
+            let event = Event {
+                place: Place::Hart(self.id),
+                cycles: self.cycles,
+                retired: self.retired,
+                happening: happening(self),
+            };
+            if let Some(events) = &mut self.events {
+                events.push(event);
+            }
+        }
     }
 }

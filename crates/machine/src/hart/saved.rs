@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Hart, Mode, Reservation, Wait};
+use crate::base::HartWires;
+use crate::count::HartCounts;
 use crate::csr::Csrs;
-use crate::device::HartWires;
 use crate::extension::ExtensionState;
-use crate::memory::PhysicalMemory;
-use crate::monitor::HartCounts;
-use crate::translation::{SavedJumps, SavedTlb};
+use crate::translation::{Kept, SavedJumps, SavedTlb};
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -36,7 +35,7 @@ pub struct SavedHart {
 impl Hart {
     /// The hart as a checkpoint keeps it.
     #[must_use]
-    pub fn save(&self, memory: &PhysicalMemory) -> SavedHart {
+    pub fn save(&self, memory: &impl Kept) -> SavedHart {
         let (mut x, mut f) = ([0; REGISTERS], [0; REGISTERS]);
         for (to, from) in x.iter_mut().zip(self.x) {
             *to = from;
@@ -45,7 +44,7 @@ impl Hart {
             *to = from;
         }
         // Jump targets of another generation are forgotten at the next look.
-        let current = self.code_generation == memory.code.generation();
+        let current = self.code_generation == memory.generation();
         SavedHart {
             x,
             f,
@@ -71,7 +70,7 @@ impl Hart {
 
     /// Makes the hart what was saved. `None` if there can be no such hart.
     #[must_use]
-    pub fn restore(&mut self, saved: SavedHart, memory: &mut PhysicalMemory) -> Option<()> {
+    pub fn restore(&mut self, saved: SavedHart, memory: &mut impl Kept) -> Option<()> {
         for (to, from) in self.x.iter_mut().zip(saved.x) {
             *to = from;
         }
@@ -80,8 +79,8 @@ impl Hart {
             *to = from;
         }
         self.tlb.restore(&saved.tlb, memory)?;
-        self.jumps.restore(&saved.jumps, &memory.code)?;
-        self.code_generation = memory.code.generation();
+        self.jumps.restore(&saved.jumps, memory)?;
+        self.code_generation = memory.generation();
         self.pc = saved.pc;
         self.cycles = saved.cycles;
         self.retired = saved.retired;

@@ -3,9 +3,9 @@
 //! Privileged specification, hypervisor extension, "Traps".
 
 use super::{Exception, Hart, Mode, Privilege};
+use crate::count::TrapCode;
 use crate::csr::Interrupt;
 use crate::csr::field::{hstatus, status};
-use crate::monitor::TrapCode;
 use crate::trace::Happening;
 
 /// xcause's bit for an interrupt.

@@ -13,6 +13,9 @@ pub use operation::Operation;
 /// The register index that stands for a discarded result: a decoded write to `x0` goes there.
 pub const DISCARD: u8 = 32;
 
+/// The index of a decoded instruction among all that are kept. 0 is [`Operation::Stale`] and stands for "not known".
+pub type CodeIndex = u32;
+
 /// A decoded instruction, as the execution loop reads it: 16 bytes, no pointers.
 ///
 /// `immediate` holds, by operation: the sign-extended immediate; for a branch or jump the target
@@ -36,7 +39,7 @@ pub struct Instruction {
     /// See the type's description.
     pub immediate: i32,
     /// For a jump or branch inside the page: the decoded successor, 0 while it is not known.
-    pub link: u32,
+    pub link: CodeIndex,
 }
 
 impl Instruction {

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Memory;
 use crate::board::Elf;
-use crate::device::Memory;
 use crate::memory::PhysicalMemory;
 
 /// Number of the `write` system call.

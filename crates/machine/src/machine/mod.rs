@@ -2,14 +2,17 @@
 
 mod config;
 mod host;
+mod listen;
 mod schedule;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
 
+use crate::base::Memory;
+use serde::{Deserialize, Serialize};
+
 use crate::board::{self, Boot, Images};
-use crate::checkpoint::{DiskIdentity, Marker};
-use crate::device::{Devices, DevicesConfig, Memory};
+use crate::device::{Devices, DevicesConfig, Marker};
 use crate::extension::ExtensionState;
 use crate::hart::Hart;
 use crate::memory::{PhysicalMemory, Ram};
@@ -18,6 +21,14 @@ use crate::timing::{Profile, Timing};
 use crate::trace::Sink;
 use crate::translation::StaleUse;
 pub(crate) use host::HostInterface;
+
+/// Which disk was in a slot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DiskIdentity {
+    pub slot: usize,
+    /// XXH3 of all sectors, 128 bits.
+    pub hash: u128,
+}
 
 /// A RISC-V computer: harts, memory, devices. What it does is a function of its configuration and
 /// of what its consoles and files give it.
@@ -226,5 +237,11 @@ impl Machine {
     pub fn signature(&mut self) -> Option<Vec<u8>> {
         let (begin, end) = self.host.signature?;
         self.read_memory(begin, end)
+    }
+
+    /// Whether a debugger wants instructions to be executed one by one.
+    pub(crate) fn is_stepped(&self) -> bool {
+        let close = |hart: &Hart| hart.stops.as_ref().is_some_and(|stops| stops.are_close());
+        self.harts.iter().any(close)
     }
 }

@@ -5,11 +5,13 @@
 //! exception: its turn may be longer, because it ends where the hart does something that could wake one.
 
 use super::{HostInterface, Machine};
-use crate::checkpoint::Marker;
+use crate::base::Cycles;
+use crate::base::{Cause, Exception};
 use crate::code::BlockLimit;
-use crate::device::{Cycles, Power};
+use crate::device::Marker;
+use crate::device::Power;
 use crate::execute::{Fast, Gear, Measured, run};
-use crate::hart::{Cause, Exception, Expiry, Hart, Wait};
+use crate::hart::{Expiry, Hart, Wait};
 use crate::system::System;
 use crate::timing::LINE_SHIFT;
 use crate::trace::{Happening, WaitEnd};

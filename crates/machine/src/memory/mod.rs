@@ -2,15 +2,13 @@
 
 mod observe;
 mod physical;
-mod ram;
+mod walk;
 mod watch;
 
 pub use observe::Observed;
 pub use physical::{PhysicalMemory, SavedMemory, StoreOutcome, Transfer};
-pub use ram::{OpenPage, Ram, RamError, Scalar};
-pub use watch::{LINE_BYTES, Watch, Watches};
+pub use walk::walk;
+pub use watch::{Watch, Watches};
 
-/// Bytes of a page, the unit of translation.
-pub const PAGE_BYTES: u64 = 4096;
-/// log2 of [`PAGE_BYTES`].
-pub const PAGE_SHIFT: u32 = 12;
+pub use crate::base::{LINE_BYTES, PAGE_BYTES, PAGE_SHIFT};
+pub use crate::ram::{OpenPage, Ram, RamError, Scalar};

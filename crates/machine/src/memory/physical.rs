@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Observed, OpenPage, PAGE_BYTES, PAGE_SHIFT, Ram, Scalar, Watches};
+use crate::base::{AccessFault, HartId, Memory};
 use crate::code::{CodeCache, CodeIndex, Discarded, SavedCode};
-use crate::device::{AccessFault, HartId, Memory};
+use crate::translation::Kept;
 
 /// Reasons why stores to a page may not take the short way, as bits of a page's flags.
 mod flag {
@@ -350,6 +351,24 @@ impl PhysicalMemory {
         for flags in &mut self.flags {
             *flags &= !flag::CODE;
         }
+    }
+}
+
+impl Kept for PhysicalMemory {
+    fn size(&self) -> u64 {
+        self.ram.size()
+    }
+
+    fn open_page(&mut self, offset: u64) -> bool {
+        self.open(offset).is_some()
+    }
+
+    fn generation(&self) -> u64 {
+        self.code.generation()
+    }
+
+    fn is_block(&self, index: CodeIndex) -> bool {
+        self.code.is_block(index)
     }
 }
 

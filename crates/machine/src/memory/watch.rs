@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::HartId;
-
-/// Bytes of a reservation set, naturally aligned.
-pub const LINE_BYTES: u64 = 64;
+use crate::base::{HartId, LINE_BYTES, PAGE_BYTES};
 
 /// One hart that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +57,7 @@ impl Watches {
     pub fn any_in_page(&self, page: u64) -> bool {
         self.entries
             .iter()
-            .any(|watch| watch.line / super::PAGE_BYTES == page)
+            .any(|watch| watch.line / PAGE_BYTES == page)
     }
 
     /// Notes a store of `length` bytes at `physical`.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Causes, Event, EventCounts, HartCounts, HartSnapshot, Snapshot, VirtualCounts};
+use crate::base::{Mode, Privilege};
 use crate::device::virtio::Statistics;
-use crate::hart::{Mode, Privilege};
 use crate::machine::Machine;
 
 /// Counts by the names of their events; what was never counted is left out.

@@ -1,10 +1,9 @@
 //! Hosts without a translator: nothing is ever translated.
 
 use super::{FilterTables, Left, Site};
-use crate::code::CodeIndex;
 use crate::hart::Hart;
-use crate::instruction::Instruction;
-use crate::memory::Ram;
+use crate::instruction::{CodeIndex, Instruction};
+use crate::ram::Ram;
 use crate::timing::Costs;
 
 /// There is none.

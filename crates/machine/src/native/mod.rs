@@ -22,7 +22,12 @@ mod absent;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use absent::Native;
 
-use crate::code::CodeIndex;
+pub use crate::timing::FilterTables;
+
+use crate::instruction::CodeIndex;
+
+/// Room for decoded instructions, each of which has a place in the translations: 16 bytes each.
+pub(crate) const INSTRUCTION_ROOM: usize = 3 << 20;
 
 /// A jump in translated code that does not know its target yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,24 +67,4 @@ pub enum Left {
         /// Where to go on.
         target: u64,
     },
-}
-
-/// Places of the filters of the timing models, in the measured gear.
-#[derive(Debug, Clone, Copy)]
-pub struct FilterTables {
-    /// Of loads.
-    pub loads: *const u8,
-    /// Of stores.
-    pub stores: *const u8,
-    /// Of fetches.
-    pub fetches: *const u8,
-}
-
-impl FilterTables {
-    /// In the fast gear, where translated code does not look at them.
-    pub const NONE: Self = Self {
-        loads: std::ptr::null(),
-        stores: std::ptr::null(),
-        fetches: std::ptr::null(),
-    };
 }

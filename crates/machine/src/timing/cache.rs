@@ -2,14 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Size of a [`Cache`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Geometry {
-    /// Number of sets, a power of two.
-    pub sets: usize,
-    /// Entries of a set.
-    pub ways: usize,
-}
+use crate::profile::Geometry;
 
 const EMPTY: u64 = u64::MAX;
 /// The mark of an entry that no other hart's cache holds.

@@ -1,14 +1,11 @@
 //! Accesses, as the models are told of them.
 
 use super::{LINE_SHIFT, Space};
-use crate::hart::Access;
-use crate::memory::PAGE_SHIFT;
-use crate::monitor::Event;
-use crate::translation::Reference;
-
-/// The filters' number for all spaces of V = 1 without any translation: no space of V = 0 without
-/// translation has an ASID.
-pub const UNTRANSLATED_GUEST: u32 = 1;
+use crate::base::Access;
+use crate::base::PAGE_SHIFT;
+use crate::base::Reference;
+use crate::base::UNTRANSLATED_GUEST;
+use crate::count::Event;
 
 /// An access to charge for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

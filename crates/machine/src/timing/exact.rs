@@ -1,9 +1,9 @@
 //! The filters change nothing: long random sequences of accesses and fences, with and without.
 
 use super::*;
-use crate::device::Random;
-use crate::hart::Access;
-use crate::translation::Reference;
+use crate::base::Access;
+use crate::base::Random;
+use crate::base::Reference;
 
 const HARTS: u64 = 3;
 const STEPS: usize = 120_000;

@@ -152,3 +152,23 @@ impl Filter<false> {
         place.line == line && place.space == space
     }
 }
+
+/// Places of the filters of the timing models, in the measured gear.
+#[derive(Debug, Clone, Copy)]
+pub struct FilterTables {
+    /// Of loads.
+    pub loads: *const u8,
+    /// Of stores.
+    pub stores: *const u8,
+    /// Of fetches.
+    pub fetches: *const u8,
+}
+
+impl FilterTables {
+    /// In the fast gear, where translated code does not look at them.
+    pub const NONE: Self = Self {
+        loads: std::ptr::null(),
+        stores: std::ptr::null(),
+        fetches: std::ptr::null(),
+    };
+}

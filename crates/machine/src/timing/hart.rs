@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::filter::Filter;
-use super::profile::Honours;
 use super::tlb::{Entry, Tlb};
-use super::{Cache, Charge, FenceRules, LINE_SHIFT, Profile, Space, TranslationFence};
-use crate::hart::Access;
-use crate::memory::PAGE_SHIFT;
+use super::{Cache, Charge, FenceRules, Honours, LINE_SHIFT, Profile, Space, TranslationFence};
+use crate::base::Access;
+use crate::base::PAGE_SHIFT;
 
 /// Who serves an access at the first level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Geometry, LINE_SHIFT, Timing};
-use crate::device::HartId;
-use crate::memory::PAGE_SHIFT;
-use crate::monitor::{Event, EventCounts};
+use crate::base::HartId;
+use crate::base::PAGE_SHIFT;
+use crate::count::{Event, EventCounts};
 
 /// The number of a line in its page.
 const PAGE_LINES_MASK: u64 = (1 << (PAGE_SHIFT - LINE_SHIFT)) - 1;

@@ -6,13 +6,9 @@
 
 mod cache;
 mod charge;
-mod field;
 mod filter;
 mod hart;
 mod lines;
-mod measure;
-mod mistake;
-mod profile;
 mod tlb;
 mod walks;
 
@@ -21,31 +17,30 @@ mod exact;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Cache, Geometry};
-pub use charge::{Charge, TranslationFence, UNTRANSLATED_GUEST, Walked};
-pub use field::{Field, Kind, Need, fields};
-pub use hart::HartTiming;
-pub use measure::{Found, MeasureError, Measurements};
-pub use mistake::{Mistake, Mistakes};
-pub use profile::{
-    CacheProfile, Costs, DiskProfile, FenceRules, Honours, NAMES, NetworkProfile, Profile,
-    ProfileError, TlbProfile, UartProfile,
+pub use crate::profile::{
+    CacheProfile, Costs, DiskProfile, FenceRules, Field, Found, Geometry, Honours, Kind,
+    MeasureError, Measurements, Mistake, Mistakes, NAMES, Need, NetworkProfile, Profile,
+    ProfileError, TlbProfile, UartProfile, fields,
 };
-pub use tlb::{Entry, Space, Tlb};
+pub use cache::Cache;
+pub use charge::{Charge, TranslationFence, Walked};
+pub use hart::HartTiming;
+pub use tlb::{Entry, Tlb};
+
+pub use crate::base::Space;
 
 use serde::{Deserialize, Serialize};
 
-use crate::device::HartId;
-use crate::memory::PAGE_SHIFT;
-use crate::monitor::{Event, EventCounts};
-use crate::native::FilterTables;
+use crate::base::HartId;
+use crate::base::PAGE_SHIFT;
+use crate::count::{Event, EventCounts};
 use hart::Server;
 use lines::Presence;
 
+pub use filter::FilterTables;
 pub(crate) use filter::PLACES as FILTER_PLACES;
 
-/// log2 of the bytes of a cache line.
-pub const LINE_SHIFT: u32 = 6;
+pub use crate::base::LINE_SHIFT;
 
 /// The models of the whole machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 mod others;
 
 use super::*;
-use crate::hart::Access;
-use crate::translation::Reference;
+use crate::base::Access;
+use crate::base::Reference;
 
 const HOST: Space = Space {
     virtualized: false,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Geometry, TlbProfile};
-use crate::memory::PAGE_SHIFT;
+use super::{Geometry, Space, TlbProfile};
+use crate::base::PAGE_SHIFT;
 
 /// log2 of the bytes of the pages that entries are for: 4 KiB, 2 MiB, 1 GiB.
 const SIZES: [u8; 3] = [12, 21, 30];
@@ -16,30 +16,6 @@ pub fn entry_size(shift: u32) -> u8 {
         .into_iter()
         .find(|&size| u32::from(size) <= shift)
         .unwrap_or(12)
-}
-
-/// The address space of an access, as TLB entries are tagged with it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Space {
-    /// V: a space of a virtual machine.
-    pub virtualized: bool,
-    /// Whether the first stage translates; without it `asid` means nothing.
-    pub paged: bool,
-    /// The address-space identifier of satp or vsatp.
-    pub asid: u16,
-    /// The virtual-machine identifier, zero unless `virtualized`.
-    pub vmid: u16,
-}
-
-impl Space {
-    /// All of it as one number: the same for the same space only.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        (self.virtualized as u32) << 31
-            | (self.paged as u32) << 30
-            | (self.vmid as u32 & 0x3fff) << 16
-            | self.asid as u32
-    }
 }
 
 /// An entry.

@@ -1,10 +1,10 @@
 //! What page-table walks cost: reference by reference, in two dimensions.
 
 use super::{Cache, Charge, Entry, LINE_SHIFT, Space, Timing, Walked};
-use crate::device::HartId;
-use crate::memory::PAGE_SHIFT;
-use crate::monitor::{Event, EventCounts};
-use crate::translation::Reference;
+use crate::base::HartId;
+use crate::base::PAGE_SHIFT;
+use crate::base::Reference;
+use crate::count::{Event, EventCounts};
 
 /// log2 of the bytes of a page-table entry.
 const ENTRY_SHIFT: u32 = 3;

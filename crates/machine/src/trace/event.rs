@@ -1,8 +1,8 @@
 //! What can happen.
 
-use crate::device::{HartId, InterruptFile};
-use crate::hart::{Exception, Mode};
-use crate::translation::Fence;
+use crate::base::Fence;
+use crate::base::{Exception, Mode};
+use crate::base::{HartId, InterruptFile};
 
 /// Where something happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

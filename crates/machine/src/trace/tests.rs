@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use super::{Event, Happening, Place, Sink, Timeline, WaitEnd};
-use crate::device::{HartId, Memory};
-use crate::hart::{Cause, Exception, Mode};
+use crate::base::Fence;
+use crate::base::{Cause, Exception, Mode};
+use crate::base::{HartId, Memory};
 use crate::machine::{Config, Limit, Machine, Stop};
-use crate::translation::Fence;
 
 const RAM: u64 = 0x8000_0000;
 const HANDLER: u64 = 0x40;

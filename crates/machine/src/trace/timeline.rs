@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::{Event, Happening, Place, Sink, WaitEnd};
-use crate::device::{Clock, Cycles, InterruptFile};
-use crate::hart::Mode;
-use crate::translation::Fence;
+use crate::base::Fence;
+use crate::base::Mode;
+use crate::base::{Clock, Cycles, InterruptFile};
 
 /// The track of the devices; harts have their own numbers.
 const DEVICES: u64 = 1 << 32;

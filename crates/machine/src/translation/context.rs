@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{Masking, View};
+use crate::base::Privilege;
+use crate::base::{Space, UNTRANSLATED_GUEST};
 use crate::csr::Csrs;
-use crate::hart::Privilege;
-use crate::timing::{Space, UNTRANSLATED_GUEST};
 
 /// Everything that a translation depends on besides the address and the page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -1,20 +1,20 @@
-//! Address translation: page tables in memory, and the host's shortcuts around them.
+//! What is known of translations: the host's shortcuts around page tables, and what a walk finds.
+//!
+//! The walk itself is in [`memory`](crate::memory), because it reads page tables there.
 
 mod context;
 mod masking;
-mod paging;
 mod saved;
 mod shadow;
-#[cfg(test)]
-mod tests;
 mod tlb;
-mod walk;
+mod view;
 
 pub use context::{ContextKey, Contexts};
 pub use masking::Masking;
-pub use paging::{Paging, levels};
-pub use saved::{SavedJumps, SavedTlb};
+pub use saved::{Kept, SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
 pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};
-pub use tlb::{Entry, Fence, HostTlb, JumpCache, JumpEntry};
-pub use walk::{Mapping, Reference, View, WalkTrace, walk};
+pub use tlb::{Entry, HostTlb, JumpCache, JumpEntry};
+pub use view::{Mapping, View, WalkTrace};
+
+pub use crate::base::{Fence, Paging, Reference};

@@ -4,8 +4,20 @@ use serde::{Deserialize, Serialize};
 
 use super::tlb::{HostTlb, JumpCache};
 use super::{Contexts, Entry, JumpEntry};
-use crate::code::CodeCache;
-use crate::memory::{PAGE_BYTES, PhysicalMemory};
+use crate::base::PAGE_BYTES;
+use crate::instruction::CodeIndex;
+
+/// What shortcuts lead to, and what they are checked against when they are put back.
+pub trait Kept {
+    /// Bytes of RAM.
+    fn size(&self) -> u64;
+    /// Opens the page of RAM at an offset to stores that go straight to RAM; says whether they may.
+    fn open_page(&mut self, offset: u64) -> bool;
+    /// Changes when indices of decoded instructions have lost their meaning.
+    fn generation(&self) -> u64;
+    /// Whether a block of decoded instructions begins at an index.
+    fn is_block(&self, index: CodeIndex) -> bool;
+}
 
 /// A translation and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,17 +71,19 @@ impl HostTlb {
     /// Puts saved translations back. `None` if one does not lead to a page of RAM, or stores to a
     /// page that they must not go straight to.
     #[must_use]
-    pub fn restore(&mut self, saved: &SavedTlb, memory: &mut PhysicalMemory) -> Option<()> {
+    pub fn restore(&mut self, saved: &SavedTlb, memory: &mut impl Kept) -> Option<()> {
         self.clear();
         for saved in &saved.entries {
             let page = (saved.tag & !(PAGE_BYTES - 1)).wrapping_add(saved.addend);
-            if !page.is_multiple_of(PAGE_BYTES) || page >= memory.ram.size() || saved.tag & 7 != 0 {
+            if !page.is_multiple_of(PAGE_BYTES) || page >= memory.size() || saved.tag & 7 != 0 {
                 return None;
             }
             let slots = match saved.table {
                 0 => &mut self.load[..],
                 1 => {
-                    memory.open(page)?;
+                    if !memory.open_page(page) {
+                        return None;
+                    }
                     &mut self.store[..]
                 }
                 2 => &mut self.fetch[..],
@@ -99,10 +113,10 @@ impl JumpCache {
 
     /// Puts saved jump targets back. `None` if one does not lead to a block.
     #[must_use]
-    pub fn restore(&mut self, saved: &SavedJumps, code: &CodeCache) -> Option<()> {
+    pub fn restore(&mut self, saved: &SavedJumps, memory: &impl Kept) -> Option<()> {
         self.clear();
         for &(pc, tag, index) in &saved.entries {
-            if !code.is_block(index) {
+            if !memory.is_block(index) {
                 return None;
             }
             self.insert(JumpEntry { pc, tag, index });

@@ -14,9 +14,9 @@
 use std::collections::BTreeMap;
 
 use super::{Fence, Mapping, View};
+use crate::base::PAGE_SHIFT;
+use crate::base::{Access, Privilege};
 use crate::csr::Csrs;
-use crate::hart::{Access, Privilege};
-use crate::memory::PAGE_SHIFT;
 
 /// Reports that a hart keeps; later ones are only counted.
 const KEPT: usize = 64;
@@ -242,7 +242,7 @@ impl Shadow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hart::Mode;
+    use crate::base::Mode;
 
     const PAGE: u64 = 0x4000_0000;
     const GUEST_FRAME: u64 = 0x9000_0000;

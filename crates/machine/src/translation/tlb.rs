@@ -5,7 +5,9 @@
 //! omits a fence can tell.
 
 use super::{ContextKey, Contexts};
-use crate::memory::{OpenPage, PAGE_BYTES, PAGE_SHIFT, Scalar};
+use crate::base::Fence;
+use crate::base::{PAGE_BYTES, PAGE_SHIFT};
+use crate::ram::{OpenPage, Scalar};
 
 /// A translation of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,34 +150,6 @@ impl Default for JumpCache {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// What a fence covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fence {
-    /// First-stage translations of V = 0.
-    Supervisor {
-        /// Only of this address, unless `None`.
-        address: Option<u64>,
-        /// Only of this address space, unless `None`.
-        asid: Option<u64>,
-    },
-    /// VS-stage translations of the virtual machine that hgatp names.
-    Virtual {
-        /// Only of this address, unless `None`.
-        address: Option<u64>,
-        /// Only of this address space, unless `None`.
-        asid: Option<u64>,
-        /// The virtual machine.
-        vmid: u64,
-    },
-    /// G-stage translations.
-    Guest {
-        /// Only of this virtual machine, unless `None`.
-        vmid: Option<u64>,
-    },
-    /// All translations: PMP or a translation-wide setting has changed.
-    Everything,
 }
 
 /// The translations that one hart has in use.

@@ -3,14 +3,15 @@
 use super::{Bound, Claim, EVENT, Test};
 use crate::drawing::Page;
 use crate::laboratory::statistics::{Summary, summarise};
-use crate::laboratory::{Entry, Figures};
+use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};
+use crate::laboratory::{Entry, Figures, is_one_run};
 use crate::measures::number;
 use crate::report::Table;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// A claim and what was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// Its name.
     pub name: String,
@@ -22,10 +23,12 @@ pub struct Judged {
     pub failures: Vec<String>,
     /// What is known about it.
     pub note: Option<String>,
+    /// What follows for the claim, together with all others that are asked for.
+    pub verdict: Verdict,
 }
 
 /// What one test found for one method.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What was measured.
     pub figure: String,
@@ -35,47 +38,79 @@ pub struct Finding {
     pub value: Option<Summary>,
     /// What it must be.
     pub wanted: String,
-    /// Whether it is.
+    /// What the start phases say of it; `None` where nothing was measured.
+    pub evidence: Option<Evidence>,
+    /// Whether it is, decided by itself.
     pub verdict: Verdict,
 }
 
 /// Whether a bound is kept.
-///
-/// Of two verdicts the greater is that of both together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval keeps to it.
+    /// The start phases show that it is.
     Holds,
-    /// The interval holds the bound, or there is none: one start phase may be an accident.
+    /// They decide nothing.
     Undecided,
-    /// The whole interval is beyond it, or nothing was measured.
+    /// So few of them cannot decide it.
+    Refused {
+        /// How many were run.
+        phases: usize,
+        /// How many it needs at least.
+        needed: usize,
+    },
+    /// They show that it is not, or nothing was measured.
     DoesNotHold,
 }
 
 impl Verdict {
+    fn of(answer: Answer) -> Self {
+        match answer {
+            Answer::Above => Self::Holds,
+            Answer::Below => Self::DoesNotHold,
+            Answer::Within | Answer::Open => Self::Undecided,
+            Answer::Refused { phases, needed } => Self::Refused { phases, needed },
+        }
+    }
+
     /// In words.
-    const fn words(self) -> &'static str {
+    fn words(self) -> String {
         match self {
-            Self::Holds => "HOLDS",
-            Self::DoesNotHold => "DOES NOT HOLD",
-            Self::Undecided => "UNDECIDED",
+            Self::Holds => String::from("HOLDS"),
+            Self::DoesNotHold => String::from("DOES NOT HOLD"),
+            Self::Undecided => String::from("UNDECIDED"),
+            Self::Refused { phases, needed } => refusal(phases, needed),
         }
     }
 }
 
 impl Judged {
-    /// What its findings come to: one that does not hold decides, and one that is undecided leaves all open.
-    pub fn verdict(&self) -> Verdict {
-        if !self.failures.is_empty() {
-            return Verdict::DoesNotHold;
-        }
-        let each = self.findings.iter().map(|finding| finding.verdict);
-        each.max().unwrap_or(Verdict::Holds)
+    /// What its findings come to: all of them must hold, so that its evidence is theirs together.
+    fn evidence(&self) -> Option<Evidence> {
+        let each = self.findings.iter().map(|finding| finding.evidence);
+        let each = each.collect::<Option<Vec<Evidence>>>()?;
+        self.failures.is_empty().then(|| Evidence::of_all(&each))
     }
 }
 
-/// Judges a claim by its runs, which are those of [`super::plan`] in its order.
+/// Decides claims together. A claim of which a run failed, or a figure was not measured, does not hold whatever the others say,
+/// and takes no part. Returns how many were decided.
+pub fn settle(claims: &mut [Judged]) -> usize {
+    let mut asked = Vec::new();
+    for claim in claims {
+        match claim.evidence() {
+            Some(evidence) => asked.push((evidence, claim)),
+            None => claim.verdict = Verdict::DoesNotHold,
+        }
+    }
+    let evidence: Vec<Evidence> = asked.iter().map(|(evidence, _)| *evidence).collect();
+    for ((_, claim), answer) in asked.iter_mut().zip(decide(&evidence)) {
+        claim.verdict = Verdict::of(answer);
+    }
+    evidence.len()
+}
+
+/// What the runs of a claim show, which are those of [`super::plan`] in its order. [`settle`] says what follows.
 pub fn judge(claim: &Claim, entries: &[Entry]) -> Judged {
     let each = (entries.len() / claim.methods.len().max(1)).max(1);
     let runs = |method: &str| -> &[Entry] {
@@ -103,6 +138,7 @@ pub fn judge(claim: &Claim, entries: &[Entry]) -> Judged {
         findings,
         failures: failures.collect(),
         note: claim.note.clone(),
+        verdict: Verdict::Undecided,
     }
 }
 
@@ -129,12 +165,15 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
             })
             .collect(),
     };
-    let summary = values.and_then(|values| summarise(&values));
-    let each = |summary: &Summary| test.bounds().map(|bound| keeps(bound, summary)).max();
-    let verdict = summary
-        .as_ref()
-        .and_then(each)
-        .unwrap_or(Verdict::DoesNotHold);
+    let is_one_run = is_one_run(runs) || base.is_some_and(is_one_run);
+    let evidence = values.as_ref().map(|values| match is_one_run {
+        true => Evidence::of_one_run(),
+        false => bounds(test, values),
+    });
+    let summary = values.as_ref().and_then(|values| summarise(values));
+    let verdict = evidence
+        .and_then(|evidence| decide(&[evidence]).first().copied())
+        .map_or(Verdict::DoesNotHold, Verdict::of);
     let wanted: Vec<String> = test
         .bounds()
         .map(|bound| match bound {
@@ -152,21 +191,21 @@ fn find(test: &Test, method: &str, runs: &[Entry], base: Option<&[Entry]>) -> Fi
         method,
         value: summary,
         wanted: wanted.join(", "),
+        evidence,
         verdict,
     }
 }
 
-/// Whether an interval keeps to a bound.
-fn keeps(bound: Bound, summary: &Summary) -> Verdict {
-    let kept = |value: f64| match bound {
+/// What values say of a test's bounds: each bound is a relation of its own, and all must hold.
+fn bounds(test: &Test, values: &[f64]) -> Evidence {
+    let of = |bound| Evidence::of_relation(values.iter().map(|value| is_kept(bound, *value)));
+    Evidence::of_all(&test.bounds().map(of).collect::<Vec<_>>())
+}
+
+fn is_kept(bound: Bound, value: f64) -> bool {
+    match bound {
         Bound::AtLeast(least) => value >= least,
         Bound::AtMost(most) => value <= most,
-    };
-    match (kept(summary.low), kept(summary.high)) {
-        _ if summary.count < 2 => Verdict::Undecided,
-        (true, true) => Verdict::Holds,
-        (false, false) => Verdict::DoesNotHold,
-        _ => Verdict::Undecided,
     }
 }
 
@@ -188,7 +227,7 @@ fn figure(test: &Test, figures: &Figures) -> Option<f64> {
 
 /// A claim as people read it.
 pub fn show(judged: &Judged) -> String {
-    let verdict = judged.verdict().words();
+    let verdict = judged.verdict.words();
     let mut text = format!("{}: {verdict}\n  {}\n", judged.name, judged.text);
     // Writing to a String does not fail.
     for finding in &judged.findings {
@@ -201,12 +240,11 @@ pub fn show(judged: &Judged) -> String {
                 format!("{}{interval}", number(value.median))
             },
         );
-        let one = finding.value.is_some_and(|value| value.count == 1);
         let mark = match finding.verdict {
             Verdict::Holds => "ok ",
             Verdict::DoesNotHold => "NOT",
-            Verdict::Undecided if one => "?   one start phase:",
             Verdict::Undecided => "?  ",
+            Verdict::Refused { .. } => "few",
         };
         let _ = writeln!(
             text,
@@ -220,7 +258,7 @@ pub fn show(judged: &Judged) -> String {
     if let Some(note) = judged
         .note
         .as_ref()
-        .filter(|_| judged.verdict() != Verdict::Holds)
+        .filter(|_| judged.verdict != Verdict::Holds)
     {
         let _ = writeln!(text, "  note: {note}");
     }
@@ -228,10 +266,10 @@ pub fn show(judged: &Judged) -> String {
 }
 
 /// All claims as a page.
-pub fn page(title: &str, judged: &[Judged]) -> String {
+pub fn page(title: &str, judged: &[Judged], below: &str) -> String {
     let mut page = Page::new(title);
     for claim in judged {
-        page.heading(&format!("{}: {}", claim.name, claim.verdict().words()));
+        page.heading(&format!("{}: {}", claim.name, claim.verdict.words()));
         page.paragraph(&claim.text);
         let mut table = Table::new(["figure", "of", "median", "interval", "wanted", "verdict"]);
         for finding in &claim.findings {
@@ -247,7 +285,7 @@ pub fn page(title: &str, judged: &[Judged]) -> String {
                 value(&|value| number(value.median)),
                 value(&|value| format!("{} .. {}", number(value.low), number(value.high))),
                 finding.wanted.clone(),
-                String::from(finding.verdict.words()),
+                finding.verdict.words(),
             ]);
         }
         page.table(&table);
@@ -257,10 +295,11 @@ pub fn page(title: &str, judged: &[Judged]) -> String {
         if let Some(note) = claim
             .note
             .as_ref()
-            .filter(|_| claim.verdict() != Verdict::Holds)
+            .filter(|_| claim.verdict != Verdict::Holds)
         {
             page.paragraph(&format!("note: {note}"));
         }
     }
+    page.paragraph(below);
     page.finish()
 }

@@ -68,48 +68,61 @@ fn every_method_runs_with_every_seed_and_what_is_particular() {
     assert_eq!(on_qemu[1].changes, ["harts=2", "harts=3", "spin=b"]);
 }
 
-/// What comes of three start phases with these throughputs, a's and then b's.
-fn judged_by(etr: [f64; 6]) -> Judged {
+/// What comes of start phases with these throughputs, a's and b's, decided by itself.
+fn judged_by(etr: &[(f64, f64)]) -> Judged {
     let claim = claim();
     let computer = Computer::Machine { profile: None };
-    let points = plan(&claim, Path::new("."), &computer, 3);
+    let points = plan(&claim, Path::new("."), &computer, etr.len() as u32);
+    let of_a = etr.iter().map(|(a, _)| *a);
+    let of_b = etr.iter().map(|(_, b)| *b);
     let entries: Vec<Entry> = points
         .into_iter()
-        .zip(etr)
+        .zip(of_a.chain(of_b))
         .map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]))
         .collect();
-    judge(&claim, &entries)
+    let mut judged = [judge(&claim, &entries)];
+    assert_eq!(settle(&mut judged), 1);
+    let [judged] = judged;
+    judged
+}
+
+/// So many start phases, of which each has its own throughput under a, and under b so much more.
+fn phases(ratios: &[f64]) -> Vec<(f64, f64)> {
+    let numbered = ratios.iter().zip(1..);
+    numbered
+        .map(|(ratio, a)| (f64::from(a), f64::from(a) * ratio))
+        .collect()
 }
 
 #[test]
-fn intervals_of_pairs_are_held_to_their_bounds() {
-    // Ratios of 2.0, 2.1 and 4.0: all of them are enough.
-    let judged = judged_by([10.0, 20.0, 10.0, 20.0, 42.0, 40.0]);
-    assert_eq!(judged.verdict(), Verdict::Holds, "{}", show(&judged));
+fn start_phases_are_held_to_the_bounds() {
+    // All of five are enough: 2^-5 = 0.031.
+    let judged = judged_by(&phases(&[2.0, 2.1, 4.0, 2.0, 3.0]));
+    assert_eq!(judged.verdict, Verdict::Holds, "{}", show(&judged));
     assert_eq!(judged.findings[0].value.unwrap().median, 2.1);
     assert!(show(&judged).contains("HOLDS"));
-    let page = page("Two <b>", &[judged]);
-    for text in ["faster: HOLDS", "b / a", "2.100", "Two &lt;b&gt;"] {
+    let page = page("Two <b>", &[judged], "below");
+    for text in ["faster: HOLDS", "b / a", "2.100", "Two &lt;b&gt;", "below"] {
         assert!(page.contains(text), "{page}");
     }
-    // 1.9, 1.0 and 1.5: none is.
-    let judged = judged_by([10.0, 20.0, 10.0, 19.0, 20.0, 15.0]);
+    // None of six is: either of two figures could have failed, and 2 * 2^-6 = 0.031.
+    let judged = judged_by(&phases(&[1.9, 1.0, 1.5, 1.2, 1.1, 1.3]));
     assert_eq!(judged.findings[0].verdict, Verdict::DoesNotHold);
     assert_eq!(judged.findings[1].verdict, Verdict::Holds);
-    assert_eq!(judged.verdict(), Verdict::DoesNotHold);
+    assert_eq!(judged.verdict, Verdict::DoesNotHold);
     assert!(show(&judged).contains("DOES NOT HOLD"));
 }
 
 #[test]
 fn an_interval_that_holds_the_bound_decides_nothing() {
-    // 1.9, 2.0 and 4.0 lie on both sides, and so do 1.0, 1.9 and 2.1, whose median is beyond the bound.
-    for etr in [
-        [10.0, 20.0, 10.0, 19.0, 40.0, 40.0],
-        [10.0, 20.0, 10.0, 10.0, 38.0, 21.0],
+    // On both sides, with a median that keeps to the bound and one that does not.
+    for ratios in [
+        [1.9, 2.0, 4.0, 4.0, 4.0, 4.0],
+        [1.0, 1.9, 2.1, 1.9, 1.9, 1.9],
     ] {
-        let judged = judged_by(etr);
+        let judged = judged_by(&phases(&ratios));
         assert_eq!(judged.findings[0].verdict, Verdict::Undecided);
-        assert_eq!(judged.verdict(), Verdict::Undecided);
+        assert_eq!(judged.verdict, Verdict::Undecided);
         let text = show(&judged);
         assert!(
             text.contains("UNDECIDED") && !text.contains("NOT"),
@@ -119,17 +132,36 @@ fn an_interval_that_holds_the_bound_decides_nothing() {
 }
 
 #[test]
-fn one_start_phase_decides_nothing() {
-    let claim = claim();
-    let computer = Computer::Machine { profile: None };
-    for etr in [1.0, 3.0] {
-        let points = plan(&claim, Path::new("."), &computer, 1).into_iter();
-        let etr = points.zip([1.0, etr]);
-        let entries = etr.map(|(point, etr)| entry(point, &[("etr", etr), ("off-line", 0.0)]));
-        let judged = judge(&claim, &entries.collect::<Vec<_>>());
-        assert_eq!(judged.verdict(), Verdict::Undecided, "{}", show(&judged));
-        assert!(show(&judged).contains("one start phase"));
+fn few_start_phases_and_one_run_made_often_are_refused() {
+    for count in 1..5 {
+        let judged = judged_by(&phases(&vec![3.0; count]));
+        let refused = Verdict::Refused {
+            phases: count,
+            needed: 5,
+        };
+        assert_eq!(judged.verdict, refused, "{}", show(&judged));
+        assert!(show(&judged).contains("refused: "));
     }
+    // Nine phases that are the same to the last digit are one.
+    let judged = judged_by(&[(1.0, 3.0); 9]);
+    let refused = Verdict::Refused {
+        phases: 1,
+        needed: 5,
+    };
+    assert_eq!(judged.verdict, refused);
+}
+
+#[test]
+fn claims_that_are_asked_for_together_are_decided_together() {
+    let one = judged_by(&phases(&[3.0; 5]));
+    let mut three = [one.clone(), one.clone(), one];
+    assert_eq!(settle(&mut three), 3);
+    // 0.05 / 3 = 0.0167: 2^-5 is above it and 2^-6 below.
+    let refused = Verdict::Refused {
+        phases: 5,
+        needed: 6,
+    };
+    assert!(three.iter().all(|claim| claim.verdict == refused));
 }
 
 #[test]
@@ -142,7 +174,9 @@ fn what_nobody_measured_does_not_hold_and_failures_are_told() {
         .map(|point| entry(point, &[("etr", 1.0)]))
         .collect();
     entries[1].outcome = Outcome::Failed(String::from("it burns"));
-    let judged = judge(&claim, &entries);
+    let mut judged = [judge(&claim, &entries)];
+    assert_eq!(settle(&mut judged), 0);
+    let [judged] = judged;
     let verdicts = judged.findings.iter().map(|finding| finding.verdict);
     assert_eq!(verdicts.clone().next(), Some(Verdict::DoesNotHold));
     assert!(
@@ -150,7 +184,7 @@ fn what_nobody_measured_does_not_hold_and_failures_are_told() {
             .into_iter()
             .all(|verdict| verdict != Verdict::Holds)
     );
-    assert_eq!(judged.verdict(), Verdict::DoesNotHold);
+    assert_eq!(judged.verdict, Verdict::DoesNotHold);
     // An event that nobody counted is zero, a measure that is not there is not.
     assert_eq!(judged.findings[1].value, None);
     assert_eq!(judged.failures.len(), 1);

@@ -2,18 +2,19 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::{Failure, output, write_json};
-use partita::claims::{self, Claims, Verdict};
-use partita::laboratory::Computer;
+use partita::claims::{self, Claim, Claims, Judged, Verdict};
+use partita::laboratory::verdict::{Evidence, correction};
+use partita::laboratory::{Computer, Entry};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClaimsArguments {
     /// The claims to show; without any, all
     names: Vec<String>,
-    /// How many start phases each method is run with
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    seeds: u32,
+    /// How many start phases each method is run with; without it, as few as can decide the claims that are asked for
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
     /// The file of claims; without it, the one that comes with this command
     #[arg(long, value_name = "FILE.toml")]
     file: Option<PathBuf>,
@@ -31,8 +32,7 @@ pub(super) struct ClaimsArguments {
 }
 
 pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
-    let file = arguments.file.clone();
-    let file = file.unwrap_or_else(|| experiments().join("policies.toml"));
+    let file = arguments.file();
     let all = Claims::read(&file)?;
     let wanted = all.named(&arguments.names)?;
     let mut out = std::io::stdout();
@@ -45,39 +45,34 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         return Ok(());
     }
     output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
-    let folder = file.parent().map(PathBuf::from).unwrap_or_default();
-    let computer = arguments.laboratory.computer()?;
-    let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
-    let mut judged = Vec::new();
-    for claim in wanted {
-        let own = if computer == Computer::Qemu {
-            &claim.on_qemu
-        } else {
-            &claim.on_machine
-        };
-        if let Some(why) = &own.not {
-            let _ = writeln!(out, "\n{}: not run on {computer}\n  {why}", claim.name);
-            continue;
-        }
-        let points = claims::plan(claim, &folder, &computer, arguments.seeds);
-        let start = StartArguments::usual(own.once);
-        let points = laboratory.start(laboratory.expand(points)?, &start)?;
-        let entries = laboratory.run(points)?;
-        let one = claims::judge(claim, &entries);
-        let _ = write!(out, "\n{}", claims::show(&one));
-        judged.push(one);
+    let Shown {
+        judged,
+        below,
+        not_run,
+        ..
+    } = show(arguments, &file, &wanted)?;
+    for (name, why) in not_run {
+        let _ = writeln!(out, "\n{name}: not run\n  {why}");
     }
+    for one in &judged {
+        let _ = write!(out, "\n{}", claims::show(one));
+    }
+    let _ = writeln!(
+        out,
+        "\n{below}; figures are marked as they would be by themselves"
+    );
     if let Some(path) = &arguments.json {
         write_json(path, &judged)?;
     }
     if let Some(path) = &arguments.report {
-        output::write(path, claims::page(&all.title, &judged).as_bytes())?;
+        output::write(path, claims::page(&all.title, &judged, &below).as_bytes())?;
     }
-    let named = |verdict| -> Vec<String> {
-        let of = judged.iter().filter(|claim| claim.verdict() == verdict);
+    let named = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<String> {
+        let of = judged.iter().filter(|claim| wanted(claim.verdict));
         of.map(|claim| claim.name.clone()).collect()
     };
-    let (failing, open) = (named(Verdict::DoesNotHold), named(Verdict::Undecided));
+    let failing = named(&|verdict| verdict == Verdict::DoesNotHold);
+    let open = named(&|verdict| !matches!(verdict, Verdict::Holds | Verdict::DoesNotHold));
     if failing.is_empty() && open.is_empty() {
         return Ok(());
     }
@@ -93,4 +88,77 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         }
     }
     Err(Failure::Different(parts.join("\npartita: ")))
+}
+
+/// What claims came to.
+pub(super) struct Shown {
+    pub(super) judged: Vec<Judged>,
+    pub(super) entries: Vec<Entry>,
+    /// What they were corrected for.
+    pub(super) below: String,
+    /// Claims that are not for this computer, and why.
+    not_run: Vec<(String, String)>,
+}
+
+impl ClaimsArguments {
+    /// All claims as results show them.
+    pub(super) fn of(seeds: Option<u32>, laboratory: &LaboratoryArguments) -> Self {
+        Self {
+            names: Vec::new(),
+            seeds,
+            file: None,
+            list: false,
+            json: None,
+            report: None,
+            laboratory: laboratory.clone(),
+        }
+    }
+
+    /// The file of claims.
+    pub(super) fn file(&self) -> PathBuf {
+        let file = self.file.clone();
+        file.unwrap_or_else(|| experiments().join("policies.toml"))
+    }
+}
+
+/// Runs what is missing of the claims that are wanted, and judges them.
+pub(super) fn show(
+    arguments: &ClaimsArguments,
+    file: &Path,
+    wanted: &[&Claim],
+) -> Result<Shown, Failure> {
+    let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+    let computer = arguments.laboratory.computer()?;
+    let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
+    let seeds = arguments.seeds.unwrap_or_else(|| usual_seeds(wanted.len()));
+    let (mut judged, mut all, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
+    for claim in wanted {
+        let own = if computer == Computer::Qemu {
+            &claim.on_qemu
+        } else {
+            &claim.on_machine
+        };
+        if let Some(why) = &own.not {
+            not_run.push((claim.name.clone(), why.clone()));
+            continue;
+        }
+        let points = claims::plan(claim, &folder, &computer, seeds);
+        let start = StartArguments::usual(own.once);
+        let points = laboratory.start(laboratory.expand(points)?, &start)?;
+        let entries = laboratory.run(points)?;
+        judged.push(claims::judge(claim, &entries));
+        all.extend(entries);
+    }
+    let below = correction(claims::settle(&mut judged));
+    Ok(Shown {
+        judged,
+        entries: all,
+        below,
+        not_run,
+    })
+}
+
+/// As few start phases as can decide so many claims together.
+fn usual_seeds(claims: usize) -> u32 {
+    u32::try_from(Evidence::phases_for(claims)).unwrap_or(u32::MAX)
 }

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::bench::kvm_host;
 use partita::cache::Cache;
-use partita::compare::{expand, from_checkpoint, usual_start, with_phase};
+use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_window};
 use partita::computer::Chosen;
 use partita::images;
 use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
@@ -60,14 +60,43 @@ pub(super) struct StartArguments {
     /// Boots for every run
     #[arg(long)]
     boot: bool,
+    /// Measures the steady part of each run alone, from when all VMs work to when the first ends, where all VMs are exercisers that
+    /// work for a time
+    #[arg(long)]
+    steady: bool,
+}
+
+/// What counts as an effect.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct EffectArguments {
+    /// The smallest effect that counts, in per cent: what is surely smaller is called equal. Without it, any effect counts, and
+    /// nothing can be equal
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = per_cent)]
+    smallest_effect: f64,
+}
+
+impl EffectArguments {
+    /// As a part.
+    pub(super) fn smallest(&self) -> f64 {
+        self.smallest_effect / 100.0
+    }
+}
+
+/// A part in per cent that is none or more, and below the whole.
+fn per_cent(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    number
+        .filter(|number| (0.0..100.0).contains(number))
+        .ok_or_else(|| String::from("give a number from 0 to 100, such as 1.85"))
 }
 
 impl StartArguments {
-    /// Where runs usually begin, unless each is to boot.
+    /// Where runs usually begin, unless each is to boot, and their steady part alone.
     pub(super) const fn usual(boot: bool) -> Self {
         Self {
             start_at: None,
             boot,
+            steady: true,
         }
     }
 }
@@ -175,7 +204,11 @@ impl Laboratory {
             if point.start.is_some() {
                 return Ok(point);
             }
-            Ok(with_phase(point)?)
+            let point = with_phase(point)?;
+            Ok(match arguments.steady {
+                true => with_window(point)?,
+                false => point,
+            })
         };
         points.into_iter().map(start).collect()
     }

@@ -1,8 +1,10 @@
 //! `partita sweep`.
 
-use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments};
+use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Grid, KEYS, Variation};
+use partita::laboratory::tidy::tidy;
+use partita::laboratory::verdict::Evidence;
 use partita::measures;
 use partita::sweep::Sweep;
 use std::io::Write;
@@ -17,9 +19,9 @@ pub(super) struct SweepArguments {
     /// Varies a key, such as spin=wopd,wapd, at each value; may be given many times
     #[arg(long, value_name = "KEY=A,B,...")]
     vary: Vec<String>,
-    /// How many start phases each is run with
-    #[arg(long, value_name = "NUMBER", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-    seeds: u32,
+    /// How many start phases each is run with; without it, as few as can tell who is ahead at all values together
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: Option<u32>,
     /// The measures to show
     #[arg(
         long,
@@ -31,9 +33,14 @@ pub(super) struct SweepArguments {
     /// Writes the sweep and all runs as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes every figure of every run as a line of comma-separated values
+    #[arg(long, value_name = "FILE")]
+    tidy: Option<PathBuf>,
     /// Draws the sweep: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    effect: EffectArguments,
     #[command(flatten)]
     start: StartArguments,
     #[command(flatten)]
@@ -54,10 +61,15 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
         .collect();
     let vary = vary?;
     let computer = arguments.laboratory.computer()?;
-    let inner = Grid::new(&vary, arguments.seeds, &computer)?;
+    let rows: usize = vary.iter().map(|one| one.values.len()).product();
+    let comparisons = values.len() * (rows.max(1) - 1);
+    let usual = u32::try_from(Evidence::phases_for_ratios(comparisons)).unwrap_or(u32::MAX);
+    let seeds = arguments.seeds.unwrap_or(usual);
+    let inner = Grid::new(&vary, seeds, &computer)?;
     let all: Vec<Variation> = std::iter::once(over.clone()).chain(vary).collect();
-    let grid = Grid::new(&all, arguments.seeds, &computer)?;
-    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
+    let grid = Grid::new(&all, seeds, &computer)?;
+    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    output::check(outputs.map(Option::as_ref))?;
     arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
@@ -65,7 +77,13 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
     let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
     let entries = laboratory.run(points)?;
-    let sweep = Sweep::new(&over.key, &values, &inner, &entries);
+    let sweep = Sweep::new(
+        &over.key,
+        &values,
+        &inner,
+        &entries,
+        arguments.effect.smallest(),
+    );
 
     let mut out = std::io::stdout().lock();
     for measure in &arguments.measure {
@@ -83,6 +101,9 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;
+    }
+    if let Some(path) = &arguments.tidy {
+        output::write(path, tidy(&entries).as_bytes())?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);

@@ -2,7 +2,8 @@
 
 use super::Row;
 use crate::laboratory::Entry;
-use crate::laboratory::statistics::{Summary, paired_ratio};
+use crate::laboratory::statistics::{Summary, paired_ratio, ratios};
+use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};
 use crate::measures::{self, Better, number};
 use serde::Serialize;
 
@@ -15,15 +16,24 @@ pub struct Ranking {
     pub order: Vec<String>,
     /// The best as a part of the next, start phase by start phase.
     pub lead: Option<Summary>,
-    /// Whether the lead's whole interval is on one side of one.
-    pub is_told: bool,
+    /// What the start phases decide about the lead, together with all other pairs of rows.
+    pub answer: Answer,
+    /// How many pairs of rows that are: the best and the next are known from the runs alone.
+    pub comparisons: usize,
+    /// The smallest lead that counts, as a part.
+    pub smallest: f64,
     /// Whether the lead has no interval: it comes from one start phase, or from one run that was made often.
     pub is_one_run: bool,
 }
 
 /// The ranking by a measure of groups of runs, each the runs of a row; `None` where fewer than two have it, or where neither
 /// more nor less of it is better.
-pub(super) fn rank(measure: &str, rows: &[Row], groups: &[&[Entry]]) -> Option<Ranking> {
+pub(super) fn rank(
+    measure: &str,
+    rows: &[Row],
+    groups: &[&[Entry]],
+    smallest: f64,
+) -> Option<Ranking> {
     let better = measures::find(measure)?.better;
     if better == Better::Neither {
         return None;
@@ -46,26 +56,39 @@ pub(super) fn rank(measure: &str, rows: &[Row], groups: &[&[Entry]]) -> Option<R
     };
     let value = |entry: &Entry| entry.outcome.figures()?.get(measure).copied();
     let runs = |row: usize| groups.get(row).copied().unwrap_or_default();
-    let pairs = runs(best).iter().zip(runs(next));
-    let pairs: Vec<(f64, f64)> = pairs
-        .filter_map(|(a, b)| Some((value(a)?, value(b)?)))
-        .collect();
-    let lead = paired_ratio(&pairs);
+    let pairs = |row: usize, other: usize| -> Vec<(f64, f64)> {
+        let pairs = runs(row).iter().zip(runs(other));
+        let both = pairs.filter_map(|(a, b)| Some((value(a)?, value(b)?)));
+        both.collect()
+    };
+    let lead = paired_ratio(&pairs(best, next));
     let label = |row: usize| {
         rows.get(row)
             .map_or_else(String::new, |row| row.combination.label())
     };
-    let has_spread = |lead: &Summary| {
-        let rows = [best, next].map(|row| rows.get(row));
-        rows.iter().flatten().all(|row| row.has_spread(lead))
-    };
-    let lead_is_one_run = lead.is_some_and(|lead| !has_spread(&lead));
-    let is_told = lead.is_some_and(|lead| has_spread(&lead) && (lead.low > 1.0 || lead.high < 1.0));
+    let is_one_run = |row: usize| rows.get(row).is_none_or(|row| row.alike);
+    // Every pair of rows could have been the first two, so all of them are decided together; these two come first.
+    let places = || order.iter().map(|(row, _)| *row).enumerate();
+    let all = places().flat_map(|(place, row)| {
+        let after = places().skip(place + 1);
+        after.map(move |(_, other)| (row, other))
+    });
+    let evidence: Vec<Evidence> = all
+        .map(|(row, other)| match is_one_run(row) || is_one_run(other) {
+            true => Evidence::of_one_run(),
+            false => Evidence::of_ratio(&ratios(&pairs(row, other)), smallest),
+        })
+        .collect();
+    let answer = decide(&evidence).first().copied().unwrap_or(Answer::Open);
+    let lead_is_one_run =
+        lead.is_some_and(|lead| lead.count < 2) || is_one_run(best) || is_one_run(next);
     Some(Ranking {
         measure: String::from(measure),
         order: order.iter().map(|(row, _)| label(*row)).collect(),
         lead,
-        is_told,
+        answer,
+        comparisons: evidence.len(),
+        smallest,
         is_one_run: lead_is_one_run,
     })
 }
@@ -90,10 +113,24 @@ impl Ranking {
             Some(lead) => format!("{}, from one run,", number(lead.median)),
             None => String::from("no ratio"),
         };
-        if self.is_told {
-            format!("best: {best}, {lead} of the next, {next}{rest}")
-        } else {
-            format!("undecided: {best} is {lead} of {next}{rest}")
+        let beyond = match self.smallest {
+            0.0 => String::new(),
+            smallest => format!(" within {} %", number(smallest * 100.0)),
+        };
+        let line = match self.answer {
+            Answer::Above | Answer::Below => {
+                format!("best: {best}, {lead} of the next, {next}{rest}")
+            }
+            Answer::Within => format!("equal{beyond}: {best} is {lead} of {next}{rest}"),
+            Answer::Open => format!("undecided: {best} is {lead} of {next}{rest}"),
+            Answer::Refused { phases, needed } => {
+                let why = refusal(phases, needed);
+                format!("{why}: {best} is {lead} of {next}{rest}")
+            }
+        };
+        match self.comparisons {
+            0 | 1 => line,
+            all => format!("{line} ({all} pairs, decided together)"),
         }
     }
 }

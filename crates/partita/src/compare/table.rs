@@ -2,8 +2,9 @@
 
 use super::ranking::{self, Ranking};
 use super::{Combination, Grid};
-use crate::laboratory::statistics::{Summary, paired_ratio, summarise};
-use crate::laboratory::{Entry, Outcome};
+use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
+use crate::laboratory::tidy::field;
+use crate::laboratory::{Entry, Outcome, is_one_run};
 use crate::measures::{self, number};
 use crate::report::Table;
 use serde::Serialize;
@@ -17,6 +18,8 @@ pub struct Cell {
     /// Over all start phases.
     pub value: Summary,
     /// Start phase by start phase, as a part of the first combination's.
+    pub ratios: Vec<f64>,
+    /// The same, condensed.
     pub ratio: Option<Summary>,
 }
 
@@ -47,13 +50,16 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// How many start phases each had.
     pub seeds: usize,
+    /// The smallest effect that counts, as a part.
+    pub smallest: f64,
     /// Who is best by each measure of which more, or less, is better.
     pub rankings: Vec<Ranking>,
 }
 
 impl Comparison {
     /// Condenses entries that lie in the order of [`Grid::points`].
-    pub fn new(grid: &Grid, entries: &[Entry]) -> Self {
+    /// `smallest` is the smallest lead that counts, as a part.
+    pub fn new(grid: &Grid, entries: &[Entry], smallest: f64) -> Self {
         let phases = grid.seeds.len().max(1);
         let groups: Vec<&[Entry]> = entries.chunks(phases).collect();
         let base = groups.first().copied().unwrap_or_default();
@@ -61,7 +67,7 @@ impl Comparison {
         let rows = rows.map(|(combination, entries)| Row {
             combination: combination.clone(),
             cells: cells(entries, base),
-            alike: alike(entries),
+            alike: is_one_run(entries),
             failures: entries
                 .iter()
                 .filter_map(|entry| match &entry.outcome {
@@ -71,11 +77,13 @@ impl Comparison {
                 .collect(),
         });
         let rows: Vec<Row> = rows.collect();
-        let rank = |measure: &measures::Measure| ranking::rank(measure.name, &rows, &groups);
+        let rank =
+            |measure: &measures::Measure| ranking::rank(measure.name, &rows, &groups, smallest);
         Self {
             rankings: measures::MEASURES.iter().filter_map(rank).collect(),
             rows,
             seeds: grid.seeds.len(),
+            smallest,
         }
     }
 
@@ -194,23 +202,6 @@ impl Comparison {
     }
 }
 
-/// A field of comma-separated values (RFC 4180 §2).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        String::from(text)
-    }
-}
-
-/// Whether several runs came to the same figures, all of them.
-fn alike(entries: &[Entry]) -> bool {
-    let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
-    let first = figures.next();
-    let mut others = figures.peekable();
-    others.peek().is_some() && others.all(|other| Some(other) == first)
-}
-
 fn cells(entries: &[Entry], base: &[Entry]) -> Vec<Cell> {
     let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut pairs: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
@@ -224,10 +215,12 @@ fn cells(entries: &[Entry], base: &[Entry]) -> Vec<Cell> {
         }
     }
     let cell = |(name, values): (&&str, &Vec<f64>)| {
+        let pairs = pairs.get(*name).map_or(&[][..], |pairs| &pairs[..]);
         Some(Cell {
             measure: String::from(*name),
             value: summarise(values)?,
-            ratio: pairs.get(*name).and_then(|pairs| paired_ratio(pairs)),
+            ratios: ratios(pairs),
+            ratio: paired_ratio(pairs),
         })
     };
     values.iter().filter_map(cell).collect()

@@ -98,7 +98,7 @@ fn figures_are_condensed_and_compared_phase_by_phase() {
             entry(point, Outcome::Finished { figures, report })
         })
         .collect();
-    let comparison = Comparison::new(&grid, &entries);
+    let comparison = Comparison::new(&grid, &entries, 0.0);
     let cell = comparison.cell(1, "etr").unwrap();
     assert_eq!(cell.value.median, 20.0);
     let ratio = cell.ratio.unwrap();
@@ -115,7 +115,7 @@ fn figures_are_condensed_and_compared_phase_by_phase() {
     assert!(csv.contains("\nwapd,spin=wapd,etr,"), "{csv}");
 
     entries[4].outcome = Outcome::Failed(String::from("lost"));
-    let comparison = Comparison::new(&grid, &entries);
+    let comparison = Comparison::new(&grid, &entries, 0.0);
     assert!(comparison.has_failures());
     assert_eq!(comparison.rows[1].failures, [(1, String::from("lost"))]);
     assert_eq!(comparison.cell(1, "etr").unwrap().value.median, 101.0);
@@ -125,6 +125,15 @@ fn figures_are_condensed_and_compared_phase_by_phase() {
 
 /// A comparison of two methods with these etr by method and seed; no figure is a run that failed.
 fn compared(seeds: u32, etr: impl Fn(bool, u64) -> Option<f64>) -> Comparison {
+    compared_within(0.0, seeds, etr)
+}
+
+/// The same with a smallest effect that counts.
+fn compared_within(
+    smallest: f64,
+    seeds: u32,
+    etr: impl Fn(bool, u64) -> Option<f64>,
+) -> Comparison {
     let grid = Grid::new(&varied(&["spin=wopd,wapd"]), seeds, &Computer::Qemu).unwrap();
     let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
     let entries = points.into_iter().map(|point| {
@@ -138,7 +147,7 @@ fn compared(seeds: u32, etr: impl Fn(bool, u64) -> Option<f64>) -> Comparison {
         };
         entry(point, outcome)
     });
-    Comparison::new(&grid, &entries.collect::<Vec<_>>())
+    Comparison::new(&grid, &entries.collect::<Vec<_>>(), smallest)
 }
 
 #[test]
@@ -224,9 +233,16 @@ fn the_best_is_named_with_its_lead_over_the_next() {
     );
     let one = compared(1, |second, _| Some(if second { 2.0 } else { 1.0 }));
     assert!(
-        one.verdict("etr")
-            .unwrap()
-            .contains("undecided: spin=wapd is 2.000, from one run,")
+        one.verdict("etr").unwrap().contains(
+            "refused: 1 phase cannot tell; 6 are needed: spin=wapd is 2.000, from one run,"
+        )
+    );
+    // A lead that is surely smaller than what counts is none.
+    let slight = |second, seed| Some((seed + 1) as f64 * if second { 1.002 } else { 1.0 });
+    let line = compared_within(0.01, 6, slight).verdict("etr").unwrap();
+    assert_eq!(
+        line,
+        "equal within 1.000 %: spin=wapd is 1.002 [1.002, 1.002] of spin=wopd"
     );
     // What says what happened, and not how well, has no best; nor has a single row.
     assert_eq!(told.verdict("guest-utilisation"), None);
@@ -234,6 +250,33 @@ fn the_best_is_named_with_its_lead_over_the_next() {
         compared(3, |second, seed| (!second).then_some(seed as f64)).verdict("etr"),
         None
     );
+}
+
+#[test]
+fn the_best_of_three_is_told_from_all_pairs() {
+    let compared = |seeds| {
+        let grid = Grid::new(&varied(&["spin=rslp,wopd,wapd"]), seeds, &Computer::Qemu).unwrap();
+        let points = grid.points(Path::new("a.toml"), &[], &Computer::Qemu);
+        let entries = points.into_iter().map(|point| {
+            let factor = match &point.changes[0][..] {
+                "spin=wapd" => 1.2,
+                "spin=wopd" => 1.1,
+                _ => 1.0,
+            };
+            let etr = (point.seed + 1) as f64 * factor;
+            let figures = Figures::from([(String::from("etr"), etr)]);
+            let report = serde_json::Value::Null;
+            entry(point, Outcome::Finished { figures, report })
+        });
+        let entries: Vec<Entry> = entries.collect();
+        let comparison = Comparison::new(&grid, &entries, 0.0);
+        comparison.verdict("etr").unwrap()
+    };
+    // Three pairs: 2 * 2^-6 = 0.031 is above 0.05 / 3, and 2 * 2^-7 = 0.0156 below.
+    assert!(compared(6).starts_with("refused: 6 phases cannot tell; 7 are needed"));
+    let line = compared(7);
+    assert!(line.starts_with("best: spin=wapd, "), "{line}");
+    assert!(line.ends_with("(3 pairs, decided together)"), "{line}");
 }
 
 #[test]
@@ -258,6 +301,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         })
         .unwrap()
     };
@@ -291,6 +335,7 @@ fn short_keys_are_written_out() {
         kvm: false,
         hypervisor: None,
         start: None,
+        window: None,
     };
     let changes = |change| {
         let point = expand(point(change, None), folder.path());

@@ -1,12 +1,12 @@
 //! Medians, their intervals, and paired ratios: no assumption about the distribution, no randomness.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How sure an interval is to be, where there are values enough.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A median and what is known of it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many values.
     pub count: usize,
@@ -44,14 +44,15 @@ pub fn summarise(values: &[f64]) -> Option<Summary> {
     })
 }
 
-/// The ratios of pairs, condensed. Pairs whose second value is zero have no ratio and are left out.
+/// The ratios of pairs. Pairs whose second value is zero have no ratio and are left out.
+pub fn ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
+    let with_base = pairs.iter().filter(|(_, base)| *base != 0.0);
+    with_base.map(|(value, base)| value / base).collect()
+}
+
+/// The same, condensed.
 pub fn paired_ratio(pairs: &[(f64, f64)]) -> Option<Summary> {
-    let ratios: Vec<f64> = pairs
-        .iter()
-        .filter(|(_, base)| *base != 0.0)
-        .map(|(value, base)| value / base)
-        .collect();
-    summarise(&ratios)
+    summarise(&ratios(pairs))
 }
 
 /// The `k` of [`summarise`] and the probability that it gives.

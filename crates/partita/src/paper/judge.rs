@@ -1,226 +1,119 @@
-//! What a comparison with a paper's figures comes to.
+//! How runs become a comparison with a paper.
 
 use super::plan::Plan;
 use super::published::NATIVE;
-use super::{Case, Claim, Figure, Published};
-use crate::laboratory::statistics::{Summary, paired_ratio, summarise};
-use crate::laboratory::{Entry, Outcome};
-use serde::Serialize;
-
-/// Effects of the papers below this part are within what they call comparable.
-const COMPARABLE: f64 = 0.005;
-
-/// Whether an effect points the same way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Direction {
-    /// As in the paper, and our interval excludes that there is none.
-    Same,
-    /// The other way, and our interval excludes that there is none.
-    Opposite,
-    /// The paper has an effect, and our interval does not exclude that there is none.
-    NotSeen,
-    /// Neither has one that counts.
-    None,
-    /// The paper has none that counts, and we have one.
-    New,
-    /// One start phase alone was run: whatever it shows may be an accident.
-    Unknown,
-}
-
-impl Direction {
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Same => "same direction",
-            Self::Opposite => "OPPOSITE",
-            Self::NotSeen => "not seen",
-            Self::None => "none in either",
-            Self::New => "ours alone",
-            Self::Unknown => "one start phase: no verdict",
-        }
-    }
-}
-
-/// How large our effect is beside the paper's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Size {
-    /// Between half and twice.
-    Alike,
-    /// Below half.
-    Smaller,
-    /// Above twice.
-    Larger,
-}
-
-impl Size {
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Alike => "size alike",
-            Self::Smaller => "smaller",
-            Self::Larger => "larger",
-        }
-    }
-}
-
-/// One published value beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct EffectResult {
-    /// The measure.
-    pub measure: String,
-    /// The method.
-    pub method: String,
-    /// The paper's value.
-    pub paper: Option<f64>,
-    /// Ours.
-    pub ours: Option<Summary>,
-    /// The paper's ratio to the first method.
-    pub paper_ratio: Option<f64>,
-    /// Ours, start phase by start phase.
-    pub ratio: Option<Summary>,
-    /// Whether both point the same way, if both are there.
-    pub direction: Option<Direction>,
-    /// How large ours is, where the direction is the same.
-    pub size: Option<Size>,
-    /// What is odd about the paper's.
-    pub note: Option<String>,
-}
-
-/// A claim beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ClaimResult {
-    /// The claim.
-    pub text: String,
-    /// What we found, in words.
-    pub found: String,
-    /// Whether it holds; `None` if we cannot tell.
-    pub holds: Option<bool>,
-}
-
-/// One case beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CaseResult {
-    /// The table.
-    pub table: u32,
-    /// The case.
-    pub name: String,
-    /// What it is.
-    pub title: String,
-    /// Figure by figure.
-    pub effects: Vec<EffectResult>,
-    /// Claim by claim.
-    pub claims: Vec<ClaimResult>,
-    /// Runs that failed, and why.
-    pub failures: Vec<String>,
-}
-
-/// A negative beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct NegativeResult {
-    /// What it is.
-    pub title: String,
-    /// The largest effect that was found, as method and ratio.
-    pub found: String,
-    /// Whether there was none; `None` if one start phase alone cannot tell.
-    pub holds: Option<bool>,
-    /// Runs that failed, and why.
-    pub failures: Vec<String>,
-}
-
-/// Everything.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judgement {
-    /// The paper.
-    pub title: String,
-    /// Where it appeared.
-    pub source: String,
-    /// The cases.
-    pub cases: Vec<CaseResult>,
-    /// The orders of effects.
-    pub orders: Vec<ClaimResult>,
-    /// The negatives.
-    pub negatives: Vec<NegativeResult>,
-}
-
-impl Judgement {
-    /// What makes the whole run fail: an effect where there can be none, or a run that failed.
-    pub fn failures(&self) -> Vec<String> {
-        let mut failures = Vec::new();
-        for negative in &self.negatives {
-            failures.extend(negative.failures.iter().cloned());
-            if negative.holds == Some(false) {
-                let (title, found) = (&negative.title, &negative.found);
-                failures.push(format!(
-                    "an effect where there can be none: {title}: {found}"
-                ));
-            }
-        }
-        failures.extend(
-            self.cases
-                .iter()
-                .flat_map(|case| case.failures.iter().cloned()),
-        );
-        failures
-    }
-}
+use super::registration::State;
+use super::result::{
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
+    Question, Size,
+};
+use super::{Case, Claim, Figure, Negative, Order, Published};
+use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
+use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict};
+use crate::laboratory::{Entry, Outcome, is_one_run};
 
 type Methods<'a> = [(String, &'a [Entry])];
 
 /// Compares entries, in the order of the plan's points, with the paper.
-pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry]) -> Judgement {
+pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: State) -> Judgement {
     let groups = plan.divide(entries);
-    let cases: Vec<CaseResult> = plan
+    let (smallest, reason) = paper.smallest_effect();
+    let mut cases: Vec<CaseResult> = plan
         .cases
         .iter()
         .zip(&groups)
-        .map(|((case, _), methods)| of_case(case, methods))
+        .map(|((case, _), methods)| of_case(paper, case, methods))
         .collect();
-    let negatives = paper
+    let mut negatives: Vec<NegativeResult> = paper
         .negatives
         .iter()
         .zip(groups.iter().skip(plan.cases.len()))
         .map(|(negative, methods)| of_negative(negative, methods))
         .collect();
     let orders = paper.orders.iter().map(|order| of_order(order, &cases));
+    let mut orders: Vec<(u32, ClaimResult)> = orders.collect();
+    let mut families = Vec::new();
+    for table in paper.tables() {
+        let mut questions = Vec::new();
+        for case in cases.iter_mut().filter(|case| case.table == table) {
+            let effects = case.effects.iter_mut();
+            questions.extend(effects.filter_map(|effect| effect.question.as_mut()));
+            questions.extend(case.absolutes.iter_mut().map(|one| &mut one.question));
+            questions.extend(case.claims.iter_mut().map(|one| &mut one.question));
+        }
+        let own = orders.iter_mut().filter(|(of, _)| *of == table);
+        questions.extend(own.map(|(_, order)| &mut order.question));
+        let name = match table {
+            0 => String::from("The text"),
+            table => format!("Table {table}"),
+        };
+        families.push((name, Question::settle(questions)));
+    }
+    let questions = negatives.iter_mut().map(|one| &mut one.question).collect();
+    families.push((String::from("Negatives"), Question::settle(questions)));
+    for effect in cases.iter_mut().flat_map(|case| &mut case.effects) {
+        conclude(effect);
+    }
+    let family = |(name, comparisons)| Family { name, comparisons };
+    let families = families.into_iter().map(family);
     Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
-        orders: orders.collect(),
+        smallest_effect: (smallest, reason),
+        registration,
+        orders: orders.into_iter().map(|(_, order)| order).collect(),
+        families: families.filter(|family| family.comparisons > 0).collect(),
         negatives,
         cases,
     }
 }
 
-fn of_case(case: &Case, methods: &Methods<'_>) -> CaseResult {
-    let effects = case
-        .figures
-        .iter()
-        .flat_map(|figure| {
-            let of = |(method, _): &(String, &[Entry])| effect(figure, case, method, methods);
-            methods.iter().map(of).collect::<Vec<_>>()
-        })
-        .filter(|effect| effect.paper.is_some() || effect.ours.is_some());
+/// What follows for an effect whose table is decided.
+fn conclude(effect: &mut EffectResult) {
+    if let (Some(said), Some(question)) = (effect.said, effect.question) {
+        effect.verdict = Some(Verdict::of(said, question.answer));
+    }
+    if let (Some(Verdict::AsInThePaper), Some(paper), Some(ours)) =
+        (effect.verdict, effect.paper_ratio, &effect.ratio)
+    {
+        effect.size = Size::of(paper, ours);
+    }
+}
+
+fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult {
+    let (smallest, _) = paper.smallest_effect();
+    let effects = case.figures.iter().flat_map(|figure| {
+        let of = |(method, _): &(String, &[Entry])| {
+            effect(figure, paper.base(case, method), method, methods, smallest)
+        };
+        methods.iter().map(of).collect::<Vec<_>>()
+    });
+    let absolutes = case.figures.iter().flat_map(|figure| {
+        let of = |(method, _): &(String, &[Entry])| absolute(figure, method, methods);
+        methods.iter().filter_map(of).collect::<Vec<_>>()
+    });
+    let claims = case.claims.iter();
+    let place = format!("table {}, case {}", case.table, case.name);
     CaseResult {
         table: case.table,
         name: case.name.clone(),
         title: case.title.clone(),
-        effects: effects.collect(),
-        claims: case
-            .claims
-            .iter()
-            .map(|claim| of_claim(claim, methods))
+        effects: effects
+            .filter(|effect| effect.paper.is_some() || effect.ours.is_some())
             .collect(),
-        failures: failures(
-            &format!("table {}, case {}", case.table, case.name),
-            methods,
-        ),
+        absolutes: absolutes.collect(),
+        claims: claims.map(|claim| of_claim(claim, methods)).collect(),
+        failures: failures(&place, methods),
     }
 }
 
-fn effect(figure: &Figure, case: &Case, method: &str, methods: &Methods<'_>) -> EffectResult {
-    let base = case.methods.first().map_or("", String::as_str);
+fn effect(
+    figure: &Figure,
+    base: &str,
+    method: &str,
+    methods: &Methods<'_>,
+    smallest: f64,
+) -> EffectResult {
     let paper = figure.values.get(method).copied();
     let base_value = figure.values.get(base).copied();
     let paper_ratio = match (paper, base_value) {
@@ -229,141 +122,151 @@ fn effect(figure: &Figure, case: &Case, method: &str, methods: &Methods<'_>) -> 
         }
         _ => None,
     };
-    let ours = summarise(&values(methods, method, &figure.measure));
-    let ratio = (method != base)
-        .then(|| paired_ratio(&pairs(methods, method, base, &figure.measure)))
-        .flatten();
-    let direction = match (paper_ratio, &ratio) {
-        (Some(paper), Some(ours)) => Some(direction(paper, ours)),
-        _ => None,
+    let pairs = match method == base {
+        true => Vec::new(),
+        false => pairs(methods, method, base, &figure.measure),
     };
-    let size = match (direction, paper_ratio, &ratio) {
-        (Some(Direction::Same), Some(paper), Some(ours)) => Some(size(paper, ours)),
-        _ => None,
+    let ratios = ratios(&pairs);
+    let is_fitted = figure.fitted.iter().any(|fitted| fitted == method);
+    let said = paper_ratio.map(|ratio| Said::by_ratio(ratio, smallest));
+    // What no run has is nothing to judge; what runs have, and too few of them, is refused.
+    let is_judged = said.is_some() && !is_fitted && !pairs.is_empty();
+    let evidence = || match one_run(methods, &[method, base]) {
+        true => Evidence::of_one_run(),
+        false => Evidence::of_ratio(&ratios, smallest),
     };
     EffectResult {
         measure: figure.measure.clone(),
         method: String::from(method),
         paper,
-        ours,
+        ours: summarise(&values(methods, method, &figure.measure)),
         paper_ratio,
-        ratio,
-        direction,
-        size,
+        ratio: paired_ratio(&pairs),
+        said,
+        question: is_judged.then(|| Question::new(evidence())),
+        verdict: is_fitted.then_some(Verdict::Fitted),
+        size: None,
         note: figure.note.clone(),
+        ratios,
     }
 }
 
-/// Whether our ratio and the paper's lie on the same side of one.
-pub(super) fn direction(paper: f64, ours: &Summary) -> Direction {
-    let seen = ours.low > 1.0 || ours.high < 1.0;
-    let counts = (paper - 1.0).abs() >= COMPARABLE;
-    let ours_counts = seen && (ours.median - 1.0).abs() >= COMPARABLE;
-    match (counts, seen) {
-        _ if ours.count < 2 => Direction::Unknown,
-        (false, _) if ours_counts => Direction::New,
-        (false, _) => Direction::None,
-        (true, false) => Direction::NotSeen,
-        (true, true) if (paper > 1.0) == (ours.median > 1.0) => Direction::Same,
-        (true, true) => Direction::Opposite,
+/// A value that is held to the paper's own; `None` where that is not asked, or the value was fitted to it.
+fn absolute(figure: &Figure, method: &str, methods: &Methods<'_>) -> Option<AbsoluteResult> {
+    let within = figure.absolute?;
+    let paper = *figure.values.get(method)?;
+    if figure.fitted.iter().any(|fitted| fitted == method) {
+        return None;
     }
-}
-
-/// How large our effect is beside the paper's, both as logarithms so that halving and doubling are alike.
-pub(super) fn size(paper: f64, ours: &Summary) -> Size {
-    let part = ours.median.ln() / paper.ln();
-    if part < 0.5 {
-        Size::Smaller
-    } else if part > 2.0 {
-        Size::Larger
-    } else {
-        Size::Alike
-    }
+    let values = values(methods, method, &figure.measure);
+    let (low, high) = (1.0 - within / 100.0, 1.0 + within / 100.0);
+    let evidence = match one_run(methods, &[method]) {
+        true => Evidence::of_one_run(),
+        false => Evidence::of_band(&values, paper * low, paper * high),
+    };
+    Some(AbsoluteResult {
+        measure: figure.measure.clone(),
+        method: String::from(method),
+        paper,
+        ours: summarise(&values),
+        within,
+        question: Question::new(evidence),
+    })
 }
 
 fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
     let summary = |method: &str| summarise(&values(methods, method, &claim.measure));
-    let (Some(more), Some(less)) = (summary(&claim.more), summary(&claim.less)) else {
-        return ClaimResult {
-            text: claim.text.clone(),
-            found: format!("{} is not known of both", claim.measure),
-            holds: None,
-        };
+    let pairs = pairs(methods, &claim.more, &claim.less, &claim.measure);
+    let both = (summary(&claim.more), summary(&claim.less));
+    let found = match both {
+        (Some(more), Some(less)) => format!(
+            "{}: {} {}, {} {}",
+            claim.measure,
+            claim.more,
+            with_interval(&more),
+            claim.less,
+            with_interval(&less)
+        ),
+        _ => format!("{} is not known of both", claim.measure),
     };
-    let number = crate::measures::number;
-    let found = format!(
-        "{}: {} {} [{} .. {}], {} {} [{} .. {}]",
-        claim.measure,
-        claim.more,
-        number(more.median),
-        number(more.low),
-        number(more.high),
-        claim.less,
-        number(less.median),
-        number(less.low),
-        number(less.high)
-    );
-    // Intervals that overlap decide nothing; equal values decide that there is no difference.
-    let holds = if more.count < 2 || less.count < 2 {
-        None
-    } else if more.low > less.high {
-        Some(true)
-    } else if more.median <= less.median {
-        Some(false)
-    } else {
-        None
+    let evidence = match one_run(methods, &[&claim.more, &claim.less]) {
+        true => Evidence::of_one_run(),
+        // Equal values are no more: they count against the claim.
+        false => Evidence::of_relation(pairs.iter().map(|(more, less)| more > less)),
     };
     ClaimResult {
         text: claim.text.clone(),
         found,
-        holds,
+        question: Question::new(evidence),
     }
 }
 
-fn of_order(order: &super::Order, cases: &[CaseResult]) -> ClaimResult {
-    let ratio = |name: &String| {
+fn with_interval(summary: &Summary) -> String {
+    let number = crate::measures::number;
+    format!(
+        "{} [{} .. {}]",
+        number(summary.median),
+        number(summary.low),
+        number(summary.high)
+    )
+}
+
+/// An order of effects, with the table that its first case is in.
+fn of_order(order: &Order, cases: &[CaseResult]) -> (u32, ClaimResult) {
+    let effect = |name: &String| {
         let case = cases.iter().find(|case| &case.name == name)?;
-        let effect = case
-            .effects
-            .iter()
+        let mut effects = case.effects.iter();
+        let effect = effects
             .find(|effect| effect.measure == order.measure && effect.method == order.method)?;
-        effect.ratio
+        Some((case.table, effect))
     };
-    let ratios: Option<Vec<Summary>> = order.cases.iter().map(ratio).collect();
-    let Some(ratios) = ratios else {
-        return ClaimResult {
+    let effects: Option<Vec<_>> = order.cases.iter().map(effect).collect();
+    let Some(effects) = effects else {
+        let result = ClaimResult {
             text: order.text.clone(),
             found: String::from("not all of its cases were run"),
-            holds: None,
+            question: Question::new(Evidence::none()),
         };
+        return (0, result);
     };
-    let each = order.cases.iter().zip(&ratios);
+    let each = order.cases.iter().zip(&effects);
     let each: Vec<String> = each
-        .map(|(case, ratio)| format!("case {case} {:.4}", ratio.median))
+        .map(|(case, (_, effect))| {
+            let ratio = effect.ratio.as_ref();
+            let ratio = ratio.map_or_else(|| String::from("-"), with_interval);
+            format!("case {case} {ratio}")
+        })
         .collect();
-    let ordered = ratios.is_sorted_by(|a, b| a.median >= b.median);
-    ClaimResult {
+    // Each neighbour of the order, start phase by start phase.
+    let links = effects.iter().zip(effects.iter().skip(1));
+    let links: Vec<Evidence> = links
+        .map(|((_, larger), (_, smaller))| {
+            let phases = larger.ratios.iter().zip(&smaller.ratios);
+            Evidence::of_relation(phases.map(|(larger, smaller)| larger > smaller))
+        })
+        .collect();
+    let result = ClaimResult {
         text: order.text.clone(),
         found: format!("{}: {}", order.measure, each.join(", ")),
-        holds: (ratios.iter().all(|ratio| ratio.count > 1)).then_some(ordered),
-    }
+        question: Question::new(Evidence::of_all(&links)),
+    };
+    (effects.first().map_or(0, |(table, _)| *table), result)
 }
 
-fn of_negative(negative: &super::Negative, methods: &Methods<'_>) -> NegativeResult {
+fn of_negative(negative: &Negative, methods: &Methods<'_>) -> NegativeResult {
     let base = negative.methods.first().map_or("", String::as_str);
     let tolerance = negative.tolerance / 100.0;
     let mut worst: Option<(String, Summary)> = None;
-    let mut holds = true;
-    let mut told = true;
+    let mut parts = Vec::new();
     for (method, _) in methods.iter().filter(|(method, _)| method != base) {
         let pairs = pairs(methods, method, base, &negative.measure);
+        parts.push(match one_run(methods, &[method, base]) {
+            true => Evidence::of_one_run(),
+            false => Evidence::of_ratio(&ratios(&pairs), tolerance),
+        });
         let Some(ratio) = paired_ratio(&pairs) else {
-            holds = false;
             continue;
         };
-        // An effect is there if the whole interval lies beyond what counts as none.
-        told &= ratio.count > 1;
-        holds &= ratio.low <= 1.0 + tolerance && ratio.high >= 1.0 - tolerance;
         let distance = |ratio: &Summary| (ratio.median - 1.0).abs();
         if worst
             .as_ref()
@@ -384,14 +287,53 @@ fn of_negative(negative: &super::Negative, methods: &Methods<'_>) -> NegativeRes
     NegativeResult {
         title: negative.title.clone(),
         found,
-        holds: told.then_some(holds),
+        tolerance: negative.tolerance,
+        question: Question::new(Evidence::of_no_effects(&parts)),
         failures: failures(&negative.title, methods),
+    }
+}
+
+impl Question {
+    /// Whether a claim holds, in words.
+    pub(super) fn as_claim(&self) -> String {
+        match self.answer {
+            Answer::Above => String::from("holds"),
+            Answer::Below | Answer::Within => String::from("DOES NOT HOLD"),
+            Answer::Open => String::from("undecided"),
+            Answer::Refused { phases, needed } => {
+                crate::laboratory::verdict::refusal(phases, needed)
+            }
+        }
+    }
+
+    /// Whether there is no effect where there can be none, in words.
+    pub(super) fn as_negative(&self) -> String {
+        match self.answer {
+            Answer::Within => String::from("none"),
+            Answer::Above | Answer::Below => String::from("AN EFFECT"),
+            _ => self.as_claim(),
+        }
+    }
+
+    /// Whether a value is the paper's, in words.
+    pub(super) fn as_absolute(&self) -> String {
+        match self.answer {
+            Answer::Within => String::from("as in the paper"),
+            Answer::Above => String::from("MORE THAN IN THE PAPER"),
+            Answer::Below => String::from("LESS THAN IN THE PAPER"),
+            _ => self.as_claim(),
+        }
     }
 }
 
 fn entries<'a>(methods: &'a Methods<'_>, method: &str) -> &'a [Entry] {
     let found = methods.iter().find(|(name, _)| name == method);
     found.map_or(&[], |(_, entries)| entries)
+}
+
+/// Whether the phases of one of these methods are one run made often, so that they decide nothing.
+fn one_run(methods: &Methods<'_>, of: &[&str]) -> bool {
+    of.iter().any(|method| is_one_run(entries(methods, method)))
 }
 
 fn value(entry: &Entry, measure: &str) -> Option<f64> {

@@ -1,5 +1,6 @@
 //! What a paper published, and how its cases are run here: `experiments/paper-NNN/published.toml`.
 
+use crate::laboratory::verdict::COMPARABLE;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,15 @@ pub struct Published {
     /// taken as they are.
     #[serde(default)]
     pub hardware: BTreeMap<String, Setting>,
+    /// Changes to the system under which the paper's methods run, on any computer: rules of the paper's own scheduler.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// What the paper's scheduler took, as keys of the system. On other profiles nothing is added.
+    #[serde(default)]
+    pub costs: BTreeMap<String, Setting>,
+    /// The smallest effect that counts; without it, what the papers call comparable.
+    #[serde(default)]
+    pub smallest_effect: Option<SmallestEffect>,
     /// Methods that are more than a value of that key.
     #[serde(rename = "variant", default)]
     pub variants: Vec<Variant>,
@@ -32,7 +42,17 @@ pub struct Published {
     pub orders: Vec<Order>,
 }
 
-/// A value of a profile's key.
+/// The smallest effect of interest.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SmallestEffect {
+    /// In per cent.
+    pub per_cent: f64,
+    /// Why that much.
+    pub reason: String,
+}
+
+/// A value of a key, of a profile or of a system.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Setting {
@@ -51,7 +71,7 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// A method on other hardware than the paper's.
+/// A method on other hardware than the paper's, or under other rules.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Variant {
@@ -60,7 +80,14 @@ pub struct Variant {
     /// The method.
     pub value: String,
     /// What differs from the paper's hardware.
+    #[serde(default)]
     pub hardware: BTreeMap<String, Setting>,
+    /// Changes to the system, after those of the paper's methods.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The method that it is compared with; without it, the case's first.
+    #[serde(default)]
+    pub base: Option<String>,
 }
 
 /// A case of a table.
@@ -101,6 +128,12 @@ pub struct Figure {
     pub measure: String,
     /// Its value by method.
     pub values: BTreeMap<String, f64>,
+    /// Methods for which something of ours was chosen so that this value comes out: it is shown, and never judged.
+    #[serde(default)]
+    pub fitted: Vec<String>,
+    /// If the values themselves are predicted, and not their ratios alone: how far from the paper's they may be, in per cent.
+    #[serde(default)]
+    pub absolute: Option<f64>,
     /// A remark: what is odd about it.
     pub note: Option<String>,
 }
@@ -206,7 +239,8 @@ impl Published {
                     return Err(format!("{name}: there is no measure {}", figure.measure));
                 }
                 let known = |method: &String| method == NATIVE || case.methods.contains(method);
-                if let Some(method) = figure.values.keys().find(|method| !known(method)) {
+                let named = figure.values.keys().chain(&figure.fitted);
+                if let Some(method) = named.into_iter().find(|method| !known(method)) {
                     return Err(format!("{name}: {method} is none of its methods"));
                 }
             }
@@ -226,25 +260,50 @@ impl Published {
         Ok(())
     }
 
-    /// The value of the varied key that a method is, and what its runs change in the profile, where that is the papers' own.
-    /// `None` for a method that differs from another in hardware alone, on another profile.
+    /// The smallest effect of interest as a part of what it is compared with, and why it is that.
+    pub fn smallest_effect(&self) -> (f64, String) {
+        match &self.smallest_effect {
+            Some(own) => (own.per_cent / 100.0, own.reason.clone()),
+            None => (
+                COMPARABLE,
+                String::from("what the papers call comparable: paper 000, table 3, case 2"),
+            ),
+        }
+    }
+
+    /// The value of the varied key that a method is, and what its runs change in the system and, where it is the papers' own, in
+    /// the profile. `None` for a method that differs from another in hardware alone, on another profile.
     pub fn method(&self, name: &str, own_profile: bool) -> Option<(String, Vec<String>)> {
         let variant = self.variants.iter().find(|variant| variant.name == name);
-        if !own_profile {
-            return variant.is_none().then(|| (String::from(name), Vec::new()));
-        }
         let value = variant.map_or(name, |variant| &variant.value);
+        let mut changes = self.set.clone();
+        changes.extend(variant.iter().flat_map(|variant| variant.set.clone()));
+        if !own_profile {
+            let differs = variant.is_none_or(|variant| variant.hardware.is_empty());
+            return differs.then(|| (String::from(value), changes));
+        }
+        let costs = self.costs.iter();
+        changes.extend(costs.map(|(key, value)| format!("{key}={value}")));
         let mut hardware = self.hardware.clone();
         hardware.extend(variant.iter().flat_map(|variant| variant.hardware.clone()));
-        let changes = hardware
-            .iter()
-            .map(|(key, value)| format!("profile.{key}={value}"));
-        Some((String::from(value), changes.collect()))
+        let hardware = hardware.iter();
+        changes.extend(hardware.map(|(key, value)| format!("profile.{key}={value}")));
+        Some((String::from(value), changes))
+    }
+
+    /// The method that this one is compared with in a case.
+    pub fn base<'a>(&'a self, case: &'a Case, method: &str) -> &'a str {
+        let mut variants = self.variants.iter();
+        let own = variants
+            .find(|variant| variant.name == method)
+            .and_then(|variant| variant.base.as_deref())
+            .filter(|base| case.methods.iter().any(|method| method == base));
+        own.unwrap_or_else(|| case.methods.first().map_or("", String::as_str))
     }
 
     /// What the paper's computer had beyond [`PROFILE`], as words to follow that name.
     pub fn hardware_text(&self) -> String {
-        let settings = self.hardware.iter();
+        let settings = self.hardware.iter().chain(&self.costs);
         let settings: Vec<_> = settings
             .map(|(key, value)| format!(" {key} = {value}"))
             .collect();

@@ -1,19 +1,27 @@
 //! A judgement as people read it.
 
-use super::judge::{CaseResult, ClaimResult, EffectResult, Judgement, NegativeResult};
+use super::result::{
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, NegativeResult,
+};
 use crate::drawing::Page;
 use crate::laboratory::statistics::Summary;
+use crate::laboratory::verdict::{Verdict, correction};
 use crate::measures::number;
 use crate::report::Table;
 use std::fmt::Write;
 
 /// The whole judgement as text.
 pub fn show(judgement: &Judgement) -> String {
-    let mut text = format!("{}\n{}\n", judgement.title, judgement.source);
+    let registration = judgement.registration.words();
+    let (title, source) = (&judgement.title, &judgement.source);
+    let mut text = format!("{title}\n{source}\n{registration}\n");
     // Writing to a String does not fail.
     for case in &judgement.cases {
         let place = place(case);
         let _ = write!(text, "\n{place}: {}\n{}", case.title, table(case));
+        for absolute in &case.absolutes {
+            let _ = writeln!(text, "{}", of_absolute(absolute));
+        }
         for claim in &case.claims {
             let _ = writeln!(text, "{}", of_claim(claim));
         }
@@ -45,9 +53,13 @@ pub fn show(judgement: &Judgement) -> String {
 pub fn page(judgement: &Judgement, below: &str) -> String {
     let mut page = Page::new(&judgement.title);
     page.paragraph(&judgement.source);
+    page.paragraph(&judgement.registration.words());
     for case in &judgement.cases {
         page.heading(&format!("{}: {}", place(case), case.title));
         page.table(&table(case));
+        for absolute in &case.absolutes {
+            page.paragraph(&of_absolute(absolute));
+        }
         for claim in &case.claims {
             page.paragraph(&of_claim(claim));
         }
@@ -126,65 +138,108 @@ fn table(case: &CaseResult) -> Table {
 }
 
 fn verdict(effect: &EffectResult) -> String {
-    let direction = effect.direction.map_or("", |direction| direction.words());
+    let verdict = effect.verdict.map_or_else(String::new, Verdict::words);
     match effect.size {
-        Some(size) => format!("{direction}, {}", size.words()),
-        None => String::from(direction),
+        Some(size) => format!("{verdict}, {}", size.words()),
+        None => verdict,
     }
 }
 
+fn of_absolute(absolute: &AbsoluteResult) -> String {
+    let AbsoluteResult {
+        measure,
+        method,
+        paper,
+        within,
+        question,
+        ..
+    } = absolute;
+    let ours = absolute.ours.as_ref().map_or_else(
+        || String::from("not measured"),
+        |ours| format!("{} [{}]", number(ours.median), interval(ours)),
+    );
+    let paper = number(*paper);
+    format!(
+        "value: {measure} of {method}, paper {paper}, within {within} %\n  {}: {ours}",
+        question.as_absolute()
+    )
+}
+
 fn of_claim(claim: &ClaimResult) -> String {
-    let verdict = match claim.holds {
-        Some(true) => "holds",
-        Some(false) => "DOES NOT HOLD",
-        None => "undecided",
-    };
+    let verdict = claim.question.as_claim();
     format!("claim: {}\n  {verdict}: {}", claim.text, claim.found)
 }
 
 fn of_negative(negative: &NegativeResult) -> String {
-    let verdict = match negative.holds {
-        Some(true) => "none",
-        Some(false) => "AN EFFECT",
-        None => "one start phase: no verdict",
-    };
-    format!("{verdict}: {}\n  {}", negative.title, negative.found)
+    let NegativeResult {
+        title,
+        found,
+        tolerance,
+        question,
+        ..
+    } = negative;
+    let verdict = question.as_negative();
+    format!("{verdict} beyond {tolerance} %: {title}\n  {found}")
 }
 
-/// How many of the effects came out, and which did not.
+/// The verdicts by which a summary counts effects, in its order.
+const HEADS: [&str; 8] = [
+    "as in the paper",
+    "none, as in the paper",
+    "opposite",
+    "none where the paper has one",
+    "an effect where the paper has none",
+    "undecided",
+    "refused",
+    "fitted",
+];
+
+/// How many of the effects came out, which did not, and what was decided together.
 fn summary(judgement: &Judgement) -> String {
-    use super::Direction::{New, None, NotSeen, Opposite, Same};
-    let all = || {
-        let cases = judgement.cases.iter();
-        cases.flat_map(|case| case.effects.iter().map(move |effect| (case, effect)))
+    let cases = judgement.cases.iter();
+    let all = cases.flat_map(|case| case.effects.iter().map(move |effect| (case, effect)));
+    let judged: Vec<_> = all
+        .filter_map(|(case, effect)| Some((case, effect, effect.verdict?)))
+        .collect();
+    let counts = HEADS.iter().filter_map(|head| {
+        let of = |(_, _, verdict): &&(_, _, Verdict)| verdict.head() == *head;
+        let count = judged.iter().filter(of).count();
+        (count > 0).then(|| format!("{count} {head}"))
+    });
+    let counts: Vec<String> = counts.collect();
+    let mut text = format!("Effects: {}\n", counts.join(", "));
+    let is_other = |verdict: &Verdict| {
+        matches!(
+            verdict,
+            Verdict::Opposite
+                | Verdict::NoneWhereThePaperHasOne
+                | Verdict::EffectWhereThePaperHasNone
+                | Verdict::Undecided
+        )
     };
-    let count = |wanted: &[super::Direction]| {
-        let of = |direction| wanted.contains(&direction);
-        all()
-            .filter(|(_, effect)| effect.direction.is_some_and(of))
-            .count()
-    };
-    let mut text = format!(
-        "Effects: {} in the paper's direction, {} opposite, {} not seen, {} none in either, {} ours alone\n",
-        count(&[Same]),
-        count(&[Opposite]),
-        count(&[NotSeen]),
-        count(&[None]),
-        count(&[New])
-    );
-    let missing =
-        |direction: &Option<super::Direction>| matches!(direction, Some(Opposite | NotSeen | New));
-    for (case, effect) in all().filter(|(_, effect)| missing(&effect.direction)) {
-        let direction = effect.direction.map_or("", |direction| direction.words());
+    for (case, effect, verdict) in judged.iter().filter(|(_, _, verdict)| is_other(verdict)) {
         let (paper, ours) = (effect.paper_ratio.unwrap_or(f64::NAN), effect.ratio);
-        let ours = ours.map_or(f64::NAN, |ours| ours.median);
+        let ours = ours.map_or_else(
+            || String::from("unknown"),
+            |ours| format!("{:.4} [{:.4} .. {:.4}]", ours.median, ours.low, ours.high),
+        );
         let _ = writeln!(
             text,
-            "  {}: {} of {}: {direction} (paper {paper:.4}, ours {ours:.4})",
+            "  {}: {} of {}: {} (paper {paper:.4}, ours {ours})",
             place(case),
             effect.measure,
-            effect.method
+            effect.method,
+            verdict.words()
         );
     }
+    for family in &judgement.families {
+        let _ = writeln!(text, "{}: {}", family.name, correction(family.comparisons));
+    }
+    let (smallest, reason) = &judgement.smallest_effect;
+    let _ = writeln!(
+        text,
+        "The smallest effect that counts: {} % ({reason})",
+        number(smallest * 100.0)
+    );
     text
 }

@@ -1,8 +1,8 @@
 //! What the papers' files say, and the verdicts.
 
-use super::judge::{direction, size};
 use super::*;
 use crate::laboratory::statistics::Summary;
+use crate::laboratory::verdict::{Answer, Verdict};
 use crate::laboratory::{Computer, Entry, Figures, Fingerprint, MadeBy, Outcome, Point};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,10 @@ fn the_transcription_agrees_with_what_the_papers_say_elsewhere() {
         ("5", 22.63, 97.66),
     ] {
         let of = |method| value(&waits, 1, case, "etr", method);
-        let (a, b, c) = (of("host-interrupt-all"), of("self-wait"), of("native"));
+        let (a, b, c) = (of("active-wait-all"), of("self-wait-all"), of("native"));
         assert!(((b - a) / a * 100.0 - gain).abs() < 0.15, "case {case}");
         assert!((b / c * 100.0 - part).abs() < 0.05, "case {case}");
-        let said = value(&waits, 1, case, "native-etr", "self-wait");
+        let said = value(&waits, 1, case, "native-etr", "self-wait-all");
         assert_eq!(said, part);
     }
 }
@@ -96,14 +96,41 @@ fn systems_do_the_work_that_they_say() {
 fn the_papers_hardware_is_that_of_their_own_profile_alone() {
     let paper = published("paper-002");
     let test = |on| format!("profile.extensions.pending_test={on}");
-    let method = |name, own| paper.method(name, own);
-    let value = String::from("self-wait");
-    let own = method("self-wait", true);
-    assert_eq!(own, Some((value.clone(), vec![test(true)])));
-    let local = method("self-wait-local", true);
-    assert_eq!(local, Some((value.clone(), vec![test(false)])));
-    assert_eq!(method("self-wait", false), Some((value, Vec::new())));
-    assert_eq!(method("self-wait-local", false), None);
+    let changes = |name, own| paper.method(name, own).unwrap().1;
+    assert!(changes("self-wait-all", true).contains(&test(true)));
+    let local = changes("self-wait-local", true);
+    assert_eq!(local.last(), Some(&test(false)));
+    assert_eq!(paper.method("self-wait-local", false), None);
+    // Nor do its scheduler's costs belong to another computer; its rules do.
+    assert_eq!(changes("self-wait-all", false), ["relaxed-terms=0"]);
+    let own = changes("self-wait-all", true);
+    assert!(
+        own.contains(&String::from("mode-change-cost=100")),
+        "{own:?}"
+    );
+    // Ours has its own rules, and the same costs.
+    let ours = changes("self-wait", true);
+    assert_eq!(ours[..2], ["relaxed-terms=0", "relaxed-terms=1"]);
+    assert_eq!(ours[2..], own[1..]);
+}
+
+#[test]
+fn ours_is_compared_with_ours() {
+    let paper = published("paper-000");
+    let case = &paper.cases[0];
+    assert_eq!(paper.base(case, "wapd"), "rslp");
+    assert_eq!(paper.base(case, "wapd-ours"), "rslp-ours");
+    let (value, changes) = paper.method("wapd", true).unwrap();
+    assert_eq!(value, "wapd");
+    assert!(changes.contains(&String::from("affinity=0")));
+    let (value, changes) = paper.method("wapd-ours", false).unwrap();
+    assert_eq!(
+        (value.as_str(), &changes[..]),
+        (
+            "wapd",
+            &[String::from("affinity=0"), String::from("affinity=3")][..]
+        )
+    );
 }
 
 fn summary(low: f64, median: f64, high: f64) -> Summary {
@@ -117,34 +144,20 @@ fn summary(low: f64, median: f64, high: f64) -> Summary {
 }
 
 #[test]
-fn verdicts_follow_from_intervals() {
-    use Direction::{New, None, NotSeen, Opposite, Same};
-    let cases = [
-        (1.29, (1.1, 1.2, 1.3), Same),
-        (0.6, (0.5, 0.55, 0.7), Same),
-        (1.29, (0.7, 0.8, 0.9), Opposite),
-        (1.29, (0.9, 1.1, 1.3), NotSeen),
-        (1.001, (0.99, 1.0, 1.01), None),
-        (1.001, (1.0005, 1.001, 1.002), None),
-        (0.999, (1.1, 1.2, 1.3), New),
-    ];
-    for (paper, (low, median, high), expected) in cases {
-        let found = direction(paper, &summary(low, median, high));
-        assert_eq!(found, expected, "{paper} and {median}");
-    }
-    let one = Summary {
-        count: 1,
-        ..summary(1.3, 1.3, 1.3)
-    };
-    assert_eq!(direction(1.29, &one), Direction::Unknown);
-    assert_eq!(size(1.2, &summary(1.0, 1.15, 1.2)), Size::Alike);
-    assert_eq!(size(1.2, &summary(1.0, 1.02, 1.2)), Size::Smaller);
-    assert_eq!(size(0.9, &summary(0.2, 0.5, 0.6)), Size::Larger);
+fn sizes_follow_from_intervals() {
+    let of = |paper, (low, median, high)| Size::of(paper, &summary(low, median, high));
+    // Half of 1.2 is its root, 1.095, and twice is 1.44.
+    assert_eq!(of(1.2, (1.1, 1.15, 1.4)), Some(Size::Alike));
+    assert_eq!(of(1.2, (1.02, 1.03, 1.09)), Some(Size::Smaller));
+    assert_eq!(of(1.2, (1.45, 1.5, 1.6)), Some(Size::Larger));
+    assert_eq!(of(1.2, (1.05, 1.15, 1.2)), None);
+    assert_eq!(of(0.9, (0.2, 0.5, 0.6)), Some(Size::Larger));
 }
 
-/// A plan for one system with two VMs, and entries whose figures come from `figure`, by method and seed.
+/// A plan for one system with two VMs, and entries whose figures come from `figure`, by method and seed: eight start phases,
+/// enough for a table of six comparisons.
 fn judged(paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
-    judged_with(6, paper, figure)
+    judged_with(8, paper, figure)
 }
 
 /// The same with so many start phases.
@@ -184,7 +197,7 @@ fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> J
             made_by: made_by.clone(),
         })
         .collect();
-    judge(&paper, &plan, &entries)
+    judge(&paper, &plan, &entries, registration::State::Never)
 }
 
 const PAPER: &str = r#"
@@ -234,7 +247,7 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
         .iter()
         .find(|effect| effect.measure == "etr" && effect.method == "self-wait")
         .unwrap();
-    assert_eq!(effect.direction, Some(Direction::Same));
+    assert_eq!(effect.verdict, Some(Verdict::AsInThePaper));
     assert_eq!(effect.size, Some(Size::Alike));
     let of_native = case
         .effects
@@ -242,18 +255,29 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
         .find(|effect| effect.measure == "native-etr" && effect.method == "self-wait");
     let of_native = of_native.unwrap().ours.unwrap();
     assert!((of_native.median - 60.0).abs() < 1e-9);
-    // Phases differ by more than the gain, so that the claim about absolute values stays open.
-    assert_eq!(case.claims[0].holds, None);
+    // Phases differ by more than the gain, but not within a phase.
+    assert_eq!(case.claims[0].question.answer, Answer::Above);
     let failures = judgement.failures();
     assert!(failures[0].contains("can be none"), "{failures:?}");
     assert!(show(&judgement).contains("AN EFFECT"));
     let page = page(&judgement, "below");
-    for text in ["Table 1, case 1: c", "same direction", "AN EFFECT", "below"] {
+    for text in [
+        "Table 1, case 1: c",
+        "as in the paper",
+        "AN EFFECT",
+        "below",
+    ] {
         assert!(page.contains(text), "{page}");
     }
 
+    // What is surely smaller than the tolerance is shown to be none, and is none where the paper has an effect.
     let judgement = judged(PAPER, |point| gain(point, 0.005));
     assert!(judgement.failures().is_empty());
+    assert_eq!(judgement.negatives[0].question.answer, Answer::Within);
+    let effects = judgement.cases[0].effects.iter();
+    let mut effects = effects.filter(|effect| effect.method == "self-wait");
+    let verdict = effects.next().unwrap().verdict;
+    assert_eq!(verdict, Some(Verdict::NoneWhereThePaperHasOne));
 }
 
 #[test]
@@ -262,20 +286,122 @@ fn one_start_phase_is_no_verdict() {
     let [case] = &judgement.cases[..] else {
         panic!("{judgement:?}")
     };
-    let directions = case.effects.iter().filter_map(|effect| effect.direction);
-    assert!(directions.clone().count() > 0);
-    assert!(
-        directions
-            .into_iter()
-            .all(|direction| direction == Direction::Unknown)
-    );
-    assert_eq!(case.claims[0].holds, None);
-    assert_eq!(judgement.negatives[0].holds, None);
+    let verdicts: Vec<Verdict> = case.effects.iter().filter_map(|one| one.verdict).collect();
+    let is_refused = |verdict: &Verdict| matches!(verdict, Verdict::Refused { phases: 1, .. });
+    assert!(!verdicts.is_empty() && verdicts.iter().all(is_refused));
+    let refused = |answer| matches!(answer, Answer::Refused { phases: 1, .. });
+    assert!(refused(case.claims[0].question.answer));
+    assert!(refused(judgement.negatives[0].question.answer));
     let text = show(&judgement);
     assert!(
-        text.contains("no verdict") && !text.contains("AN EFFECT"),
+        text.contains("1 phase cannot tell") && !text.contains("AN EFFECT"),
         "{text}"
     );
+}
+
+#[test]
+fn a_table_is_decided_together_and_says_how_many_comparisons_it_has() {
+    // Two effects (native and self-wait of etr) and a claim: 2 * 2^-6 = 0.031 is above 0.05 / 3.
+    let judgement = judged_with(6, PAPER, |point| gain(point, 0.2));
+    assert_eq!(judgement.families[0].comparisons, 3);
+    let effects = judgement.cases[0].effects.iter();
+    let verdicts: Vec<Verdict> = effects.filter_map(|effect| effect.verdict).collect();
+    let refused = Verdict::Refused {
+        phases: 6,
+        needed: 7,
+    };
+    assert!(
+        verdicts.iter().all(|verdict| *verdict == refused),
+        "{verdicts:?}"
+    );
+    let text = show(&judgement);
+    for told in [
+        "Table 1: 3 comparisons",
+        "Negatives: 1 comparison",
+        "1.850 %",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
+fn what_is_fitted_is_shown_and_never_judged() {
+    let fitted = PAPER.replacen(
+        "native = 2.0 } }",
+        "native = 2.0 }, fitted = [\"native\"], absolute = 10 }",
+        1,
+    );
+    let twice = |figures: Figures| {
+        let each = figures.into_iter();
+        each.map(|(name, value)| (name, 2.0 * value)).collect()
+    };
+    let judgement = judged(&fitted, |point| twice(gain(point, 0.2)));
+    let [case] = &judgement.cases[..] else {
+        panic!("{judgement:?}")
+    };
+    let native = case.effects.iter().find(|effect| effect.method == "native");
+    let native = native.unwrap();
+    assert_eq!(
+        (native.verdict, native.question),
+        (Some(Verdict::Fitted), None)
+    );
+    // The values of the others are predictions, and twice as much is more.
+    let absolutes: Vec<_> = case
+        .absolutes
+        .iter()
+        .map(|one| (one.method.as_str(), one.paper, one.question.answer))
+        .collect();
+    assert_eq!(
+        absolutes,
+        [
+            ("host-interrupt", 1.0, Answer::Above),
+            ("self-wait", 1.2, Answer::Above)
+        ]
+    );
+    let text = show(&judgement);
+    assert!(
+        text.contains("MORE THAN IN THE PAPER") && text.contains("1 fitted"),
+        "{text}"
+    );
+    // Near enough to the paper's value.
+    let near = judged(&fitted, |point| {
+        let figures = gain(point, 0.2);
+        let scaled = figures.into_iter();
+        let phase = 1.0 + point.seed as f64 / 10.0;
+        let small = 1.0 + point.seed as f64 / 1000.0;
+        scaled
+            .map(|(name, value)| (name, value / phase * small))
+            .collect()
+    });
+    let answers = near.cases[0]
+        .absolutes
+        .iter()
+        .map(|one| one.question.answer);
+    assert!(answers.into_iter().all(|answer| answer == Answer::Within));
+}
+
+#[test]
+fn orders_are_told_phase_by_phase() {
+    let two = PAPER.replacen(
+        "[[negative]]",
+        "[[case]]\ntable = 1\nname = \"2\"\ntitle = \"d\"\nsystem = \"system.toml\"\n\
+         methods = [\"host-interrupt\", \"self-wait\"]\nparameters = { jobs = 3 }\nquick = { jobs = 3 }\n\
+         figure = [{ measure = \"etr\", values = { host-interrupt = 1.0, self-wait = 1.1 } }]\n\
+         [[order]]\ntext = \"falls\"\nmeasure = \"etr\"\nmethod = \"self-wait\"\ncases = [\"1\", \"2\"]\n\
+         [[negative]]",
+        1,
+    );
+    let answer = |first: f64, second: f64| {
+        let judgement = judged(&two, |point| {
+            let is_second = point.changes.iter().any(|change| change.contains("jobs=3"));
+            gain(point, if is_second { second } else { first })
+        });
+        judgement.orders[0].question.answer
+    };
+    assert_eq!(answer(0.3, 0.1), Answer::Above);
+    assert_eq!(answer(0.1, 0.3), Answer::Below);
+    // Equal medians are no order, though they are sorted.
+    assert_eq!(answer(0.2, 0.2), Answer::Below);
 }
 
 #[test]
@@ -297,7 +423,7 @@ fn the_work_of_a_run_is_what_was_planned() {
         "{first:?}"
     );
     let native: Vec<_> = lines.iter().filter(|(native, _)| *native).collect();
-    assert_eq!(native.len(), 6);
+    assert_eq!(native.len(), 8);
     assert!(
         native[0]
             .1

@@ -8,7 +8,7 @@ use crate::system::{
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
     Migration, OnFailure, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
-    SHARE, SpinMethod, TIME_SLICE_US, WaitMethod, WhenIdle,
+    SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -154,6 +154,22 @@ pub fn keys() -> Vec<Key> {
             text(Migration::AsNeeded.name()),
             "\"as-needed\"",
             "when vCPUs go to other harts; always is for tests",
+        ),
+        key(
+            ROOT,
+            "scheduling",
+            words(Scheduling::ALL, Scheduling::name),
+            text(Scheduling::Floating.name()),
+            "\"fixed\"",
+            "which harts may run a vCPU of a VM that shares: any, or one",
+        ),
+        key(
+            ROOT,
+            "translations",
+            words(Translations::ALL, Translations::name),
+            text(Translations::LastHost.name()),
+            "\"one-shot\"",
+            "when a hart drops the cached translations of a vCPU",
         ),
         key(
             ROOT,

@@ -10,8 +10,8 @@ use crate::terminals::Habits;
 use abi::system::{
     AFFINITY, Allocation, COST, Costs, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
     MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US,
-    VmName, WaitMethod, WhenIdle,
+    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod,
+    TIME_SLICE_US, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -58,6 +58,22 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
             Migration::ALL,
             Migration::name,
             Migration::AsNeeded,
+        ),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
+    let scheduling = root.word(
+        "scheduling",
+        Scheduling::ALL,
+        Scheduling::name,
+        Scheduling::Floating,
+    );
+    let written = root.table.get("translations");
+    let translations = Located {
+        value: root.word(
+            "translations",
+            Translations::ALL,
+            Translations::name,
+            Translations::LastHost,
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
@@ -159,6 +175,8 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         spin,
         wait,
         migration,
+        scheduling,
+        translations,
         parameters,
         when_idle,
         time_limit,

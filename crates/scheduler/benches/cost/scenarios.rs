@@ -11,18 +11,18 @@ use scheduler::{
 pub const SCENARIOS: [(&str, Step); 9] = [
     ("nothing (the probe and the loop)", Step::Nothing),
     (
-        "WFI: leave, dispatch of another by its interrupt",
+        "WFI: leave and dispatch of another by its interrupt",
         Step::Wait,
     ),
     (
-        "WFI: leave, dispatch of another, 4 of 5 waiting",
+        "WFI: leave and dispatch of another, 4 of 5 waiting",
         Step::WaitBeside,
     ),
     ("WFI in place, and its end", Step::InPlace),
     ("wake, dispatch, WFI: leave, dispatch to idle", Step::Wake),
-    ("spin: keeps, leave, dispatch by turn", Step::Spin),
+    ("spin: keeps, leave and dispatch by turn", Step::Spin),
     ("spin: keeps", Step::Keeps),
-    ("slice end: leave, dispatch", Step::SliceEnd),
+    ("slice end: leave and dispatch", Step::SliceEnd),
     ("reconsider", Step::Reconsider),
 ];
 
@@ -158,6 +158,26 @@ impl Bench {
         })
     }
 
+    /// The vCPU on `hart` leaves it, and another one is dispatched.
+    fn change(
+        &mut self,
+        hart: u16,
+        left: &Left,
+        (pending, changed): (VcpuSet, VcpuSet),
+    ) -> Option<VcpuId> {
+        self.now += left.ran.get();
+        let hart = HartId::new(hart)?;
+        let mut probe = Found { pending, changed };
+        let now = Ticks::new(self.now);
+        match self
+            .scheduler
+            .leave_and_dispatch(hart, left, now, &mut probe)
+        {
+            (_, Dispatch::Run { vcpu, .. }) => Some(vcpu),
+            (_, Dispatch::Idle { .. }) => None,
+        }
+    }
+
     /// Takes the step so often. Returns how often it went as it should.
     pub fn run(&mut self, rounds: u32) -> u32 {
         let mut good = 0;
@@ -174,8 +194,8 @@ impl Bench {
         match self.step {
             Step::Nothing => true,
             Step::Wait | Step::WaitBeside => {
-                let _ = self.leave(0, Leave::SelfWait);
-                self.dispatch(0, only(other), VcpuSet::EMPTY) == VcpuId::new(other)
+                let left = Left::new(Leave::SelfWait, Ticks::new(100));
+                self.change(0, &left, (only(other), VcpuSet::EMPTY)) == VcpuId::new(other)
             }
             Step::InPlace => {
                 self.now += 100;
@@ -200,22 +220,18 @@ impl Bench {
             }
             Step::Spin => {
                 let _ = self.keeps(SpinOn::Turn { next: false });
-                let _ = self.leave(0, Leave::SpinForTurn);
-                self.dispatch(0, only_waits(self.round), only(other)) == VcpuId::new(other)
+                let left = Left::new(Leave::SpinForTurn, Ticks::new(100));
+                let found = (only_waits(self.round), only(other));
+                self.change(0, &left, found) == VcpuId::new(other)
             }
             Step::Keeps => {
                 let _ = self.keeps(SpinOn::Word);
                 true
             }
             Step::SliceEnd => {
-                self.now += 50_000;
                 let left = Left::new(Leave::SliceEnd, Ticks::new(50_000));
                 let hart = (self.round % u32::from(self.harts)) as u16;
-                let Some(id) = HartId::new(hart) else {
-                    return false;
-                };
-                let _ = self.scheduler.leave(id, left, Ticks::new(self.now));
-                self.dispatch(hart, VcpuSet::EMPTY, VcpuSet::EMPTY)
+                self.change(hart, &left, (VcpuSet::EMPTY, VcpuSet::EMPTY))
                     .is_some()
             }
             Step::Reconsider => {

@@ -148,9 +148,17 @@ impl World {
             .map(|hart| self.hart_key(hart));
         (
             (phase, place, on),
-            (entry.paused, entry.stopping, entry.woken, entry.deaf),
+            (
+                entry.paused,
+                entry.stopping,
+                entry.woken,
+                scheduler.deaf.contains(vcpu),
+            ),
             entry.word.map(|word| word.turn),
-            (entry.preempted_in_supervisor, entry.preempted_closed),
+            (
+                scheduler.preempted_in_supervisor.contains(vcpu),
+                scheduler.preempted_closed.contains(vcpu),
+            ),
             (
                 entry.passed_over,
                 entry.last.is_some(),
@@ -296,6 +304,7 @@ impl Scheduler {
                 continue;
             };
             entry.vm = numbers.vm(entry.vm);
+            entry.partners = numbers.vcpu_set(entry.partners);
             entry.last = entry.last.map(|hart| numbers.hart(hart));
             entry.home = entry.home.map(|hart| numbers.hart(hart));
             if let Phase::Running(hart) = entry.phase {
@@ -319,7 +328,19 @@ impl Scheduler {
         new.queues = self.queues.renumbered(vcpu);
         new.spin_waits = self.spin_waits.renumbered(vcpu);
         new.self_wait_ready = numbers.vcpu_set(self.self_wait_ready);
-        new.for_words = numbers.vcpu_set(self.for_words);
+        for (new, old) in [
+            (&mut new.for_words, self.for_words),
+            (&mut new.deaf, self.deaf),
+            (&mut new.working, self.working),
+            (
+                &mut new.preempted_in_supervisor,
+                self.preempted_in_supervisor,
+            ),
+            (&mut new.preempted_closed, self.preempted_closed),
+            (&mut new.out_of_service, self.out_of_service),
+        ] {
+            *new = numbers.vcpu_set(old);
+        }
         new.shared = numbers.hart_set(self.shared);
         new.searching = numbers.hart_set(self.searching);
         new.idle = numbers.hart_set(self.idle);

@@ -235,7 +235,7 @@ impl World {
 
     /// Whether a vCPU waits for a word, and could take no interrupt.
     pub(super) fn is_deaf(&self, vcpu: VcpuId) -> bool {
-        self.scheduler.vcpus[vcpu.index()].is_some_and(|entry| entry.deaf)
+        self.scheduler.deaf.contains(vcpu)
     }
 
     /// The guest on this hart goes on, and looks at whatever has come for it.
@@ -465,11 +465,11 @@ impl Scheduler {
             i64::MAX
         };
         service.set_credit(credit);
+        self.note_service();
     }
 
     fn abstract_numbers(&mut self) {
         for vm in self.vms.iter_mut().flatten() {
-            vm.used = Ticks::ZERO;
             vm.service.set_credit(i64::from(!vm.service.is_out()));
         }
         self.queues = self.queues.renumbered(|vcpu| vcpu);
@@ -477,9 +477,11 @@ impl Scheduler {
         let affinity = self.config.affinity;
         for vcpu in self.vcpus.iter_mut().flatten() {
             vcpu.slice = slice;
+            vcpu.used = Ticks::ZERO;
             vcpu.passed_over = vcpu.passed_over.min(affinity);
             vcpu.service.set_credit(i64::from(!vcpu.service.is_out()));
         }
+        self.note_service();
         for hart in &mut self.harts {
             hart.rests_since = None;
             hart.self_waits = hart.self_waits.min(self.config.self_wait_budget);

@@ -1,11 +1,10 @@
 //! `directed`: run one partner that was preempted in its kernel, in turn: what KVM's
 //! `kvm_vcpu_on_spin` does, for comparison.
 
-use super::{Scene, Spin, Suspend, keep_if_given_back};
+use super::{Known, Scene, Spin, Suspend, keep_if_given_back};
 use crate::decision::{Keep, SpinExit};
 use crate::id::VcpuId;
 use crate::table::Scheduler;
-use crate::vcpu::Word;
 
 pub(super) struct Directed;
 
@@ -14,7 +13,7 @@ impl Spin for Directed {
         keep_if_given_back(self, scheduler, vcpu)
     }
 
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Known) -> Suspend {
         scene
             .preempted_partner()
             .map_or(Suspend::GoOn, Suspend::Favour)

@@ -17,15 +17,13 @@ use crate::decision::{Keep, SpinExit};
 use crate::id::{HartId, VcpuId, VcpuSet};
 use crate::queue::{Queue, Queues};
 use crate::table::Scheduler;
-use crate::vcpu::{Phase, Word};
 
 pub(crate) use waits::SpinWaits;
 
 /// A spin policy.
 pub(crate) trait Spin: Sync {
-    /// `scene.vcpu` spins and has left its hart. `word`: the hypervisor knows the word that it waits on, and this is how
-    /// it would wait for it.
-    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Word>) -> Suspend;
+    /// `scene.vcpu` spins and has left its hart.
+    fn suspend(&self, scene: &mut Scene<'_>, known: Known) -> Suspend;
 
     /// Whether `vcpu`, which spins and has not left yet, keeps its hart.
     fn keep(&self, scheduler: &mut Scheduler, vcpu: VcpuId, exit: SpinExit) -> Keep {
@@ -38,6 +36,16 @@ pub(crate) trait Spin: Sync {
     fn dispatched(&self, scene: &mut Scene<'_>) {
         let _ = scene;
     }
+}
+
+/// What the hypervisor knows of a spin for which the vCPU could wait without running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Nothing,
+    /// The word that is to change.
+    Word,
+    /// The word that will show the vCPU's turn at a lock that is first come, first served.
+    Turn,
 }
 
 /// What becomes of the vCPU that spins.
@@ -55,8 +63,6 @@ pub(crate) enum Suspend {
     Favour(VcpuId),
     /// It waits for its word.
     WaitForWord {
-        /// How.
-        word: Word,
         /// The next on this hart.
         favour: Option<VcpuId>,
     },
@@ -66,8 +72,8 @@ pub(crate) enum Suspend {
 pub(crate) struct Scene<'a> {
     pub(crate) vcpu: VcpuId,
     pub(crate) partners: VcpuSet,
-    /// The partners that are on harts.
-    pub(crate) running: VcpuSet,
+    /// The partners that are on harts, and do not wait there.
+    pub(crate) working: VcpuSet,
     /// The partners that were preempted while in their supervisor.
     pub(crate) preempted_in_supervisor: VcpuSet,
     /// Those of them that had their interrupts closed.
@@ -82,7 +88,7 @@ pub(crate) struct Scene<'a> {
 
 /// [`Spin::keep`] of policies that may give the hart straight back: then the vCPU need not leave.
 fn keep_if_given_back(policy: &dyn Spin, scheduler: &mut Scheduler, vcpu: VcpuId) -> Keep {
-    match policy.suspend(&mut scheduler.spin_scene(vcpu), None) {
+    match policy.suspend(&mut scheduler.spin_scene(vcpu), Known::Nothing) {
         Suspend::GoOn => Keep::GoOn,
         _ => Keep::No,
     }
@@ -108,6 +114,9 @@ impl Scene<'_> {
     /// The next of those of `among` that are ready: behind the one that was favoured last, then from the beginning.
     fn next_in_turn(&self, among: VcpuSet) -> Option<VcpuId> {
         let candidates = self.ready_partners().intersection(among);
+        if candidates.is_empty() {
+            return None;
+        }
         let after: VcpuSet = candidates
             .iter()
             .filter(|&vcpu| Some(vcpu) > self.favoured)
@@ -145,7 +154,7 @@ impl Scheduler {
         let Some(vcpu) = self.running(hart) else {
             return Keep::No;
         };
-        if self.vm(vcpu).is_some_and(|vm| vm.dedicated) {
+        if self.has_own_hart(vcpu) {
             return Keep::GoOn;
         }
         policy(self.config.spin).keep(self, vcpu, exit)
@@ -153,56 +162,28 @@ impl Scheduler {
 
     /// Whether a partner only needs a hart.
     pub(crate) fn a_partner_is_ready(&self, vcpu: VcpuId) -> bool {
-        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        let ready = self.queues.ready().intersection(partners);
+        let ready = self.queues.ready().intersection(self.partners(vcpu));
         let ready = ready.without(VcpuSet::only(vcpu));
         !ready.without(self.spin_waits.waiting()).is_empty()
     }
 
-    /// Whether a partner is on a hart. One that waits there does nothing for a spinner.
-    pub(crate) fn a_partner_runs(&self, vcpu: VcpuId) -> bool {
-        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        partners.without(VcpuSet::only(vcpu)).iter().any(|partner| {
-            let hart = self.running_on(partner);
-            let run = hart.and_then(|hart| self.harts[hart.index()].run());
-            run.is_some_and(|run| !run.in_place)
-        })
+    /// Whether a partner works on a hart. One that waits there does nothing for a spinner.
+    pub(crate) fn a_partner_works(&self, vcpu: VcpuId) -> bool {
+        let working = self.working.intersection(self.partners(vcpu));
+        !working.without(VcpuSet::only(vcpu)).is_empty()
     }
 
     /// `vcpu` among its partners.
+    #[inline]
     pub(crate) fn spin_scene(&mut self, vcpu: VcpuId) -> Scene<'_> {
-        let mut partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
-        partners.remove(vcpu);
-        let mut running = VcpuSet::EMPTY;
-        let mut preempted_in_supervisor = VcpuSet::EMPTY;
-        let mut preempted_closed = VcpuSet::EMPTY;
-        for partner in partners.iter() {
-            let Some(entry) = &self.vcpus[partner.index()] else {
-                continue;
-            };
-            // Whoever waits in place does nothing for a spinner.
-            let does_something = |hart: HartId| {
-                let run = self.harts[hart.index()].run();
-                run.is_some_and(|run| !run.in_place)
-            };
-            match entry.phase {
-                Phase::Running(hart) if does_something(hart) => running.insert(partner),
-                _ => {}
-            }
-            if entry.preempted_in_supervisor {
-                preempted_in_supervisor.insert(partner);
-            }
-            if entry.preempted_closed {
-                preempted_closed.insert(partner);
-            }
-        }
+        let partners = self.partners(vcpu).without(VcpuSet::only(vcpu));
         let favoured = self.vm(vcpu).and_then(|vm| vm.favoured);
         Scene {
             vcpu,
             partners,
-            running,
-            preempted_in_supervisor,
-            preempted_closed,
+            working: self.working.intersection(partners),
+            preempted_in_supervisor: self.preempted_in_supervisor.intersection(partners),
+            preempted_closed: self.preempted_closed.intersection(partners),
             holder: None,
             queues: &self.queues,
             waits: &mut self.spin_waits,

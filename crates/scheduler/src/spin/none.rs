@@ -1,10 +1,9 @@
 //! `none`: spins are not suspended.
 
-use super::{Scene, Spin, Suspend};
+use super::{Known, Scene, Spin, Suspend};
 use crate::decision::{Keep, SpinExit};
 use crate::id::VcpuId;
 use crate::table::Scheduler;
-use crate::vcpu::Word;
 
 pub(super) struct GoOn;
 
@@ -13,7 +12,7 @@ impl Spin for GoOn {
         Keep::GoOn
     }
 
-    fn suspend(&self, _: &mut Scene<'_>, _: Option<Word>) -> Suspend {
+    fn suspend(&self, _: &mut Scene<'_>, _: Known) -> Suspend {
         Suspend::GoOn
     }
 }

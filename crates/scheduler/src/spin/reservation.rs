@@ -8,12 +8,11 @@
 //! Before that, whoever may be served soon looks for a little while: the next in line whose holder runs, and one that waits for
 //! a word while a partner runs and none is ready, so that the one that it waits for probably runs.
 
-use super::{Scene, Spin, Suspend, wapd};
+use super::{Known, Scene, Spin, Suspend, wapd};
 use crate::decision::{Keep, SpinExit, SpinOn};
 use crate::id::VcpuId;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
-use crate::vcpu::Word;
 
 /// The longest look, as a part of a slice: where changes take long because the hypervisor's own hart is taken away from it.
 const LOOKS_IN_A_SLICE: u64 = 64;
@@ -21,13 +20,13 @@ const LOOKS_IN_A_SLICE: u64 = 64;
 pub(super) struct Reservation;
 
 impl Spin for Reservation {
-    fn suspend(&self, scene: &mut Scene<'_>, word: Option<Word>) -> Suspend {
-        match word {
-            Some(word) => Suspend::WaitForWord {
-                word,
-                favour: word.turn.then(|| who_is_in_the_way(scene)).flatten(),
+    fn suspend(&self, scene: &mut Scene<'_>, known: Known) -> Suspend {
+        match known {
+            Known::Turn => Suspend::WaitForWord {
+                favour: who_is_in_the_way(scene),
             },
-            None => wapd::AllPartners.suspend(scene, None),
+            Known::Word => Suspend::WaitForWord { favour: None },
+            Known::Nothing => wapd::AllPartners.suspend(scene, known),
         }
     }
 
@@ -37,7 +36,7 @@ impl Spin for Reservation {
             (SpinOn::Turn { .. }, Some(holder)) => scheduler.running_on(holder).is_some(),
             (SpinOn::Turn { .. }, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
             (SpinOn::Word, _) => {
-                !scheduler.a_partner_is_ready(vcpu) && scheduler.a_partner_runs(vcpu)
+                !scheduler.a_partner_is_ready(vcpu) && scheduler.a_partner_works(vcpu)
             }
         };
         match soon {

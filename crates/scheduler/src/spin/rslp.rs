@@ -1,13 +1,12 @@
 //! `rslp`: requeuing the spinning vCPU behind all its partners (paper 000 §3.2.2, 5).
 
-use super::{Scene, Spin, Suspend};
+use super::{Known, Scene, Spin, Suspend};
 use crate::queue::Queue;
-use crate::vcpu::Word;
 
 pub(super) struct Requeue;
 
 impl Spin for Requeue {
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Known) -> Suspend {
         let holds_partner = |queue: &Queue| {
             !scene
                 .queues

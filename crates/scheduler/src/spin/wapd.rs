@@ -1,13 +1,12 @@
 //! `wapd`: waiting for all partners to be dispatched (paper 000 §3.2.2, 3).
 
-use super::{Scene, Spin, Suspend};
+use super::{Known, Scene, Spin, Suspend};
 use crate::queue::Queue;
-use crate::vcpu::Word;
 
 pub(super) struct AllPartners;
 
 impl Spin for AllPartners {
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Known) -> Suspend {
         let ready = scene.ready_partners();
         if ready.is_empty() {
             Suspend::Requeue(Queue::ProperReady)

@@ -1,11 +1,10 @@
 //! `wopd`: waiting for one partner to be dispatched (paper 000 §3.2.2, 4).
 
-use super::{Scene, Spin, Suspend, keep_if_given_back};
+use super::{Known, Scene, Spin, Suspend, keep_if_given_back};
 use crate::decision::{Keep, SpinExit};
 use crate::id::VcpuId;
 use crate::queue::Queue;
 use crate::table::Scheduler;
-use crate::vcpu::Word;
 
 pub(super) struct OnePartner;
 
@@ -14,8 +13,8 @@ impl Spin for OnePartner {
         keep_if_given_back(self, scheduler, vcpu)
     }
 
-    fn suspend(&self, scene: &mut Scene<'_>, _: Option<Word>) -> Suspend {
-        if !scene.running.is_empty() {
+    fn suspend(&self, scene: &mut Scene<'_>, _: Known) -> Suspend {
+        if !scene.working.is_empty() {
             return Suspend::GoOn;
         }
         let ready = scene.ready_partners();

@@ -4,7 +4,6 @@
 //! just begun to wait is what it is needed for most probably, so its registers and its interrupt file stay in place:
 //! when its own interrupt comes, nothing is dispatched. To other harts this one is as good as idle.
 
-use super::rules;
 use crate::decision::{Continue, InPlace, Kicks, Leave};
 use crate::hart::{Doing, Run};
 use crate::id::{HartId, HartSet, VcpuId};
@@ -42,6 +41,7 @@ impl Scheduler {
             in_place: true,
             ..run
         };
+        self.working.remove(run.vcpu);
         self.set_doing(hart, Doing::Running(waits));
         self.rests(hart, now);
         InPlace::With(self.watched(hart))
@@ -54,6 +54,7 @@ impl Scheduler {
             return Continue::Leave(Leave::Preempted);
         };
         let stays = self.vcpus[run.vcpu.index()]
+            .as_ref()
             .is_some_and(|entry| !entry.stopping && !entry.paused && !entry.woken);
         if !stays || !self.in_place.contains(hart) {
             return self.reconsider(hart, ran);
@@ -66,6 +67,7 @@ impl Scheduler {
             in_place: false,
             ..run
         };
+        self.working.insert(run.vcpu);
         self.set_doing(hart, Doing::Running(goes_on));
         self.harts[hart.index()].rests_since = None;
         Continue::Stay {
@@ -124,7 +126,7 @@ impl Scheduler {
     pub(crate) fn may_wait_in_place(&self, hart: HartId) -> bool {
         let here = self.may_run[hart.index()];
         let ready = self.queues.ready().union(self.self_wait_ready);
-        rules(self.config.wait).in_place
+        self.rules.in_place
             && !self.always_moves()
             && ready.intersection(here).is_empty()
             && self.words_for(hart).is_empty()

@@ -10,7 +10,7 @@ mod self_wait;
 use crate::config::WaitPolicy;
 
 /// The rules of a wait policy.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Rules {
     /// Pending interrupts are found by testing, so that somebody has to go on testing.
     pub(crate) tests: bool,
@@ -27,13 +27,12 @@ pub(crate) struct Rules {
 }
 
 /// The rules of this policy.
-#[inline]
-pub(crate) const fn rules(policy: WaitPolicy) -> &'static Rules {
+pub(crate) const fn rules(policy: WaitPolicy) -> Rules {
     match policy {
-        WaitPolicy::HostInterrupt => &host_interrupt::ONE_HART,
-        WaitPolicy::HostInterruptAll => &host_interrupt::EVERY_HART,
-        WaitPolicy::ActiveWaitAll => &active_wait::EVERY_HART,
-        WaitPolicy::SelfWait => &self_wait::ONE_VCPU,
-        WaitPolicy::SelfWaitAll => &self_wait::WHOLE_VM,
+        WaitPolicy::HostInterrupt => host_interrupt::ONE_HART,
+        WaitPolicy::HostInterruptAll => host_interrupt::EVERY_HART,
+        WaitPolicy::ActiveWaitAll => active_wait::EVERY_HART,
+        WaitPolicy::SelfWait => self_wait::ONE_VCPU,
+        WaitPolicy::SelfWaitAll => self_wait::WHOLE_VM,
     }
 }

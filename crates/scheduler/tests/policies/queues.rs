@@ -76,28 +76,14 @@ fn a_hart_prefers_who_ran_there_last_but_not_for_ever() {
 }
 
 #[test]
-fn a_migration_names_the_hart_that_holds_the_interrupt_file() {
+fn the_last_hart_of_a_vcpu_holds_its_interrupt_file() {
     let mut bench = Bench::with(SpinPolicy::None, 2, &[1]);
-    assert!(matches!(
-        bench.dispatch_with(0, &[]),
-        Dispatch::Run {
-            migrated_from: None,
-            ..
-        }
-    ));
-    let _ = bench.leave(0, Leave::Yield);
-    match bench.dispatch_with(1, &[]) {
-        Dispatch::Run { migrated_from, .. } => assert_eq!(migrated_from, Some(h(0))),
-        idle => panic!("{idle:?}"),
+    assert_eq!(bench.scheduler.last_hart(v(0)), None);
+    for hart in [0, 1, 1] {
+        assert_eq!(bench.dispatch(hart), Some(0));
+        let _ = bench.leave(hart, Leave::Yield);
+        assert_eq!(bench.scheduler.last_hart(v(0)), Some(h(hart)));
     }
-    let _ = bench.leave(1, Leave::Yield);
-    assert!(matches!(
-        bench.dispatch_with(1, &[]),
-        Dispatch::Run {
-            migrated_from: None,
-            ..
-        }
-    ));
 }
 
 #[test]
@@ -322,14 +308,8 @@ fn where_vcpus_always_move_nobody_runs_twice_in_a_row_on_a_hart() {
             for vcpu in (0..3).filter(|_| !wait.tests()) {
                 let _ = bench.scheduler.wake(v(vcpu), Ticks::new(bench.now));
             }
-            if let Dispatch::Run {
-                vcpu,
-                migrated_from,
-                ..
-            } = bench.dispatch_with(hart, &[0, 1, 2])
-            {
+            if let Dispatch::Run { vcpu, .. } = bench.dispatch_with(hart, &[0, 1, 2]) {
                 let before = last[usize::from(vcpu.get())].replace(hart);
-                assert_eq!(migrated_from, before.map(h), "{wait:?}, turn {turn}");
                 assert_ne!(before, Some(hart), "{wait:?}, turn {turn}");
                 dispatches += 1;
                 let reason = [

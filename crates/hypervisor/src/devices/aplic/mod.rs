@@ -19,70 +19,19 @@
     )
 )]
 
+mod registers;
 mod source;
 #[cfg(test)]
 mod tests;
-
-pub use source::SourceMode;
 
 use alloc::vec::Vec;
 
 use source::{Kind, Source};
 
+use crate::devices::wires::{
+    Destination, Effect, HartIndex, SOURCES_LIMIT, SourceMode, SourceNumber, SourceSetting, Sources,
+};
 use crate::interrupts::softfile::Identity;
-
-/// The highest source number that an APLIC can have.
-pub const SOURCES_LIMIT: u32 = 1023;
-
-/// A source's number at the APLIC, 1 to [`SOURCES_LIMIT`]. The guest's and the board's agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceNumber(pub u32);
-
-/// A hart as the guest counts them: the vCPU's index in its VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HartIndex(pub u32);
-
-/// Where a source's interrupts go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Destination {
-    /// The vCPU; it exists.
-    pub hart: HartIndex,
-    /// The identity at its interrupt file.
-    pub identity: Identity,
-}
-
-/// What a physical source has to be set to on the board.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SourceSetting {
-    /// Which source.
-    pub source: SourceNumber,
-    /// What counts as an interrupt on its wire.
-    pub mode: SourceMode,
-    /// Where it goes; `None` where the guest has it disabled, or sends it nowhere. It must then be
-    /// disabled at the board, where it stays pending if it was.
-    pub destination: Option<Destination>,
-}
-
-/// What the hypervisor has to do because of a guest's access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Effect {
-    /// Set the board's source so.
-    Set(SourceSetting),
-    /// Write the physical source to the board's `setipnum`.
-    SetPending(SourceNumber),
-    /// Write the physical source to the board's `clripnum`.
-    ClearPending(SourceNumber),
-    /// Send this message to a vCPU's interrupt file.
-    Message(Destination),
-}
-
-/// What reading the guest's registers needs to know of the board.
-pub trait Board {
-    /// Whether the source is pending at the board's APLIC.
-    fn pending(&self, source: SourceNumber) -> bool;
-    /// Whether the source's wire, as its mode sees it, is high (`in_clrip`).
-    fn rectified_input(&self, source: SourceNumber) -> bool;
-}
 
 /// Offsets of the registers (AIA §4.5), first and last.
 mod offset {
@@ -198,7 +147,7 @@ impl Aplic {
     /// A device whose line stays high makes no edge any more, and a guest that did not serve
     /// everything it stands for waits for ever. For a guest that was only slow the interrupt is
     /// spurious, which drivers of devices with a status register bear.
-    pub fn recover_missed_edges(&mut self, board: &dyn Board, effect: &mut dyn FnMut(Effect)) {
+    pub fn recover_missed_edges(&mut self, board: &dyn Sources, effect: &mut dyn FnMut(Effect)) {
         for (number, source) in (1..).map(SourceNumber).zip(&mut self.sources) {
             let waits = source.kind == Kind::Physical
                 && source.mode().is_edge()
@@ -214,7 +163,7 @@ impl Aplic {
 
     /// The guest reads the 32-bit word at `offset` of the control region. What is reserved, not
     /// aligned or beyond the first 16 KiB reads as zero.
-    pub fn read(&self, offset: u64, board: &dyn Board) -> u32 {
+    pub fn read(&self, offset: u64, board: &dyn Sources) -> u32 {
         if !offset.is_multiple_of(4) {
             return 0;
         }

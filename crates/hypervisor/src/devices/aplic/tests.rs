@@ -12,7 +12,7 @@ const HARTS: u32 = 4;
 /// A board on which nothing, or everything, is pending and high.
 struct Wires(bool);
 
-impl Board for Wires {
+impl Sources for Wires {
     fn pending(&self, _: SourceNumber) -> bool {
         self.0
     }
@@ -296,7 +296,7 @@ fn the_board_is_told_of_every_change_to_a_physical_source() {
 /// A board whose wires are high, and on which nothing is pending.
 struct Stuck;
 
-impl Board for Stuck {
+impl Sources for Stuck {
     fn pending(&self, _: SourceNumber) -> bool {
         false
     }
@@ -308,7 +308,7 @@ impl Board for Stuck {
 
 #[test]
 fn a_line_that_stays_high_is_brought_back() {
-    let look = |aplic: &mut Aplic, board: &dyn Board| {
+    let look = |aplic: &mut Aplic, board: &dyn Sources| {
         let mut effects = Vec::new();
         aplic.recover_missed_edges(board, &mut |effect| effects.push(effect));
         effects

@@ -58,6 +58,7 @@ pub enum Width {
 
 impl Width {
     /// Bytes that are moved.
+    #[cfg(test)]
     pub const fn bytes(self) -> u64 {
         match self {
             Self::Byte => 1,

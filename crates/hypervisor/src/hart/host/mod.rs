@@ -8,8 +8,8 @@ use core::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::thread_local;
 
-use super::unprivileged::Outcome;
-use super::world::{FloatContext, GuestContext};
+use super::context::{FloatContext, GuestContext};
+use super::outcome::Outcome;
 
 thread_local! {
     static REGISTERS: RefCell<BTreeMap<u16, u64>> = const { RefCell::new(BTreeMap::new()) };
@@ -132,7 +132,7 @@ pub mod trial {
             )+
         };
     }
-    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop);
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask);
 
     /// There is no such thing.
     #[must_use]

@@ -2,20 +2,25 @@
 
 use abi::monitor::ExitCause;
 
-use super::{Exit, Next, inject, interrupt_is_pending, spins};
+use super::exit::{Exit, Next, interrupt_is_pending};
+use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
-use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
+use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction};
 use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
-use crate::run;
+use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::run::translations;
+use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
 const STOPEI: u16 = 0x15C;
+/// The guest's name for its address-translation register.
+const SATP: u16 = 0x180;
 
 /// hpmcounter3 to hpmcounter31.
 const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
@@ -39,10 +44,29 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
         Instruction::Pause => pause_loop(exit),
+        Instruction::Fence(Fence {
+            kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
+            ..
+        }) if !user && fences_trap(exit) => {
+            // The guest makes it again, and it traps no more.
+            translations::fenced(exit.hart, exit.registers);
+            (ExitCause::Fence, Next::Resume)
+        }
+        Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
+            if translations::access_address_space(exit.hart, exit.registers, access) {
+                advance(exit);
+            }
+            (ExitCause::AddressSpace, Next::Resume)
+        }
         Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
+}
+
+/// Whether the guest's fences trap, and with them its accesses to satp.
+fn fences_trap(exit: &Exit<'_>) -> bool {
+    exit.registers.context.hstatus & csr::hstatus::VTVM != 0
 }
 
 fn advance(exit: &mut Exit<'_>) {
@@ -81,7 +105,7 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 /// A pause loop: the vCPU spins on nobody knows what.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, spin::Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.
@@ -129,7 +153,7 @@ fn csr_access(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, 
     exit.registers
         .context
         .set(access.destination.number() as u8, old);
-    run::show_interrupts(exit.vcpu);
+    show_interrupts(exit.vcpu);
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }

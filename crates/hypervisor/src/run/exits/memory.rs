@@ -3,16 +3,18 @@
 use abi::monitor::ExitCause;
 use scheduler::Leave;
 
-use super::{Exit, Next, inject};
+use super::exit::{Exit, Next};
+use super::inject;
 use crate::devices::bus::{self, Owner};
-use crate::devices::clock::nanoseconds;
-use crate::hart;
+use crate::devices::chips::DeviceNumber;
+use crate::devices::trapped::{self, NotNow};
 use crate::hart::csr::{self, exception, number};
-use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};
+use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped, Width};
 use crate::hart::unprivileged;
-use crate::interrupts::softfile::Identity;
+use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
-use crate::run::interrupt_port;
+use crate::system::devices::Surroundings;
+use crate::system::interrupt_port;
 
 /// A fault of the G-stage.
 pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
@@ -30,20 +32,12 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         Trapped::Other => return refuse(exit, cause, value),
     };
     let name = match exit.vm.settings.bus.at(address) {
-        Some((Owner::Uart, offset)) => {
-            if !uart(exit, operation, offset) {
-                // Its console has no room: the store is done again when others have had the hart.
-                return (ExitCause::MmioUart, Next::Leave(Leave::Yield));
+        Some((Owner::Trapped(device), offset)) => {
+            let (name, taken) = device_access(exit, device, operation, offset);
+            if taken == Err(NotNow) {
+                return (name, Next::Leave(Leave::Yield));
             }
-            ExitCause::MmioUart
-        }
-        Some((Owner::Aplic, offset)) => {
-            aplic(exit, operation, offset);
-            ExitCause::MmioAplic
-        }
-        Some((Owner::Clock, offset)) => {
-            clock(exit, operation, offset);
-            ExitCause::MmioOther
+            name
         }
         Some((Owner::InterruptFiles, offset)) => {
             let (vcpu, offset) = bus::interrupt_file(offset);
@@ -68,88 +62,48 @@ fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
     (ExitCause::GuestPageFault, Next::Resume)
 }
 
-/// Carries out the access: `read` gives what a load gets, `write` takes what a store has.
-fn access(
+/// An access to a trapped device. Says as what it is counted, and whether the device has taken it.
+fn device_access(
     exit: &mut Exit<'_>,
+    device: DeviceNumber,
     operation: MemoryOperation,
-    read: impl FnOnce(&Exit<'_>) -> u64,
-    write: impl FnOnce(&Exit<'_>, u64),
-) {
+    offset: u64,
+) -> (ExitCause, Result<(), NotNow>) {
+    let width = operation.width;
+    let at = trapped::Access { offset, width };
+    let outside = Surroundings {
+        system: exit.system,
+        vm: exit.vm,
+    };
+    let mut chips = exit.vm.chips.lock();
+    let context = &mut exit.registers.context;
     match operation.access {
         Access::Load { register, .. } => {
-            let value = operation.loaded(read(exit));
-            exit.registers.context.set(register.number() as u8, value);
+            let (name, value) = chips.load(device, at, &outside);
+            context.set(register.number() as u8, operation.loaded(value));
+            (name, Ok(()))
         }
         Access::Store { register } => {
-            let value = operation
-                .width
-                .truncate(exit.registers.context.get(register.number() as u8));
-            write(exit, value);
+            let value = width.truncate(context.get(register.number() as u8));
+            chips.store(device, at, value, &outside)
         }
     }
 }
 
-/// False where the access could not be carried out now.
-fn uart(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) -> bool {
-    let mut done = true;
-    access(
-        exit,
-        operation,
-        |exit| u64::from(exit.vm.uart_read(exit.system, offset)),
-        |exit, value| done = exit.vm.uart_write(exit.system, offset, value as u8),
-    );
-    done
-}
-
-fn aplic(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
-    // The domain's registers are words (AIA, "Memory-mapped control region for an interrupt domain").
-    if operation.width.bytes() != 4 {
-        access(exit, operation, |_| 0, |_, _| {});
-        return;
-    }
-    access(
-        exit,
-        operation,
-        |exit| u64::from(exit.vm.aplic_read(exit.system, offset)),
-        |exit, value| exit.vm.aplic_write(exit.system, offset, value as u32),
-    );
-}
-
-fn clock(exit: &mut Exit<'_>, operation: MemoryOperation, offset: u64) {
-    // Its registers are words.
-    let Some(clock) = exit.vm.clock.as_ref() else {
-        return access(exit, operation, |_| 0, |_, _| {});
-    };
-    if operation.width.bytes() != 4 {
-        return access(exit, operation, |_| 0, |_, _| {});
-    }
-    let now = nanoseconds(hart::time(), exit.system.board.timebase_hertz);
-    access(
-        exit,
-        operation,
-        |_| u64::from(clock.read(offset, now)),
-        |_, value| clock.write(offset, value as u32, now),
-    );
-}
-
+/// An access to the page of a vCPU's interrupt file that is kept in memory. It reads as zero (AIA, "Memory region for an
+/// interrupt file").
 fn interrupt_file(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: usize, offset: u64) {
-    access(
-        exit,
-        operation,
-        |_| 0,
-        |exit, value| {
-            // seteipnum_le at 0, seteipnum_be at 4; all else in the page ignores writes (AIA, "Memory region for an
-            // interrupt file").
-            let identity = match (offset, operation.width.bytes()) {
-                (0, 4) => value as u32,
-                (4, 4) => (value as u32).swap_bytes(),
-                _ => return,
-            };
-            if let Some(identity) = Identity::new(identity)
+    let context = &mut exit.registers.context;
+    match operation.access {
+        Access::Load { register, .. } => context.set(register.number() as u8, 0),
+        Access::Store { register } => {
+            let value = context.get(register.number() as u8) as u32;
+            if operation.width == Width::Word
+                && let Some(identity) = softfile::message(offset, value)
                 && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu)
             {
                 interrupt_port::deliver(exit.system, target, identity);
             }
-        },
-    );
+        }
+    }
 }

@@ -1,58 +1,21 @@
 //! Why a guest was left, and what is done about it.
 
+pub mod exit;
 mod inject;
 mod instructions;
 mod memory;
 mod sbi;
 mod spins;
 
-use abi::monitor::ExitCause;
-use scheduler::Leave;
-
+use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};
 use crate::hart::csr::{self, exception, number};
-use crate::run;
-use crate::run::float;
-use crate::run::harts::Hart;
-use crate::run::system::Hypervisor;
-use crate::vm::Vm;
-use crate::vm::accounts::Books;
-use crate::vm::vcpu::{Registers, Vcpu};
+use crate::run::attention::attend;
+use crate::vm::vcpu::Registers;
+use abi::monitor::ExitCause;
 
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
 const COUNTER_OVERFLOW: u64 = csr::interrupt::CAUSE | 13;
-
-/// What follows an exit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// The guest goes on.
-    Resume,
-    /// The scheduler is asked whether it may.
-    Reconsider,
-    /// The vCPU waits for its own interrupts, on the hart if it may.
-    Wait,
-    /// The vCPU leaves the hart.
-    Leave(Leave),
-}
-
-/// A guest that has just been left, with everything that its exit may concern.
-#[derive(Debug)]
-pub struct Exit<'a> {
-    pub system: &'a Hypervisor,
-    pub hart: &'a Hart,
-    pub vm: &'a Vm,
-    pub vcpu: &'a Vcpu,
-    pub registers: &'a mut Registers,
-    pub books: Books<'a>,
-}
-
-/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
-/// counter, the notification. Then it does not wait.
-pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
-    // A counter that has just passed zero is shown before anything is asked.
-    exit.registers.counters.note_overflows(&mut HartCounters);
-    csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
-}
 
 /// Handles the exit that has just happened on this hart.
 pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
@@ -63,7 +26,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             hart_counters::acknowledge();
             return (ExitCause::CounterOverflow, Next::Resume);
         }
-        return (run::attend(exit.system, exit.hart), Next::Reconsider);
+        return (attend(exit.system, exit.hart), Next::Reconsider);
     }
     match cause {
         exception::ECALL_FROM_VS => sbi::call(exit),
@@ -71,7 +34,7 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(exit, cause)
         }
-        exception::ILLEGAL_INSTRUCTION if float::give(exit.hart, exit.vcpu.id, exit.registers) => {
+        exception::ILLEGAL_INSTRUCTION if lacks_float(exit) => {
             (ExitCause::IllegalInstruction, Next::Resume)
         }
         _ => {
@@ -84,4 +47,10 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
             (name, Next::Resume)
         }
     }
+}
+
+/// Whether the guest only lacked its floating-point registers; it has them now.
+fn lacks_float(exit: &mut Exit<'_>) -> bool {
+    let Registers { float, context, .. } = &mut *exit.registers;
+    float.give(&exit.hart.float, exit.vcpu.id, context)
 }

@@ -3,9 +3,10 @@
 use abi::monitor::Event;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
 
-use super::{Exit, Next};
+use super::exit::{Exit, Next};
 use crate::hart;
-use crate::run::spin::{Spin, Word};
+use crate::hart::capabilities::Capability;
+use crate::vm::word::{Spin, Word};
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
@@ -56,7 +57,10 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     if holder.is_some_and(|holder| !is_running(exit, holder)) {
         count(Event::HolderFavoured);
     }
-    *exit.vcpu.word.lock() = word;
+    if word.is_some() {
+        *exit.vcpu.word.lock() = word;
+        exit.registers.waits_for_word = true;
+    }
     Next::Leave(match word {
         Some(_) if place.is_some() => Leave::SpinForTurn,
         Some(_) => Leave::SpinOnWord,
@@ -108,9 +112,11 @@ fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
     }
     let there_and_back = exit.hart.change.mean() + exit.hart.change.mean();
     let end = hart::time() + there_and_back.min(longest).get();
+    let by_reservation = exit.hart.has(Capability::WaitOnReservation);
     let mut has_come = false;
     while !has_come && hart::time() < end {
-        word.stall();
+        // SAFETY: the hart has what it is asked for.
+        unsafe { word.stall(by_reservation) };
         has_come = word.has_come();
     }
     exit.registers.looks.end(has_come);

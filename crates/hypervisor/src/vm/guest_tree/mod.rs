@@ -32,7 +32,6 @@
     )
 )]
 
-pub mod isa;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +41,7 @@ use alloc::vec::Vec;
 
 use vm_fdt::FdtWriter;
 
+use crate::board::isa;
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 
 /// Where a guest finds its emulated UART, as on QEMU's `virt` board.

@@ -1,7 +1,7 @@
 //! The APLIC by the text of chapter 4 of the AIA specification.
 
 use super::*;
-use crate::device::Wires;
+use crate::base::Wires;
 
 const SOURCE: u32 = 5;
 const LEVELS: [DomainLevel; 2] = [DomainLevel::Machine, DomainLevel::Supervisor];

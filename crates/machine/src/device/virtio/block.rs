@@ -335,8 +335,8 @@ enum Failure {
     Medium,
 }
 
-impl From<crate::device::AccessFault> for Failure {
-    fn from(_: crate::device::AccessFault) -> Self {
+impl From<crate::base::AccessFault> for Failure {
+    fn from(_: crate::base::AccessFault) -> Self {
         Self::Memory
     }
 }

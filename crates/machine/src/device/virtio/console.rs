@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{Io, Model};
 use super::queue::{Broken, Chain};
 use super::service::{Interrupt, Statistics};
-use crate::checkpoint::Marker;
+use crate::device::Marker;
 use crate::device::{Clock, Console, Cycles, HostConsole};
 
 /// Feature bits (§5.3.3).

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::model::{Io, Model};
 use super::queue::{Broken, Chain};
 use super::service::{Fate, Faults, Service, Station, Statistics};
-use crate::device::Cycles;
-use crate::device::random::Random;
+use crate::base::Cycles;
+use crate::base::Random;
 
 const QUEUE_SIZE: u16 = 8;
 /// Most bytes that a request gets: the device may fill a buffer in part.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::model::{Io, Model};
 use super::queue::{Broken, Chain};
 use super::service::{Fate, Faults, Service, Station, Statistics};
-use crate::device::Cycles;
+use crate::base::Cycles;
 use crate::device::network::{MacAddress, PortId};
 
 /// Feature bits (§5.1.3).

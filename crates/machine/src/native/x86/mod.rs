@@ -9,11 +9,11 @@ mod translate;
 #[cfg(test)]
 mod tests;
 
+use super::INSTRUCTION_ROOM;
 use super::{FilterTables, Left, Site};
-use crate::code::{CodeIndex, INSTRUCTION_ROOM};
 use crate::hart::Hart;
-use crate::instruction::{Instruction, Operation};
-use crate::memory::Ram;
+use crate::instruction::{CodeIndex, Instruction, Operation};
+use crate::ram::Ram;
 use crate::timing::Costs;
 use assembler::{
     Assembler, Quad, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RDX, RSI, displacement, op,

@@ -7,9 +7,8 @@
 use super::assembler::*;
 use super::layout::{frame, hart, register};
 use super::{Ends, OUTSIDE, answer, kind};
-use crate::code::CodeIndex;
-use crate::instruction::{DISCARD, Instruction, Operation};
-use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
+use crate::base::{PAGE_BYTES, PAGE_SHIFT};
+use crate::instruction::{CodeIndex, DISCARD, Instruction, Operation};
 use crate::timing::{Costs, FILTER_PLACES, LINE_SHIFT};
 use crate::translation::{DATA_ENTRIES, JUMP_ENTRIES};
 

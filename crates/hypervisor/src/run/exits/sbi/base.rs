@@ -1,8 +1,8 @@
 //! SBI Base: who answers, and what is offered.
 
-use super::{Call, SbiError, SbiResult, extension};
+use super::call::{Call, SbiError, SbiResult, extension};
 use crate::hart::firmware;
-use crate::run::exits::Exit;
+use crate::run::exits::exit::Exit;
 
 /// Version 2.0 of the specification: major number in bits 30:24.
 const SPECIFICATION_VERSION: u64 = 2 << 24;

@@ -2,11 +2,11 @@
 
 use scheduler::Leave;
 
-use super::{Call, SbiError, SbiResult};
+use super::call::{Call, SbiError, SbiResult};
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::GuestBytes;
 use crate::memory::physical::Physical;
-use crate::run::exits::{Exit, Next};
+use crate::run::exits::exit::{Exit, Next};
 
 /// At most so many bytes are taken in one call; the guest is told how many, and calls again.
 const LONGEST: u64 = 256;

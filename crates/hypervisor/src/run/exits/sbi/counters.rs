@@ -3,12 +3,12 @@
 //! There are no snapshots in shared memory. The guest finds what they would tell it in its registers, and Linux (6.12)
 //! does not start counters again after an overflow where there are: it then names counters from 4096 on.
 
-use super::{Call, SbiError, SbiResult};
+use super::call::{Call, SbiError, SbiResult};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::counters::{
     CallError, Configuration, CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS, Selection,
 };
-use crate::run::exits::Exit;
+use crate::run::exits::exit::Exit;
 
 /// counter_info of a firmware counter.
 const FIRMWARE_COUNTER: u64 = 1 << 63;

@@ -3,9 +3,9 @@
 //! A vCPU that is not in its guest only gets a purge bit, which is honoured before it next enters: nobody is signalled.
 //! One that is in its guest is interrupted, and the caller waits until it has left the guest.
 
-use super::{Call, SbiError, SbiResult, named};
+use super::call::{Call, SbiError, SbiResult, named};
 use crate::hart::counters::FirmwareEvent;
-use crate::run::exits::Exit;
+use crate::run::exits::exit::Exit;
 use crate::vm::vcpu::request;
 
 const FENCE_I: u64 = 0;

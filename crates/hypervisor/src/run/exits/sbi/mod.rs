@@ -1,6 +1,7 @@
 //! The supervisor binary interface that guests are offered (RISC-V SBI specification 2.0).
 
 mod base;
+mod call;
 mod console;
 mod counters;
 mod fences;
@@ -10,50 +11,12 @@ mod vendor;
 use abi::monitor::ExitCause;
 use scheduler::VcpuSet;
 
-use super::{Exit, Next};
+use self::call::{Call, SbiError, SbiResult, extension, named};
+use super::exit::{Exit, Next};
 use crate::hart::counters::FirmwareEvent;
 use crate::hart::csr::{self, number};
-use crate::run::interrupt_port;
-use crate::run::system::now;
-use crate::vm::vcpu::Vcpu;
-
-/// Extension ids of the specification.
-pub mod extension {
-    pub const BASE: u64 = 0x10;
-    pub const TIME: u64 = 0x54494D45;
-    pub const IPI: u64 = 0x735049;
-    pub const RFENCE: u64 = 0x52464E43;
-    pub const HSM: u64 = 0x48534D;
-    pub const SRST: u64 = 0x53525354;
-    pub const DBCN: u64 = 0x4442434E;
-    pub const PMU: u64 = 0x504D55;
-    pub const PARTITA: u64 = abi::sbi::EXTENSION as u64;
-    /// All that a probe finds on every board.
-    pub const ALL: [u64; 8] = [BASE, TIME, IPI, RFENCE, HSM, SRST, DBCN, PARTITA];
-}
-
-/// The error codes of the specification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SbiError {
-    Failed = -1,
-    NotSupported = -2,
-    InvalidParameter = -3,
-    InvalidAddress = -5,
-    AlreadyAvailable = -6,
-    AlreadyStarted = -7,
-    AlreadyStopped = -8,
-    NoSharedMemory = -9,
-}
-
-/// What a call returns: a value, or an error.
-pub type SbiResult = Result<u64, SbiError>;
-
-/// A guest's call: function number and arguments as they stood in a6 and a0 to a5.
-#[derive(Clone, Copy, Debug)]
-pub struct Call {
-    pub function: u64,
-    pub arguments: [u64; 6],
-}
+use crate::system::interrupt_port;
+use crate::system::now;
 
 /// The environment call that the guest has just made.
 pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
@@ -117,30 +80,6 @@ fn time(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
     // SAFETY: vstimecmp concerns the guest alone.
     unsafe { csr::write::<{ number::VSTIMECMP }>(call.arguments[0]) };
     Ok(0)
-}
-
-/// The vCPUs that a hart mask and its base name, or an error where one of them does not exist (SBI, "Hart list
-/// parameter").
-pub fn named<'a>(
-    exit: &Exit<'a>,
-    mask: u64,
-    base: u64,
-) -> Result<impl Iterator<Item = &'a Vcpu>, SbiError> {
-    let all = exit.system.vcpus_of(exit.vm.id);
-    let bits = match base {
-        u64::MAX => u64::MAX,
-        // More than 64 vCPUs never exist in one VM, so a bit above the last names nobody.
-        _ => {
-            let shifted = if base < 64 { mask << base } else { 0 };
-            let lost = base >= 64 && mask != 0 || base < 64 && shifted >> base != mask;
-            let beyond = (all.len() < 64 && shifted >> all.len() != 0) || lost;
-            if beyond {
-                return Err(SbiError::InvalidParameter);
-            }
-            shifted
-        }
-    };
-    Ok(all.iter().filter(move |vcpu| bits >> vcpu.index & 1 != 0))
 }
 
 /// IPI: a software interrupt for each named vCPU.

@@ -3,13 +3,11 @@
 use abi::monitor::StopReason;
 use scheduler::Leave;
 
-use super::{Call, SbiError, SbiResult};
+use super::call::{Call, SbiError, SbiResult};
 use crate::memory::address::GuestPhysical;
-use crate::run::exits::{Exit, Next, interrupt_is_pending};
-use crate::vm::lifecycle::{
-    self,
-    life::{Ending, Power, StartError, Who},
-};
+use crate::run::exits::exit::{Exit, Next, interrupt_is_pending};
+use crate::system::lifecycle;
+use crate::vm::lifecycle::life::{Ending, Power, StartError, Who};
 
 const STARTED: u64 = 0;
 const STOPPED: u64 = 1;

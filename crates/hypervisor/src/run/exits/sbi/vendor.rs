@@ -2,10 +2,11 @@
 
 use abi::sbi::{Function, VERSION_VALUE};
 
-use super::{Call, SbiError, SbiResult};
-use crate::run::exits::{Exit, Next, spins};
+use super::call::{Call, SbiError, SbiResult};
+use crate::run::exits::exit::{Exit, Next};
+use crate::run::exits::spins;
 use crate::run::spin;
-use crate::vm::allocation::{self, NoArea};
+use crate::vm::told::NoArea;
 
 /// Answers a call of the extension.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
@@ -28,9 +29,12 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
             exit.vm.heartbeat(call.arguments[0]);
             Ok(0)
         }
-        Some(Function::SetCommunicationArea) => allocation::set_area(exit.vm, call.arguments[0])
-            .map(|()| 0)
-            .map_err(|NoArea| SbiError::InvalidAddress),
+        Some(Function::SetCommunicationArea) => {
+            let mut told = exit.vm.told.lock();
+            told.set_area(&exit.vm.memory, call.arguments[0])
+                .map(|()| 0)
+                .map_err(|NoArea| SbiError::InvalidAddress)
+        }
         None => Err(SbiError::NotSupported),
     };
     (result, Next::Resume)

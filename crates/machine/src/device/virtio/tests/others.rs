@@ -64,7 +64,7 @@ fn console_ports_are_announced_named_and_carry_bytes() {
         ("second".to_owned(), Box::new(script)),
     ];
     let mut ports = Ports::new(ports);
-    let marker = crate::checkpoint::Marker::new("out");
+    let marker = crate::device::Marker::new("out");
     ports.watch(&marker);
     let mut driver = Driver::new(VirtioDevice::Console(Box::new(ports)));
     driver.start(2);

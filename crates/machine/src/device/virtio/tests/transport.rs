@@ -130,7 +130,7 @@ fn queues_that_cannot_be_are_refused() {
 /// Whatever is in memory and in the registers: no panic, no hang.
 #[test]
 fn noise_is_survived() {
-    let mut random = crate::device::Random::new(0x5eed);
+    let mut random = crate::base::Random::new(0x5eed);
     for round in 0..200 {
         let device = match round % 4 {
             0 => instant(),

@@ -1,0 +1,415 @@
+//! Builds the system that the image describes on the board that there is.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use abi::cpio::{Archive, CpioError};
+use abi::system::{
+    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, SystemError,
+    VmDescription, VmName,
+};
+use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
+
+use crate::board::{Board, BoardDevice, Range};
+use crate::boot::parameters;
+use crate::console;
+use crate::console::say;
+use crate::devices::bus::NoRoom;
+use crate::devices::clock::{self, Clock};
+use crate::hart;
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::frames::{FrameOwner, Frames};
+use crate::memory::gstage::offer::NoConfinement;
+use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
+use crate::memory::guest::{BadPieces, GuestMemory};
+use crate::memory::placement::{self, PlacementError};
+use crate::memory::tables::PhysicalTables;
+use crate::operator;
+use crate::system::harts::{Hart, MAX_HARTS};
+use crate::system::{self, Hypervisor};
+use crate::vm::hardware;
+use crate::vm::vcpu::Vcpu;
+use crate::vm::{Settings, Vm};
+
+// What the description may ask for and what the scheduler is built for are the same.
+const _: () = assert!(
+    abi::system::MAX_VMS <= scheduler::MAX_VMS
+        && abi::system::MAX_VCPUS <= scheduler::MAX_VCPUS
+        && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
+        && MAX_HARTS <= scheduler::MAX_HARTS
+);
+
+/// Where a guest's RAM begins under placement `resident`: where RAM begins on most boards, above all that a VM has besides.
+const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
+
+/// Stack of a hart other than the first.
+const STACK_BYTES: u64 = 64 << 10;
+
+/// Why no system can be built.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    #[error("there is no system image: the firmware passed no initrd")]
+    NoImage,
+    #[error("the system image does not lie in the board's memory")]
+    ImageOutside,
+    #[error("the system image is damaged: {0}")]
+    Archive(CpioError),
+    #[error("the system image has no file {0}")]
+    NoFile(&'static str),
+    #[error("{vm}: the system image has no file {file}, which its description names")]
+    NoPart { vm: VmName, file: &'static str },
+    #[error("the system's description ({FILE_NAME}): {0}")]
+    Description(SystemError),
+    #[error("{vm}: the board has no virtio slot {slot}")]
+    NoSlot { vm: VmName, slot: u8 },
+    #[error("{vm}: the board has no hart {hart}")]
+    NoHart { vm: VmName, hart: u32 },
+    #[error("{vm}: placement {placement} is not supported; real and resident are")]
+    Placement { vm: VmName, placement: Placement },
+    #[error(
+        "{vm}: a device of the board reaches memory by the host's addresses, which are not the guest's under placement \
+         resident: choose placement real, or give it no devices"
+    )]
+    DirectDevice { vm: VmName },
+    #[error("{vm}: {error}")]
+    Vm { vm: VmName, error: ConfigError },
+    #[error("the scheduler refuses its parameters: {0}")]
+    Scheduler(ConfigError),
+    #[error("{0}")]
+    Memory(PlacementError),
+    #[error("{vm}: {error}")]
+    Pieces { vm: VmName, error: BadPieces },
+    #[error("{0}")]
+    Confinement(NoConfinement),
+    #[error("{vm}: its G-stage table cannot be built: {error}")]
+    Table { vm: VmName, error: MapError },
+    #[error("{vm}: {error}")]
+    Bus { vm: VmName, error: NoRoom },
+    #[error("there is no memory for the stacks of the harts")]
+    Stacks,
+}
+
+/// Builds and installs the system.
+///
+/// # Errors
+/// [`AssembleError`], naming the VM, file or part of the board concerned.
+pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, AssembleError> {
+    let image = image(&board)?;
+    let archive = Archive::new(image);
+    let tree = archive
+        .find(FILE_NAME)
+        .map_err(AssembleError::Archive)?
+        .ok_or(AssembleError::NoFile(FILE_NAME))?;
+    let description = SystemDescription::parse(tree).map_err(AssembleError::Description)?;
+    // It lives as long as the hypervisor, so that names and command lines can be borrowed from the image.
+    let description: &'static SystemDescription<'static> = Box::leak(Box::new(description));
+    console::open(
+        board.uart.base,
+        description.vms.iter().map(|vm| vm.name),
+        description.console_focus,
+    );
+
+    let mut frames = Frames::new(regions(&board.memory), reserved(&board));
+    // The scheduler numbers VMs in the order in which they are added.
+    let wanted: Vec<(FrameOwner, u64)> = (0..)
+        .map_while(VmId::new)
+        .zip(&description.vms)
+        .map(|(id, vm)| (FrameOwner::Vm(id), vm.memory))
+        .collect();
+    let places = placement::place(&mut frames, &wanted).map_err(AssembleError::Memory)?;
+
+    let harts = harts(&board, &mut frames, wanted.len())?;
+    let mut scheduler = scheduler(&board, description, &harts)?;
+    let mut vms = Vec::new();
+    let mut vcpus = Vec::new();
+    for (vm, place) in description.vms.iter().zip(places) {
+        let built = virtual_machine(
+            vm,
+            place,
+            &archive,
+            &board,
+            &mut frames,
+            &mut scheduler,
+            vcpus.len(),
+        )?;
+        for number in 0..vm.vcpus as u16 {
+            if let Some(id) = scheduler.vcpu(built.id, number) {
+                vcpus.push(Vcpu::new(
+                    id,
+                    built.id,
+                    number,
+                    board.translation.tags().of(id),
+                ));
+            }
+        }
+        vms.push(built);
+    }
+    let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
+    let owners = wanted.iter().map(|(owner, _)| *owner);
+    let tables_and_stacks = owners
+        .chain([FrameOwner::Hypervisor])
+        .map(|owner| frames.bytes_of(owner))
+        .sum::<u64>()
+        .saturating_sub(guests);
+    say!(
+        "{}, {} with {}; {} KiB of memory used, {} MiB free",
+        Counted(harts.len(), "hart"),
+        Counted(vms.len(), "VM"),
+        Counted(vcpus.len(), "vCPU"),
+        image_bytes()
+            .saturating_add(tables_and_stacks)
+            .div_ceil(1 << 10),
+        frames.free_bytes() >> 20
+    );
+    let system = Hypervisor::new(
+        (board, frames),
+        harts,
+        vms,
+        vcpus,
+        scheduler,
+        description.when_idle,
+        started,
+    );
+    let costs = description.parameters.costs.into();
+    let system = system.with_costs(costs);
+    let system = system.with_translations(description.translations);
+    Ok(system::install(system))
+}
+
+/// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
+fn image_bytes() -> u64 {
+    let (start, end) = hart::entry::image();
+    end - start
+}
+
+fn image(board: &Board) -> Result<&'static [u8], AssembleError> {
+    let initrd = board.initrd.ok_or(AssembleError::NoImage)?;
+    let inside = board
+        .memory
+        .iter()
+        .any(|range| range.start <= initrd.start && initrd.end() <= range.end());
+    if !inside {
+        return Err(AssembleError::ImageOutside);
+    }
+    // SAFETY: the range is RAM, and is kept from the frame allocator for good, so nothing ever writes to it.
+    Ok(unsafe { core::slice::from_raw_parts(initrd.start as *const u8, initrd.size as usize) })
+}
+
+fn regions(ranges: &[Range]) -> impl Iterator<Item = HostRegion> {
+    ranges
+        .iter()
+        .filter_map(|range| HostRegion::new(HostPhysical::new(range.start), range.size))
+}
+
+/// Everything that must not be given away: what the firmware keeps, its device tree, the system image, and all below the
+/// hypervisor's end (where the firmware lies, whether or not the device tree says so).
+fn reserved(board: &Board) -> Vec<HostRegion> {
+    let (own_start, own_end) = hart::entry::image();
+    let base = board
+        .memory
+        .iter()
+        .filter(|range| range.start <= own_start && own_end <= range.end());
+    let below = base.filter_map(|range| {
+        HostRegion::between(HostPhysical::new(range.start), HostPhysical::new(own_end))
+    });
+    regions(&board.reserved).chain(below).collect()
+}
+
+fn harts(board: &Board, frames: &mut Frames, vms: usize) -> Result<Vec<Hart>, AssembleError> {
+    let mut harts = Vec::new();
+    for (index, hart) in board.harts.iter().take(MAX_HARTS).enumerate() {
+        let Some(id) = HartId::new(index as u16) else {
+            break;
+        };
+        let stack = frames
+            .give(FrameOwner::Hypervisor, STACK_BYTES, STACK_BYTES)
+            .ok_or(AssembleError::Stacks)?;
+        harts.push(Hart::new(id, hart, board, stack.end().raw(), vms));
+    }
+    Ok(harts)
+}
+
+fn scheduler(
+    board: &Board,
+    description: &SystemDescription<'_>,
+    harts: &[Hart],
+) -> Result<Scheduler, AssembleError> {
+    let frequency = u64::from(board.timebase_hertz);
+    let mut config = Config::new(frequency);
+    config.slice = parameters::ticks(frequency, description.time_slice_us);
+    parameters::set(&mut config, &description.parameters);
+    config.spin = operator::spin_policy(description.spin);
+    config.wait = operator::wait_policy(description.wait);
+    config.migration = match description.migration {
+        Migration::AsNeeded => scheduler::Migration::AsNeeded,
+        Migration::Always => scheduler::Migration::Always,
+    };
+    config.placement = match description.scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
+    };
+    let online: HartSet = harts.iter().map(|hart| hart.index).collect();
+    Scheduler::new(config, online).map_err(AssembleError::Scheduler)
+}
+
+fn virtual_machine(
+    vm: &VmDescription<'static>,
+    place: HostRegion,
+    archive: &Archive<'static>,
+    board: &Board,
+    frames: &mut Frames,
+    scheduler: &mut Scheduler,
+    first_vcpu: usize,
+) -> Result<Vm, AssembleError> {
+    let name = vm.name;
+    let part = |file: &'static str| {
+        let found = archive.find(file).map_err(AssembleError::Archive)?;
+        found.ok_or(AssembleError::NoPart { vm: name, file })
+    };
+    let mut devices = Vec::new();
+    for slot in &vm.devices {
+        let device = board.virtio.get(usize::from(slot.0)).copied();
+        devices.push(device.ok_or(AssembleError::NoSlot {
+            vm: name,
+            slot: slot.0,
+        })?);
+    }
+    let (allocation, dedicated) = allocation(vm, board)?;
+    let config = VmConfig {
+        vcpus: vm.vcpus as u16,
+        allocation,
+    };
+    let (id, kicks) = scheduler
+        .add_vm(config)
+        .map_err(|error| AssembleError::Vm { vm: name, error })?;
+    // No hart runs yet, so there is nobody to interrupt.
+    let _ = kicks;
+    let memory = guest_memory(vm, place)?;
+    let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
+    let mode = board
+        .translation
+        .mode_for(memory.region().end().raw())
+        .map_err(AssembleError::Confinement)?;
+    let table = table(
+        board,
+        mode,
+        &memory,
+        &devices,
+        vcpus.len() as u32,
+        (frames, FrameOwner::Vm(id)),
+    )
+    .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let clock = board.clock.map(|base| {
+        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+        Clock::new(clock::of_board(base), now)
+    });
+    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
+        .map_err(|error| AssembleError::Bus { vm: name, error })?;
+    let settings = Settings {
+        name,
+        kernel: part(vm.kernel)?,
+        initrd: vm.initrd.map(part).transpose()?,
+        bootargs: vm.bootargs,
+        devices,
+        bus,
+        autostart: vm.autostart,
+        on_failure: vm.on_failure,
+        dedicated,
+    };
+    Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
+}
+
+/// The VM's RAM, which has got this place in the host's.
+fn guest_memory(vm: &VmDescription<'_>, place: HostRegion) -> Result<GuestMemory, AssembleError> {
+    let name = vm.name;
+    let base = match vm.placement {
+        // The guest's addresses are the host's.
+        Placement::Real => GuestPhysical::new(place.base().raw()),
+        Placement::Resident if vm.devices.is_empty() => RESIDENT_RAM,
+        Placement::Resident => return Err(AssembleError::DirectDevice { vm: name }),
+        Placement::Paged => {
+            return Err(AssembleError::Placement {
+                vm: name,
+                placement: vm.placement,
+            });
+        }
+    };
+    let outside = BadPieces::OutOfReach(base);
+    GuestRegion::new(base, place.size())
+        .ok_or(outside)
+        .and_then(|guest| GuestMemory::in_one_piece(guest, place.base()))
+        .map_err(|error| AssembleError::Pieces { vm: name, error })
+}
+
+fn allocation(
+    vm: &VmDescription<'_>,
+    board: &Board,
+) -> Result<(scheduler::Allocation, Option<u32>), AssembleError> {
+    match vm.allocation {
+        Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
+        Allocation::Dedicated { harts } => {
+            let set = board
+                .harts_of(harts)
+                .map_err(|hart| AssembleError::NoHart {
+                    vm: vm.name,
+                    hart: hart.0,
+                })?;
+            Ok((
+                scheduler::Allocation::Dedicated { harts: set },
+                Some(set.count()),
+            ))
+        }
+    }
+}
+
+/// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they
+/// have one.
+fn table(
+    board: &Board,
+    mode: Mode,
+    memory: &GuestMemory,
+    devices: &[BoardDevice],
+    vcpus: u32,
+    frames: (&mut Frames, FrameOwner),
+) -> Result<GStage, MapError> {
+    let mut tables = PhysicalTables {
+        frames: Some(frames),
+    };
+    let mut stage = GStage::new(mode, &mut tables)?;
+    for piece in memory.mapped() {
+        stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
+    }
+    for device in devices {
+        let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
+            .ok_or(MapError::OutOfReach)?;
+        stage.map(
+            &mut tables,
+            region,
+            HostPhysical::new(device.base),
+            Permissions::DEVICE,
+        )?;
+    }
+    // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
+    for vcpu in 0..vcpus {
+        let page = crate::vm::guest_tree::imsic_file(vcpu);
+        stage.set_page(
+            &mut tables,
+            page,
+            Some(HostPhysical::new(board.imsic.base)),
+            Permissions::DEVICE,
+        )?;
+        stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
+    }
+    Ok(stage)
+}
+
+/// A number of things, in words for people.
+struct Counted(usize, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(number, thing) = self;
+        let end = if *number == 1 { "" } else { "s" };
+        write!(f, "{number} {thing}{end}")
+    }
+}

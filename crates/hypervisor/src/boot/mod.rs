@@ -1,0 +1,196 @@
+//! From the firmware to Rust: the first instructions of every hart, the heap, and the way out when all is lost.
+
+pub mod assemble;
+mod parameters;
+
+use fdt::Fdt;
+
+use crate::board::isa;
+use crate::board::{Board, Range};
+use crate::console;
+use crate::hart;
+use crate::hart::capabilities::{self, Capabilities, Capability};
+use crate::hart::csr::{self, interrupt, number};
+use crate::hart::firmware::{self, Reset};
+use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
+use crate::interrupts;
+use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::translations;
+use crate::run;
+use crate::system;
+use crate::system::Hypervisor;
+use crate::system::harts::{self, Hart};
+use crate::system::interrupt_port::InterruptPort;
+use crate::system::lifecycle;
+use crate::system::sources;
+use crate::vm::seed::{self, Seeds};
+
+/// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
+/// instructions. By their codes: misaligned, access fault and page fault of fetch, load and store, illegal instruction,
+/// breakpoint, call from VU-mode.
+const DELEGATED_EXCEPTIONS: u64 = 0b1011_0001_1111_1111;
+
+/// What Smstateen must let guests use: senvcfg, indirect access and the AIA's registers; not sstateen0, which would be
+/// state of theirs that nobody saves.
+const STATE_FOR_GUESTS: u64 = 1 << 62 | 1 << 60 | 1 << 59 | 1 << 58;
+
+/// The first hart, with the board's device tree at `tree`; the heap stands.
+///
+/// # Safety
+/// `tree` must be what the firmware passed.
+pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
+    let started = hart::time();
+    world::install_vector();
+    // SAFETY: the caller answers for the address; `from_ptr` checks the tree's magic and length.
+    let Ok(device_tree) = (unsafe { Fdt::from_ptr(tree) }) else {
+        fail(format_args!("the firmware passed no device tree"));
+    };
+    let location = Range {
+        start: tree as u64,
+        size: device_tree.total_size() as u64,
+    };
+    let board = match Board::read(&device_tree, location) {
+        Ok(board) => board,
+        Err(error) => fail(format_args!("{error}")),
+    };
+    console::use_uart(board.uart.base);
+    let system = match assemble::system(board, started) {
+        Ok(system) => system,
+        Err(error) => fail(format_args!("{error}")),
+    };
+    let Some(own) = system.harts.iter().find(|hart| hart.board.id == hart_id) else {
+        fail(format_args!(
+            "the device tree does not describe the boot hart, {hart_id}"
+        ));
+    };
+    prepare_hart(system, own);
+    give_seeds(system, own);
+    start_others(system, own);
+    sources::reassign(system);
+    lifecycle::start_automatic(system);
+    run::run(system, own)
+}
+
+/// Gives the VMs what their guests' seeds are made of, where the board or this hart has entropy.
+fn give_seeds(system: &Hypervisor, own: &Hart) {
+    let mut entropy = system.board.rng_seed.clone();
+    if own.has(Capability::EntropySource) {
+        let mut bytes = [0; seed::LENGTH];
+        // SAFETY: the hart has the capability.
+        if unsafe { capabilities::entropy(&mut bytes) } {
+            entropy.extend(bytes);
+        }
+    }
+    for vm in &system.vms {
+        vm.loading.lock().seeds = Seeds::new(&entropy, vm.id.get());
+    }
+}
+
+fn start_others(system: &'static Hypervisor, own: &Hart) {
+    let entry = hart::entry::secondary();
+    for hart in system.harts.iter().filter(|hart| hart.index != own.index) {
+        if let Err(error) =
+            firmware::start_hart(hart.board.id, entry, core::ptr::from_ref(hart) as u64)
+        {
+            // The scheduler counts on every hart.
+            fail(format_args!(
+                "hart {} does not start: SBI error {}",
+                hart.board.id, error.0
+            ));
+        }
+    }
+}
+
+/// Another hart.
+pub fn other_hart(hart: &'static Hart) -> ! {
+    world::install_vector();
+    // The system stands before any other hart is started.
+    let Some(system) = system::system() else {
+        fail(format_args!("a hart started too early"))
+    };
+    prepare_hart(system, hart);
+    run::run(system, hart)
+}
+
+/// Sets what is the same for all guests of this hart, and opens its interrupt files.
+fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
+    harts::set_current(hart);
+    if let Some(missing) = capabilities::missing() {
+        fail(format_args!("hart {} has no {missing}", hart.board.id));
+    }
+    let promised = |name: &str| hart.board.extensions.has(name);
+    let found = Capabilities::find(promised, capabilities::works);
+    hart.set_capabilities(found);
+    if system.counters.counters() != 0 && !found.has(Capability::CounterOverflow) {
+        // Guests would be offered what this hart does not have.
+        let name = Capability::CounterOverflow.names()[0];
+        fail(format_args!(
+            "hart {} does not have the {name} that its device tree names",
+            hart.board.id
+        ));
+    }
+    let method = system.translations();
+    if let Some(needed) = translations::needed(method)
+        && !found.has(needed)
+    {
+        fail(format_args!(
+            "translations = \"{method}\" needs {}, which hart {} does not have",
+            needed.names()[0],
+            hart.board.id
+        ));
+    }
+    // SAFETY: what is delegated and enabled here concerns guests; sstatus.SIE stays 0, so nothing is taken in HS-mode.
+    unsafe {
+        csr::write::<{ number::HEDELEG }>(DELEGATED_EXCEPTIONS);
+        csr::write::<{ number::HIDELEG }>(interrupt::VSSI | interrupt::VSTI | interrupt::VSEI);
+        // Where the bit stays 0, guests are not told by an interrupt (AIA, "Virtual interrupts for VS level").
+        csr::write::<{ number::HVIEN }>(interrupt::NOTIFICATION);
+        csr::write::<{ number::HVICTL }>(0);
+        csr::write::<{ number::HENVCFG }>(isa::environment_wanted(hart.board.extensions.names()));
+        if hart.has(Capability::StateEnable) {
+            csr::write::<{ number::HSTATEEN0 }>(STATE_FOR_GUESTS);
+        }
+        csr::write::<{ number::VSATP }>(0);
+        csr::write::<{ number::STIMECMP }>(u64::MAX);
+        csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
+        csr::write::<{ number::HIE }>(interrupt::SGEI);
+    }
+    if hart.has(Capability::PauseLoopExit) {
+        // SAFETY: the hart has the extension.
+        unsafe { custom::open_pause_loops() };
+    }
+    hart_counters::close();
+    let offer = Offer::find(&mut HartRegister);
+    if let Err(error) = offer.covers(system.board.translation) {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
+    fence::guest_physical_all();
+    fence::guest_virtual_all();
+    interrupts::open_hart(
+        &InterruptPort::new(system, hart),
+        interrupt_file::guest_files(),
+    );
+    interrupt_file::open_own_file(harts::identity::DEVICE + system.board.aplic.sources);
+}
+
+/// Says why nothing can go on, and powers the board off.
+pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
+    console::desperate_line(format_args!("cannot start: {reason}"));
+    firmware::reset(Reset::PowerOffAfterFailure)
+}
+
+/// The hypervisor itself trapped: a defect, told before the board stops.
+pub fn own_fault() -> ! {
+    let cause = csr::read::<{ number::SCAUSE }>();
+    let at = csr::read::<{ number::SEPC }>();
+    let value = csr::read::<{ number::STVAL }>();
+    defect(format_args!(
+        "the hypervisor trapped at {at:#x}, scause {cause:#x}, stval {value:#x}"
+    ))
+}
+
+/// Tells a defect and stops the board.
+pub fn defect(what: core::fmt::Arguments<'_>) -> ! {
+    console::desperate_line(format_args!("defect: {what}"));
+    firmware::reset(Reset::PowerOffAfterFailure)
+}

@@ -1,0 +1,239 @@
+//! The one terminal: the guests' consoles, the operator's prompt and the hypervisor's own lines on the board's UART.
+
+pub mod terminal;
+
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use core::fmt::{self, Write};
+
+use abi::system::{VmId, VmName};
+use spin::{Mutex, Once};
+
+use crate::console::terminal::{Console, Event};
+use crate::devices::board_uart::{BoardUart, FIFO};
+
+/// Bytes that are taken from the consoles at a time.
+const PORTION: usize = 512;
+
+#[derive(Debug)]
+struct Terminal {
+    console: Console,
+    uart: BoardUart,
+    /// Taken from the consoles and not yet sent.
+    leaving: VecDeque<u8>,
+}
+
+static TERMINAL: Once<Mutex<Terminal>> = Once::new();
+/// The UART until the consoles stand, and when all is lost.
+static EARLY: Mutex<BoardUart> = Mutex::new(BoardUart::unknown());
+
+/// The hypervisor's own lines go to this UART from now on.
+pub fn use_uart(base: u64) {
+    *EARLY.lock() = BoardUart::at(base);
+}
+
+/// The consoles of these VMs share the UART at `base`.
+pub fn open(base: u64, names: impl IntoIterator<Item = VmName>, focus: Option<VmId>) {
+    TERMINAL.call_once(|| {
+        let mut console = Console::new(names);
+        console.set_focus(focus);
+        Mutex::new(Terminal {
+            console,
+            uart: BoardUart::at(base),
+            leaving: VecDeque::with_capacity(2 * PORTION),
+        })
+    });
+}
+
+impl Terminal {
+    /// Sends what the UART takes without waiting; its interrupt brings the rest.
+    fn pump(&mut self) {
+        while self.uart.is_empty() {
+            if self.leaving.is_empty() {
+                let leaving = &mut self.leaving;
+                self.console
+                    .drain(PORTION, &mut |byte| leaving.push_back(byte));
+            }
+            if self.leaving.is_empty() {
+                break;
+            }
+            for byte in self.leaving.drain(..FIFO.min(self.leaving.len())) {
+                self.uart.send(byte);
+            }
+        }
+        let more = !self.leaving.is_empty() || self.console.has_output();
+        self.uart.want_transmit_interrupt(more);
+    }
+
+    /// Sends everything, waiting for the UART.
+    fn flush(&mut self) {
+        for byte in self.leaving.drain(..) {
+            self.uart.send_now(byte);
+        }
+        // A backlog grows by a guest's name for each line: there would be no room for all of it at once.
+        let uart = &self.uart;
+        self.console.drain_all(&mut |byte| uart.send_now(byte));
+    }
+}
+
+/// How many bytes of output VM `vm` may add now without losing any.
+#[must_use]
+pub fn room(vm: VmId) -> usize {
+    TERMINAL
+        .get()
+        .map_or(0, |terminal| terminal.lock().console.room(vm))
+}
+
+/// Takes what a guest sends.
+pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
+    if let Some(terminal) = TERMINAL.get() {
+        let mut terminal = terminal.lock();
+        for byte in bytes {
+            terminal.console.push(vm, byte);
+        }
+        terminal.pump();
+    }
+}
+
+/// A guest has stopped: the line that it had begun ends.
+pub fn guest_ended(vm: VmId) {
+    if let Some(terminal) = TERMINAL.get() {
+        terminal.lock().console.end_line(vm);
+    }
+}
+
+/// The UART wants attention: sends on, and returns what the operator or a guest's user has typed.
+pub fn serve() -> impl Iterator<Item = Event> {
+    core::iter::from_fn(|| {
+        let mut terminal = TERMINAL.get()?.lock();
+        loop {
+            let Some(byte) = terminal.uart.receive() else {
+                terminal.pump();
+                return None;
+            };
+            let Terminal {
+                console, leaving, ..
+            } = &mut *terminal;
+            let event = console.input(byte, &mut |byte| leaving.push_back(byte));
+            if event.is_some() {
+                return event;
+            }
+        }
+    })
+}
+
+/// Prints a line of the hypervisor's.
+pub fn line(arguments: fmt::Arguments<'_>) {
+    match TERMINAL.get() {
+        Some(terminal) => {
+            let text = arguments.to_string();
+            let mut terminal = terminal.lock();
+            terminal.console.say(&text);
+            terminal.pump();
+        }
+        None => {
+            // Sender never fails.
+            let _ = writeln!(
+                Sender {
+                    uart: &EARLY.lock()
+                },
+                "[partita] {arguments}"
+            );
+        }
+    }
+}
+
+/// Prints a line as it is, between others; waits for the UART where there is no room for it.
+pub fn raw_line(line: &str) {
+    if let Some(terminal) = TERMINAL.get() {
+        let mut terminal = terminal.lock();
+        if !terminal.console.has_room(line) {
+            terminal.flush();
+        }
+        terminal.console.raw_line(line);
+        terminal.pump();
+    }
+}
+
+/// Sends all that waits and lets `write` have the UART, with nothing between its lines.
+pub fn last_words(write: impl FnOnce(&mut dyn Write)) {
+    match TERMINAL.get() {
+        Some(terminal) => {
+            let mut terminal = terminal.lock();
+            terminal.flush();
+            let mut sender = Sender {
+                uart: &terminal.uart,
+            };
+            // The prompt, or a line that a guest has begun, may stand on the last one.
+            let _ = sender.write_str("\n");
+            write(&mut sender);
+        }
+        None => write(&mut Sender {
+            uart: &EARLY.lock(),
+        }),
+    }
+}
+
+/// Prints a line though a lock may be held by the code that failed.
+pub fn desperate_line(arguments: fmt::Arguments<'_>) {
+    if let Some(mut terminal) = TERMINAL.get().and_then(|terminal| terminal.try_lock()) {
+        terminal.flush();
+    }
+    // `EARLY` is held only for a line; a hart that failed within one would leave it locked.
+    if let Some(uart) = EARLY.try_lock() {
+        let _ = writeln!(Sender { uart: &uart }, "[partita] {arguments}");
+    }
+}
+
+/// Text to a UART, waiting for it, with carriage returns.
+struct Sender<'a> {
+    uart: &'a BoardUart,
+}
+
+impl Write for Sender<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            if byte == b'\n' {
+                self.uart.send_now(b'\r');
+            }
+            self.uart.send_now(byte);
+        }
+        Ok(())
+    }
+}
+
+/// Prints `[partita] ` and the formatted text.
+macro_rules! say {
+    ($($argument:tt)*) => { $crate::console::line(format_args!($($argument)*)) };
+}
+pub(crate) use say;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Carriage returns alone make lines that are mostly the guest's name.
+    #[test]
+    fn the_last_report_needs_no_room_for_the_backlogs() {
+        let name = |index| {
+            VmName::new(&alloc::format!(
+                "{:a<31}",
+                ["b", "c"][usize::from(index % 2 == 0)]
+            ))
+            .unwrap()
+        };
+        let mut terminal = Terminal {
+            console: Console::new((0..16).map(name)),
+            uart: BoardUart::unknown(),
+            leaving: VecDeque::new(),
+        };
+        for vm in 0..16 {
+            while terminal.console.room(VmId(vm)) > 0 {
+                terminal.console.push(VmId(vm), b'\r');
+            }
+        }
+        terminal.flush();
+        assert!(!terminal.console.has_output());
+        assert!(terminal.leaving.capacity() < PORTION);
+    }
+}

@@ -1,0 +1,342 @@
+//! The one UART of the board, shared by the operator and the guests' consoles.
+//!
+//! Guests' output comes line by line with `[name] ` in front, the hypervisor's own lines with
+//! `[partita] `. A guest that has the *focus* is on the terminal as it is, byte for byte, and gets
+//! what is typed; the lines of the others go between. The escape key Ctrl-] leads out of it:
+//! `n` and `1` to `9` move the focus, `m` opens the operator's prompt, `q` powers off, and a second
+//! Ctrl-] goes through to the guest.
+//!
+//! Nothing here touches a device: [`Console::drain`] hands bytes to a sink, and
+//! [`Console::input`] takes what was typed and says what to do.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+pub mod command;
+mod editor;
+mod keys;
+mod output;
+#[cfg(test)]
+mod tests;
+
+pub use command::{Command, VmAction};
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abi::system::{VmId, VmName};
+use editor::{Edit, Editor};
+use keys::{Key, Keys};
+use output::{Guest, LastLine};
+
+/// What the operator's prompt looks like.
+pub const PROMPT: &str = "partita> ";
+
+/// Bytes of the hypervisor's own lines that wait at most.
+const OWN_BACKLOG: usize = 64 << 10;
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// What the hypervisor has to do because of a typed byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Give this byte to a guest's UART.
+    ToVm(VmId, u8),
+    /// Carry out a command of the operator's.
+    Command(Command),
+    /// Shut everything down in good order.
+    PowerOff,
+}
+
+/// The terminal, and who may use it.
+#[derive(Debug)]
+pub struct Console {
+    guests: Vec<Guest>,
+    focus: Option<VmId>,
+    keys: Keys,
+    /// The line that the operator is typing, while the prompt is open.
+    editor: Option<Editor>,
+    last_line: LastLine,
+    /// The hypervisor's own lines, whole and with their ends.
+    own: VecDeque<u8>,
+    own_lost: u64,
+    /// Whose turn it is: 0 is the hypervisor, then the guests.
+    turn: usize,
+}
+
+impl Console {
+    /// A console for these VMs, of which none has the focus.
+    pub fn new(names: impl IntoIterator<Item = VmName>) -> Self {
+        Self {
+            guests: names.into_iter().map(Guest::new).collect(),
+            focus: None,
+            keys: Keys::default(),
+            editor: None,
+            last_line: LastLine::default(),
+            own: VecDeque::new(),
+            own_lost: 0,
+            turn: 0,
+        }
+    }
+
+    /// Gives the focus to a VM, or takes it from all. A VM that does not exist cannot have it.
+    pub fn set_focus(&mut self, focus: Option<VmId>) {
+        let focus = focus.filter(|vm| vm.index() < self.guests.len());
+        if focus != self.focus {
+            self.focus = focus;
+            if self.editor.is_none() {
+                self.last_line.forget_partial_line();
+            }
+        }
+    }
+
+    /// A guest sent a byte. Where its backlog is full the byte is lost, and the loss is reported.
+    pub fn push(&mut self, vm: VmId, byte: u8) {
+        if let Some(guest) = self.guests.get_mut(vm.index()) {
+            guest.push(byte);
+        }
+    }
+
+    /// Bytes for which a guest's backlog has room. A guest that is made to wait while there is none
+    /// loses nothing.
+    pub fn room(&self, vm: VmId) -> usize {
+        self.guests.get(vm.index()).map_or(0, Guest::room)
+    }
+
+    /// Ends the line that a guest has begun: it was stopped, and nothing more will come.
+    pub fn end_line(&mut self, vm: VmId) {
+        if let Some(guest) = self.guests.get_mut(vm.index()) {
+            guest.end_line();
+            if self.is_raw(vm.index()) {
+                self.last_line.forget_partial_line();
+            }
+        }
+    }
+
+    /// A message of the hypervisor's, each line with `[partita] ` in front.
+    pub fn say(&mut self, text: &str) {
+        for line in text.lines() {
+            self.own_line("[partita] ", line);
+        }
+    }
+
+    /// Whether a line as it is would not be lost.
+    pub fn has_room(&self, line: &str) -> bool {
+        line.len() + LINE_END.len() <= OWN_BACKLOG.saturating_sub(self.own.len())
+    }
+
+    /// A line as it is, such as a record of the performance monitor.
+    pub fn raw_line(&mut self, line: &str) {
+        self.own_line("", line);
+    }
+
+    fn own_line(&mut self, prefix: &str, line: &str) {
+        let length = prefix.len().saturating_add(line.len()).saturating_add(2);
+        if length > OWN_BACKLOG.saturating_sub(self.own.len()) {
+            self.own_lost = self.own_lost.saturating_add(1);
+            return;
+        }
+        self.own.extend(
+            prefix
+                .bytes()
+                .chain(line.bytes().filter(|&byte| byte != b'\n')),
+        );
+        self.own.extend(LINE_END);
+    }
+
+    /// Whether there is something to drain.
+    pub fn has_output(&self) -> bool {
+        !self.own.is_empty()
+            || self.own_lost > 0
+            || self.prompt_is_due()
+            || (0..self.guests.len()).any(|index| self.guest_has_output(index))
+    }
+
+    /// Sends up to about `budget` bytes (it finishes a line that it began). The hypervisor and the
+    /// guests take turns, a line each, and the next call goes on where this one stopped, so a flood
+    /// from one does not silence another. Gives back whether there is more.
+    pub fn drain(&mut self, budget: usize, sink: &mut dyn FnMut(u8)) -> bool {
+        let participants = self.guests.len().saturating_add(1);
+        let mut quiet = 0;
+        let mut left = budget;
+        while left > 0 && quiet < participants {
+            let turn = self.turn % participants;
+            self.turn = turn.saturating_add(1);
+            let mut sent = 0usize;
+            let mut counted = |byte: u8| {
+                sent = sent.saturating_add(1);
+                sink(byte);
+            };
+            match turn.checked_sub(1) {
+                None => self.drain_own_line(&mut counted),
+                Some(index) => self.drain_guest(index, &mut counted),
+            }
+            left = left.saturating_sub(sent);
+            quiet = if sent == 0 {
+                quiet.saturating_add(1)
+            } else {
+                0
+            };
+        }
+        if quiet == participants && self.prompt_is_due() {
+            let text = self.prompt_text();
+            self.last_line.replace_partial_line(&text, sink);
+        }
+        self.has_output()
+    }
+
+    /// Sends everything that is there, begun lines included: before the power goes.
+    pub fn drain_all(&mut self, sink: &mut dyn FnMut(u8)) {
+        for guest in &mut self.guests {
+            guest.end_line();
+        }
+        self.editor = None;
+        while self.drain(usize::MAX, sink) {}
+    }
+
+    fn drain_own_line(&mut self, sink: &mut dyn FnMut(u8)) {
+        if self.own.is_empty() && self.own_lost > 0 {
+            let lost = core::mem::take(&mut self.own_lost);
+            self.say(&alloc::format!(
+                "{lost} lines of the hypervisor's were lost"
+            ));
+        }
+        let length = self
+            .own
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(0, |at| at + 1);
+        if length > 0 {
+            self.last_line.insert(self.own.drain(..length), false, sink);
+        }
+    }
+
+    /// Whether the terminal is this guest's, as it is.
+    fn is_raw(&self, index: usize) -> bool {
+        self.editor.is_none() && self.focus.is_some_and(|vm| vm.index() == index)
+    }
+
+    fn guest_has_output(&self, index: usize) -> bool {
+        let raw = self.is_raw(index);
+        self.guests
+            .get(index)
+            .is_some_and(|guest| guest.has_output(raw))
+    }
+
+    fn drain_guest(&mut self, index: usize, sink: &mut dyn FnMut(u8)) {
+        let raw = self.is_raw(index);
+        let Some(guest) = self.guests.get_mut(index) else {
+            return;
+        };
+        if let Some(lost) = guest.take_lost() {
+            let name = guest.name();
+            self.say(&alloc::format!(
+                "{name}: {lost} bytes of console output were lost"
+            ));
+            self.drain_own_line(sink);
+            return;
+        }
+        if raw {
+            guest.drain_raw(&mut self.last_line, sink);
+        } else if let Some(line) = guest.take_line() {
+            self.last_line
+                .insert(line.into_iter(), self.editor.is_some(), sink);
+        }
+    }
+
+    /// The operator typed a byte. What the prompt echoes goes to `sink` at once.
+    pub fn input(&mut self, byte: u8, sink: &mut dyn FnMut(u8)) -> Option<Event> {
+        match self.keys.press(byte) {
+            Key::Plain(byte) => self.plain(byte, sink),
+            Key::Pending => None,
+            Key::Next => {
+                let next = self.focus.map_or(0, |vm| vm.index().saturating_add(1));
+                let next = if next < self.guests.len() { next } else { 0 };
+                self.focus_by_key(next, sink);
+                None
+            }
+            Key::Number(number) => {
+                self.focus_by_key(usize::from(number).saturating_sub(1), sink);
+                None
+            }
+            Key::Prompt => {
+                self.open_prompt(sink);
+                None
+            }
+            Key::PowerOff => Some(Event::PowerOff),
+            Key::Unknown => {
+                self.say(abi::operator::KEYS);
+                None
+            }
+        }
+    }
+
+    fn plain(&mut self, byte: u8, sink: &mut dyn FnMut(u8)) -> Option<Event> {
+        let Some(editor) = &mut self.editor else {
+            return self.focus.map(|vm| Event::ToVm(vm, byte));
+        };
+        let edit = editor.press(byte);
+        match edit {
+            Edit::Nothing => {}
+            Edit::Changed => {
+                let text = self.prompt_text();
+                self.last_line.replace_partial_line(&text, sink);
+            }
+            Edit::Leave => self.close_prompt(sink),
+            Edit::Line(line) => {
+                // The prompt comes back when the answer has been sent (see `drain`).
+                self.last_line.end_partial_line(sink);
+                let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
+                match command::parse(&line, &names) {
+                    Ok(Command::Help) => self.say(command::HELP),
+                    Ok(command) => return Some(Event::Command(command)),
+                    Err(error) => self.say(&alloc::format!("{error}")),
+                }
+            }
+        }
+        None
+    }
+
+    fn focus_by_key(&mut self, index: usize, sink: &mut dyn FnMut(u8)) {
+        let Some(name) = self.guests.get(index).map(Guest::name) else {
+            let count = self.guests.len();
+            self.say(&alloc::format!(
+                "there is no VM {}; there are {count}",
+                index + 1
+            ));
+            return;
+        };
+        self.close_prompt(sink);
+        self.say(&alloc::format!("{name} has the focus; Ctrl-] leads back"));
+        self.set_focus(u8::try_from(index).ok().map(VmId));
+    }
+
+    fn open_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
+        if self.editor.is_none() {
+            self.editor = Some(Editor::default());
+            self.last_line.end_partial_line(sink);
+        }
+    }
+
+    fn close_prompt(&mut self, sink: &mut dyn FnMut(u8)) {
+        if self.editor.take().is_some() {
+            self.last_line.end_partial_line(sink);
+        }
+    }
+
+    fn prompt_is_due(&self) -> bool {
+        self.editor.is_some() && self.last_line.is_at_line_start()
+    }
+
+    fn prompt_text(&self) -> String {
+        let typed = self.editor.as_ref().map_or("", Editor::text);
+        alloc::format!("{PROMPT}{typed}")
+    }
+}

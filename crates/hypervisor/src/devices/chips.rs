@@ -1,0 +1,282 @@
+//! The trapped devices of one VM, and its APLIC, where their wires end.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use abi::monitor::ExitCause;
+
+use crate::devices::aplic::Aplic;
+use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
+use crate::devices::wires::SourceNumber;
+
+/// Names a trapped device of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceNumber(usize);
+
+impl DeviceNumber {
+    /// The VM's APLIC, which every VM has.
+    pub const APLIC: Self = Self(0);
+}
+
+/// A device whose interrupt is a virtual source of the APLIC.
+#[derive(Debug)]
+struct Wired {
+    source: SourceNumber,
+    device: Box<dyn Trapped>,
+}
+
+/// The trapped devices of one VM.
+#[derive(Debug)]
+pub struct Chips {
+    aplic: Aplic,
+    /// Device `n` is at `n - 1`.
+    wired: Vec<Wired>,
+}
+
+impl Chips {
+    /// The APLIC alone.
+    #[must_use]
+    pub const fn new(aplic: Aplic) -> Self {
+        Self {
+            aplic,
+            wired: Vec::new(),
+        }
+    }
+
+    /// Adds a device whose wire ends at `source`, which no other device has.
+    pub fn add(&mut self, source: SourceNumber, device: Box<dyn Trapped>) -> DeviceNumber {
+        self.aplic.add_virtual(source);
+        self.wired.push(Wired { source, device });
+        DeviceNumber(self.wired.len())
+    }
+
+    fn device(&mut self, number: DeviceNumber) -> Option<&mut dyn Trapped> {
+        match number.0.checked_sub(1) {
+            None => Some(&mut self.aplic),
+            Some(index) => Some(self.wired.get_mut(index)?.device.as_mut()),
+        }
+    }
+
+    /// What a guest's load from a device gets, and as what the exit is counted.
+    pub fn load(
+        &mut self,
+        number: DeviceNumber,
+        access: Access,
+        outside: &dyn Outside,
+    ) -> (ExitCause, u64) {
+        let Some(device) = self.device(number) else {
+            return (ExitCause::GuestPageFault, 0);
+        };
+        let answer = (device.cause(), device.load(access, outside));
+        self.settle(number, outside);
+        answer
+    }
+
+    /// A guest's store to a device. Says as what the exit is counted, and whether the device has taken it.
+    pub fn store(
+        &mut self,
+        number: DeviceNumber,
+        access: Access,
+        value: u64,
+        outside: &dyn Outside,
+    ) -> (ExitCause, Result<(), NotNow>) {
+        let Some(device) = self.device(number) else {
+            return (ExitCause::GuestPageFault, Ok(()));
+        };
+        let answer = (device.cause(), device.store(access, value, outside));
+        self.settle(number, outside);
+        answer
+    }
+
+    /// Something has come from outside: every device looks whether it is for it.
+    pub fn look(&mut self, outside: &dyn Outside) {
+        for index in 0..self.wired.len() {
+            if let Some(wired) = self.wired.get_mut(index) {
+                wired.device.look(outside);
+            }
+            self.settle(DeviceNumber(index + 1), outside);
+        }
+    }
+
+    /// Looks for interrupts of the VM's own devices of the board whose edge was missed.
+    pub fn recover_missed_edges(&mut self, outside: &dyn Outside) {
+        let sources = outside.sources();
+        self.aplic
+            .recover_missed_edges(sources, &mut |effect| outside.apply(effect));
+    }
+
+    /// All devices as after power-on. None of the VM's vCPUs runs.
+    pub fn reset(&mut self, outside: &dyn Outside) {
+        for wired in &mut self.wired {
+            wired.device.reset(outside);
+        }
+        Trapped::reset(&mut self.aplic, outside);
+    }
+
+    /// Shows the wire of a device to the APLIC.
+    fn settle(&mut self, number: DeviceNumber, outside: &dyn Outside) {
+        let index = number.0.checked_sub(1);
+        if let Some(wired) = index.and_then(|index| self.wired.get(index)) {
+            let (source, high) = (wired.source, wired.device.wire());
+            self.aplic
+                .set_input(source, high, &mut |effect| outside.apply(effect));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::devices::serial::SerialLine;
+    use crate::devices::wires::{Effect, Sources};
+    use crate::hart::decode::Width;
+
+    const SOURCE: u32 = 10;
+    /// AIA 4.5: domaincfg with IE, sourcecfg[10], setienum, target[10].
+    const DOMAINCFG: u64 = 0;
+    const SOURCECFG: u64 = 4 * SOURCE as u64;
+    const SETIENUM: u64 = 0x1edc;
+    const TARGET: u64 = 0x3000 + 4 * SOURCE as u64;
+    const LEVEL_HIGH: u64 = 6;
+
+    #[derive(Default)]
+    struct World {
+        room: Cell<usize>,
+        printed: RefCell<Vec<u8>>,
+        typed: RefCell<VecDeque<u8>>,
+        effects: RefCell<Vec<Effect>>,
+    }
+
+    struct NoSources;
+
+    impl Sources for NoSources {
+        fn pending(&self, _: SourceNumber) -> bool {
+            false
+        }
+
+        fn rectified_input(&self, _: SourceNumber) -> bool {
+            false
+        }
+    }
+
+    impl Outside for World {
+        fn console_room(&self) -> usize {
+            self.room.get()
+        }
+
+        fn print(&self, byte: u8) {
+            self.room.set(self.room.get() - 1);
+            self.printed.borrow_mut().push(byte);
+        }
+
+        fn typed(&self) -> Option<u8> {
+            self.typed.borrow_mut().pop_front()
+        }
+
+        fn timer(&self) -> u64 {
+            0
+        }
+
+        fn sources(&self) -> &dyn Sources {
+            &NoSources
+        }
+
+        fn apply(&self, effect: Effect) {
+            self.effects.borrow_mut().push(effect);
+        }
+    }
+
+    fn access(offset: u64, width: Width) -> Access {
+        Access { offset, width }
+    }
+
+    fn chips() -> (Chips, DeviceNumber, World) {
+        let mut chips = Chips::new(Aplic::new(32, 2));
+        let uart = chips.add(SourceNumber(SOURCE), Box::new(SerialLine::default()));
+        (chips, uart, World::default())
+    }
+
+    fn messages(world: &World) -> Vec<(u32, u32)> {
+        let effects = world.effects.take();
+        let message = |effect| match effect {
+            Effect::Message(to) => Some((to.hart.0, to.identity.number())),
+            _ => None,
+        };
+        effects.into_iter().filter_map(message).collect()
+    }
+
+    /// A guest whose UART interrupts vCPU 1 with identity 5.
+    fn listen(chips: &mut Chips, uart: DeviceNumber, world: &World) {
+        for (offset, value) in [
+            (DOMAINCFG, 1 << 8),
+            (SOURCECFG, LEVEL_HIGH),
+            (TARGET, 1 << 18 | 5),
+            (SETIENUM, SOURCE.into()),
+        ] {
+            let at = access(offset, Width::Word);
+            let (cause, taken) = chips.store(DeviceNumber::APLIC, at, value, world);
+            assert_eq!((cause, taken), (ExitCause::MmioAplic, Ok(())));
+        }
+        // IER: received data.
+        world.room.set(16);
+        let (cause, taken) = chips.store(uart, access(1, Width::Byte), 1, world);
+        assert_eq!((cause, taken), (ExitCause::MmioUart, Ok(())));
+    }
+
+    #[test]
+    fn what_is_typed_reaches_the_guest_as_an_interrupt_and_a_byte() {
+        let (mut chips, uart, world) = chips();
+        listen(&mut chips, uart, &world);
+        assert_eq!(messages(&world), []);
+        world.typed.borrow_mut().push_back(b'x');
+        chips.look(&world);
+        assert_eq!(messages(&world), [(1, 5)]);
+        let data = chips.load(uart, access(0, Width::Byte), &world);
+        assert_eq!(data, (ExitCause::MmioUart, b'x'.into()));
+        // The wire is low again: another byte is another interrupt.
+        world.typed.borrow_mut().push_back(b'y');
+        chips.look(&world);
+        assert_eq!(messages(&world), [(1, 5)]);
+    }
+
+    #[test]
+    fn a_byte_without_room_on_the_console_is_not_taken() {
+        let (mut chips, uart, world) = chips();
+        let send = |chips: &mut Chips, byte: u8| {
+            let at = access(0, Width::Byte);
+            chips.store(uart, at, byte.into(), &world).1
+        };
+        world.room.set(1);
+        assert_eq!(send(&mut chips, b'a'), Ok(()));
+        assert_eq!(send(&mut chips, b'b'), Err(NotNow));
+        world.room.set(1);
+        assert_eq!(send(&mut chips, b'b'), Ok(()));
+        assert_eq!(world.printed.take(), b"ab");
+    }
+
+    #[test]
+    fn the_aplic_answers_words_alone() {
+        let (mut chips, _, world) = chips();
+        let word = access(DOMAINCFG, Width::Word);
+        let before = chips.load(DeviceNumber::APLIC, word, &world).1;
+        for width in [Width::Byte, Width::Half, Width::Double] {
+            let at = access(DOMAINCFG, width);
+            assert_eq!(chips.load(DeviceNumber::APLIC, at, &world).1, 0);
+            let _ = chips.store(DeviceNumber::APLIC, at, 1 << 8, &world);
+        }
+        assert_eq!(chips.load(DeviceNumber::APLIC, word, &world).1, before);
+    }
+
+    #[test]
+    fn reset_forgets_what_the_guest_set() {
+        let (mut chips, uart, world) = chips();
+        listen(&mut chips, uart, &world);
+        chips.reset(&world);
+        world.typed.borrow_mut().push_back(b'x');
+        chips.look(&world);
+        assert_eq!(messages(&world), []);
+    }
+}

@@ -1,0 +1,66 @@
+#![doc = include_str!("TRAPPED.md")]
+
+use core::fmt::Debug;
+
+use abi::monitor::ExitCause;
+
+use crate::devices::wires::{Effect, Sources};
+use crate::hart::decode::Width;
+
+/// Which register a load or a store is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// In bytes, from the base of the device's range.
+    pub offset: u64,
+    /// How many bytes the guest moves there. They need not be aligned, and may reach beyond the range.
+    pub width: Width,
+}
+
+/// The device cannot take a store now, and nothing has happened. The guest does it again when others have had the hart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotNow;
+
+/// A device whose registers trap, emulated for one VM.
+pub trait Trapped: Debug + Send {
+    /// As what the monitor counts the exits to the device.
+    fn cause(&self) -> ExitCause;
+
+    /// What the guest's load gets; what is above the load's width is dropped.
+    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64;
+
+    /// Takes the guest's store. `value` has zeros above the store's width.
+    ///
+    /// # Errors
+    /// [`NotNow`].
+    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow>;
+
+    /// Something has come from outside that the device may wait for.
+    fn look(&mut self, outside: &dyn Outside);
+
+    /// Whether the wire of the device's interrupt is high.
+    fn wire(&self) -> bool;
+
+    /// Back to the state after power-on. None of the VM's vCPUs runs.
+    fn reset(&mut self, outside: &dyn Outside);
+}
+
+/// What the devices of a VM reach.
+pub trait Outside {
+    /// How many bytes the VM's console has room for.
+    fn console_room(&self) -> usize;
+
+    /// Puts a byte onto the VM's console, which has room for it.
+    fn print(&self, byte: u8);
+
+    /// Takes the next byte that was typed for the VM.
+    fn typed(&self) -> Option<u8>;
+
+    /// What the board's timer shows, in nanoseconds, modulo 2^64.
+    fn timer(&self) -> u64;
+
+    /// The board's interrupt sources.
+    fn sources(&self) -> &dyn Sources;
+
+    /// Does on the board, or for a vCPU, what the VM's APLIC wants.
+    fn apply(&self, effect: Effect);
+}

@@ -1,0 +1,126 @@
+//! Interrupt sources: their numbers and modes, where they go, and what a guest's APLIC wants done about them.
+
+use crate::interrupts::softfile::Identity;
+
+/// What counts as an interrupt on a source's wire: field SM of `sourcecfg` (AIA table of §4.5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SourceMode {
+    /// Not active.
+    #[default]
+    Inactive,
+    /// Active, the wire ignored.
+    Detached,
+    /// A rising edge.
+    EdgeRising,
+    /// A falling edge.
+    EdgeFalling,
+    /// A high level.
+    LevelHigh,
+    /// A low level.
+    LevelLow,
+}
+
+impl SourceMode {
+    /// The mode that a write of `value` to `sourcecfg` sets. In a leaf domain a delegation (bit 10)
+    /// sets the register to zero; the reserved values do the same here (WARL).
+    pub fn from_field(value: u32) -> Self {
+        if value & 1 << 10 != 0 {
+            return Self::Inactive;
+        }
+        match value & 7 {
+            1 => Self::Detached,
+            4 => Self::EdgeRising,
+            5 => Self::EdgeFalling,
+            6 => Self::LevelHigh,
+            7 => Self::LevelLow,
+            _ => Self::Inactive,
+        }
+    }
+
+    /// The value of `sourcecfg`.
+    pub fn field(self) -> u32 {
+        match self {
+            Self::Inactive => 0,
+            Self::Detached => 1,
+            Self::EdgeRising => 4,
+            Self::EdgeFalling => 5,
+            Self::LevelHigh => 6,
+            Self::LevelLow => 7,
+        }
+    }
+
+    /// Whether the source can be pending at all.
+    pub fn is_active(self) -> bool {
+        self != Self::Inactive
+    }
+
+    /// Whether the wire is looked at.
+    pub fn has_wire(self) -> bool {
+        !matches!(self, Self::Inactive | Self::Detached)
+    }
+
+    pub fn is_edge(self) -> bool {
+        matches!(self, Self::EdgeRising | Self::EdgeFalling)
+    }
+
+    pub fn is_level(self) -> bool {
+        matches!(self, Self::LevelHigh | Self::LevelLow)
+    }
+
+    pub fn is_inverted(self) -> bool {
+        matches!(self, Self::EdgeFalling | Self::LevelLow)
+    }
+}
+
+/// The highest source number that an APLIC can have.
+pub const SOURCES_LIMIT: u32 = 1023;
+
+/// A source's number at the APLIC, 1 to [`SOURCES_LIMIT`]. The guest's and the board's agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourceNumber(pub u32);
+
+/// A hart as the guest counts them: the vCPU's index in its VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HartIndex(pub u32);
+
+/// Where a source's interrupts go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Destination {
+    /// The vCPU; it exists.
+    pub hart: HartIndex,
+    /// The identity at its interrupt file.
+    pub identity: Identity,
+}
+
+/// What a physical source has to be set to on the board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SourceSetting {
+    /// Which source.
+    pub source: SourceNumber,
+    /// What counts as an interrupt on its wire.
+    pub mode: SourceMode,
+    /// Where it goes; `None` where the guest has it disabled, or sends it nowhere. It must then be
+    /// disabled at the board, where it stays pending if it was.
+    pub destination: Option<Destination>,
+}
+
+/// What the hypervisor has to do because of a guest's access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Effect {
+    /// Set the board's source so.
+    Set(SourceSetting),
+    /// Write the physical source to the board's `setipnum`.
+    SetPending(SourceNumber),
+    /// Write the physical source to the board's `clripnum`.
+    ClearPending(SourceNumber),
+    /// Send this message to a vCPU's interrupt file.
+    Message(Destination),
+}
+
+/// The sources of the board's APLIC, as far as a guest's registers show them.
+pub trait Sources {
+    /// Whether the source is pending at the board's APLIC.
+    fn pending(&self, source: SourceNumber) -> bool;
+    /// Whether the source's wire, as its mode sees it, is high (`in_clrip`).
+    fn rectified_input(&self, source: SourceNumber) -> bool;
+}

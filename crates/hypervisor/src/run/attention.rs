@@ -1,0 +1,81 @@
+//! What a hart does about its own interrupts: kicks, messages for vCPUs, deadlines, the board's UART.
+
+use core::sync::atomic::Ordering;
+
+use abi::monitor::ExitCause;
+
+use crate::hart::counters::hart_counters;
+use crate::hart::csr::{self, number};
+use crate::hart::{self, interrupt_file};
+use crate::interrupts;
+use crate::operator;
+use crate::run::timer::set_timer;
+use crate::system::harts::{Hart, identity};
+use crate::system::interrupt_port::{self, InterruptPort};
+use crate::system::sources;
+use crate::system::{self, Hypervisor};
+
+/// So many interrupts of the hart's own file are attended to at once. What is left interrupts the guest again, after the
+/// scheduler has been asked.
+const CLAIMS: usize = 64;
+
+/// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
+pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+    let pending = csr::read::<{ number::SIP }>();
+    let mut cause = ExitCause::HostTimer;
+    // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
+    if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
+        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
+        interrupts::attend(&InterruptPort::new(system, hart), files);
+        cause = ExitCause::GuestExternal;
+    }
+    if pending & csr::interrupt::SEI != 0 {
+        cause = ExitCause::HostIpi;
+        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
+            match identity {
+                identity::KICK => {
+                    interrupts::serve(&InterruptPort::new(system, hart));
+                    interrupt_port::watch_as_wanted(system, hart);
+                }
+                identity::SYNCHRONISED => {
+                    interrupts::synchronised(&InterruptPort::new(system, hart));
+                }
+                identity::UART => {
+                    cause = ExitCause::HostExternal;
+                    operator::serve(system);
+                }
+                _ => {
+                    cause = ExitCause::HostExternal;
+                    let source = identity.wrapping_sub(identity::DEVICE);
+                    interrupt_port::deliver_source(system, source);
+                }
+            }
+        }
+    }
+    if pending & csr::interrupt::LCOFI != 0 {
+        // No guest's: those are noted where they are taken, and before their counters leave the hart.
+        hart_counters::acknowledge();
+    }
+    if pending & csr::interrupt::STI != 0 {
+        wake_expired(system, hart);
+    }
+    cause
+}
+
+/// Wakes the vCPUs that wait here and whose deadline has come.
+fn wake_expired(system: &Hypervisor, hart: &Hart) {
+    let time = hart::time();
+    for vcpu in system.waiting_on(hart) {
+        if vcpu.deadline.load(Ordering::Relaxed) <= time {
+            vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
+            system::wake(system, vcpu.id);
+        }
+    }
+    sources::look_after_devices(system, time);
+    if time >= hart.next_look.load(Ordering::Relaxed) {
+        hart.next_look
+            .store(time + system.look_interval(), Ordering::Relaxed);
+        interrupts::look(&InterruptPort::new(system, hart));
+    }
+    set_timer(system, hart);
+}

@@ -1,0 +1,43 @@
+//! A guest that has just been left, and what may follow.
+
+use scheduler::Leave;
+
+use crate::hart::counters::hart_counters::HartCounters;
+use crate::hart::csr::{self, number};
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+use crate::vm::Vm;
+use crate::vm::accounts::Books;
+use crate::vm::vcpu::{Registers, Vcpu};
+
+/// What follows an exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The guest goes on.
+    Resume,
+    /// The scheduler is asked whether it may.
+    Reconsider,
+    /// The vCPU waits for its own interrupts, on the hart if it may.
+    Wait,
+    /// The vCPU leaves the hart.
+    Leave(Leave),
+}
+
+/// A guest that has just been left, with everything that its exit may concern.
+#[derive(Debug)]
+pub struct Exit<'a> {
+    pub system: &'a Hypervisor,
+    pub hart: &'a Hart,
+    pub vm: &'a Vm,
+    pub vcpu: &'a Vcpu,
+    pub registers: &'a mut Registers,
+    pub books: Books<'a>,
+}
+
+/// Whether an interrupt that the guest has enabled is pending, of whatever number: its timer, its file, a software interrupt, a
+/// counter, the notification. Then it does not wait.
+pub fn interrupt_is_pending(exit: &mut Exit<'_>) -> bool {
+    // A counter that has just passed zero is shown before anything is asked.
+    exit.registers.counters.note_overflows(&mut HartCounters);
+    csr::read::<{ number::VSIP }>() & csr::read::<{ number::VSIE }>() != 0
+}

@@ -1,0 +1,52 @@
+//! What others ask of a vCPU, carried out on its hart before it enters its guest, and the interrupts that it is shown there.
+
+use crate::hart::csr::{self, number};
+use crate::hart::fence;
+use crate::run::translations;
+use crate::system::harts::Hart;
+use crate::vm::vcpu::{Registers, Vcpu, request};
+
+/// Carries out requests; the vCPU's registers are on this hart.
+pub fn carry_out_requests(hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, requests: u32) {
+    if requests & request::FENCE_VIRTUAL != 0 {
+        fence::guest_virtual_all();
+        translations::fenced(hart, registers);
+    }
+    if requests & request::FENCE_INSTRUCTIONS != 0 {
+        fence::instructions();
+    }
+    if requests & request::INTERRUPT != 0 {
+        show_interrupts(vcpu);
+    }
+    if requests & request::NOTIFICATION != 0 {
+        // SAFETY: hvip injects interrupts into the guest only.
+        unsafe { csr::set::<{ number::HVIP }>(csr::interrupt::NOTIFICATION) };
+    }
+}
+
+/// Makes hvip show the interrupts that the hypervisor holds for the vCPU.
+pub fn show_interrupts(vcpu: &Vcpu) {
+    // SAFETY: hvip injects interrupts into the guest only.
+    unsafe {
+        if vcpu.take_software_interrupt() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSSI);
+        }
+        // Without a guest file vstopi shows an external interrupt only if hvictl gives it a priority (AIA, "Virtual
+        // supervisor top interrupt"); some implementations then show it whether or not it is pending.
+        if vcpu.interrupts.lock().memory_file_asserts() {
+            csr::set::<{ number::HVIP }>(csr::interrupt::VSEI);
+            csr::write::<{ number::HVICTL }>(csr::hvictl::EXTERNAL_WITH_PRIORITY_1);
+        } else {
+            hide_memory_file();
+        }
+    }
+}
+
+/// Shows no interrupt of a file in memory.
+pub fn hide_memory_file() {
+    // SAFETY: as in `show_interrupts`.
+    unsafe {
+        csr::clear::<{ number::HVIP }>(csr::interrupt::VSEI);
+        csr::write::<{ number::HVICTL }>(0);
+    }
+}

@@ -1,0 +1,101 @@
+//! The change from one vCPU to another: its state comes to a hart and leaves it, and no translation of another's is used.
+
+use crate::hart::counters::hart_counters::HartCounters;
+use crate::hart::csr::{self, number};
+use crate::interrupts::{self, Departure, GuestFile};
+use crate::memory::translations::{HartFences, Holders};
+use crate::run::requests::{hide_memory_file, show_interrupts};
+use crate::run::translations;
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+use crate::system::interrupt_port::InterruptPort;
+use crate::vm::Vm;
+use crate::vm::accounts::Books;
+use crate::vm::vcpu::{Registers, Vcpu};
+
+/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
+/// table since which nothing older is used here.
+pub fn load(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    (vm, vcpu): (&Vm, &Vcpu),
+    registers: &mut Registers,
+    books: Books<'_>,
+) -> (u8, u64) {
+    // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
+    let here = registers.cached.last_hart() == Some(hart.index);
+    let in_place = here && hart.last_loaded() == Some(vcpu.id);
+    if !in_place {
+        // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
+        // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
+        unsafe {
+            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
+            csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
+        }
+    }
+    let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
+    // Behind `attach`, which may change the table.
+    let generation = declare_table(hart, vm);
+    translations::arrive(system, hart, holders, (vcpu, generation), registers, books);
+    if in_place {
+        registers.supervisor.arm();
+    } else {
+        registers.supervisor.load();
+        hart.set_last_loaded(vcpu.id);
+    }
+    let Registers { float, context, .. } = registers;
+    float.load(&hart.float, vcpu.id, context);
+    registers.counters.load(&mut HartCounters);
+    let file = file.map_or(0, GuestFile::number);
+    if file == 0 {
+        show_interrupts(vcpu);
+    } else {
+        // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
+        hide_memory_file();
+    }
+    (file, generation)
+}
+
+/// Takes the vCPU's state off the hart.
+pub fn unload(
+    system: &Hypervisor,
+    hart: &Hart,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+    waits: bool,
+) {
+    registers.counters.unload(&mut HartCounters);
+    let departure = match waits {
+        true => Departure::Waits {
+            watched: system.host_interrupts(),
+        },
+        false => Departure::Ready,
+    };
+    interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
+    translations::leave(hart, registers);
+    registers.supervisor.save();
+    registers.float.unload(&registers.context);
+    hart.clear_running();
+}
+
+/// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
+    let generation = declare_table(hart, vm);
+    let purge = registers.cached.renew(hart.index, generation);
+    purge.carry_out(vcpu.tag, &mut HartFences);
+    generation
+}
+
+/// Declares that a guest of `vm` is about to run here, and under which generation of its table.
+fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
+    loop {
+        let generation = vm.generation();
+        hart.set_running(vm.id.get(), generation);
+        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
+        // after having declared it means that this hart will be seen.
+        if vm.generation() == generation {
+            return generation;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! On what terms a vCPU has its hart: for how long, and whether its waits and pause loops trap.
+
+use scheduler::{Continue, Leave, Ticks};
+
+use crate::hart::capabilities::Capability;
+use crate::hart::csr;
+use crate::hart::custom;
+use crate::run::timer::set_slice;
+use crate::system::harts::Hart;
+use crate::system::{Hypervisor, now};
+use crate::vm::vcpu::Registers;
+
+/// Asks the scheduler whether the vCPU may stay, and on what terms.
+pub fn reconsider(
+    system: &Hypervisor,
+    hart: &Hart,
+    began: Ticks,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    let decision = system
+        .scheduler
+        .lock()
+        .reconsider(hart.index, now() - began);
+    follow(system, hart, decision, registers)
+}
+
+/// Does what the scheduler said about the vCPU of this hart.
+pub fn follow(
+    system: &Hypervisor,
+    hart: &Hart,
+    decision: Continue,
+    registers: &mut Registers,
+) -> Option<Leave> {
+    match decision {
+        Continue::Stay { slice, trap_waits } => {
+            let old = registers.context.hstatus;
+            let bit = csr::hstatus::VTW;
+            registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
+            set_pause_loops(hart, trap_waits);
+            set_slice(system, hart, now(), slice);
+            None
+        }
+        Continue::Leave(reason) => Some(reason),
+    }
+}
+
+/// Pause loops exit where WRS.NTO traps.
+pub fn set_pause_loops(hart: &Hart, exit: bool) {
+    if hart.has(Capability::PauseLoopExit) {
+        // SAFETY: the hart has the extension.
+        unsafe { custom::set_pause_loops(exit) };
+    }
+}
+
+pub fn hstatus(old: u64, file: u8, trap_waits: bool) -> u64 {
+    let cleared = old & !(csr::hstatus::VTW | csr::hstatus::VGEIN);
+    let file = u64::from(file) << csr::hstatus::VGEIN_SHIFT;
+    cleared | file | if trap_waits { csr::hstatus::VTW } else { 0 }
+}

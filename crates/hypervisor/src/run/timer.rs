@@ -1,0 +1,34 @@
+//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next look into the interrupt files.
+
+use core::sync::atomic::Ordering;
+
+use scheduler::Ticks;
+
+use crate::hart::csr::{self, number};
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+
+/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
+/// into the interrupt files where there is something to see.
+pub fn set_timer(system: &Hypervisor, hart: &Hart) {
+    let earliest = system
+        .waiting_on(hart)
+        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
+        .min();
+    let look = if earliest.is_some() || hart.files.forwards() {
+        hart.next_look.load(Ordering::Relaxed)
+    } else {
+        u64::MAX
+    };
+    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
+    let earliest = earliest.unwrap_or(u64::MAX);
+    // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
+    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
+}
+
+/// Starts a slice of `slice`, without an end where there is none.
+pub fn set_slice(system: &Hypervisor, hart: &Hart, now: Ticks, slice: Option<Ticks>) {
+    let end = slice.map_or(u64::MAX, |slice| (now + slice).get());
+    hart.slice_end.store(end, Ordering::Relaxed);
+    set_timer(system, hart);
+}

@@ -1,0 +1,41 @@
+//! How a VM gets its harts, changed while it runs, and how its guest is told (paper 000 §3.1).
+//!
+//! The guest is told in three ways: by the flag *f* in its communication area, by the code that a call returns, and by
+//! an interrupt. A guest that knows none of them, such as stock Linux, gets the same by hstatus.VTW: where each of its
+//! vCPUs has a hart to itself, its waits and spins do not trap.
+
+use abi::monitor::Event;
+use scheduler::{Allocation, ConfigError};
+
+use crate::system::harts;
+use crate::system::sources;
+use crate::system::{self, Hypervisor};
+use crate::vm::Vm;
+use crate::vm::vcpu::request;
+
+/// Changes how `vm` gets its harts, and tells its guest.
+///
+/// # Errors
+/// The harts cannot be had; nothing has changed then.
+pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), ConfigError> {
+    {
+        // Held throughout, so that two changes are told in the order in which they are made.
+        let mut told = vm.told.lock();
+        let kicks = system.scheduler.lock().set_allocation(vm.id, to)?;
+        system.kick(kicks);
+        let dedicated = match to {
+            Allocation::Shared { .. } => 0,
+            Allocation::Dedicated { harts } => harts.count(),
+        };
+        told.change(dedicated, &vm.memory);
+    }
+    sources::reassign(system);
+    for vcpu in system.vcpus_of(vm.id) {
+        harts::current().accounts.of(vm.id).count(Event::Notified);
+        if let Some(hart) = vcpu.ask(request::NOTIFICATION) {
+            system.hart(hart).kick();
+        }
+        system::wake(system, vcpu.id);
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
+
+use crate::devices::clock::nanoseconds;
+use crate::devices::trapped::Outside;
+use crate::devices::wires::{Effect, SourceSetting, Sources};
+use crate::hart;
+use crate::interrupts::Route;
+use crate::system::Hypervisor;
+use crate::system::interrupt_port::{self, source_target};
+use crate::vm::Vm;
+
+/// The world around the devices of a VM.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    pub system: &'a Hypervisor,
+    pub vm: &'a Vm,
+}
+
+impl Outside for Surroundings<'_> {
+    fn console_room(&self) -> usize {
+        self.vm.console_room()
+    }
+
+    fn print(&self, byte: u8) {
+        self.vm.print(core::iter::once(byte));
+    }
+
+    fn typed(&self) -> Option<u8> {
+        self.vm.typed()
+    }
+
+    fn timer(&self) -> u64 {
+        nanoseconds(hart::time(), self.system.board.timebase_hertz)
+    }
+
+    fn sources(&self) -> &dyn Sources {
+        &self.system.aplic
+    }
+
+    fn apply(&self, effect: Effect) {
+        let Self { system, vm } = self;
+        match effect {
+            Effect::Message(destination) => {
+                if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
+                    interrupt_port::deliver(system, vcpu, destination.identity);
+                }
+            }
+            Effect::Set(route) => reroute(system, vm, route),
+            Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
+            Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
+        }
+    }
+}
+
+/// A byte was typed for the guest.
+pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
+    vm.keep_typed(byte);
+    vm.chips.lock().look(&Surroundings { system, vm });
+}
+
+/// The VM's devices, and what is known of its guest, as after power-on.
+pub fn reset(system: &Hypervisor, vm: &Vm) {
+    vm.chips.lock().reset(&Surroundings { system, vm });
+    vm.forget_guest();
+}
+
+/// Looks for interrupts of the VM's devices whose edge was missed.
+pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
+    let outside = Surroundings { system, vm };
+    vm.chips.lock().recover_missed_edges(&outside);
+}
+
+fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
+    let source = route.source.0;
+    let target = route.destination.and_then(|to| {
+        system
+            .vcpus_of(vm.id)
+            .get(to.hart.0 as usize)
+            .map(|vcpu| (vcpu, to))
+    });
+    for vcpu in system.vcpus_of(vm.id) {
+        if target.is_none_or(|(to, _)| to.id != vcpu.id) {
+            vcpu.interrupts.lock().remove_route(source);
+        }
+    }
+    match target {
+        None => system.aplic.silence(source, route.mode),
+        Some((vcpu, to)) => {
+            let mut interrupts = vcpu.interrupts.lock();
+            let route_here = Route {
+                source,
+                identity: to.identity,
+            };
+            interrupts.add_route(route_here);
+            let target = source_target(system, route_here, vcpu, interrupts.backing());
+            system.aplic.enable(source, route.mode, target);
+        }
+    }
+}

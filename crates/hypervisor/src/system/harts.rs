@@ -1,0 +1,209 @@
+//! The harts: what the hypervisor keeps of each, and how one interrupts another.
+
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use scheduler::{HartId, VcpuId};
+
+use crate::board::{Board, BoardHart};
+use crate::hart::{
+    self,
+    capabilities::{Capabilities, Capability},
+};
+use crate::interrupts::{GuestFile, HartFiles};
+use crate::vm::accounts::Accounts;
+use crate::vm::change::ChangeCost;
+use crate::vm::float::FloatUnit;
+
+/// The largest number of harts that are used; the board may have more.
+pub const MAX_HARTS: usize = 64;
+
+/// Identities of the harts' own interrupt files.
+pub mod identity {
+    /// Another hart wants this one to look at its requests and the scheduler.
+    pub const KICK: u32 = 1;
+    /// The board's UART has input.
+    pub const UART: u32 = 2;
+    /// The board's APLIC has sent all that it had sent to this hart before it was asked.
+    pub const SYNCHRONISED: u32 = 3;
+    /// Source s of the board, for a vCPU whose interrupt file is in memory, is identity `DEVICE` + s.
+    pub const DEVICE: u32 = 16;
+}
+
+/// One hart. The assembly that starts it reads `stack_top`, which must stay the first field.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Hart {
+    pub stack_top: u64,
+    pub index: HartId,
+    pub board: BoardHart,
+    /// The page of the hart's own interrupt file.
+    file_page: u64,
+    pub files: HartFiles,
+    pub accounts: Accounts,
+    /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
+    running: AtomicU64,
+    /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
+    loaded: AtomicU16,
+    pub float: FloatUnit,
+    /// The policy by which hgeie was last set: see `interrupt_port::watch_as_wanted`.
+    pub watches: AtomicBool,
+    /// The scheduler must be asked again before this hart goes on; only the hart itself sets it.
+    pub ask: AtomicBool,
+    /// When the running slice ends, in the board's time.
+    pub slice_end: AtomicU64,
+    /// When the hart should next look into its interrupt files, in the board's time.
+    pub next_look: AtomicU64,
+    /// The vCPUs that wait for an interrupt here, a bit each: see `Hypervisor::begin_wait`.
+    pub waiting: AtomicU64,
+    /// The hart has nothing to do but to wait.
+    pub rests: AtomicBool,
+    /// The hart waits actively and looks at `told`, so that it need not be interrupted.
+    pub polls: AtomicBool,
+    /// Somebody has told the hart to ask the scheduler.
+    told: AtomicBool,
+    /// What a change of the vCPU takes here.
+    pub change: ChangeCost,
+    /// What the hart was found to have when it started: [`Capabilities::bits`].
+    capabilities: AtomicU32,
+}
+
+const VM_SHIFT: u32 = 48;
+/// Each interrupt file has a page of 4 KiB.
+const PAGE_SHIFT: u32 = 12;
+
+impl Hart {
+    #[must_use]
+    pub fn new(
+        index: HartId,
+        description: &BoardHart,
+        board: &Board,
+        stack_top: u64,
+        vms: usize,
+    ) -> Self {
+        Self {
+            stack_top,
+            index,
+            board: description.clone(),
+            file_page: board.imsic.base
+                + ((description.imsic_index << board.imsic.guest_index_bits) << PAGE_SHIFT),
+            files: HartFiles::default(),
+            accounts: Accounts::new(vms),
+            running: AtomicU64::new(0),
+            loaded: AtomicU16::new(0),
+            float: FloatUnit::new(index),
+            watches: AtomicBool::new(true),
+            ask: AtomicBool::new(false),
+            slice_end: AtomicU64::new(u64::MAX),
+            next_look: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            rests: AtomicBool::new(false),
+            polls: AtomicBool::new(false),
+            told: AtomicBool::new(false),
+            change: ChangeCost::default(),
+            capabilities: AtomicU32::new(0),
+        }
+    }
+
+    /// Notes what the hart was found to have.
+    pub fn set_capabilities(&self, found: Capabilities) {
+        self.capabilities.store(found.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether the hart has `capability`; not before it has started.
+    #[must_use]
+    pub fn has(&self, capability: Capability) -> bool {
+        Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
+    }
+
+    /// The vCPU whose registers were put onto the hart last.
+    #[must_use]
+    pub fn last_loaded(&self) -> Option<VcpuId> {
+        self.loaded
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+            .and_then(VcpuId::new)
+    }
+
+    /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
+    #[must_use]
+    pub fn take_ask(&self) -> bool {
+        let ask = self.ask.load(Ordering::Relaxed);
+        if ask {
+            self.ask.store(false, Ordering::Relaxed);
+        }
+        ask
+    }
+
+    /// Notes whose registers are on the hart.
+    pub fn set_last_loaded(&self, vcpu: VcpuId) {
+        self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+
+    /// The physical address of the page of a guest file of the hart: the pages follow the hart's own (AIA, "Arrangement of
+    /// the memory regions of multiple interrupt files").
+    #[must_use]
+    pub fn guest_file_page(&self, file: GuestFile) -> u64 {
+        self.file_page + (u64::from(file.number()) << PAGE_SHIFT)
+    }
+
+    /// Interrupts the hart: if it is in a guest it leaves it, if it is idle it wakes.
+    pub fn kick(&self) {
+        send_message(self.file_page, identity::KICK);
+    }
+
+    /// Tells the hart to ask the scheduler: by a word if it polls that, or else by an interrupt.
+    pub fn tell(&self) {
+        self.told.store(true, Ordering::SeqCst);
+        // A hart that stops polling says so first, and asks the scheduler afterwards. The caller has changed the scheduler
+        // before this, so that the hart finds the change whichever comes first.
+        if !self.polls.load(Ordering::SeqCst) {
+            self.kick();
+        }
+    }
+
+    /// Whether the hart was told to ask; it was not, from now on.
+    pub fn was_told(&self) -> bool {
+        self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
+    }
+
+    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
+    pub fn set_running(&self, vm: u16, generation: u64) {
+        self.running
+            .store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
+    }
+
+    /// Declares that no guest runs here.
+    pub fn clear_running(&self) {
+        self.running.store(0, Ordering::SeqCst);
+    }
+
+    /// True where this hart may still use a translation of VM `vm` older than `generation`.
+    #[must_use]
+    pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
+        let value = self.running.load(Ordering::SeqCst);
+        value >> VM_SHIFT == u64::from(vm) + 1 && (value & ((1 << VM_SHIFT) - 1)) < generation
+    }
+}
+
+/// Sends the message-signalled interrupt `identity` to the interrupt file at `page`.
+pub fn send_message(page: u64, identity: u32) {
+    // Stores to memory that the receiver will read come before the interrupt that tells it of them.
+    hart::memory_before_devices();
+    // SAFETY: `page` was computed from the board's IMSIC for one of its files; a write of seteipnum_le at offset 0 only sets
+    // a pending bit (AIA, "Memory region for an interrupt file").
+    unsafe { (page as *mut u32).write_volatile(identity.to_le()) };
+}
+
+/// The hart that runs this code.
+#[must_use]
+pub fn current() -> &'static Hart {
+    let pointer: *const Hart = hart::pointer().cast();
+    // SAFETY: the pointer is that of the hart's `Hart` since it started, and nothing in the hypervisor changes it; a
+    // `Hart` is never freed.
+    unsafe { &*pointer }
+}
+
+/// Makes `hart` the one that [`current`] returns here.
+pub fn set_current(hart: &'static Hart) {
+    hart::set_pointer(core::ptr::from_ref(hart).cast());
+}

@@ -1,0 +1,265 @@
+//! Starting, stopping, restarting and pausing VMs, and the end of the system.
+//!
+//! What may happen when is [`Life`], which is pure; here it is asked under its lock, and reaches the scheduler. The lock of
+//! a VM's life is taken before the scheduler's, and nothing is printed under it.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use abi::monitor::VmState;
+use abi::system::WhenIdle;
+use scheduler::VcpuState;
+
+use crate::console;
+use crate::console::say;
+use crate::interrupts;
+use crate::system::interrupt_port::InterruptPort;
+use crate::system::loader;
+use crate::system::monitor;
+use crate::system::{Hypervisor, now};
+use crate::vm::Vm;
+use crate::vm::lifecycle::life::{Begin, Ending, Life, Outcome, Port, Refusal, StartError, Who};
+use crate::vm::loading::Start;
+use crate::vm::vcpu::Vcpu;
+
+/// What a VM's life reaches.
+struct Reach<'a> {
+    system: &'a Hypervisor,
+    vm: &'a Vm,
+}
+
+impl Reach<'_> {
+    fn vcpu(&self, vcpu: usize) -> Option<&Vcpu> {
+        self.system.vcpus_of(self.vm.id).get(vcpu)
+    }
+}
+
+impl Port for Reach<'_> {
+    fn start(&mut self, vcpu: usize) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            let kicks = self.system.scheduler.lock().start(vcpu.id, now());
+            self.system.kick(kicks);
+        }
+    }
+
+    fn stop(&mut self, vcpu: usize) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            let kicks = self.system.scheduler.lock().stop(vcpu.id);
+            self.system.kick(kicks);
+        }
+    }
+
+    fn pause(&mut self, vcpu: usize) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            let kicks = self.system.scheduler.lock().pause(vcpu.id);
+            self.system.kick(kicks);
+        }
+    }
+
+    fn resume(&mut self, vcpu: usize) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            let kicks = self.system.scheduler.lock().resume(vcpu.id, now());
+            self.system.kick(kicks);
+        }
+    }
+
+    fn is_stopped(&self, vcpu: usize) -> bool {
+        let Some(vcpu) = self.vcpu(vcpu) else {
+            return true;
+        };
+        self.system.scheduler.lock().state(vcpu.id) == VcpuState::Stopped
+    }
+
+    fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool) {
+        if let Some(vcpu) = self.vcpu(vcpu) {
+            vcpu.asks_at_dispatch.store(ask, Ordering::Relaxed);
+        }
+    }
+
+    fn quiesce(&mut self) {
+        for device in &self.vm.settings.devices {
+            loader::reset_device(*device);
+        }
+        // A VM that has ended keeps no interrupt file.
+        let port = InterruptPort::current(self.system);
+        for vcpu in self.system.vcpus_of(self.vm.id) {
+            interrupts::reset(&port, vcpu.id);
+        }
+    }
+}
+
+/// Asks something of a VM's life.
+fn ask<T>(
+    system: &Hypervisor,
+    vm: &Vm,
+    question: impl FnOnce(&mut Life, &mut Reach<'_>) -> T,
+) -> T {
+    let mut life = vm.life.lock();
+    question(&mut life, &mut Reach { system, vm })
+}
+
+/// Set while the VMs that start with the system are started: that one ends before the next is started is no end of all.
+static STARTING: AtomicBool = AtomicBool::new(false);
+
+/// Starts the VMs that start with the system.
+pub fn start_automatic(system: &Hypervisor) {
+    STARTING.store(true, Ordering::SeqCst);
+    let chosen = system.vms.iter().filter(|vm| vm.settings.autostart);
+    let started = chosen.filter(|vm| start(system, vm).is_ok()).count();
+    STARTING.store(false, Ordering::SeqCst);
+    if started == 0 {
+        say!("no VM starts by itself; Ctrl-] m opens the operator's prompt");
+    } else {
+        power_off_if_idle(system);
+    }
+}
+
+/// Starts a VM that does not run.
+///
+/// # Errors
+/// [`Refusal::Runs`] where it does.
+pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    ask(system, vm, |life, reach| life.start(reach))
+}
+
+/// Ends the run of a VM, from whatever hart. Its vCPUs stop; what follows happens when the last one has.
+///
+/// # Errors
+/// [`Refusal::DoesNotRun`] where it does not run.
+pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(), Refusal> {
+    let outcome = ask(system, vm, |life, reach| life.end(ending, who, reach))?;
+    conclude(system, vm, outcome);
+    Ok(())
+}
+
+/// Starts a VM anew for the operator, or for the first time.
+///
+/// # Errors
+/// None that a VM's life can come to: it runs, or it does not.
+pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    let outcome = ask(system, vm, |life, reach| {
+        life.end(Ending::Restart, Who::Operator, reach)
+            .or_else(|_| life.start(reach).map(|()| Outcome::Goes))
+    })?;
+    conclude(system, vm, outcome);
+    Ok(())
+}
+
+/// Pauses a VM: its vCPUs leave their harts and stay ready.
+///
+/// # Errors
+/// [`Refusal::DoesNotRun`].
+pub fn pause(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    ask(system, vm, |life, reach| life.pause(reach))
+}
+
+/// Lets a paused VM go on.
+///
+/// # Errors
+/// [`Refusal::Active`].
+pub fn resume(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
+    ask(system, vm, |life, reach| life.resume(reach))
+}
+
+/// A guest starts its hart `vcpu`.
+///
+/// # Errors
+/// [`StartError`].
+pub fn start_vcpu(
+    system: &Hypervisor,
+    vm: &Vm,
+    vcpu: usize,
+    address: u64,
+    opaque: u64,
+) -> Result<(), StartError> {
+    ask(system, vm, |life, reach| {
+        life.start_vcpu(vcpu, address, opaque, reach)
+    })
+}
+
+/// A guest's hart, which is on one of the board's, stops itself: it has to leave.
+pub fn stop_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) {
+    ask(system, vm, |life, reach| {
+        life.stop_vcpu(usize::from(vcpu.index), reach);
+    });
+}
+
+/// A guest's hart, which is on one of the board's, suspends itself: it has to leave.
+pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u64, u64)>) {
+    ask(system, vm, |life, reach| {
+        life.suspend_vcpu(usize::from(vcpu.index), resume, reach);
+    });
+}
+
+/// What `vcpu`, which has just been given a hart, does there.
+pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
+    // Whoever changes it does so before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
+    if !vcpu.asks_at_dispatch.load(Ordering::Relaxed) {
+        return Begin::GoOn;
+    }
+    ask(system, vm, |life, reach| {
+        life.dispatched(usize::from(vcpu.index), reach)
+    })
+}
+
+/// A VM's first vCPU, on this hart, has loaded it. False where its run has been told to end meanwhile.
+#[must_use]
+pub fn loaded(system: &Hypervisor, vm: &Vm, start: Start) -> bool {
+    ask(system, vm, |life, reach| {
+        life.loaded(start.entry.raw(), start.tree.raw(), reach)
+    })
+}
+
+/// A VM's first vCPU, on this hart, cannot load it.
+pub fn load_failed(system: &Hypervisor, vm: &Vm) {
+    ask(system, vm, |life, reach| life.load_failed(reach));
+}
+
+/// Called whenever a vCPU of `vm` has left a hart for good: if it was the last one of a run that ends, the end follows.
+pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
+    let outcome = ask(system, vm, |life, reach| life.left(reach));
+    conclude(system, vm, outcome);
+}
+
+fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
+    let name = vm.settings.name;
+    match outcome {
+        Outcome::Goes => {}
+        Outcome::StartsAnew(None) => say!("{name}: starts anew"),
+        Outcome::StartsAnew(Some(reason)) => say!("{name}: failed ({reason}), starts anew"),
+        Outcome::Stopped(reason) => {
+            console::guest_ended(vm.number());
+            say!("{name}: stopped ({reason})");
+            power_off_if_idle(system);
+        }
+    }
+}
+
+/// A VM has ended: powers the board off, if no other runs and that is what the system's description wants then.
+fn power_off_if_idle(system: &Hypervisor) {
+    if STARTING.load(Ordering::SeqCst) {
+        return;
+    }
+    let wanted = |state| match system.when_idle {
+        WhenIdle::PowerOff => matches!(state, VmState::Stopped | VmState::Defined),
+        WhenIdle::PowerOffAfterAll => state == VmState::Stopped,
+        WhenIdle::Stay => false,
+    };
+    if system.vms.iter().all(|vm| wanted(vm.life.lock().state())) {
+        power_off(system);
+    }
+}
+
+/// Set by the hart that ends the system.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Prints the monitor's report and powers the board off. Where two harts come here at the same time, one does it and the
+/// other waits for the end.
+pub fn power_off(system: &Hypervisor) -> ! {
+    if ENDS.swap(true, Ordering::SeqCst) {
+        loop {
+            crate::hart::wait_for_interrupt();
+        }
+    }
+    monitor::last_report(system);
+    crate::hart::firmware::reset(crate::hart::firmware::Reset::PowerOff)
+}

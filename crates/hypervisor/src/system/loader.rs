@@ -1,0 +1,206 @@
+//! Puts a guest's kernel, initial RAM disk and device tree into its memory, piece by piece: the VM's first vCPU does it in
+//! its VM's own time, and other work of the hart comes between any two pieces.
+
+use alloc::vec::Vec;
+
+use crate::board::{BoardDevice, isa};
+use crate::hart::capabilities::Capability;
+use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
+use crate::hart::csr::{self, number};
+use crate::hart::fence;
+use crate::interrupts;
+use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::physical::Physical;
+use crate::system::Hypervisor;
+use crate::system::devices;
+use crate::system::harts;
+use crate::system::interrupt_port::InterruptPort;
+use crate::vm::Vm;
+use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
+use crate::vm::hardware;
+use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
+use crate::vm::lifecycle::life::Run;
+use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
+use crate::vm::loading::{Progress, Stage, Start};
+use crate::vm::seed::{self, Seeds};
+
+/// Why a guest cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("its kernel cannot be used: {0}")]
+    Kernel(ImageError),
+    #[error("its memory is too small: {0}")]
+    Layout(LayoutError),
+    #[error("its device tree cannot be made: {0}")]
+    Tree(GuestTreeError),
+    #[error("a part of it does not lie in its memory")]
+    Outside,
+}
+
+/// The Status register of virtio-mmio (virtio 1.2, 4.2.2); writing 0 resets the device.
+const VIRTIO_STATUS: u64 = 0x70;
+
+/// Resets a virtio device, which also ends its accesses to memory.
+pub fn reset_device(device: BoardDevice) {
+    // SAFETY: the board's device tree names this slot as virtio-mmio, whose Status register is a word at 0x70.
+    unsafe { ((device.base + VIRTIO_STATUS) as *mut u32).write_volatile(0) };
+}
+
+/// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
+const PIECE: u64 = 32 << 10;
+/// The same where CBO.ZERO takes a whole block at a time.
+const PIECE_OF_BLOCKS: u64 = 256 << 10;
+
+fn piece_of(source: Source) -> u64 {
+    let by_blocks = source == Source::Zeros && harts::current().has(Capability::ZeroBlocks);
+    if by_blocks { PIECE_OF_BLOCKS } else { PIECE }
+}
+
+/// Goes on loading `vm` for its run `run`, for a bounded time. None of its vCPUs runs a guest.
+///
+/// # Errors
+/// [`LoadError`], where a part cannot be used or does not fit.
+pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadError> {
+    let mut guard = vm.loading.lock();
+    let loading = &mut *guard;
+    if loading.run != run {
+        loading.run = run;
+        loading.stage = Stage::Reset;
+    }
+    let zeros = !loading.clean;
+    match &mut loading.stage {
+        Stage::Reset => {
+            reset(system, vm);
+            loading.stage = Stage::Draft;
+        }
+        Stage::Draft => {
+            // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
+            // change.
+            let layout = place(vm, guest_tree_estimate())?;
+            let seed = loading.seeds.as_ref().map(|_| [0; seed::LENGTH]);
+            let draft = tree(system, vm, layout.initrd, seed)?;
+            loading.stage = Stage::Tree(draft.len() as u64);
+        }
+        Stage::Tree(size) => {
+            let layout = place(vm, *size)?;
+            let seed = loading.seeds.as_mut().map(Seeds::draw);
+            let tree = tree(system, vm, layout.initrd, seed)?;
+            let lengths = Lengths {
+                kernel: vm.settings.kernel.len() as u64,
+                initrd: vm.settings.initrd.map_or(0, |data| data.len() as u64),
+                device_tree: tree.len() as u64,
+            };
+            loading.stage = Stage::Fill {
+                plan: Plan::new(vm.memory.region(), &layout, lengths, zeros),
+                tree,
+                start: Start {
+                    entry: layout.kernel.base(),
+                    tree: layout.device_tree.base(),
+                },
+            };
+        }
+        Stage::Fill { plan, tree, start } => match plan.next(piece_of) {
+            Some(piece) => fill(vm, piece, tree)?,
+            None => {
+                let start = *start;
+                fence::instructions();
+                vm.restart_time();
+                loading.clean = true;
+                loading.stage = Stage::Reset;
+                return Ok(Progress::Done(start));
+            }
+        },
+    }
+    Ok(Progress::More)
+}
+
+/// Back to the state after power-on, but for the memory.
+fn reset(system: &Hypervisor, vm: &Vm) {
+    devices::reset(system, vm);
+    for vcpu in system.vcpus_of(vm.id) {
+        interrupts::reset(&InterruptPort::current(system), vcpu.id);
+        let _ = vcpu.take_requests();
+        let _ = vcpu.take_software_interrupt();
+    }
+    for device in &vm.settings.devices {
+        reset_device(*device);
+    }
+}
+
+/// Where the parts go, with a device tree of `tree` bytes.
+fn place(vm: &Vm, tree: u64) -> Result<Layout, LoadError> {
+    let image = KernelImage::parse(vm.settings.kernel).map_err(LoadError::Kernel)?;
+    let initrd = vm.settings.initrd.map(|data| data.len() as u64);
+    Layout::plan(vm.memory.region(), image, initrd, tree).map_err(LoadError::Layout)
+}
+
+/// A size that no guest's tree reaches, for a first layout.
+const fn guest_tree_estimate() -> u64 {
+    64 << 10
+}
+
+fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
+    let memory = vm.memory.bytes(piece.to, piece.length);
+    let bytes = memory.ok_or(LoadError::Outside)?;
+    let file = match piece.source {
+        Source::Zeros => {
+            let hart = harts::current();
+            let block = hart.board.zero_block_size.map(u64::from);
+            let zero_block =
+                block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
+            bytes.zero(&Physical { zero_block });
+            return Ok(());
+        }
+        Source::Kernel => vm.settings.kernel,
+        Source::Initrd => vm.settings.initrd.unwrap_or(&[]),
+        Source::DeviceTree => tree,
+    };
+    let from = usize::try_from(piece.offset).map_err(|_| LoadError::Outside)?;
+    let data = file.get(from..).ok_or(LoadError::Outside)?;
+    bytes.copy_from(data, &Physical::default());
+    Ok(())
+}
+
+fn tree(
+    system: &Hypervisor,
+    vm: &Vm,
+    initrd: Option<GuestRegion>,
+    seed: Option<[u8; seed::LENGTH]>,
+) -> Result<Vec<u8>, LoadError> {
+    let board = &harts::current().board;
+    let tells_overflows = system.counters.counters() != 0 && hart_counters::interrupt_guests();
+    let names = board.extensions.names();
+    let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
+    let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
+    let registers =
+        |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);
+    let virtio: Vec<_> = vm
+        .settings
+        .devices
+        .iter()
+        .filter_map(|device| {
+            Some(VirtioDevice {
+                registers: registers(device)?,
+                source: device.source,
+            })
+        })
+        .collect();
+    guest_tree::build(&GuestDescription {
+        name: vm.settings.name.as_str(),
+        memory: vm.memory.region(),
+        vcpus: vm.vcpus.len() as u32,
+        timebase_frequency: system.board.timebase_hertz,
+        isa_base: "rv64i",
+        isa_extensions: &extensions,
+        cache_block_size: board.cache_block_size,
+        zero_block_size: board.zero_block_size,
+        mmu_type: &board.mmu_type,
+        initrd,
+        bootargs: vm.settings.bootargs,
+        virtio: &virtio,
+        aplic_sources: system.board.aplic.sources,
+        clock: hardware::has_clock(&vm.settings.bus),
+        rng_seed: seed.as_ref().map(|seed| seed.as_slice()),
+    })
+    .map_err(LoadError::Tree)
+}

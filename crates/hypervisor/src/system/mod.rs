@@ -1,0 +1,273 @@
+//! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands, and what concerns several of them.
+
+pub mod allocation;
+pub mod costs;
+pub mod devices;
+pub mod harts;
+pub mod interrupt_port;
+pub mod lifecycle;
+pub mod loader;
+pub mod monitor;
+pub mod policy;
+pub mod sources;
+pub mod turn;
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use abi::system::{Translations, WhenIdle};
+use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use spin::{Mutex, Once};
+
+use crate::board::Board;
+use crate::devices::attendants::Attendants;
+use crate::devices::board_aplic::AplicDriver;
+use crate::hart;
+use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::memory::frames::Frames;
+use crate::system::costs::Costs;
+use crate::system::harts::Hart;
+use crate::system::turn::TurnMutex;
+use crate::vm::Vm;
+use crate::vm::vcpu::Vcpu;
+
+/// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
+#[derive(Debug)]
+pub struct Hypervisor {
+    pub board: Board,
+    /// The host's memory: who has what of it.
+    pub frames: Mutex<Frames>,
+    pub harts: Vec<Hart>,
+    pub vms: Vec<Vm>,
+    pub vcpus: Vec<Vcpu>,
+    pub scheduler: TurnMutex<Scheduler>,
+    pub aplic: AplicDriver,
+    /// Which harts take interrupts of the board.
+    pub attendants: Attendants,
+    /// The counters that guests are offered.
+    pub counters: Offer,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
+    /// The time of entry, in ticks of the timebase.
+    pub started: u64,
+}
+
+/// How often the devices' wires are looked at.
+const LOOKS_A_SECOND: u64 = 20;
+
+static SYSTEM: Once<Hypervisor> = Once::new();
+
+/// Makes `system` the one that [`system`] returns.
+pub fn install(system: Hypervisor) -> &'static Hypervisor {
+    SYSTEM.call_once(|| system)
+}
+
+/// The system, once [`install`] has been called.
+#[must_use]
+pub fn system() -> Option<&'static Hypervisor> {
+    SYSTEM.get()
+}
+
+impl Hypervisor {
+    #[must_use]
+    pub fn new(
+        (board, frames): (Board, Frames),
+        harts: Vec<Hart>,
+        vms: Vec<Vm>,
+        vcpus: Vec<Vcpu>,
+        scheduler: Scheduler,
+        when_idle: WhenIdle,
+        started: u64,
+    ) -> Self {
+        let host_interrupts = AtomicBool::new(!scheduler.config().wait.tests());
+        let aplic = AplicDriver::new(&board.aplic);
+        let online = harts.iter().map(|hart| hart.index).collect();
+        let attendants = Attendants::new(online, vms.len());
+        let counters = Offer::find(
+            harts
+                .iter()
+                .all(|hart| hart.board.extensions.has(MODES_AND_OVERFLOW)),
+        );
+        Self {
+            board,
+            frames: Mutex::new(frames),
+            harts,
+            vms,
+            vcpus,
+            scheduler: TurnMutex::new(scheduler),
+            aplic,
+            attendants,
+            counters,
+            host_interrupts,
+            translations: AtomicUsize::new(0),
+            costs: Costs::default(),
+            resting: AtomicU64::new(0),
+            next_look: AtomicU64::new(0),
+            when_idle,
+            started,
+        }
+    }
+
+    /// The same system, whose hypervisor costs this in addition.
+    #[must_use]
+    pub fn with_costs(self, costs: Costs) -> Self {
+        Self { costs, ..self }
+    }
+
+    /// The same system, which drops cached translations so.
+    #[must_use]
+    pub fn with_translations(self, method: Translations) -> Self {
+        self.set_translations(method);
+        self
+    }
+
+    /// When cached translations of a vCPU are dropped.
+    #[must_use]
+    pub fn translations(&self) -> Translations {
+        let place = self.translations.load(Ordering::Relaxed);
+        let method = Translations::ALL.get(place).copied();
+        method.unwrap_or(Translations::LastHost)
+    }
+
+    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
+    /// right for every other. The harts must have what it needs.
+    pub fn set_translations(&self, method: Translations) {
+        let place = Translations::ALL.iter().position(|known| *known == method);
+        self.translations
+            .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
+    #[must_use]
+    pub fn host_interrupts(&self) -> bool {
+        self.host_interrupts.load(Ordering::SeqCst)
+    }
+
+    /// Waiting vCPUs' interrupts interrupt the hypervisor from now on, or are found by test.
+    fn use_host_interrupts(&self, on: bool) {
+        self.host_interrupts.store(on, Ordering::SeqCst);
+    }
+
+    /// How long, in ticks of the timebase, a missed edge or a missing bit of hgeip may go unnoticed.
+    #[must_use]
+    pub fn look_interval(&self) -> u64 {
+        u64::from(self.board.timebase_hertz) / LOOKS_A_SECOND
+    }
+
+    /// Whether it is time to look at the devices' wires, and the caller is the one that does it.
+    fn begins_look(&self, time: u64) -> bool {
+        let next = self.next_look.load(Ordering::Relaxed);
+        time >= next
+            && self
+                .next_look
+                .compare_exchange(
+                    next,
+                    time + self.look_interval(),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    }
+
+    /// The VM with this id. Ids come only from the scheduler and from VMs, which are never removed.
+    #[must_use]
+    pub fn vm(&self, vm: VmId) -> &Vm {
+        &self.vms[vm.index()]
+    }
+
+    /// The vCPU with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+        &self.vcpus[vcpu.index()]
+    }
+
+    /// The hart with this id; as for [`Hypervisor::vm`].
+    #[must_use]
+    pub fn hart(&self, hart: HartId) -> &Hart {
+        &self.harts[hart.index()]
+    }
+
+    /// The vCPUs that wait for an interrupt on `hart`.
+    pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
+        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::SeqCst));
+        waiting
+            .iter()
+            .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+    }
+
+    /// `vcpu`, which has left `hart`, waits there for an interrupt.
+    pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
+        hart.waiting
+            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
+    }
+
+    /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
+    pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
+        if let Some(hart) = last.map(|hart| self.hart(hart)) {
+            let own = VcpuSet::only(vcpu.id).bits();
+            if hart.waiting.load(Ordering::SeqCst) & own != 0 {
+                hart.waiting.fetch_and(!own, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// `hart` waits, with nothing to do.
+    pub fn begin_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_or(own, Ordering::Relaxed);
+    }
+
+    /// `hart` has something to do.
+    pub fn end_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_and(!own, Ordering::Relaxed);
+    }
+
+    /// Whether another hart than `hart` seems to wait with nothing to do: a hint, which may be late.
+    #[must_use]
+    pub fn others_rest(&self, hart: &Hart) -> bool {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.load(Ordering::Relaxed) & !own != 0
+    }
+
+    /// The vCPUs of a VM, in the order of their numbers.
+    #[must_use]
+    pub fn vcpus_of(&self, vm: VmId) -> &[Vcpu] {
+        let vm = self.vm(vm);
+        self.vcpus.get(vm.vcpus.clone()).unwrap_or(&[])
+    }
+
+    /// Interrupts the harts that the scheduler named.
+    pub fn kick(&self, kicks: Kicks) {
+        let own = harts::current();
+        for hart in kicks.harts().iter() {
+            if hart == own.index {
+                own.ask.store(true, Ordering::Relaxed);
+            } else {
+                self.hart(hart).tell();
+            }
+        }
+    }
+}
+
+/// The time, as the scheduler counts it.
+#[must_use]
+pub fn now() -> Ticks {
+    Ticks::new(hart::time())
+}
+
+/// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
+pub fn wake(system: &Hypervisor, vcpu: VcpuId) {
+    let kicks = system.scheduler.lock().wake(vcpu, now());
+    system.kick(kicks);
+}

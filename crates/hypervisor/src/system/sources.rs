@@ -1,0 +1,45 @@
+//! Which hart takes which interrupt of the board, and those that were missed.
+
+use scheduler::HartSet;
+
+use crate::devices::board_aplic::Target;
+use crate::interrupts;
+use crate::system::Hypervisor;
+use crate::system::devices;
+use crate::system::harts::identity;
+use crate::system::interrupt_port::InterruptPort;
+
+/// Makes the harts take interrupts of the board as the VMs' allocations want it now.
+pub fn reassign(system: &Hypervisor) {
+    let online = system.harts.iter().map(|hart| hart.index).collect();
+    for vm in &system.vms {
+        let own = {
+            let scheduler = system.scheduler.lock();
+            let of = |vcpu| scheduler.allowed(vcpu);
+            let all = scheduler.vcpus(vm.id).iter().map(of);
+            match scheduler.is_dedicated(vm.id) {
+                true => all.fold(HartSet::EMPTY, HartSet::union),
+                false => HartSet::EMPTY,
+            }
+        };
+        system.attendants.set(online, vm.id, own);
+    }
+    let hart = system.attendants.of_board().map(|hart| system.hart(hart));
+    let index = hart.map_or(0, |hart| hart.board.imsic_index);
+    system.aplic.take(
+        system.board.uart.source,
+        Target::hypervisor(index, identity::UART),
+    );
+    for vcpu in &system.vcpus {
+        interrupts::send_sources_again(&InterruptPort::current(system), vcpu.id);
+    }
+}
+
+/// From time to time, on timer interrupts that are taken anyway: looks for device interrupts whose edge was missed.
+pub fn look_after_devices(system: &Hypervisor, time: u64) {
+    if system.begins_look(time) {
+        for vm in &system.vms {
+            devices::recover_missed_edges(system, vm);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The floating-point registers of a vCPU, which come to a hart only where they are needed.
+//!
+//! A vCPU that has used them lately gets them when it is dispatched. Another one runs with sstatus.FS = Off: its first
+//! floating-point instruction then is an illegal instruction (privileged architecture, "Hypervisor Extension", "Machine Status
+//! Registers": FS of both sstatus and vsstatus counts while V = 1), which the hypervisor takes in place of the guest, puts
+//! the registers onto the hart, and lets the guest execute it again. They are saved where the guest has changed them.
+
+use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+
+use scheduler::{HartId, VcpuId};
+
+use crate::hart::context::{FloatContext, GuestContext};
+use crate::hart::csr::{self, exception, number, status};
+
+/// So many stays on a hart in a row without a change of the registers, and the next one begins without them.
+const PATIENCE: u8 = 8;
+
+/// Illegal instructions in hedeleg.
+const ILLEGAL_INSTRUCTION: u64 = 1 << exception::ILLEGAL_INSTRUCTION;
+
+/// A vCPU's floating-point registers while it is out, and how it uses them.
+#[derive(Clone, Debug, Default)]
+pub struct Float {
+    context: FloatContext,
+    habit: Habit,
+    /// The hart whose registers were made equal to these last.
+    on: Option<HartId>,
+}
+
+/// How many stays it is since a vCPU changed its floating-point registers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Habit {
+    idle: u8,
+}
+
+impl Habit {
+    /// Whether a stay begins with the registers in place.
+    const fn expects_use(self) -> bool {
+        self.idle < PATIENCE
+    }
+
+    /// A stay in which the registers were in place ends.
+    const fn end(&mut self, changed: bool) {
+        self.idle = if changed {
+            0
+        } else {
+            self.idle.saturating_add(1)
+        };
+    }
+}
+
+/// The floating-point registers of a hart. Only the hart itself uses it.
+#[derive(Debug)]
+pub struct FloatUnit {
+    hart: HartId,
+    /// 1 + the vCPU whose registers were put onto the hart last, or 0.
+    owner: AtomicU16,
+    /// Illegal instructions of the guest come to the hypervisor, not to the guest.
+    takes_illegal: AtomicBool,
+}
+
+impl FloatUnit {
+    /// Of a hart that has no vCPU's registers yet.
+    #[must_use]
+    pub const fn new(hart: HartId) -> Self {
+        Self {
+            hart,
+            owner: AtomicU16::new(0),
+            takes_illegal: AtomicBool::new(false),
+        }
+    }
+
+    fn is_of(&self, vcpu: VcpuId) -> bool {
+        self.owner.load(Ordering::Relaxed) == vcpu.get() + 1
+    }
+
+    /// The guest may use the registers, and takes its illegal instructions itself.
+    fn open(&self, context: &mut GuestContext) {
+        context.sstatus = context.sstatus & !status::FS | status::FS_CLEAN;
+        if self.takes_illegal.load(Ordering::Relaxed) {
+            self.takes_illegal.store(false, Ordering::Relaxed);
+            // SAFETY: what is delegated concerns guests alone.
+            unsafe { csr::set::<{ number::HEDELEG }>(ILLEGAL_INSTRUCTION) };
+        }
+    }
+
+    /// The guest may not use the registers, and its first try comes to the hypervisor.
+    fn close(&self, context: &mut GuestContext) {
+        context.sstatus &= !status::FS;
+        if !self.takes_illegal.load(Ordering::Relaxed) {
+            self.takes_illegal.store(true, Ordering::Relaxed);
+            // SAFETY: as in `open`.
+            unsafe { csr::clear::<{ number::HEDELEG }>(ILLEGAL_INSTRUCTION) };
+        }
+    }
+}
+
+impl Float {
+    /// `vcpu`, whose registers these are, has been dispatched on the hart with this unit.
+    pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuId, context: &mut GuestContext) {
+        // Nobody else's registers have been put onto the hart since, and this vCPU's on no other.
+        let in_place = self.on == Some(unit.hart) && unit.is_of(vcpu);
+        if !in_place && !self.habit.expects_use() {
+            unit.close(context);
+            return;
+        }
+        if !in_place {
+            self.put(unit, vcpu);
+        }
+        unit.open(context);
+    }
+
+    /// An illegal instruction of the guest has come to the hypervisor. True where the guest only lacked its floating-point
+    /// registers: it has them now, and executes the instruction again.
+    #[must_use]
+    pub fn give(&mut self, unit: &FloatUnit, vcpu: VcpuId, context: &mut GuestContext) -> bool {
+        if context.sstatus & status::FS != 0 {
+            return false;
+        }
+        self.put(unit, vcpu);
+        unit.open(context);
+        // Whether it changes them or reads them: it needs them.
+        self.habit.end(true);
+        true
+    }
+
+    /// The vCPU leaves its hart.
+    pub fn unload(&mut self, context: &GuestContext) {
+        let state = context.sstatus & status::FS;
+        if state == 0 {
+            return;
+        }
+        let changed = state == status::FS_DIRTY;
+        if changed {
+            self.context.save();
+        }
+        self.habit.end(changed);
+    }
+
+    fn put(&mut self, unit: &FloatUnit, vcpu: VcpuId) {
+        self.context.restore();
+        self.on = Some(unit.hart);
+        unit.owner.store(vcpu.get() + 1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_does_without_for_long_begins_without() {
+        let mut habit = Habit::default();
+        assert!(habit.expects_use(), "nothing is known yet");
+        for _ in 1..PATIENCE {
+            habit.end(false);
+            assert!(habit.expects_use());
+        }
+        habit.end(false);
+        assert!(!habit.expects_use());
+        for _ in 0..1000 {
+            habit.end(false);
+        }
+        assert!(!habit.expects_use());
+        habit.end(true);
+        assert!(habit.expects_use());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a guest is told of its allocation (paper 000 §3.1).
+
+use abi::sbi::{AllocationForm, COMMUNICATION_AREA_SIZE, communication_area};
+
+use crate::memory::address::GuestPhysical;
+use crate::memory::guest::GuestMemory;
+use crate::memory::physical::Physical;
+
+/// What a VM's guest is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// How many harts are its own, 0 where it shares.
+    dedicated: u32,
+    /// How often that has changed since it was started.
+    changes: u32,
+    /// Where its communication area is.
+    area: Option<GuestPhysical>,
+}
+
+impl Told {
+    /// What is told of a VM with so many harts of its own.
+    #[must_use]
+    pub fn new(dedicated: Option<u32>) -> Self {
+        Self {
+            dedicated: dedicated.unwrap_or(0),
+            changes: 0,
+            area: None,
+        }
+    }
+
+    fn form(self) -> AllocationForm {
+        match self.dedicated {
+            0 => AllocationForm::Shared,
+            _ => AllocationForm::Dedicated,
+        }
+    }
+
+    /// As the call returns it.
+    #[must_use]
+    pub fn code(self) -> u64 {
+        u64::from(self.dedicated) << 8 | self.form() as u64
+    }
+
+    /// The VM is started anew: it has no area, and knows of no change.
+    pub fn restart(&mut self) {
+        self.changes = 0;
+        self.area = None;
+    }
+
+    /// The VM has so many harts of its own from now on, 0 where it shares.
+    pub fn change(&mut self, dedicated: u32, memory: &GuestMemory) {
+        self.dedicated = dedicated;
+        self.changes = self.changes.wrapping_add(1);
+        self.write(memory);
+    }
+
+    /// Gives the guest its area at `address`, or takes it away (`u64::MAX`).
+    ///
+    /// # Errors
+    /// It is no page of the VM's memory.
+    pub fn set_area(&mut self, memory: &GuestMemory, address: u64) -> Result<(), NoArea> {
+        self.area = match address {
+            u64::MAX => None,
+            address => {
+                let fits = address.is_multiple_of(COMMUNICATION_AREA_SIZE);
+                let area = GuestPhysical::new(address);
+                if !fits || memory.bytes(area, COMMUNICATION_AREA_SIZE).is_none() {
+                    return Err(NoArea);
+                }
+                Some(area)
+            }
+        };
+        self.write(memory);
+        Ok(())
+    }
+
+    fn write(self, memory: &GuestMemory) {
+        let Some(bytes) = self
+            .area
+            .and_then(|area| memory.bytes(area, COMMUNICATION_AREA_SIZE))
+        else {
+            return;
+        };
+        for (offset, word) in [
+            (communication_area::FLAG, self.form() as u32),
+            (communication_area::DEDICATED_HARTS, self.dedicated),
+            (communication_area::CHANGES, self.changes),
+        ] {
+            bytes.write_word(offset, word, &Physical::default());
+        }
+    }
+}
+
+/// The guest's area is wanted where it cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoArea;

@@ -1,0 +1,139 @@
+//! Synchronous exceptions and interrupts, as traps tell of them.
+
+use super::Mode;
+
+/// Exception codes: privileged specification, "Trap Cause Codes" of the hypervisor extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Cause {
+    /// Instruction access fault.
+    FetchAccess = 1,
+    /// Illegal instruction.
+    IllegalInstruction = 2,
+    /// Breakpoint.
+    Breakpoint = 3,
+    /// Load address misaligned.
+    LoadMisaligned = 4,
+    /// Load access fault.
+    LoadAccess = 5,
+    /// Store/AMO address misaligned.
+    StoreMisaligned = 6,
+    /// Store/AMO access fault.
+    StoreAccess = 7,
+    /// Environment call from U-mode or VU-mode.
+    CallFromUser = 8,
+    /// Environment call from HS-mode.
+    CallFromSupervisor = 9,
+    /// Environment call from VS-mode.
+    CallFromVirtualSupervisor = 10,
+    /// Environment call from M-mode.
+    CallFromMachine = 11,
+    /// Instruction page fault.
+    FetchPage = 12,
+    /// Load page fault.
+    LoadPage = 13,
+    /// Store/AMO page fault.
+    StorePage = 15,
+    /// Instruction guest-page fault.
+    FetchGuestPage = 20,
+    /// Load guest-page fault.
+    LoadGuestPage = 21,
+    /// Virtual instruction.
+    VirtualInstruction = 22,
+    /// Store/AMO guest-page fault.
+    StoreGuestPage = 23,
+}
+
+/// A synchronous exception with everything that a trap writes about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exception {
+    /// Why.
+    pub cause: Cause,
+    /// For xtval.
+    pub value: u64,
+    /// Guest physical address, for mtval2 or htval once shifted right by two.
+    pub guest_physical: u64,
+    /// For mtinst or htinst.
+    pub instruction: u64,
+    /// Whether `value` is a guest virtual address (GVA).
+    pub guest_address: bool,
+}
+
+impl Exception {
+    /// An exception about a value that is no guest virtual address.
+    #[must_use]
+    pub const fn new(cause: Cause, value: u64) -> Self {
+        Self {
+            cause,
+            value,
+            guest_physical: 0,
+            instruction: 0,
+            guest_address: false,
+        }
+    }
+
+    /// An exception about an address, which belongs to a guest if `guest_address` says so.
+    #[must_use]
+    pub const fn at(cause: Cause, address: u64, guest_address: bool) -> Self {
+        Self {
+            guest_address,
+            ..Self::new(cause, address)
+        }
+    }
+}
+
+/// What a memory access is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Instruction fetch.
+    Fetch,
+    /// Load, LR.
+    Load,
+    /// Store, SC, AMO.
+    Store,
+}
+
+impl Access {
+    /// The access fault of this access.
+    #[must_use]
+    pub const fn access_fault(self) -> Cause {
+        match self {
+            Self::Fetch => Cause::FetchAccess,
+            Self::Load => Cause::LoadAccess,
+            Self::Store => Cause::StoreAccess,
+        }
+    }
+
+    /// The page fault of this access.
+    #[must_use]
+    pub const fn page_fault(self) -> Cause {
+        match self {
+            Self::Fetch => Cause::FetchPage,
+            Self::Load => Cause::LoadPage,
+            Self::Store => Cause::StorePage,
+        }
+    }
+
+    /// The guest-page fault of this access.
+    #[must_use]
+    pub const fn guest_page_fault(self) -> Cause {
+        match self {
+            Self::Fetch => Cause::FetchGuestPage,
+            Self::Load => Cause::LoadGuestPage,
+            Self::Store => Cause::StoreGuestPage,
+        }
+    }
+}
+
+/// An interrupt that a trap can be taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Its code in xcause.
+    pub code: u64,
+    /// The mode that takes it.
+    pub to: Mode,
+}
+
+/// An instruction did not complete: the hart's `exception` says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trapped;

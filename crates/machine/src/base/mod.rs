@@ -1,0 +1,27 @@
+//! What every part of the machine speaks of: ids, addresses, modes, times, exceptions.
+//!
+//! Nothing here imports another part of the machine, so every part may import it.
+
+mod address;
+mod exception;
+mod fence;
+mod file;
+mod mode;
+mod paging;
+mod random;
+mod reach;
+mod space;
+mod time;
+mod wires;
+
+pub use address::{LINE_BYTES, LINE_SHIFT, PAGE_BYTES, PAGE_SHIFT, Reference};
+pub use exception::{Access, Cause, Exception, Interrupt, Trapped};
+pub use fence::Fence;
+pub use file::{InterruptFile, NoSuchRegister};
+pub use mode::{Mode, Privilege};
+pub use paging::{Paging, levels};
+pub use random::Random;
+pub use reach::{AccessFault, Memory};
+pub use space::{Space, UNTRANSLATED_GUEST};
+pub use time::{Clock, Cycles};
+pub use wires::{HartId, HartWires, Wires};

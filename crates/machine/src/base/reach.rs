@@ -1,0 +1,27 @@
+//! Memory as others than harts reach it.
+
+/// An access that nothing answers: the hart raises an access-fault exception for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nothing answers at this address with this width")]
+pub struct AccessFault;
+
+/// Physical RAM as a DMA master sees it.
+///
+/// The machine's implementation must treat a store like a store by another hart: it ends
+/// reservations and discards decoded instructions that it overlaps.
+pub trait Memory {
+    /// Fills `buffer` from RAM at physical `address`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] unless all of the bytes are RAM; `buffer` is then unspecified.
+    fn load(&mut self, address: u64, buffer: &mut [u8]) -> Result<(), AccessFault>;
+
+    /// Copies `bytes` to RAM at physical `address`.
+    ///
+    /// # Errors
+    /// [`AccessFault`] unless all of the bytes are RAM; nothing is written then.
+    fn store(&mut self, address: u64, bytes: &[u8]) -> Result<(), AccessFault>;
+
+    /// Whether `length` bytes at `address` are all RAM.
+    fn contains(&self, address: u64, length: u64) -> bool;
+}

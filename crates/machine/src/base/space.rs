@@ -1,0 +1,31 @@
+//! Address spaces, as TLBs and filters tell them apart.
+
+use serde::{Deserialize, Serialize};
+
+/// The address space of an access, as TLB entries are tagged with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Space {
+    /// V: a space of a virtual machine.
+    pub virtualized: bool,
+    /// Whether the first stage translates; without it `asid` means nothing.
+    pub paged: bool,
+    /// The address-space identifier of satp or vsatp.
+    pub asid: u16,
+    /// The virtual-machine identifier, zero unless `virtualized`.
+    pub vmid: u16,
+}
+
+impl Space {
+    /// All of it as one number: the same for the same space only.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        (self.virtualized as u32) << 31
+            | (self.paged as u32) << 30
+            | (self.vmid as u32 & 0x3fff) << 16
+            | self.asid as u32
+    }
+}
+
+/// The filters' number for all spaces of V = 1 without any translation: no space of V = 0 without
+/// translation has an ASID.
+pub const UNTRANSLATED_GUEST: u32 = 1;

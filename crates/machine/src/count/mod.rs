@@ -1,0 +1,7 @@
+//! What is counted while it happens: events by hart, mode and virtual machine.
+
+mod counts;
+mod event;
+
+pub use counts::{CODES, Causes, HartCounts, TrapCode, VirtualCounts};
+pub use event::{Event, EventCounts};

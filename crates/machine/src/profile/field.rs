@@ -1,0 +1,331 @@
+//! The keys of a profile: what each means, in which unit, and what it can be.
+
+/// What a key's value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number from one bound to the other.
+    Number(u64, u64),
+    /// A list of whole numbers.
+    Numbers,
+    /// True or false.
+    Flag,
+}
+
+/// A key of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// The tables that it is in, by a dotted path; empty for the outermost.
+    pub table: &'static str,
+    /// Its name there.
+    pub name: &'static str,
+    /// What it can be.
+    pub kind: Kind,
+    /// The unit of a number.
+    pub unit: &'static str,
+    /// What it says.
+    pub about: &'static str,
+    /// Which profiles have it.
+    pub need: Need,
+}
+
+/// Which profiles have a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Every one.
+    Always,
+    /// Those that have its table.
+    WithTable,
+    /// None has to.
+    Never,
+}
+
+impl Field {
+    /// The whole path.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self.table {
+            "" => self.name.to_owned(),
+            table => format!("{table}.{}", self.name),
+        }
+    }
+}
+
+type Row = (&'static str, Kind, &'static str, &'static str);
+
+/// Most cycles that anything may cost: far beyond use, and far from where sums overflow.
+const MOST_CYCLES: u64 = 1_000_000_000;
+/// Longest time that anything may take: an hour in nanoseconds.
+const HOUR: u64 = 3_600_000_000_000;
+
+const fn number(
+    name: &'static str,
+    (least, most): (u64, u64),
+    unit: &'static str,
+    about: &'static str,
+) -> Row {
+    (name, Kind::Number(least, most), unit, about)
+}
+
+const fn cycles(name: &'static str, about: &'static str) -> Row {
+    number(name, (0, MOST_CYCLES), "cycles", about)
+}
+
+const fn time(name: &'static str, about: &'static str) -> Row {
+    number(name, (0, HOUR), "ns", about)
+}
+
+const fn flag(name: &'static str, about: &'static str) -> Row {
+    (name, Kind::Flag, "", about)
+}
+
+const MACHINE: &[Row] = &[
+    number(
+        "hertz",
+        (1_000, 1_000_000_000_000),
+        "Hz",
+        "frequency of the harts",
+    ),
+    number(
+        "timebase",
+        (1, 1_000_000_000_000),
+        "Hz",
+        "frequency of the time CSR",
+    ),
+    number(
+        "guest_files",
+        (0, 63),
+        "files",
+        "guest interrupt files a hart",
+    ),
+    number("quantum", (1, 1_000_000), "cycles", "a hart's turn"),
+    cycles("wrs_nto_limit", "longest wait of WRS.NTO where it may trap"),
+    cycles("wrs_sto_limit", "longest wait of WRS.STO"),
+    flag(
+        "svadu",
+        "whether A and D bits can be set by hardware (Svadu), or never are (Svade)",
+    ),
+    number(
+        "virtual_address_bits",
+        (39, 57),
+        "bits",
+        "of virtual addresses in the widest scheme: 39, 48 or 57",
+    ),
+    number(
+        "vmid_bits",
+        (0, 14),
+        "bits",
+        "of VMIDs: hgatp keeps so many",
+    ),
+    flag(
+        "fence_i_clears",
+        "whether FENCE.I empties the instruction cache",
+    ),
+    flag(
+        "misaligned_traps",
+        "whether misaligned loads and stores trap in the measured gear",
+    ),
+    flag(
+        "prefetch_next_line",
+        "whether a data miss brings the next line of the page too",
+    ),
+];
+const CACHE: &[Row] = &[
+    number(
+        "size",
+        (64, 1 << 30),
+        "bytes",
+        "capacity, in lines of 64 bytes",
+    ),
+    number("ways", (1, 255), "lines", "lines of a set"),
+    number("line", (64, 64), "bytes", "size of a line"),
+];
+const TLB: &[Row] = &[
+    number(
+        "entries",
+        (1, 1 << 20),
+        "entries",
+        "capacity, in pages of 4 KiB",
+    ),
+    number("ways", (1, 255), "entries", "entries of a set"),
+    number(
+        "large",
+        (0, 255),
+        "entries",
+        "more, fully associative, for 2 MiB and 1 GiB pages",
+    ),
+    flag("any_size", "whether entries take pages of every size"),
+];
+const HONOURS: &[Row] = &[
+    flag("address", "whether it looks at its address"),
+    flag("asid", "whether it looks at its ASID"),
+    flag("vmid", "whether it looks at the VMID"),
+    flag(
+        "host",
+        "whether it spares the host's entries, or empties everything",
+    ),
+];
+/// Keys that can be left out wherever they are.
+const OPTIONAL: [&str; 12] = [
+    "line",
+    "large",
+    "any_size",
+    "virtual_address_bits",
+    "vmid_bits",
+    "misaligned_traps",
+    "prefetch_next_line",
+    "update",
+    "line_crossing",
+    "memory_gap",
+    "purge",
+    "broadcast",
+];
+const COSTS: &[Row] = &[
+    cycles("l2_hit", "a first-level miss that the second level answers"),
+    cycles("memory", "a miss of all caches"),
+    cycles(
+        "transfer",
+        "more if another hart could have changed the line; the right to store to a shared line",
+    ),
+    cycles(
+        "l2_tlb_hit",
+        "a first-level TLB miss that the second answers",
+    ),
+    cycles(
+        "walk_step",
+        "a page-table entry that a walk reads, besides its cache access",
+    ),
+    cycles("device", "a load or store that a device answers"),
+    cycles("multiply", "a multiplication, beyond its first cycle"),
+    cycles("divide", "a division or remainder"),
+    cycles("float", "a floating-point computation"),
+    cycles("float_divide", "a floating-point division or square root"),
+    cycles("atomic", "LR, SC and the AMOs"),
+    cycles("guest_access", "HLV, HLVX and HSV"),
+    cycles("csr", "a CSR instruction"),
+    cycles("trap", "entry into a trap handler"),
+    cycles("trap_return", "SRET and MRET"),
+    cycles("mode_change", "more for a trap or return that changes V"),
+    cycles("fence", "FENCE"),
+    cycles("fence_i", "FENCE.I"),
+    cycles(
+        "fence_translation",
+        "SFENCE, HFENCE and Svinval's instructions",
+    ),
+    cycles("wait", "WFI and WRS, besides the wait"),
+    cycles("pause", "PAUSE"),
+    cycles(
+        "pending_test",
+        "the global pending test of docs/extensions.md",
+    ),
+    cycles(
+        "update",
+        "an A or D bit set by a walk, besides its cache access",
+    ),
+    cycles(
+        "line_crossing",
+        "more for a load or store that lies in two lines",
+    ),
+    cycles(
+        "memory_gap",
+        "least time between two lines from memory; 0: no limit",
+    ),
+    cycles("purge", "the purge by hardware at an entry to a guest"),
+    cycles("broadcast", "the broadcast fence, for each other hart"),
+];
+const SERVICE: &[Row] = &[
+    time("fixed_nanoseconds", "service time of any request"),
+    number(
+        "picoseconds_per_byte",
+        (0, MOST_CYCLES),
+        "ps/byte",
+        "service time of its data",
+    ),
+    time(
+        "shortest_seek_nanoseconds",
+        "least for a request elsewhere than the last",
+    ),
+    time(
+        "longest_seek_nanoseconds",
+        "most for a request elsewhere than the last",
+    ),
+    number(
+        "queue_depth",
+        (1, 1024),
+        "requests",
+        "requests in service at once",
+    ),
+];
+const CHANCE: &[Row] = &[
+    number(
+        "per_million",
+        (0, 1_000_000),
+        "per million",
+        "requests struck, drawn from the seed",
+    ),
+    ("at", Kind::Numbers, "", "requests struck, by number from 0"),
+];
+const LATE: &[Row] = &[time("late_nanoseconds", "how late a late interrupt is")];
+const LATENCY: &[Row] = &[time("latency_nanoseconds", "way through the switch")];
+const UART: &[Row] = &[time(
+    "nanoseconds_per_character",
+    "time of a character on its line",
+)];
+const EXTENSIONS: &[Row] = &[
+    flag("pending_test", "global pending test (OTPI)"),
+    flag("purge_mask", "purge mask of VS-mode fences (TLBPCW)"),
+    flag("pause_loop_exit", "pause-loop exiting"),
+    flag("purge_check", "purge by hardware at an entry to a guest"),
+    flag("broadcast_fence", "fence on all harts (SPTLB)"),
+];
+
+/// Tables with their keys, and which profiles have them.
+const TABLES: &[(&str, &[Row], Need)] = &[
+    ("", MACHINE, Need::Always),
+    ("l1i", CACHE, Need::Always),
+    ("l1d", CACHE, Need::Always),
+    ("l2", CACHE, Need::WithTable),
+    ("itlb", TLB, Need::Always),
+    ("dtlb", TLB, Need::Always),
+    ("l2tlb", TLB, Need::WithTable),
+    ("guest_tlb", TLB, Need::WithTable),
+    ("walk_cache", TLB, Need::WithTable),
+    ("guest_walk_cache", TLB, Need::WithTable),
+    ("fences.sfence", HONOURS, Need::Never),
+    ("fences.hfence_vvma", HONOURS, Need::Never),
+    ("fences.hfence_gvma", HONOURS, Need::Never),
+    ("fences.broadcast", HONOURS, Need::Never),
+    ("costs", COSTS, Need::Always),
+    ("disk.service", SERVICE, Need::Never),
+    ("disk.faults.errors", CHANCE, Need::Never),
+    ("disk.faults.short", CHANCE, Need::Never),
+    ("disk.faults.lost_interrupts", CHANCE, Need::Never),
+    ("disk.faults.late_interrupts", CHANCE, Need::Never),
+    ("disk.faults", LATE, Need::Never),
+    ("network", LATENCY, Need::Never),
+    ("network.service", SERVICE, Need::Never),
+    ("network.faults.errors", CHANCE, Need::Never),
+    ("network.faults.short", CHANCE, Need::Never),
+    ("network.faults.lost_interrupts", CHANCE, Need::Never),
+    ("network.faults.late_interrupts", CHANCE, Need::Never),
+    ("network.faults", LATE, Need::Never),
+    ("uart", UART, Need::Never),
+    ("extensions", EXTENSIONS, Need::Never),
+];
+
+/// Every key of a profile.
+pub fn fields() -> impl Iterator<Item = Field> {
+    TABLES.iter().flat_map(|&(table, rows, need)| {
+        rows.iter().map(move |&(name, kind, unit, about)| Field {
+            table,
+            name,
+            kind,
+            unit,
+            about,
+            need: if OPTIONAL.contains(&name) {
+                Need::Never
+            } else {
+                need
+            },
+        })
+    })
+}

@@ -1,0 +1,213 @@
+//! CSRs of M-mode: privileged specification, "Machine-Level CSRs", "Physical Memory Protection CSRs"; "Smstateen", "Smmpm"; AIA.
+
+use super::{EPC, SELECT, WORD, vector};
+use crate::base::InterruptFile;
+use crate::csr::field::{envcfg, interrupt, stateen, status};
+use crate::csr::number as csr;
+use crate::csr::warl::{environment, machine_status, replace, security, with_sd};
+use crate::csr::{Csrs, MISA};
+use crate::zicsr::row::{Read, Row, Then, Write, register};
+
+/// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
+const MEDELEG: u64 = 0x00f0_b7ff;
+
+pub(in crate::zicsr) const ROWS: &[Row] = &[
+    Row::new(
+        csr::MSTATUS,
+        "mstatus",
+        Read::State(|csrs| with_sd(csrs.mstatus | status::XL64)),
+        Write::Legal(|csrs| &mut csrs.mstatus, machine_status),
+    )
+    .then(Then::Context),
+    Row::read_only(csr::MISA, "misa", Read::Constant(MISA)),
+    register!(MEDELEG, "medeleg", medeleg, MEDELEG),
+    Row::new(
+        csr::MIDELEG,
+        "mideleg",
+        Read::State(|csrs| csrs.mideleg),
+        Write::State(|csrs, value| {
+            csrs.mideleg = value & interrupt::DELEGABLE | interrupt::HYPERVISOR;
+        }),
+    )
+    .then(Then::Interrupts),
+    register!(MIE, "mie", mie, interrupt::ALL).then(Then::Interrupts),
+    register!(MTVEC, "mtvec", mtvec, legal vector),
+    register!(MCOUNTEREN, "mcounteren", mcounteren, WORD),
+    // No virtual interrupts beyond those of the hypervisor extension.
+    Row::zero(csr::MVIEN, "mvien"),
+    Row::new(
+        csr::MVIP,
+        "mvip",
+        Read::State(|csrs| csrs.mip & interrupt::SUPERVISOR),
+        Write::State(|csrs, value| write_pending(csrs, value, 0)),
+    )
+    .basis(|csrs| csrs.mip)
+    .then(Then::Interrupts),
+    Row::new(
+        csr::MENVCFG,
+        "menvcfg",
+        Read::State(|csrs| csrs.menvcfg),
+        Write::Hart(|hart, _, value, _| {
+            let svadu = if hart.extension.svadu {
+                envcfg::ADUE
+            } else {
+                0
+            };
+            let mask = envcfg::MACHINE & !envcfg::ADUE | svadu;
+            let csrs = &mut hart.csrs;
+            csrs.menvcfg = environment(csrs.menvcfg, value, mask);
+            csrs.henvcfg &= envcfg::SUPERVISOR | csrs.menvcfg & envcfg::GATED;
+            Ok(())
+        }),
+    )
+    .then(Then::Environment),
+    Row::new(
+        csr::MSTATEEN0,
+        "mstateen0",
+        Read::Array(|csrs, bank| csrs.mstateen.get(bank).copied().unwrap_or(0)),
+        Write::Array(|csrs, bank, value| {
+            let mask = if bank == 0 {
+                stateen::WRITABLE0
+            } else {
+                stateen::SE
+            };
+            if let Some(register) = csrs.mstateen.get_mut(bank) {
+                *register = value & mask;
+            }
+        }),
+    )
+    .to(csr::MSTATEEN3),
+    Row::new(
+        csr::MCOUNTINHIBIT,
+        "mcountinhibit",
+        Read::State(|csrs| csrs.mcountinhibit),
+        Write::Hart(|hart, _, value, _| {
+            hart.write_inhibit(value);
+            Ok(())
+        }),
+    ),
+    Row::new(
+        csr::MHPMEVENT3,
+        "mhpmevent3",
+        Read::Array(|csrs, index| csrs.mhpmevent.get(index).copied().unwrap_or(0)),
+        Write::Hart(|hart, index, value, _| {
+            hart.write_event(usize::from(index), value);
+            Ok(())
+        }),
+    )
+    .to(csr::MHPMEVENT31),
+    register!(MSCRATCH, "mscratch", mscratch),
+    register!(MEPC, "mepc", mepc, EPC),
+    register!(MCAUSE, "mcause", mcause),
+    register!(MTVAL, "mtval", mtval),
+    Row::new(
+        csr::MIP,
+        "mip",
+        Read::Hart(|hart, _, system| Ok(hart.pending(system))),
+        Write::State(|csrs, value| write_pending(csrs, value, interrupt::VSSI | interrupt::LCOFI)),
+    )
+    .basis(|csrs| csrs.mip)
+    .then(Then::Interrupts),
+    register!(MTINST, "mtinst", mtinst, WORD),
+    register!(MTVAL2, "mtval2", mtval2),
+    register!(MISELECT, "miselect", miselect, SELECT),
+    Row::new(
+        csr::MIREG,
+        "mireg",
+        Read::Hart(|hart, _, system| {
+            hart.read_indirect(InterruptFile::Machine, hart.csrs.miselect, system)
+        }),
+        Write::Hart(|hart, _, value, system| {
+            let select = hart.csrs.miselect;
+            hart.write_indirect(InterruptFile::Machine, select, value, system)
+        }),
+    )
+    .then(Then::File),
+    Row::new(
+        csr::MTOPEI,
+        "mtopei",
+        Read::Hart(|hart, _, system| hart.read_top(InterruptFile::Machine, system)),
+        Write::Hart(|hart, _, _, system| hart.claim_top(InterruptFile::Machine, system)),
+    )
+    .then(Then::File),
+    register!(MSECCFG, "mseccfg", mseccfg, legal security).then(Then::Masking),
+    // RV64 has the even registers alone.
+    Row::new(
+        csr::PMPCFG0,
+        "pmpcfg0",
+        Read::State(|csrs| csrs.pmp.configuration(0)),
+        Write::State(|csrs, value| csrs.pmp.set_configuration(0, value)),
+    )
+    .then(Then::Protection),
+    Row::new(
+        csr::PMPCFG2,
+        "pmpcfg2",
+        Read::State(|csrs| csrs.pmp.configuration(2)),
+        Write::State(|csrs, value| csrs.pmp.set_configuration(2, value)),
+    )
+    .then(Then::Protection),
+    Row::new(
+        csr::PMPADDR0,
+        "pmpaddr0",
+        Read::Array(|csrs, entry| csrs.pmp.address(entry)),
+        Write::Array(|csrs, entry, value| csrs.pmp.set_address(entry, value)),
+    )
+    .to(csr::PMPADDR15)
+    .then(Then::Protection),
+    // There are no triggers.
+    Row::zero(csr::TSELECT, "tselect"),
+    Row::zero(csr::TDATA1, "tdata1").to(csr::TDATA3),
+    Row::new(
+        csr::MCYCLE,
+        "mcycle",
+        Read::Hart(|hart, _, _| Ok(hart.counter(0))),
+        Write::Hart(|hart, _, value, _| {
+            hart.write_counter(0, value);
+            Ok(())
+        }),
+    ),
+    Row::new(
+        csr::MINSTRET,
+        "minstret",
+        Read::Hart(|hart, _, _| Ok(hart.counter(2))),
+        Write::Hart(|hart, _, value, _| {
+            hart.write_counter(2, value);
+            Ok(())
+        }),
+    ),
+    Row::new(
+        csr::MHPMCOUNTER3,
+        "mhpmcounter3",
+        Read::Hart(|hart, index, _| Ok(hart.counter(3 + index))),
+        Write::Hart(|hart, index, value, _| {
+            hart.write_counter(3 + index, value);
+            Ok(())
+        }),
+    )
+    .to(csr::MHPMCOUNTER31),
+    Row::zero(csr::MVENDORID, "mvendorid"),
+    Row::zero(csr::MARCHID, "marchid"),
+    Row::zero(csr::MIMPID, "mimpid"),
+    Row::read_only(
+        csr::MHARTID,
+        "mhartid",
+        Read::Hart(|hart, _, _| Ok(u64::from(hart.id.0))),
+    ),
+    Row::zero(csr::MCONFIGPTR, "mconfigptr"),
+    Row::read_only(
+        csr::MTOPI,
+        "mtopi",
+        Read::Hart(|hart, _, system| Ok(hart.machine_top(hart.pending(system)))),
+    ),
+];
+
+/// What software can set in mip: STIP unless stimecmp drives it, and `more`.
+fn write_pending(csrs: &mut Csrs, value: u64, more: u64) {
+    let timer = if csrs.menvcfg & envcfg::STCE == 0 {
+        interrupt::STI
+    } else {
+        0
+    };
+    let mask = interrupt::SSI | interrupt::SEI | timer | more;
+    replace(&mut csrs.mip, mask, value);
+}

@@ -1,0 +1,214 @@
+//! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
+
+use super::registration::State;
+use crate::laboratory::statistics::Summary;
+use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict, decide};
+use serde::{Deserialize, Serialize};
+
+/// Something that start phases decide, together with the rest of its table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// What the phases say.
+    pub evidence: Evidence,
+    /// What they decide.
+    pub answer: Answer,
+}
+
+impl Question {
+    /// Before the table is decided.
+    pub(super) fn new(evidence: Evidence) -> Self {
+        Self {
+            evidence,
+            answer: Answer::Open,
+        }
+    }
+
+    /// Decides a table's questions together, and returns how many they are.
+    pub(super) fn settle(mut table: Vec<&mut Self>) -> usize {
+        let evidence: Vec<Evidence> = table.iter().map(|question| question.evidence).collect();
+        for (question, answer) in table.iter_mut().zip(decide(&evidence)) {
+            question.answer = answer;
+        }
+        table.len()
+    }
+}
+
+/// How large our effect is beside the paper's, where its interval tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Size {
+    /// Between half and twice.
+    Alike,
+    /// Below half.
+    Smaller,
+    /// Above twice.
+    Larger,
+}
+
+impl Size {
+    /// Of our ratio beside the paper's, both as logarithms so that halving and doubling are alike; `None` where the interval
+    /// reaches over a limit.
+    pub(super) fn of(paper: f64, ours: &Summary) -> Option<Self> {
+        let part = |ratio: f64| ratio.ln() / paper.ln();
+        let (one, other) = (part(ours.low), part(ours.high));
+        let (low, high) = (one.min(other), one.max(other));
+        if low >= 0.5 && high <= 2.0 {
+            Some(Self::Alike)
+        } else if high < 0.5 {
+            Some(Self::Smaller)
+        } else if low > 2.0 {
+            Some(Self::Larger)
+        } else {
+            None
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Alike => "size alike",
+            Self::Smaller => "smaller",
+            Self::Larger => "larger",
+        }
+    }
+}
+
+/// One published value beside ours.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EffectResult {
+    /// The measure.
+    pub measure: String,
+    /// The method.
+    pub method: String,
+    /// The paper's value.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub ours: Option<Summary>,
+    /// The paper's ratio to the first method.
+    pub paper_ratio: Option<f64>,
+    /// Ours, start phase by start phase.
+    pub ratios: Vec<f64>,
+    /// The same, condensed.
+    pub ratio: Option<Summary>,
+    /// What the paper says, if it has both figures.
+    pub said: Option<Said>,
+    /// What our phases decide, if the figure is judged.
+    pub question: Option<Question>,
+    /// What follows for the ratio, or that the value was fitted.
+    pub verdict: Option<Verdict>,
+    /// How large ours is, where the direction is the paper's.
+    pub size: Option<Size>,
+    /// What is odd about the paper's.
+    pub note: Option<String>,
+}
+
+/// A value that is held to the paper's own, and not only in its ratio to another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AbsoluteResult {
+    /// The measure.
+    pub measure: String,
+    /// The method.
+    pub method: String,
+    /// The paper's value.
+    pub paper: f64,
+    /// Ours.
+    pub ours: Option<Summary>,
+    /// How far from the paper's it may be, in per cent of it.
+    pub within: f64,
+    /// What our phases decide.
+    pub question: Question,
+}
+
+/// A claim beside what we found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// The claim.
+    pub text: String,
+    /// What we found, in words.
+    pub found: String,
+    /// Whether it holds.
+    pub question: Question,
+}
+
+/// One case beside what we found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    /// The table.
+    pub table: u32,
+    /// The case.
+    pub name: String,
+    /// What it is.
+    pub title: String,
+    /// Figure by figure.
+    pub effects: Vec<EffectResult>,
+    /// Values that are held to the paper's own.
+    pub absolutes: Vec<AbsoluteResult>,
+    /// Claim by claim.
+    pub claims: Vec<ClaimResult>,
+    /// Runs that failed, and why.
+    pub failures: Vec<String>,
+}
+
+/// A negative beside what we found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NegativeResult {
+    /// What it is.
+    pub title: String,
+    /// The largest effect that was found, as method and ratio.
+    pub found: String,
+    /// The largest effect that counts as none, in per cent.
+    pub tolerance: f64,
+    /// Whether there was none.
+    pub question: Question,
+    /// Runs that failed, and why.
+    pub failures: Vec<String>,
+}
+
+/// How many comparisons were decided together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Family {
+    /// What they belong to.
+    pub name: String,
+    /// How many.
+    pub comparisons: usize,
+}
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The paper.
+    pub title: String,
+    /// Where it appeared.
+    pub source: String,
+    /// The smallest effect of interest, as a part, and why it is that.
+    pub smallest_effect: (f64, String),
+    /// The cases.
+    pub cases: Vec<CaseResult>,
+    /// The orders of effects.
+    pub orders: Vec<ClaimResult>,
+    /// The negatives.
+    pub negatives: Vec<NegativeResult>,
+    /// What was decided together.
+    pub families: Vec<Family>,
+    /// Whether all this was registered before it was run.
+    pub registration: State,
+}
+
+impl Judgement {
+    /// What makes the whole run fail: an effect where there can be none, or a run that failed.
+    pub fn failures(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        for negative in &self.negatives {
+            failures.extend(negative.failures.iter().cloned());
+            if matches!(negative.question.answer, Answer::Above | Answer::Below) {
+                let (title, found) = (&negative.title, &negative.found);
+                failures.push(format!(
+                    "an effect where there can be none: {title}: {found}"
+                ));
+            }
+        }
+        let cases = self.cases.iter();
+        failures.extend(cases.flat_map(|case| case.failures.iter().cloned()));
+        failures
+    }
+}
