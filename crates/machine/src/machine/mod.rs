@@ -5,6 +5,7 @@ mod host;
 mod listen;
 mod schedule;
 mod stuck;
+mod waiting;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
@@ -53,6 +54,8 @@ pub struct Machine {
     pub(crate) first: usize,
     /// Since when there has been no progress, if there is none.
     stall: Option<stuck::Stall>,
+    /// How far the harts have come in the present quantum.
+    horizons: waiting::Horizons,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -92,6 +95,7 @@ impl Machine {
             interrupted: None,
             first: 0,
             stall: None,
+            horizons: waiting::Horizons::default(),
             sink: None,
             config,
         })
