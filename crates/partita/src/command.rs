@@ -2,6 +2,7 @@
 
 mod bench;
 mod beside;
+mod board;
 mod check;
 mod claims;
 mod compare;
@@ -81,6 +82,19 @@ enum Command {
         /// The measure's name
         name: Option<String>,
     },
+    /// Writes what a board boots to run a system: the hypervisor, the system image and what U-Boot reads
+    Board {
+        #[command(flatten)]
+        system: SystemArguments,
+        /// The folder to write to, which need not be there yet
+        #[arg(long, short = 'o', value_name = "FOLDER")]
+        output: PathBuf,
+        /// Writes an image of a whole disk too, with a partition that has them
+        #[arg(long, value_name = "FILE")]
+        disk: Option<PathBuf>,
+        #[command(flatten)]
+        hypervisor: HypervisorArgument,
+    },
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
         /// Builds them even if they are there
@@ -133,8 +147,8 @@ struct SystemArguments {
     file: PathBuf,
     /// Changes a key for this time, such as vm.web.share=30; may be given many times
     ///
-    /// The scheduler's keys are spin, wait, migration, time-slice, round, affinity, self-wait-budget and reservation-limit; their
-    /// limits are in docs/scheduling.md, and in what is said of a value that is out of them.
+    /// The scheduler's keys are spin, wait, migration, scheduling, time-slice, round, affinity, self-wait-budget and
+    /// reservation-limit, and translations says when cached translations are dropped; their limits are in docs/scheduling.md, and in what is said of a value that is out of them.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
 }
@@ -439,6 +453,12 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
+        Command::Board {
+            system,
+            output,
+            disk,
+            hypervisor,
+        } => board::execute(&system, &output, disk.as_deref(), &hypervisor),
         Command::Images {
             again,
             all,

@@ -4,6 +4,7 @@ mod config;
 mod host;
 mod listen;
 mod schedule;
+mod waiting;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
@@ -50,6 +51,8 @@ pub struct Machine {
     interrupted: Option<usize>,
     /// The hart whose turn comes first in the next quantum.
     pub(crate) first: usize,
+    /// How far the harts have come in the present quantum.
+    horizons: waiting::Horizons,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -88,6 +91,7 @@ impl Machine {
             marker: None,
             interrupted: None,
             first: 0,
+            horizons: waiting::Horizons::default(),
             sink: None,
             config,
         })

@@ -76,6 +76,11 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 .map(|(name, value)| (name.clone(), *value)),
         );
         let table = measures::show(&shown);
+        let from_host = system.from_host();
+        if !from_host.is_empty() {
+            let what = from_host.join(" and ");
+            eprintln!("partita: {what} came from the host: this run cannot be repeated");
+        }
         let waits = report
             .waits(&figures)
             .map_or_else(String::new, |waits| waits + "\n\n");
@@ -103,6 +108,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
                 ("against-native", to_json(path, &against)?),
+                ("from-host", to_json(path, &from_host)?),
             ];
             write_report(arguments, &cache, path, whole, &parts)?;
         }

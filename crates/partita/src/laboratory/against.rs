@@ -16,11 +16,13 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 10] = [
+const OF_THE_HYPERVISOR: [&str; 12] = [
     "spin",
     "wait",
     "time-slice",
     "migration",
+    "scheduling",
+    "translations",
     "affinity",
     "self-wait-budget",
     "reservation-limit",
