@@ -222,13 +222,13 @@ mod tests {
     fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
         let of_hart =
             |(number, (elapsed, _, idle, scheduling)): (usize, &(u64, u64, u64, u64))| HartReport {
-                hart: number as u64,
+                hart: number as u32,
                 elapsed: *elapsed,
                 idle: *idle,
                 scheduling: *scheduling,
             };
         let work = |(number, (_, guest, ..)): (usize, &(u64, u64, u64, u64))| Work {
-            hart: number as u64,
+            hart: number as u32,
             guest: *guest,
             scheduling: 0,
             simulation: 0,
