@@ -143,8 +143,13 @@ macro_rules! set {
 
             /// The member with the lowest index.
             #[must_use]
-            pub fn first(self) -> Option<$member> {
-                u16::try_from(self.0.trailing_zeros()).ok().and_then($member::new)
+            #[inline]
+            pub const fn first(self) -> Option<$member> {
+                match self.0 {
+                    0 => None,
+                    // A small number of bits: nothing is cut off.
+                    bits => $member::new(bits.trailing_zeros() as u16),
+                }
             }
 
             /// The members in the order of their indices.

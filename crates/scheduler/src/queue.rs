@@ -41,33 +41,35 @@ impl Queue {
 
     /// The place of the queue's head among the links.
     const fn head(self) -> u8 {
-        HEADS + self.index() as u8
+        self.index() as u8
     }
 }
 
-/// The links of the queues' heads follow those of the vCPUs.
-const HEADS: u8 = MAX_VCPUS as u8;
+/// The links of the vCPUs follow those of the queues' heads.
+const FIRST_VCPU: u16 = QUEUES as u16;
 
 /// As many as a `u8` can name, so that following a link needs no check; the model checker keeps a great many tables.
 const LINKS: usize = if cfg!(test) { MAX_VCPUS + QUEUES } else { 256 };
 
 /// Every queue is a ring: its head, its members in their order, and the head again. So nothing is different at its ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(C, align(4))]
+#[repr(C, align(8))]
 struct Link {
     previous: u8,
     next: u8,
     queue: Option<Queue>,
+    /// When the vCPU came into the self-wait queue, by a count of those that came.
+    came: u32,
 }
 
-/// All queues.
+/// All queues. What a change of one of them touches lies on two or three lines of a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(not(test), repr(C, align(64)))]
 pub(crate) struct Queues {
     members: [VcpuSet; QUEUES],
+    /// How many have come into the self-wait queue. It begins anew when all numbers have been used.
+    count: u32,
     links: [Link; LINKS],
-    /// When each vCPU came into the self-wait queue, by a count of those that came.
-    came: [u64; MAX_VCPUS],
-    count: u64,
 }
 
 impl Queues {
@@ -78,27 +80,26 @@ impl Queues {
             links[usize::from(head)] = Link {
                 previous: head,
                 next: head,
-                queue: None,
+                ..Link::default()
             };
         }
         Self {
             members: [VcpuSet::EMPTY; QUEUES],
-            links,
-            came: [0; MAX_VCPUS],
             count: 0,
+            links,
         }
     }
 
     /// The link of a vCPU.
     #[inline]
     fn place(vcpu: VcpuId) -> u8 {
-        vcpu.get() as u8
+        (vcpu.get() + FIRST_VCPU) as u8
     }
 
     /// The vCPU of a link, unless it is a head's.
     #[inline]
     fn vcpu(place: u8) -> Option<VcpuId> {
-        VcpuId::new(u16::from(place))
+        VcpuId::new(u16::from(place).wrapping_sub(FIRST_VCPU))
     }
 
     #[inline]
@@ -156,8 +157,15 @@ impl Queues {
     #[inline]
     pub(crate) fn begin_to_wait(&mut self, vcpu: VcpuId) {
         self.insert(Queue::SelfWait, vcpu, None);
-        self.came[vcpu.index()] = self.count;
-        self.count += 1;
+        self.link_mut(Self::place(vcpu)).came = self.count;
+        self.count = self.count.wrapping_add(1);
+    }
+
+    /// Whether `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
+    #[inline]
+    fn came_before(&self, vcpu: VcpuId, other: VcpuId) -> bool {
+        let came = |vcpu| self.link(Self::place(vcpu)).came;
+        (came(vcpu).wrapping_sub(came(other)) as i32) < 0
     }
 
     /// The first in the self-wait queue of `among`, which are there, and how many these are.
@@ -170,7 +178,7 @@ impl Queues {
         while let Some(vcpu) = rest.first() {
             rest.remove(vcpu);
             count += 1;
-            if self.came[vcpu.index()] < self.came[first.index()] {
+            if self.came_before(vcpu, first) {
                 first = vcpu;
             }
         }
@@ -205,6 +213,7 @@ impl Queues {
             previous,
             next,
             queue: Some(queue),
+            came: 0,
         };
         self.link_mut(previous).next = place;
         self.link_mut(next).previous = place;
@@ -219,6 +228,7 @@ impl Queues {
             previous,
             next,
             queue,
+            ..
         } = self.link(place);
         let queue = queue?;
         *self.link_mut(place) = Link::default();
@@ -250,9 +260,8 @@ impl Queues {
             let mut previous = queue.head();
             for member in self.iter(queue).take(MAX_VCPUS + 1) {
                 let link = self.link(Self::place(member));
-                let came = |vcpu: VcpuId| self.came[vcpu.index()];
-                let late =
-                    Self::vcpu(previous).is_some_and(|previous| came(previous) >= came(member));
+                let late = Self::vcpu(previous)
+                    .is_some_and(|previous| !self.came_before(previous, member));
                 if queue == Queue::SelfWait && late {
                     return false;
                 }

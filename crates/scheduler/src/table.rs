@@ -16,42 +16,44 @@ use crate::wait::{self, Rules};
 /// One value serves one computer. Its methods are not to be called at once by two harts: the caller
 /// holds a lock and keeps interrupts closed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+// In this order, so that what every decision needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Scheduler {
-    pub(crate) config: Config,
     /// Those of the wait policy.
     pub(crate) rules: Rules,
-    pub(crate) vms: [Option<Vm>; MAX_VMS],
-    pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
-    pub(crate) harts: [Hart; MAX_HARTS],
-    pub(crate) queues: Queues,
-    pub(crate) spin_waits: SpinWaits,
-    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
-    pub(crate) self_wait_ready: VcpuSet,
+    pub(crate) config: Config,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
-    /// For each hart, the vCPUs that may run there.
-    pub(crate) may_run: [VcpuSet; MAX_HARTS],
-    /// For each hart, the vCPUs that ran there last, or run there now.
-    pub(crate) last_on: [VcpuSet; MAX_HARTS],
-    /// Self-waiting for a word.
-    pub(crate) for_words: VcpuSet,
-    /// Those of them for which no interrupt is a reason to run.
-    pub(crate) deaf: VcpuSet,
-    /// On a hart, and not waiting there.
-    pub(crate) working: VcpuSet,
-    /// Ready, and in their supervisors when they were preempted.
-    pub(crate) preempted_in_supervisor: VcpuSet,
-    /// Those of them that had their interrupts closed.
-    pub(crate) preempted_closed: VcpuSet,
-    /// Those that may not run in this round any more: their account is overdrawn.
-    pub(crate) out_of_service: VcpuSet,
     pub(crate) searching: HartSet,
     pub(crate) idle: HartSet,
     /// Their vCPUs wait in place, and they were not told of other work.
     pub(crate) in_place: HartSet,
     /// Running without a slice or without trapping waits: to be told when there is other work.
     pub(crate) relaxed: HartSet,
+    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
+    pub(crate) self_wait_ready: VcpuSet,
+    /// Self-waiting for a word.
+    pub(crate) for_words: VcpuSet,
+    /// Those of them for which no interrupt is a reason to run.
+    pub(crate) deaf: VcpuSet,
+    /// On a hart, and not waiting there.
+    pub(crate) working: VcpuSet,
+    /// In their supervisors when they were preempted, and not dispatched since.
+    pub(crate) preempted_in_supervisor: VcpuSet,
+    /// Those of them that had their interrupts closed.
+    pub(crate) preempted_closed: VcpuSet,
+    /// Those that may not run in this round any more: their account is overdrawn.
+    pub(crate) out_of_service: VcpuSet,
+    pub(crate) spin_waits: SpinWaits,
+    pub(crate) queues: Queues,
+    /// For each hart, the vCPUs that may run there.
+    pub(crate) may_run: [VcpuSet; MAX_HARTS],
+    /// For each hart, the vCPUs that ran there last, or run there now.
+    pub(crate) last_on: [VcpuSet; MAX_HARTS],
+    pub(crate) vms: [Option<Vm>; MAX_VMS],
+    pub(crate) harts: [Hart; MAX_HARTS],
+    pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
 }
 
 impl Scheduler {

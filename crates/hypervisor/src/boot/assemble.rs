@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, SystemDescription, SystemError, VmDescription,
-    VmName,
+    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, SystemError,
+    VmDescription, VmName,
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
@@ -15,6 +15,7 @@ use crate::boot::parameters;
 use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
+use crate::devices::clock::{self, Clock};
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -151,18 +152,17 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .sum::<u64>()
         .saturating_sub(guests);
     say!(
-        "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
-        harts.len(),
-        vms.len(),
-        vcpus.len(),
+        "{}, {} with {}; {} KiB of memory used, {} MiB free",
+        Counted(harts.len(), "hart"),
+        Counted(vms.len(), "VM"),
+        Counted(vcpus.len(), "vCPU"),
         image_bytes()
             .saturating_add(tables_and_stacks)
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
     let system = Hypervisor::new(
-        board,
-        frames,
+        (board, frames),
         harts,
         vms,
         vcpus,
@@ -171,7 +171,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         started,
     );
     let costs = description.parameters.costs.into();
-    Ok(system::install(system.with_costs(costs)))
+    let system = system.with_costs(costs);
+    let system = system.with_translations(description.translations);
+    Ok(system::install(system))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -242,6 +244,10 @@ fn scheduler(
         Migration::AsNeeded => scheduler::Migration::AsNeeded,
         Migration::Always => scheduler::Migration::Always,
     };
+    config.placement = match description.scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
+    };
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }
@@ -293,7 +299,11 @@ fn virtual_machine(
         (frames, FrameOwner::Vm(id)),
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices)
+    let clock = board.clock.map(|base| {
+        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+        Clock::new(clock::of_board(base), now)
+    });
+    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -391,4 +401,15 @@ fn table(
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
     }
     Ok(stage)
+}
+
+/// A number of things, in words for people.
+struct Counted(usize, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(number, thing) = self;
+        let end = if *number == 1 { "" } else { "s" };
+        write!(f, "{number} {thing}{end}")
+    }
 }

@@ -74,6 +74,7 @@ pub mod hstatus {
     pub const SPVP: u64 = 1 << 8;
     pub const VGEIN_SHIFT: u32 = 12;
     pub const VGEIN: u64 = 0x3f << VGEIN_SHIFT;
+    pub const VTVM: u64 = 1 << 20;
     pub const VTW: u64 = 1 << 21;
     /// VSXL = 2: VS-mode is 64 bits wide.
     pub const VSXL_64: u64 = 2 << 32;

@@ -10,11 +10,12 @@ pub mod spin;
 pub mod switch;
 pub mod terms;
 pub mod timer;
+pub mod translations;
 
 use core::sync::atomic::Ordering;
 
 use abi::monitor::Event;
-use scheduler::{Dispatch, Kicks, Leave, Left, Ticks, VcpuSet, VcpuState};
+use scheduler::{Dispatch, Leave, Left, Ticks, VcpuSet};
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
@@ -40,28 +41,30 @@ use crate::vm::word::Word;
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
     let mut holders = Holders::default();
-    let mut left: Option<(&Vcpu, Left)> = None;
+    // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
+    let mut last: Option<(&Vcpu, Ticks)> = None;
+    let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
     loop {
         let mut probe = Tests { system, hart };
-        let (kicks, stopped, decision) = {
+        let (now, stopped, decision) = {
             // All under one lock: it is what all harts meet at.
             let mut scheduler = system.scheduler.lock();
             let now = now();
-            let leave = |(_, left)| scheduler.leave(hart.index, left, now);
-            let kicks = left.map_or(Kicks::NONE, leave);
-            let left = left.take().map(|(vcpu, _)| vcpu);
-            let stopped = left.filter(|vcpu| scheduler.state(vcpu.id) == VcpuState::Stopped);
-            let decision = scheduler.dispatch(hart.index, now, &mut probe);
+            // One stay ends when the next one begins, so that no time between them is nobody's.
+            left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
+            let (stopped, decision) =
+                scheduler.leave_and_dispatch(hart.index, &left, now, &mut probe);
             costs::spend(system.costs.of_pass(&decision));
-            (kicks, stopped, decision)
+            (now, stopped, decision)
         };
+        let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
-        let kicks = match &decision {
-            Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. } => *kicks,
-        };
-        system.kick(kicks);
-        if let Some(vcpu) = stopped {
-            lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+        if let Some((vcpu, _)) = last.take() {
+            if stopped {
+                lifecycle::vcpu_left(system, system.vm(vcpu.vm));
+            }
+            // It has been put away, and another one was looked for, because it gave the hart away.
+            hart.accounts.of(vcpu.vm).charge_scheduling();
         }
         match decision {
             Dispatch::Run {
@@ -71,8 +74,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 ..
             } => {
                 let vcpu = system.vcpu(vcpu);
-                let terms = (slice, trap_waits);
-                left = Some((vcpu, run_vcpu(system, hart, &mut holders, vcpu, terms)));
+                let terms = Terms {
+                    began: now,
+                    slice,
+                    trap_waits,
+                };
+                run_vcpu(system, hart, &mut holders, (vcpu, &terms), &mut left);
+                last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
             Dispatch::Idle {
@@ -81,6 +89,16 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
         }
     }
+}
+
+/// On what terms a vCPU has been given the hart.
+struct Terms {
+    /// When.
+    began: Ticks,
+    /// For how long; `None`: nobody else wants the hart.
+    slice: Option<Ticks>,
+    /// Whether its waits trap.
+    trap_waits: bool,
 }
 
 /// How an idle hart waits.
@@ -100,59 +118,66 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
     if !hart.take_ask() {
+        system.begin_rest(hart);
         match how {
             Rest::Asleep => hart::wait_for_interrupt(),
             Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
             Rest::Active => probe::wait_actively(system, hart),
         }
+        system.end_rest(hart);
     }
     hart.accounts.charge_idle();
     attend(system, hart);
 }
 
-/// Runs a vCPU until it leaves this hart. The scheduler is still to be told.
+/// Runs a vCPU until it leaves this hart, and says in `left` how it has. The scheduler is still to be told.
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    vcpu: &Vcpu,
-    (slice, trap_waits): (Option<Ticks>, bool),
-) -> Left {
+    (vcpu, terms): (&Vcpu, &Terms),
+    left: &mut Left,
+) {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
-    let began = now();
     let mut registers = vcpu.registers.lock();
     system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-    let word = vcpu.word.lock().take();
     match lifecycle::dispatched(system, vm, vcpu) {
         Begin::GoOn => {}
         // Nothing of its former life counts, so that its cached translations are dropped too.
         Begin::At { address, opaque } => {
             *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+            vcpu.word.lock().take();
         }
         Begin::Load(run) => {
-            let reason = loading::load(system, hart, vm, run, (began, slice), books);
-            return left_without_guest(reason, began);
+            let since = (terms.began, terms.slice);
+            *left = left_without_guest(loading::load(system, hart, vm, run, since, books));
+            return;
         }
-        Begin::Leave => return left_without_guest(Leave::Stopped, began),
+        Begin::Leave => {
+            *left = left_without_guest(Leave::Stopped);
+            return;
+        }
     }
     let last = registers.cached.last_hart();
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let file = switch::load(system, hart, holders, vm, vcpu, &mut registers);
+    let (file, generation) = switch::load(system, hart, holders, (vm, vcpu), &mut registers, books);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
-    if let Some(word) = word {
+    if core::mem::take(&mut registers.waits_for_word)
+        && let Some(word) = vcpu.word.lock().take()
+    {
         end_spin(books, &mut registers, word, file);
     }
-    registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, trap_waits);
-    terms::set_pause_loops(hart, trap_waits);
+    registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
+    terms::set_pause_loops(hart, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
-    set_slice(system, hart, ready, slice);
+    set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
     books.count_dispatch();
     books.charge_scheduling();
@@ -165,7 +190,7 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, began);
+    let reason = stay(exit, terms.began, generation);
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -176,25 +201,18 @@ fn run_vcpu(
         _ => false,
     };
     switch::unload(system, hart, vcpu, &mut registers, waits);
-    let holder = registers.holder.take();
-    let exits = registers.spinning.exits();
     if waits {
         vcpu.deadline
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
+    left.reason = reason;
+    left.supervisor = supervisor;
+    left.open = open;
+    left.holder = registers.holder.take();
+    left.exits = registers.spinning.exits();
     drop(registers);
-    books.charge_scheduling();
-    let end = now();
-    hart.change.leave(end);
-    Left {
-        reason,
-        ran: end - began,
-        supervisor,
-        open,
-        holder,
-        exits,
-    }
+    hart.change.leave(now());
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -219,7 +237,9 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 }
 
 /// Enters the guest again and again, until there is a reason to leave.
-fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
+///
+/// What the vCPU uses of its VM's table is of this `generation`.
+fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
     let Exit {
         system,
         hart,
@@ -228,7 +248,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
         books,
         ..
     } = exit;
-    let mut generation = None;
+    let mut generation = Some(generation);
     loop {
         if hart.take_ask()
             && let Some(reason) = reconsider(system, hart, began, exit.registers)
@@ -239,12 +259,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
             generation = Some(renew_table(hart, vm, vcpu, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(vcpu, vcpu.take_requests());
+            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
         costs::spend(system.costs.mode_change);
+        translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
         if !matches!(next, Next::Leave(_)) {
@@ -258,6 +279,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
                     return reason;
                 }
             }
+            Next::Wait if in_place::would_leave_at_once(system, hart) => return Leave::SelfWait,
             Next::Wait => {
                 let wait = InPlace {
                     system,
@@ -277,13 +299,9 @@ fn stay(mut exit: Exit<'_>, began: Ticks) -> Leave {
 }
 
 /// A vCPU leaves whose guest has not run.
-fn left_without_guest(reason: Leave, began: Ticks) -> Left {
+fn left_without_guest(reason: Leave) -> Left {
     Left {
-        reason,
-        ran: now() - began,
-        supervisor: true,
-        open: true,
-        holder: None,
         exits: 0,
+        ..Left::new(reason, Ticks::ZERO)
     }
 }

@@ -5,21 +5,24 @@ use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::{HartFences, Holders};
 use crate::run::requests::{hide_memory_file, show_interrupts};
+use crate::run::translations;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
+use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
-/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none.
+/// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
+/// table since which nothing older is used here.
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    vm: &Vm,
-    vcpu: &Vcpu,
+    (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut Registers,
-) -> u8 {
+    books: Books<'_>,
+) -> (u8, u64) {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
     let in_place = here && hart.last_loaded() == Some(vcpu.id);
@@ -33,10 +36,8 @@ pub fn load(
     }
     let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
-    let generation = vm.generation();
-    let cached = &mut registers.cached;
-    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    let generation = declare_table(hart, vm);
+    translations::arrive(system, hart, holders, (vcpu, generation), registers, books);
     if in_place {
         registers.supervisor.arm();
     } else {
@@ -53,7 +54,7 @@ pub fn load(
         // What is raised meanwhile leaves a request, which is carried out before the guest is entered.
         hide_memory_file();
     }
-    file
+    (file, generation)
 }
 
 /// Takes the vCPU's state off the hart.
@@ -72,6 +73,7 @@ pub fn unload(
         false => Departure::Ready,
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
+    translations::leave(hart, registers);
     registers.supervisor.save();
     registers.float.unload(&registers.context);
     hart.running.clear();
@@ -79,16 +81,21 @@ pub fn unload(
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
 pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
-    let generation = loop {
-        let generation = vm.generation();
-        hart.running.set(vm.id.get(), generation);
-        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
-        // after having declared it means that he will see this hart.
-        if vm.generation() == generation {
-            break generation;
-        }
-    };
+    let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
     purge.carry_out(vcpu.tag, &mut HartFences);
     generation
+}
+
+/// Declares that a guest of `vm` is about to run here, and under which generation of its table.
+fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
+    loop {
+        let generation = vm.generation();
+        hart.running.set(vm.id.get(), generation);
+        // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
+        // after having declared it means that this hart will be seen.
+        if vm.generation() == generation {
+            return generation;
+        }
+    }
 }

@@ -11,12 +11,13 @@ pub mod monitor;
 pub mod policy;
 pub mod running;
 pub mod sources;
+pub mod turn;
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::system::WhenIdle;
-use scheduler::{HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use abi::system::{Translations, WhenIdle};
+use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::{Mutex, Once};
 
 use crate::board::Board;
@@ -27,6 +28,7 @@ use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::Frames;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
+use crate::system::turn::TurnMutex;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -39,7 +41,7 @@ pub struct Hypervisor {
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
-    pub scheduler: Mutex<Scheduler>,
+    pub scheduler: TurnMutex<Scheduler>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -47,8 +49,12 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
@@ -76,8 +82,7 @@ pub fn system() -> Option<&'static Hypervisor> {
 impl Hypervisor {
     #[must_use]
     pub fn new(
-        board: Board,
-        frames: Frames,
+        (board, frames): (Board, Frames),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         vcpus: Vec<Vcpu>,
@@ -100,12 +105,14 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: Mutex::new(scheduler),
+            scheduler: TurnMutex::new(scheduler),
             aplic,
             attendants,
             counters,
             host_interrupts,
+            translations: AtomicUsize::new(0),
             costs: Costs::default(),
+            resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
             when_idle,
             started,
@@ -116,6 +123,29 @@ impl Hypervisor {
     #[must_use]
     pub fn with_costs(self, costs: Costs) -> Self {
         Self { costs, ..self }
+    }
+
+    /// The same system, which drops cached translations so.
+    #[must_use]
+    pub fn with_translations(self, method: Translations) -> Self {
+        self.set_translations(method);
+        self
+    }
+
+    /// When cached translations of a vCPU are dropped.
+    #[must_use]
+    pub fn translations(&self) -> Translations {
+        let place = self.translations.load(Ordering::Relaxed);
+        let method = Translations::ALL.get(place).copied();
+        method.unwrap_or(Translations::LastHost)
+    }
+
+    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
+    /// right for every other. The harts must have what it needs.
+    pub fn set_translations(&self, method: Translations) {
+        let place = Translations::ALL.iter().position(|known| *known == method);
+        self.translations
+            .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
@@ -190,6 +220,25 @@ impl Hypervisor {
                 hart.waiting.fetch_and(!own, Ordering::SeqCst);
             }
         }
+    }
+
+    /// `hart` waits, with nothing to do.
+    pub fn begin_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_or(own, Ordering::Relaxed);
+    }
+
+    /// `hart` has something to do.
+    pub fn end_rest(&self, hart: &Hart) {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.fetch_and(!own, Ordering::Relaxed);
+    }
+
+    /// Whether another hart than `hart` seems to wait with nothing to do: a hint, which may be late.
+    #[must_use]
+    pub fn others_rest(&self, hart: &Hart) -> bool {
+        let own = HartSet::only(hart.index).bits();
+        self.resting.load(Ordering::Relaxed) & !own != 0
     }
 
     /// The vCPUs of a VM, in the order of their numbers.

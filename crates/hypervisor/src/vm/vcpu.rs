@@ -131,6 +131,8 @@ pub struct Registers {
     pub spinning: Spinning,
     /// Whether looking has been worth it.
     pub looks: Looks,
+    /// It has left its hart to wait for the word in [`Vcpu::word`].
+    pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
 }
@@ -148,6 +150,7 @@ impl Registers {
             code: KnownCode::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
+            waits_for_word: false,
             holder: None,
         }
     }

@@ -57,12 +57,17 @@ impl Table {
 
     /// Adds a block; there must be none at this address. `false` if the table is too full.
     pub fn insert(&mut self, physical: u64, first: CodeIndex) -> bool {
-        if self.used * 2 > self.mask {
-            return false;
-        }
         let mut at = self.start(physical);
         while let Some(place) = self.slots.get_mut(at) {
+            // A program that changes the same instruction again and again must not leave a trail that every search follows.
+            if *place == REMOVED {
+                *place = slot(physical, first);
+                return true;
+            }
             if *place == EMPTY {
+                if self.used * 2 > self.mask {
+                    return false;
+                }
                 self.used += 1;
                 *place = slot(physical, first);
                 return true;
@@ -111,6 +116,16 @@ mod tests {
             assert_eq!(table.find(key), expected);
         }
         assert_eq!(table.find(0x1234), None);
+    }
+
+    #[test]
+    fn a_block_that_is_replaced_again_and_again_takes_one_place() {
+        let mut table = Table::new(16);
+        for first in 3..1000 {
+            assert!(table.insert(0x8000_1000, first), "replaced {first} times");
+            assert_eq!(table.find(0x8000_1000), Some(first));
+            table.remove(0x8000_1000, first);
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn follow(
             output.clone(),
             clock,
             keys.clone(),
-            attendance.person,
+            attendance.paced,
         ))
     };
     machine.system_mut().devices.attach_console(line());
@@ -103,9 +103,9 @@ fn follow(
             keys.send(POWER_OFF_KEYS);
             latest = Some(machine.now().saturating_add(cycles(GRACE)));
         }
-        let heard = attendance.person && keys.are_open();
+        let heard = attendance.paced && keys.are_open();
         if !heard && (keys.are_open() || !keys.are_none()) {
-            // A line without a person is listened to only while keys wait. Whoever sends them may wait for a prompt, which
+            // A line that is not paced is listened to only while keys wait. Whoever sends them may wait for a prompt, which
             // the old line passes on as it goes.
             machine.system_mut().devices.attach_console(line());
         }

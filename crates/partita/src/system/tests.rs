@@ -314,6 +314,18 @@ fn what_does_not_fit_is_found() {
     read(GOOD, &["migration=always"]).unwrap();
     mistake(
         GOOD,
+        &["migration=always", "scheduling=fixed"],
+        &["migration=always", "scheduling is fixed"],
+    );
+    mistake(
+        GOOD,
+        &["translations=keep"],
+        &["translations=keep", "go to other harts", "one-shot"],
+    );
+    read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
+    read(GOOD, &["translations=one-shot"]).unwrap();
+    mistake(
+        GOOD,
         &[
             "harts=3",
             "vm.control.dedicated-harts=[1, 2]",

@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration, Placement};
+use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration, Placement, Scheduling, Translations};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -101,6 +101,7 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
         .count();
     if complete {
         migration(document, system, left, problems);
+        translations(document, system, left, problems);
     }
     if complete && shared && left == 0 {
         problems.push(
@@ -118,14 +119,36 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
 
 /// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    if system.migration.value != Migration::Always || left > 1 {
+    let fixed = system.scheduling == Scheduling::Fixed;
+    if system.migration.value != Migration::Always || left > 1 && !fixed {
         return;
     }
     let origin = &system.migration.origin;
-    let message = format!("{left} of the harts is shared, so that no vCPU can go to another");
+    let message = match fixed {
+        true => String::from("scheduling is fixed, so that no vCPU can go to another hart"),
+        false => format!("{left} of the harts is shared, so that no vCPU can go to another"),
+    };
     let remedy = "share two harts at least, or leave migration away: always is for tests";
     let value = system.migration.value.name();
     problems.push(Problem::new(document, origin, "migration", message, remedy).with_value(value));
+}
+
+/// Whether translations that are never dropped belong to vCPUs that never go to another hart.
+fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
+    let shared = |vm: &Vm| matches!(vm.allocation.value, Allocation::Shared { .. });
+    let moves =
+        left > 1 && system.scheduling == Scheduling::Floating && system.vms.iter().any(shared);
+    if system.translations.value != Translations::Keep || !moves {
+        return;
+    }
+    let origin = &system.translations.origin;
+    let message =
+        "vCPUs go to other harts, where what they left behind would be used after a fence";
+    let remedy =
+        "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
+    let value = system.translations.value.name();
+    problems
+        .push(Problem::new(document, origin, "translations", message, remedy).with_value(value));
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {

@@ -133,7 +133,7 @@ pub mod trial {
             )+
         };
     }
-    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop);
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask);
 
     /// There is no such thing.
     #[must_use]

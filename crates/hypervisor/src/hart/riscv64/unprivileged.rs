@@ -106,6 +106,14 @@ hypervisor_try_pause_loop:
     mv a0, t2
     mv a1, t1
     ret
+.global hypervisor_try_purge_mask
+hypervisor_try_purge_mask:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x6C2
+    mv a0, t2
+    mv a1, t1
+    ret
 hypervisor_unprivileged_end:
 .option pop
 "#

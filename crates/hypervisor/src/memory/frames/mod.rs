@@ -148,7 +148,7 @@ impl Frames {
         let base = piece.base().raw();
         if holding.pieces.get(&base) == Some(&piece.size()) {
             holding.pieces.remove(&base);
-            return self.to_the_free(piece);
+            return self.set_free(piece);
         }
         let sheet = base & !(SHEET - 1);
         let pages = pages_of(piece, sheet).ok_or(NotGiven(piece))?;
@@ -164,7 +164,7 @@ impl Frames {
         holding.sheets.remove(&sheet);
         holding.open.remove(&sheet);
         let whole = HostRegion::new(HostPhysical::new(sheet), SHEET).ok_or(NotGiven(piece))?;
-        self.to_the_free(whole)
+        self.set_free(whole)
     }
 
     /// Takes back all that `owner` has.
@@ -248,7 +248,7 @@ impl Frames {
         HostRegion::new(HostPhysical::new(base + u64::from(first) * PAGE_SIZE), size)
     }
 
-    fn to_the_free(&mut self, region: HostRegion) -> Result<(), NotGiven> {
+    fn set_free(&mut self, region: HostRegion) -> Result<(), NotGiven> {
         self.free
             .release(region)
             .map_err(|_in_use| NotGiven(region))

@@ -57,7 +57,10 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     if holder.is_some_and(|holder| !is_running(exit, holder)) {
         count(Event::HolderFavoured);
     }
-    *exit.vcpu.word.lock() = word;
+    if word.is_some() {
+        *exit.vcpu.word.lock() = word;
+        exit.registers.waits_for_word = true;
+    }
     Next::Leave(match word {
         Some(_) if place.is_some() => Leave::SpinForTurn,
         Some(_) => Leave::SpinOnWord,

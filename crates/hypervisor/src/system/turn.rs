@@ -1,0 +1,196 @@
+//! A lock that no hart is kept from for long.
+//!
+//! Whoever finds it free takes it, as with any spin lock: a hart whose turn it would be may be a thread of another computer,
+//! which does not run just now, and others are not to wait for it. But a hart that has looked in vain for [`PATIENCE`] times
+//! claims the next turn. Others respect a claim for [`RESPECT`] looks, then they revoke it: a claim whose hart does not run
+//! costs so much, once.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use spin::{Mutex, MutexGuard};
+
+/// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
+const PATIENCE: u32 = 64;
+/// So many looks long a hart lets the one go first that has claimed the next turn.
+const RESPECT: u32 = 1024;
+
+/// A value that one hart has at a time.
+#[derive(Debug)]
+pub struct TurnMutex<T> {
+    value: Mutex<T>,
+    turn: Turn,
+}
+
+impl<T> TurnMutex<T> {
+    pub const fn new(value: T) -> Self {
+        Self {
+            value: Mutex::new(value),
+            turn: Turn::new(),
+        }
+    }
+
+    /// Waits until nobody else has the value.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        if self.turn.is_free()
+            && let Some(guard) = self.value.try_lock()
+        {
+            return guard;
+        }
+        self.wait()
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, T> {
+        // Its place on the stack names this hart.
+        let looks = 0u32;
+        let mut waiter = Waiter::new(core::ptr::from_ref(&looks).addr());
+        loop {
+            if self.turn.lets(&waiter)
+                && !self.value.is_locked()
+                && let Some(guard) = self.value.try_lock()
+            {
+                self.turn.pass(&waiter);
+                return guard;
+            }
+            self.turn.fail(&mut waiter);
+            core::hint::spin_loop();
+        }
+    }
+}
+
+/// Who waits for the lock.
+#[derive(Debug)]
+struct Waiter {
+    /// Not 0, and no other waiter's.
+    name: usize,
+    looks: u32,
+    /// The claim that it respects, and for how many looks it has.
+    respected: (usize, u32),
+}
+
+impl Waiter {
+    const fn new(name: usize) -> Self {
+        Self {
+            name,
+            looks: 0,
+            respected: (0, 0),
+        }
+    }
+}
+
+/// Whose turn is next, where somebody has claimed that: a waiter's name, or 0.
+#[derive(Debug)]
+struct Turn(AtomicUsize);
+
+impl Turn {
+    const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    #[inline]
+    fn is_free(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether `waiter` may take the lock, if it is free.
+    fn lets(&self, waiter: &Waiter) -> bool {
+        let claimed = self.0.load(Ordering::Relaxed);
+        claimed == 0 || claimed == waiter.name
+    }
+
+    /// `waiter` has not got the lock.
+    fn fail(&self, waiter: &mut Waiter) {
+        waiter.looks = waiter.looks.saturating_add(1);
+        let claimed = self.0.load(Ordering::Relaxed);
+        if claimed == waiter.name {
+            return;
+        }
+        if claimed == 0 {
+            if waiter.looks >= PATIENCE {
+                self.turn_from(0, waiter.name);
+            }
+            return;
+        }
+        let (whose, looks) = waiter.respected;
+        let looks = if whose == claimed { looks + 1 } else { 1 };
+        waiter.respected = (claimed, looks);
+        if looks >= RESPECT {
+            self.turn_from(claimed, 0);
+            waiter.respected = (0, 0);
+        }
+    }
+
+    /// `waiter` has the lock.
+    fn pass(&self, waiter: &Waiter) {
+        if waiter.looks >= PATIENCE {
+            self.turn_from(waiter.name, 0);
+        }
+    }
+
+    fn turn_from(&self, from: usize, to: usize) {
+        // If somebody else was faster, that is as good.
+        let _ = self
+            .0
+            .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_waited_for_long_is_next() {
+        let turn = Turn::new();
+        let [mut one, mut other] = [Waiter::new(1), Waiter::new(2)];
+        for _ in 0..PATIENCE {
+            assert!(turn.lets(&other), "nobody has waited for long");
+            turn.fail(&mut one);
+        }
+        assert!(turn.lets(&one) && !turn.lets(&other) && !turn.is_free());
+        turn.fail(&mut other);
+        turn.pass(&one);
+        assert!(turn.lets(&other) && turn.is_free());
+    }
+
+    #[test]
+    fn a_claim_whose_hart_does_not_run_is_respected_for_a_while_only() {
+        let turn = Turn::new();
+        let [mut asleep, mut other] = [Waiter::new(1), Waiter::new(2)];
+        for _ in 0..PATIENCE {
+            turn.fail(&mut asleep);
+        }
+        for _ in 0..RESPECT {
+            assert!(!turn.lets(&other));
+            turn.fail(&mut other);
+        }
+        assert!(turn.lets(&other));
+        // It claims the turn itself if it still does not get the lock; the other one comes again later.
+        turn.fail(&mut other);
+        assert!(turn.lets(&other) && !turn.lets(&asleep));
+        turn.pass(&asleep);
+        assert!(!turn.lets(&asleep), "it had no claim any more");
+        turn.pass(&other);
+        assert!(turn.is_free());
+    }
+
+    #[test]
+    fn one_thread_has_the_value_at_a_time() {
+        let shared = TurnMutex::new(0u32);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..10_000 {
+                        let mut value = shared.lock();
+                        let before = *value;
+                        std::hint::spin_loop();
+                        *value = before + 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(*shared.lock(), 40_000);
+        assert!(shared.turn.is_free());
+    }
+}
