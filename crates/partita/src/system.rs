@@ -89,7 +89,7 @@ pub struct Vm {
     /// Size of its memory.
     pub memory: Located<Bytes>,
     /// How that memory lies in the host's.
-    pub placement: Placement,
+    pub placement: Located<Placement>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
     /// The kernel, in the form of an RISC-V Linux `Image`.

@@ -278,6 +278,37 @@ fn no_translation_is_stale() {
     }
 }
 
+/// A program of a guest waits for words of its kernel's, on a hart that another guest wants too. It learns nothing: waits with the
+/// right guess last no more often than those with a wrong one. Where the word was read for it, all of them did.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_program_reads_its_kernels_memory_by_waiting() {
+    let changes = [
+        "harts=1",
+        "spin=\"reservation\"",
+        "vm.one.command-line=\"exercise=hostile test=waits rounds=10\"",
+        "vm.two.command-line=\"exercise=stale harts=1 sleep-one-in=0 rounds=500000\"",
+    ];
+    exercise("machine", "exercises.toml", 2, &changes.map(String::from));
+}
+
+/// Guests whose RAM begins at the same address for each of them, and lies elsewhere for all but one: they must not see
+/// each other's, and what the hypervisor reads and writes for them must be theirs.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn guests_whose_memory_lies_elsewhere_notice_nothing() {
+    let resident = ["one", "two"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
+    for on in COMPUTERS {
+        for exercise in [
+            "stale rounds=500",
+            "heartbeat duration-ms=500",
+            "state rounds=20",
+        ] {
+            together(on, exercise, &resident.each_ref().map(String::as_str));
+        }
+    }
+}
+
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
 /// translation that it uses against the tables. Only the number of VMID bits differs: none, few, as many as there can be.
 #[test]
@@ -288,7 +319,7 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     for bits in [0, 3, 14] {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
-        let mut all: Vec<String> = ["migration=\"always\"", "time-slice-us=200"]
+        let mut all: Vec<String> = ["migration=\"always\"", "time-slice=\"1 ms\""]
             .map(String::from)
             .into();
         for vm in ["one", "two"] {

@@ -76,7 +76,7 @@ pub fn unload(
     translations::leave(hart, registers);
     registers.supervisor.save();
     registers.float.unload(&registers.context);
-    hart.clear_running();
+    hart.running.clear();
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
@@ -91,7 +91,7 @@ pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers)
 fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
     loop {
         let generation = vm.generation();
-        hart.set_running(vm.id.get(), generation);
+        hart.running.set(vm.id.get(), generation);
         // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
         // after having declared it means that this hart will be seen.
         if vm.generation() == generation {

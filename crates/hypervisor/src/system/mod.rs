@@ -9,6 +9,7 @@ pub mod lifecycle;
 pub mod loader;
 pub mod monitor;
 pub mod policy;
+pub mod running;
 pub mod sources;
 pub mod turn;
 

@@ -48,6 +48,8 @@ pub enum Stop {
     Debugger,
     /// Every hart waits and nothing will ever wake one.
     Idle,
+    /// Every hart that does not wait traps at the first instruction of its own trap handler, and will for ever.
+    Stuck,
 }
 
 impl Machine {
@@ -104,6 +106,9 @@ impl Machine {
             }
             if !self.skip_idle_time::<G>(limit.cycles.unwrap_or(u64::MAX)) {
                 return Stop::Idle;
+            }
+            if self.is_stuck() {
+                return Stop::Stuck;
             }
         }
     }

@@ -306,7 +306,7 @@ pub fn keys() -> Vec<Key> {
             words(PLACEMENTS, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
-            "how that memory lies in the computer's",
+            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it, without devices",
         ),
         key(
             VM,
@@ -448,7 +448,7 @@ pub fn keys() -> Vec<Key> {
 }
 
 /// What the hypervisor can do with a VM's memory.
-const PLACEMENTS: &[Placement] = &[Placement::Real];
+const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
 
 impl Key {
     /// What it takes, in words.

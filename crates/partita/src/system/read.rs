@@ -16,7 +16,7 @@ use abi::system::{
 use std::path::PathBuf;
 
 /// What the hypervisor can do with a VM's memory. The others have their words in the description already.
-const PLACEMENTS: &[Placement] = &[Placement::Real];
+const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
 
 /// What a vCPU gets if the file does not say.
 const TIME_SLICE: Duration = Duration(5_000);
@@ -308,7 +308,11 @@ fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>,
         })
     });
     let memory = section.size("memory", "512 MiB");
-    let placement = section.word("placement", PLACEMENTS, Placement::name, Placement::Real);
+    let written = section.table.get("placement");
+    let placement = Located {
+        value: section.word("placement", PLACEMENTS, Placement::name, Placement::Real),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
     let allocation = read_allocation(&mut section);
     let kernel = section.required("kernel", "\"image:debian/kernel\"");
     let kernel = kernel.and_then(|node| section.file(node, "kernel"));

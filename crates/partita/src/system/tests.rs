@@ -174,8 +174,13 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
+        &["vm.web.placement=paged"],
+        &["vm.web.placement", "paged", "real, resident"],
+    );
+    mistake(
+        GOOD,
         &["vm.web.placement=resident"],
-        &["vm.web.placement", "resident", "real"],
+        &["vm.web.placement", "resident", "placement = \"real\""],
     );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
