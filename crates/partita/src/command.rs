@@ -89,6 +89,9 @@ enum Command {
         /// The folder to write to, which need not be there yet
         #[arg(long, short = 'o', value_name = "FOLDER")]
         output: PathBuf,
+        /// Writes an image of a whole disk too, with a partition that has them
+        #[arg(long, value_name = "FILE")]
+        disk: Option<PathBuf>,
         #[command(flatten)]
         hypervisor: HypervisorArgument,
     },
@@ -453,8 +456,9 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Board {
             system,
             output,
+            disk,
             hypervisor,
-        } => board::execute(&system, &output, &hypervisor),
+        } => board::execute(&system, &output, disk.as_deref(), &hypervisor),
         Command::Images {
             again,
             all,

@@ -226,8 +226,8 @@ pub fn user_network(host: &HostNetwork) -> String {
     text
 }
 
-/// A time in seconds since 1970 as QEMU reads it.
-fn calendar(seconds: u64) -> String {
+/// A time in seconds since 1970 as QEMU reads it, in UTC.
+pub(crate) fn calendar(seconds: u64) -> String {
     let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
     let mut year = 1970;
     while days >= days_of_year(year) {

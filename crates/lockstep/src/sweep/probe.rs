@@ -89,7 +89,7 @@ pub const ZERO: u32 = 6;
 const FENCE_I: u32 = 0x100f;
 
 /// CSRs at the start, with everything open to the modes below.
-fn settings(mode: Mode) -> Vec<(u16, u64)> {
+pub(super) fn settings(mode: Mode) -> Vec<(u16, u64)> {
     const ALL: u64 = u64::MAX;
     let napot = |base: u64, size: u64| base >> 2 | (size / 8 - 1);
     let mut settings = vec![
@@ -157,7 +157,7 @@ fn settings(mode: Mode) -> Vec<(u16, u64)> {
 }
 
 /// Loads a constant of 64 bits.
-fn constant(code: &mut Code, rd: u32, value: u64) {
+pub(super) fn constant(code: &mut Code, rd: u32, value: u64) {
     code.constant(rd, (value >> 32) as u32);
     code.emit(crate::assembler::i(32, rd, 1, rd, 0x13));
     code.constant(D, value as u32);
@@ -192,6 +192,20 @@ fn begin(code: &mut Code, mode: Mode, count: u64, trap: Label) {
         constant(code, A, value);
         code.emit(sd(A, KEPT, offset));
     }
+}
+
+/// Ends the run.
+pub(super) fn finish(code: &mut Code) {
+    constant(code, A, TOHOST);
+    code.emit(addi(B, 0, 1));
+    code.emit(sd(B, A, 0));
+    // Where nobody listens to tohost there is a test finisher.
+    let again = code.label();
+    constant(code, A, 0x10_0000);
+    constant(code, B, 0x5555);
+    code.place(again);
+    code.emit(s(0, B, A, 2, 0x23));
+    code.jump(again);
 }
 
 /// An image that tries instructions in a mode. The outcomes lie behind them.
@@ -238,16 +252,7 @@ pub fn image(mode: Mode, words: &[u32]) -> Vec<u8> {
     code.jump(next);
 
     code.place(finish);
-    constant(&mut code, A, TOHOST);
-    code.emit(addi(B, 0, 1));
-    code.emit(sd(B, A, 0));
-    // Where nobody listens to tohost there is a test finisher.
-    let again = code.label();
-    constant(&mut code, A, 0x10_0000);
-    constant(&mut code, B, 0x5555);
-    code.place(again);
-    code.emit(s(0, B, A, 2, 0x23));
-    code.jump(again);
+    self::finish(&mut code);
 
     let code = code.finish();
     let mut image: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();

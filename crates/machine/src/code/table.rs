@@ -2,8 +2,9 @@
 
 use super::CodeIndex;
 
-const EMPTY: u64 = u64::MAX;
-const REMOVED: u64 = u64::MAX - 1;
+/// Zero, so that the host need not touch a table's pages before they are used. No block is at address 0.
+const EMPTY: u64 = 0;
+const REMOVED: u64 = 1;
 /// Bits of a [`CodeIndex`]; the bits above them hold the halfword's number, for all RAM that a machine
 /// can have.
 const INDEX_BITS: u32 = 24;
@@ -94,8 +95,10 @@ impl Table {
 
     /// Removes everything.
     pub fn clear(&mut self) {
-        self.slots.fill(EMPTY);
-        self.used = 0;
+        if self.used > 0 {
+            self.slots.fill(EMPTY);
+            self.used = 0;
+        }
     }
 }
 
@@ -132,7 +135,7 @@ mod tests {
     fn a_full_table_says_so() {
         let mut table = Table::new(4);
         let inserted = (0..4)
-            .filter(|&block| table.insert(u64::from(block) * 2, block))
+            .filter(|&block| table.insert(0x8000_0000 + u64::from(block) * 2, block))
             .count();
         assert!(inserted < 4);
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 pub(super) fn execute(
     arguments: &SystemArguments,
     folder: &Path,
+    disk: Option<&Path>,
     hypervisor: &HypervisorArgument,
 ) -> Result<(), Failure> {
     let system = arguments.read()?;
@@ -35,6 +36,9 @@ pub(super) fn execute(
     write(board::KERNEL, &kernel)?;
     write(board::SYSTEM, &archive)?;
     write(board::MENU, board::menu().as_bytes())?;
+    if let Some(disk) = disk {
+        images::boot_disk(folder, disk)?;
+    }
     let disks = system.vms.iter().enumerate().flat_map(|(index, vm)| {
         let disks = slots.vm(index).iter();
         disks.map(move |(slot, device)| (vm, slot, device))

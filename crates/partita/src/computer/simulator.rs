@@ -148,15 +148,22 @@ pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     match ending {
         Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker | Stop::Debugger => None,
         Stop::Exit(code) => Some(format!("the machine was switched off with code {code}")),
-        Stop::Idle => {
-            let harts = machine.harts().iter().map(machine::hart::Hart::describe);
-            let harts: Vec<String> = harts.collect();
-            Some(format!(
-                "every hart of the machine waits, and nothing will ever wake one:\n{}",
-                harts.join("\n")
-            ))
-        }
+        Stop::Idle => Some(describe(
+            "every hart of the machine waits, and nothing will ever wake one",
+            machine,
+        )),
+        Stop::Stuck => Some(describe(
+            "every hart of the machine traps at the first instruction of its trap handler, for ever",
+            machine,
+        )),
     }
+}
+
+/// What is wrong, with the state of the harts.
+fn describe(what: &str, machine: &Machine) -> String {
+    let harts = machine.harts().iter().map(machine::hart::Hart::describe);
+    let harts: Vec<String> = harts.collect();
+    format!("{what}:\n{}", harts.join("\n"))
 }
 
 impl Computer for Simulator {

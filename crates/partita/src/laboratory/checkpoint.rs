@@ -181,15 +181,16 @@ pub fn measure(
     commands: &[String],
     show: &mut dyn FnMut(&str),
 ) -> Result<Outcome, CheckpointFailure> {
-    let bytes = std::fs::read(path).map_err(|error| CheckpointFailure::File {
+    let file = std::fs::File::open(path).map_err(|error| CheckpointFailure::File {
         path: path.to_owned(),
         error,
     })?;
-    let mut machine = Machine::restore(&bytes).map_err(|error| CheckpointFailure::Checkpoint {
+    // Runs side by side share the file's pages; it is never written again under its name.
+    let restored = Machine::restore_file(&file);
+    let mut machine = restored.map_err(|error| CheckpointFailure::Checkpoint {
         path: path.to_owned(),
         error,
     })?;
-    drop(bytes);
     if let Some(profile) = &boot.chosen.profile {
         machine.shift_to_measured(profile)?;
     }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use spin::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The host's memory: what was written, 0 elsewhere.
 #[derive(Default)]
@@ -66,8 +67,8 @@ impl Pages for OnFirstTouch {
         let mut guard = self.state.lock();
         let (frames, pages) = &mut *guard;
         let number = from.raw() / PAGE_SIZE;
-        if !pages.contains_key(&number) {
-            pages.insert(number, frames.give_frame(self.owner, FrameSize::Page)?);
+        if let Entry::Vacant(place) = pages.entry(number) {
+            place.insert(frames.give_frame(self.owner, FrameSize::Page)?);
         }
         let offset = from.raw() % PAGE_SIZE;
         HostRegion::new(pages[&number].checked_add(offset)?, PAGE_SIZE - offset)
@@ -80,7 +81,8 @@ impl Pages for OnFirstTouch {
 
 #[test]
 fn pages_may_come_on_the_first_touch() {
-    let board = HostRegion::new(HostPhysical::new(1 << 30), 3 * PAGE_SIZE << 6).expect("a region");
+    let board =
+        HostRegion::new(HostPhysical::new(1 << 30), (3 * PAGE_SIZE) << 6).expect("a region");
     let owner = FrameOwner::Vm(scheduler::VmId::new(0).expect("a VM"));
     let state = Mutex::new((Frames::new([board], []), BTreeMap::new()));
     let memory = GuestMemory {
@@ -102,7 +104,7 @@ fn pages_may_come_on_the_first_touch() {
     let all = memory.ranges(memory.region()).expect("the guest's");
     assert_eq!(
         all.map(|range| range.size()).sum::<u64>(),
-        3 * PAGE_SIZE << 6
+        (3 * PAGE_SIZE) << 6
     );
     assert_eq!(memory.in_one(guest(0xbfff_f000), 8), None);
 }
