@@ -147,6 +147,10 @@ named! {
         WrsNto = "wrs-nto",
         /// A pause loop, where the computer has pause-loop exiting (docs/extensions.md).
         PauseLoop = "pause-loop",
+        /// SFENCE.VMA or SINVAL.VMA, which traps once after a change of hart (`translations = "one-shot"`).
+        Fence = "fence",
+        /// An access to satp, which traps as long as fences do.
+        AddressSpace = "address-space",
         /// An access to a CSR that is emulated.
         Csr = "csr",
         /// Any other virtual-instruction exception.
@@ -155,6 +159,8 @@ named! {
         MmioUart = "mmio-uart",
         /// An access to the emulated APLIC.
         MmioAplic = "mmio-aplic",
+        /// An access to the emulated real-time clock.
+        MmioClock = "mmio-clock",
         /// An access to an interrupt file that is kept in software.
         MmioImsic = "mmio-imsic",
         /// An access to anything else that is emulated.
@@ -206,6 +212,12 @@ named! {
         SelfWaitDispatch = "self-wait-dispatch",
         /// A dispatch on another hart than the one before.
         Migration = "migration",
+        /// A dispatch at which the vCPU's cached translations were dropped, because it may have fenced since they were made.
+        TranslationsPurged = "translations-purged",
+        /// A dispatch on another hart than the one before, at which they were kept.
+        TranslationsKept = "translations-kept",
+        /// A dispatch after which the vCPU's next fence traps.
+        FencesArmed = "fences-armed",
         /// A message that reached a vCPU through the guest file that it had on another hart.
         Forwarded = "forwarded",
         /// A dispatch without a guest interrupt file: the vCPU's interrupts were in memory.

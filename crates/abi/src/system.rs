@@ -40,7 +40,9 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{Migration, OnFailure, Placement, SpinMethod, WaitMethod, WhenIdle};
+pub use choice::{
+    Migration, OnFailure, Placement, Scheduling, SpinMethod, Translations, WaitMethod, WhenIdle,
+};
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use limits::{
     MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM,
@@ -230,6 +232,10 @@ pub struct SystemDescription<'a> {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Migration,
+    /// Which harts may run a vCPU.
+    pub scheduling: Scheduling,
+    /// When a hart drops cached translations of a vCPU.
+    pub translations: Translations,
     /// What is said of the policies' parameters.
     pub parameters: Parameters,
     /// The VM that has the console at the start.

@@ -18,6 +18,9 @@ pub const SRET: u32 = 0x1020_0073;
 /// WFI.
 pub const WFI: u32 = 0x1050_0073;
 
+/// WRS.NTO.
+pub const WRS_NTO: u32 = 0x00d0_0073;
+
 /// JAL x0 to `offset` bytes from itself; its reach (±1 MiB) is the caller's to keep.
 #[must_use]
 pub const fn jump(offset: u64) -> u32 {

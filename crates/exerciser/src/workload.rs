@@ -53,6 +53,12 @@ pub struct Workload {
     pub steps: u64,
     /// Turns computed with interrupts open.
     pub compute: u64,
+    /// References to memory, each to a word of a page of the job's address space; how many spaces there are (0: nothing is
+    /// translated), the pages of each, and one step in so many that ends with a fence of its space (0: none).
+    pub touches: u64,
+    pub spaces: u64,
+    pub pages: u64,
+    pub fence_one_in: u64,
     /// System calls from user mode.
     pub calls: u64,
     /// Lock sections, turns inside each, and how many locks there are to choose from.
@@ -129,7 +135,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 23] = [
+pub const REFERENCE: [Parameter; 27] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -172,6 +178,34 @@ pub const REFERENCE: [Parameter; 23] = [
         0,
         MANY,
         "turns of a loop computed with interrupts open",
+    ),
+    number(
+        "touches",
+        0,
+        0,
+        MANY,
+        "references to memory, each to a word of one of the pages of the job's address space",
+    ),
+    number(
+        "spaces",
+        0,
+        0,
+        MOST_SPACES,
+        "address spaces, which the jobs share out among them; 0: addresses are not translated",
+    ),
+    number(
+        "pages",
+        64,
+        1,
+        MOST_PAGES,
+        "pages of 4 KiB of each address space",
+    ),
+    number(
+        "fence-one-in",
+        0,
+        0,
+        MANY,
+        "one step in so many ends with an SFENCE.VMA of its address space; 0: none",
     ),
     number(
         "calls",
@@ -264,6 +298,10 @@ pub const PARAMETERS: [&str; REFERENCE.len()] = {
 pub const MOST_TERMINALS: u64 = 1024;
 /// The most locks.
 pub const MOST_LOCKS: u64 = 64;
+/// The most address spaces.
+pub const MOST_SPACES: u64 = 64;
+/// The most pages of one: a table of the last level.
+pub const MOST_PAGES: u64 = 512;
 /// The most sectors of one read: one page.
 pub const MOST_SECTORS: u64 = 8;
 
@@ -281,6 +319,10 @@ impl Workload {
             duration_ms: number("duration-ms")?,
             steps: number("steps")?,
             compute: number("compute")?,
+            touches: number("touches")?,
+            spaces: number("spaces")?,
+            pages: number("pages")?,
+            fence_one_in: number("fence-one-in")?,
             calls: number("calls")?,
             locks: number("locks")?,
             hold: number("hold")?,

@@ -11,7 +11,7 @@ mod boot;
 mod console;
 mod devices;
 mod hart;
-pub mod interrupts;
+mod interrupts;
 pub mod memory;
 mod operator;
 mod run;

@@ -16,4 +16,5 @@ pub mod oracle;
 pub mod program;
 pub mod random;
 pub mod suite;
+pub mod sweep;
 pub mod team;

@@ -2,9 +2,11 @@
 
 mod bench;
 mod beside;
+mod board;
 mod check;
 mod claims;
 mod compare;
+mod diff;
 mod explain;
 mod images;
 mod laboratory;
@@ -13,6 +15,7 @@ mod paper;
 mod profile;
 mod reference;
 mod rerun;
+mod results;
 mod run;
 mod shell;
 mod sweep;
@@ -72,10 +75,25 @@ enum Command {
     Claims(claims::ClaimsArguments),
     /// Runs every combination of what is varied with many start phases, and compares
     Compare(compare::CompareArguments),
+    /// Compares the runs of two files phase by phase: what differs, and how surely
+    Diff(diff::DiffArguments),
     /// Says what a measure means, or lists all
     Explain {
         /// The measure's name
         name: Option<String>,
+    },
+    /// Writes what a board boots to run a system: the hypervisor, the system image and what U-Boot reads
+    Board {
+        #[command(flatten)]
+        system: SystemArguments,
+        /// The folder to write to, which need not be there yet
+        #[arg(long, short = 'o', value_name = "FOLDER")]
+        output: PathBuf,
+        /// Writes an image of a whole disk too, with a partition that has them
+        #[arg(long, value_name = "FILE")]
+        disk: Option<PathBuf>,
+        #[command(flatten)]
+        hypervisor: HypervisorArgument,
     },
     /// Fetches and builds what Debian guests boot, unless it is there
     Images {
@@ -102,6 +120,8 @@ enum Command {
     },
     /// Repeats the runs of a report and compares digit by digit
     Rerun(rerun::RerunArguments),
+    /// Refreshes the results that documents show, and makes their pages
+    Results(results::ResultsArguments),
     /// Boots firmware and a kernel on the bare machine, or runs a bare-metal program
     Machine(Box<machine::front::Arguments>),
     /// Shows, checks and compares profiles: what a machine is like and what things cost on it
@@ -127,8 +147,8 @@ struct SystemArguments {
     file: PathBuf,
     /// Changes a key for this time, such as vm.web.share=30; may be given many times
     ///
-    /// The scheduler's keys are spin, wait, migration, time-slice, round, affinity, self-wait-budget and reservation-limit; their
-    /// limits are in docs/scheduling.md, and in what is said of a value that is out of them.
+    /// The scheduler's keys are spin, wait, migration, scheduling, time-slice, round, affinity, self-wait-budget and
+    /// reservation-limit, and translations says when cached translations are dropped; their limits are in docs/scheduling.md, and in what is said of a value that is out of them.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     changes: Vec<String>,
 }
@@ -200,6 +220,10 @@ struct RunArguments {
     /// On the machine, goes on from this checkpoint, which a comparison made
     #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "native", "check_translations", "monitor"])]
     checkpoint: Option<PathBuf>,
+    /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
+    /// exercisers that work for a time
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
+    steady: bool,
     /// What the operator's prompt is asked for before anything is measured from the checkpoint
     #[arg(
         long = "command",
@@ -361,6 +385,12 @@ pub enum Failure {
     /// A paper's figures.
     #[error(transparent)]
     Published(#[from] PublishedError),
+    /// Its registration.
+    #[error(transparent)]
+    Registration(#[from] partita::paper::registration::RegistrationError),
+    /// Kept results.
+    #[error(transparent)]
+    Results(#[from] partita::results::ResultsError),
     /// A paper's runs.
     #[error(transparent)]
     Plan(PlanError),
@@ -397,7 +427,7 @@ impl Failure {
             | Self::Laboratory(_)
             | Self::Plan(_)
             | Self::Expand(_) => 2,
-            Self::Published(_) | Self::Claims(_) => 5,
+            Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
             Self::Different(_) => 3,
             Self::Store(_) => 5,
             Self::Series(_) => 130,
@@ -421,7 +451,14 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Manual { folder } => shell::manual(&folder),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
+        Command::Diff(arguments) => diff::execute(&arguments),
         Command::Explain { name } => explain::execute(name.as_deref()),
+        Command::Board {
+            system,
+            output,
+            disk,
+            hypervisor,
+        } => board::execute(&system, &output, disk.as_deref(), &hypervisor),
         Command::Images {
             again,
             all,
@@ -432,6 +469,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Reference { schema } => reference::execute(schema),
         Command::Rerun(arguments) => rerun::execute(&arguments),
+        Command::Results(arguments) => results::execute(&arguments),
         Command::Profile { what } => profile::execute(&what),
         Command::Run(arguments) => run::execute(&arguments),
         Command::Sweep(arguments) => sweep::execute(&arguments),

@@ -12,7 +12,7 @@ mod words;
 
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
-pub use phase::with_phase;
+pub use phase::{with_phase, with_window};
 pub use ranking::Ranking;
 pub use start::{from_checkpoint, usual_start};
 pub use table::{Cell, Comparison, Row};

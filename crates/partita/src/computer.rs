@@ -10,6 +10,7 @@ pub mod headless;
 mod line;
 mod process;
 mod simulator;
+mod uplink;
 
 pub use ::machine::front::firmware;
 pub use board::Chosen;
@@ -100,8 +101,11 @@ pub const GRACE: Duration = Duration::from_secs(10);
 pub struct Attendance {
     /// Keys may come at any time, until [`Computer::close_keys`].
     pub keys: bool,
-    /// Somebody types them, and machine time does not run ahead of theirs.
+    /// Somebody types them.
     pub person: bool,
+    /// Machine time does not run ahead of the host's as long as keys may come: guests wait for what is typed with limits of
+    /// their own, such as a login's.
+    pub paced: bool,
     /// Machine time after which the machine is to be powered off. QEMU has no such time.
     pub time_limit: Option<Duration>,
 }

@@ -21,6 +21,7 @@ use crate::compare::Comparison;
 use crate::laboratory::Entry;
 use crate::measures::{self, Measure};
 use crate::report::Table;
+use crate::system::Date;
 
 /// A comparison as a page: what made it, a picture and a table for each measure.
 pub fn comparison(
@@ -58,13 +59,18 @@ pub fn comparison(
     }
     if let Some(entry) = entries.first() {
         page.heading("What made this");
-        page.table(&makers(entry));
+        page.table(&makers(entry, entries));
     }
     page.finish()
 }
 
 fn line_of(name: &str) -> &'static str {
     measures::find(name).map_or("", |measure| measure.line)
+}
+
+/// The date and the time in UTC.
+fn now() -> String {
+    crate::qemu::calendar(Date::Host.seconds()).replace('T', " ") + " UTC"
 }
 
 /// For each combination where the time of the harts went.
@@ -86,8 +92,18 @@ fn shares_of(comparison: &Comparison) -> Vec<(String, Vec<f64>)> {
     .collect()
 }
 
-fn makers(entry: &Entry) -> Table {
+fn makers(entry: &Entry, entries: &[Entry]) -> Table {
     let mut table = Table::new(["what", "which"]);
+    let words: Vec<String> = std::env::args().collect();
+    table.row(["command", &words.join(" ")]);
+    table.row(["drawn", &now()]);
+    table.row(["system", &entry.point.system.display().to_string()]);
+    table.row(["settings", &entry.point.changes.join(" ")]);
+    let mut seeds: Vec<u64> = entries.iter().map(|entry| entry.point.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+    table.row(["seeds", &seeds.join(" ")]);
     table.row(["version", &entry.made_by.partita]);
     table.row(["computer", &entry.point.computer.to_string()]);
     for (what, fingerprint) in &entry.made_by.files {

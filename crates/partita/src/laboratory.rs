@@ -7,6 +7,7 @@
 mod against;
 pub mod checkpoint;
 mod child;
+pub mod diff;
 mod fingerprint;
 mod kvm;
 mod native;
@@ -15,7 +16,9 @@ mod record;
 mod series;
 pub mod statistics;
 mod store;
+pub mod tidy;
 pub mod verdict;
+pub mod window;
 
 pub use against::{counts_ends, native_figures, native_point};
 pub use child::ChildRunner;
@@ -26,6 +29,7 @@ pub use point::{Computer, MadeBy, Point, PointError, Start};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};
+pub use window::Window;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod bench;
+pub mod board;
 pub mod cache;
 pub mod claims;
 pub mod compare;
@@ -17,6 +18,7 @@ pub mod paper;
 pub mod qemu;
 pub mod reference;
 pub mod report;
+pub mod results;
 pub mod run;
 pub mod sweep;
 pub mod system;

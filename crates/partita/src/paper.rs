@@ -3,6 +3,7 @@
 mod judge;
 mod plan;
 mod published;
+pub mod registration;
 mod result;
 mod show;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::{Assignment, Device};
-use crate::system::{Bytes, System};
+use crate::system::{Bytes, Date, Forward, HostNetwork, System, days_of, days_of_year};
 use abi::system::MEMORY_GRANULE;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -151,7 +151,17 @@ pub fn arguments(
     add("-kernel", boot.hypervisor.into());
     add("-initrd", boot.image.into());
 
+    let date = match system.date {
+        Date::Host => String::from("base=utc"),
+        Date::At(seconds) => format!("base={}", calendar(seconds)),
+    };
+    add("-rtc", date.into());
     let mut hubs: BTreeMap<&str, usize> = BTreeMap::new();
+    if let Some(host) = &system.host {
+        hubs.insert(&host.network, 0);
+        add("-netdev", user_network(host).into());
+        add("-netdev", "hubport,id=outside,hubid=0,netdev=host".into());
+    }
     for (index, vm) in system.vms.iter().enumerate() {
         for (slot, device) in slots.vm(index) {
             let bus = format!("bus=virtio-mmio-bus.{slot}");
@@ -202,6 +212,38 @@ pub fn arguments(
     arguments
 }
 
+/// QEMU's user-mode network, called `host`, with the ports of the host's loopback address that lead to guests.
+pub fn user_network(host: &HostNetwork) -> String {
+    let mut text = String::from("user,id=host");
+    for Forward {
+        host,
+        address,
+        guest,
+    } in &host.forwards
+    {
+        text += &format!(",hostfwd=tcp:127.0.0.1:{host}-{address}:{guest}");
+    }
+    text
+}
+
+/// A time in seconds since 1970 as QEMU reads it, in UTC.
+pub(crate) fn calendar(seconds: u64) -> String {
+    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
+    let mut year = 1970;
+    while days >= days_of_year(year) {
+        days -= days_of_year(year);
+        year += 1;
+    }
+    let mut month = 1;
+    while days >= days_of(year, month) {
+        days -= days_of(year, month);
+        month += 1;
+    }
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    let day = days + 1;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,5 +261,34 @@ mod tests {
         assert_eq!(fits(1024, &[400, 400]), Ok(()));
         assert_eq!(fits(2048, &[512, 512, 512]), Err(mib(512)));
         assert_eq!(fits(64, &[64]), Err(mib(64)));
+    }
+
+    #[test]
+    fn a_date_is_written_as_it_was_read() {
+        for text in [
+            "1970-01-01T00:00:00",
+            "2024-02-29T23:59:59",
+            "2100-12-31T12:34:56",
+        ] {
+            let Some(Date::At(seconds)) = Date::parse(&format!("{text}Z")) else {
+                panic!("{text}");
+            };
+            assert_eq!(calendar(seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_host_network_is_qemus_own_with_its_ports() {
+        let host = HostNetwork {
+            network: String::from("lan"),
+            forwards: ["2222:22", "80:10.0.2.16:8080"]
+                .iter()
+                .filter_map(|text| Forward::parse(text))
+                .collect(),
+        };
+        assert_eq!(
+            user_network(&host),
+            "user,id=host,hostfwd=tcp:127.0.0.1:2222-10.0.2.15:22,hostfwd=tcp:127.0.0.1:80-10.0.2.16:8080"
+        );
     }
 }

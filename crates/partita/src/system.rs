@@ -5,6 +5,7 @@
 
 mod contents;
 mod document;
+mod host;
 mod problem;
 mod read;
 mod section;
@@ -14,6 +15,7 @@ pub mod verify;
 
 pub use contents::contents;
 pub use document::{Document, Node, Origin, Table, Value};
+pub use host::{Date, Forward, HostNetwork, days_of, days_of_year};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
 pub use read::MOST_TERMINALS;
@@ -21,8 +23,8 @@ pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Migration, OnFailure, Parameters, Placement, SpinMethod, VmName, WaitMethod,
-    WhenIdle,
+    Allocation, Migration, OnFailure, Parameters, Placement, Scheduling, SpinMethod, Translations,
+    VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -87,7 +89,7 @@ pub struct Vm {
     /// Size of its memory.
     pub memory: Located<Bytes>,
     /// How that memory lies in the host's.
-    pub placement: Placement,
+    pub placement: Located<Placement>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
     /// The kernel, in the form of an RISC-V Linux `Image`.
@@ -127,6 +129,10 @@ pub struct System {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Located<Migration>,
+    /// Which harts may run a vCPU.
+    pub scheduling: Scheduling,
+    /// When a hart drops cached translations of a vCPU.
+    pub translations: Located<Translations>,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
     /// What happens when the last VM that runs ends.
@@ -135,6 +141,10 @@ pub struct System {
     pub time_limit: Option<Duration>,
     /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.
     pub console: Option<String>,
+    /// The hour of the day when the computer is switched on.
+    pub date: Date,
+    /// The network that reaches the host's, if one does.
+    pub host: Option<HostNetwork>,
     /// The VMs in the order of the file.
     pub vms: Vec<Vm>,
 }
@@ -146,6 +156,14 @@ impl System {
     /// Every mistake, missing files among them.
     pub fn read(document: &Document) -> Result<Self, Mistakes> {
         read::read(document)
+    }
+
+    /// What a run takes from the host, so that it cannot be repeated; for people.
+    pub fn from_host(&self) -> Vec<String> {
+        let date = (self.date == Date::Host).then(|| String::from("the hour of the day"));
+        let network = self.host.as_ref();
+        let network = network.map(|host| format!("the other end of the network {}", host.network));
+        date.into_iter().chain(network).collect()
     }
 
     /// The VM with this name.

@@ -238,6 +238,58 @@ fn a_guest_that_never_ends_costs_nobody_else_a_run() {
     assert_eq!(kept.matches("\"finished\"").count(), 2);
 }
 
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let timed = WORK.replace("jobs=8 duration-ms=0", "duration-ms=300");
+    let run = |name: &str, options: &[&str]| {
+        let json = folder.path().join(name);
+        let mut command = partita("run", &root().join("systems/exercises.toml"), folder.path());
+        for vm in ["one", "two"] {
+            command.args(["--set", &format!("vm.{vm}.command-line=\"{timed}\"")]);
+        }
+        command.args(["--profile", "mainframe-1994", "--without-native"]);
+        succeed(command.args(options).arg("--json").arg(&json));
+        (read(&json), json)
+    };
+    let (whole, _) = run("whole.json", &[]);
+    let (steady, file) = run("steady.json", &["--steady"]);
+    // The guests saw nothing of it: all that they counted and timed is the same.
+    assert_eq!(steady["guests"], whole["guests"]);
+    for report in [&whole, &steady] {
+        for hart in report["harts"].as_array().unwrap() {
+            let vms = report["vms"].as_array().unwrap().iter();
+            let work = vms.flat_map(|vm| vm["work"].as_array().unwrap());
+            let own = work.filter(|work| work["hart"] == hart["hart"]);
+            let parts = ["guest", "scheduling", "simulation"];
+            let sum: u64 = own
+                .map(|work| parts.iter().map(|part| number(work, part)).sum::<u64>())
+                .sum();
+            let sum = sum + number(hart, "scheduling") + number(hart, "idle");
+            assert_eq!(sum, number(hart, "elapsed"), "{hart}");
+        }
+    }
+    // The window ends before the work does, and boot and last report are not in it.
+    let seconds = |report: &Value| report["measures"]["seconds"].as_f64().unwrap();
+    let (part, all) = (seconds(&steady), seconds(&whole));
+    assert!((0.2..0.3).contains(&part) && all > 0.3, "{part} of {all}");
+    // VMs of the window have not ended.
+    for vm in steady["vms"].as_array().unwrap() {
+        assert_eq!(vm["state"], "running", "{vm}");
+    }
+    succeed(&mut partita("rerun", &file, folder.path()));
+    // What has no such window is refused.
+    let mut command = on_exercises("run", folder.path());
+    let output = command.arg("--steady").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && errors.contains("duration-ms="),
+        "{errors}"
+    );
+}
+
 /// The processes whose parent is this one.
 fn children(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -100,6 +100,34 @@ choice! {
 }
 
 choice! {
+    /// Which harts may run a vCPU of a VM that has no harts of its own.
+    Scheduling {
+        /// Each shared hart, whichever is free.
+        Floating = "floating",
+        /// One, chosen when the system starts: the one with the fewest vCPUs so far.
+        Fixed = "fixed",
+    }
+}
+
+choice! {
+    /// When a hart drops the cached VS-stage translations of a vCPU (paper 003).
+    Translations {
+        /// Whenever the vCPU leaves its guest: the paper's clearing method.
+        Clear = "clear",
+        /// Never, for vCPUs that never go to another hart: the paper's keeping method.
+        Keep = "keep",
+        /// When the vCPU comes from another hart: the paper's "last host CPU address", the conventional method.
+        LastHost = "last-host",
+        /// When the vCPU has fenced since it was on the hart, which the harts remember (docs/extensions.md): the paper's TLBPCW.
+        PurgeMask = "purge-mask",
+        /// The same, and the harts themselves test and purge when they enter the guest.
+        PurgeCheck = "purge-check",
+        /// When the vCPU has fenced since it was on the hart, which the first fence after a change of hart tells by a trap.
+        OneShot = "one-shot",
+    }
+}
+
+choice! {
     /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.

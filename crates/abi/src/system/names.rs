@@ -13,6 +13,10 @@ pub const SPIN: &str = "spin";
 pub const WAIT: &str = "wait";
 /// Root: `<string>`, a [`Migration`](super::Migration). Optional, `as-needed` without it.
 pub const MIGRATION: &str = "migration";
+/// Root: `<string>`, a [`Scheduling`](super::Scheduling). Optional, `floating` without it.
+pub const SCHEDULING: &str = "scheduling";
+/// Root: `<string>`, a [`Translations`](super::Translations). Optional, `last-host` without it.
+pub const TRANSLATIONS: &str = "translations";
 /// Root: `<u32>`, in [`AFFINITY`](super::AFFINITY). Optional.
 pub const AFFINITY: &str = "affinity";
 /// Root: `<u32>`, in [`SELF_WAIT_BUDGET`](super::SELF_WAIT_BUDGET). Optional.

@@ -4,9 +4,9 @@ use super::names;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
     MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
-    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Slot, SpinMethod, Subject,
-    SystemDescription, SystemError, TIME_SLICE_US, ValueText, VmDescription, VmName, WaitMethod,
-    WhenIdle,
+    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, Slot,
+    SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US, Translations, ValueText,
+    VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -261,6 +261,8 @@ struct SystemParts<'a> {
     spin: Option<SpinMethod>,
     wait: Option<WaitMethod>,
     migration: Option<Migration>,
+    scheduling: Option<Scheduling>,
+    translations: Option<Translations>,
     parameters: Parameters,
     console_focus: Option<&'a str>,
     when_idle: Option<WhenIdle>,
@@ -281,6 +283,12 @@ impl<'a> SystemParts<'a> {
             names::SPIN => field.keep(&mut self.spin, field.word(SpinMethod::from_name)?),
             names::WAIT => field.keep(&mut self.wait, field.word(WaitMethod::from_name)?),
             names::MIGRATION => field.keep(&mut self.migration, field.word(Migration::from_name)?),
+            names::SCHEDULING => {
+                field.keep(&mut self.scheduling, field.word(Scheduling::from_name)?)
+            }
+            names::TRANSLATIONS => {
+                field.keep(&mut self.translations, field.word(Translations::from_name)?)
+            }
             names::AFFINITY => field.keep(&mut self.parameters.affinity, field.number(AFFINITY)?),
             names::SELF_WAIT_BUDGET => field.keep(
                 &mut self.parameters.self_wait_budget,
@@ -365,6 +373,8 @@ impl<'a> SystemParts<'a> {
             spin: self.spin.ok_or_else(missing(names::SPIN))?,
             wait: self.wait.ok_or_else(missing(names::WAIT))?,
             migration: self.migration.unwrap_or(Migration::AsNeeded),
+            scheduling: self.scheduling.unwrap_or(Scheduling::Floating),
+            translations: self.translations.unwrap_or(Translations::LastHost),
             parameters: self.parameters,
             console_focus: None,
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),

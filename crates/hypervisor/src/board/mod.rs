@@ -123,6 +123,8 @@ pub struct Board {
     pub uart: BoardDevice,
     /// By slot number, in the order of their addresses.
     pub virtio: Vec<BoardDevice>,
+    /// The real-time clock's registers.
+    pub clock: Option<u64>,
 }
 
 /// Why a board cannot be used.
@@ -274,6 +276,9 @@ impl Board {
             aplic,
             uart: uart.ok_or(BoardError::Missing("UART (ns16550a)"))?,
             virtio,
+            clock: compatible(tree, "google,goldfish-rtc")
+                .find_map(|node| range(&node))
+                .map(|range| range.start),
         })
     }
 

@@ -5,25 +5,26 @@ use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, SystemDescription, SystemError, VmDescription,
-    VmName,
+    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, SystemError,
+    VmDescription, VmName,
 };
-use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig};
+use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
 use crate::board::{Board, BoardDevice, Range};
 use crate::boot::parameters;
 use crate::console;
+use crate::console::say;
 use crate::devices::bus::NoRoom;
+use crate::devices::clock::{self, Clock};
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
-use crate::memory::frames::FrameAllocator;
+use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
 use crate::operator;
-use crate::say;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::{self, Hypervisor};
 use crate::vm::hardware;
@@ -37,6 +38,9 @@ const _: () = assert!(
         && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
         && MAX_HARTS <= scheduler::MAX_HARTS
 );
+
+/// Where a guest's RAM begins under placement `resident`: where RAM begins on most boards, above all that a VM has besides.
+const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
@@ -60,8 +64,13 @@ pub enum AssembleError {
     NoSlot { vm: VmName, slot: u8 },
     #[error("{vm}: the board has no hart {hart}")]
     NoHart { vm: VmName, hart: u32 },
-    #[error("{vm}: placement {placement} is not supported; real is")]
+    #[error("{vm}: placement {placement} is not supported; real and resident are")]
     Placement { vm: VmName, placement: Placement },
+    #[error(
+        "{vm}: a device of the board reaches memory by the host's addresses, which are not the guest's under placement \
+         resident: choose placement real, or give it no devices"
+    )]
+    DirectDevice { vm: VmName },
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]
@@ -100,12 +109,16 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.console_focus,
     );
 
-    let mut frames = FrameAllocator::new(regions(&board.memory), reserved(&board));
-    let free_before = frames.free_bytes();
-    let sizes: Vec<u64> = description.vms.iter().map(|vm| vm.memory).collect();
-    let places = placement::place(&mut frames, &sizes).map_err(AssembleError::Memory)?;
+    let mut frames = Frames::new(regions(&board.memory), reserved(&board));
+    // The scheduler numbers VMs in the order in which they are added.
+    let wanted: Vec<(FrameOwner, u64)> = (0..)
+        .map_while(VmId::new)
+        .zip(&description.vms)
+        .map(|(id, vm)| (FrameOwner::Vm(id), vm.memory))
+        .collect();
+    let places = placement::place(&mut frames, &wanted).map_err(AssembleError::Memory)?;
 
-    let harts = harts(&board, &mut frames, sizes.len())?;
+    let harts = harts(&board, &mut frames, wanted.len())?;
     let mut scheduler = scheduler(&board, description, &harts)?;
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
@@ -131,22 +144,25 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         }
         vms.push(built);
     }
-    let guests: u64 = sizes.iter().sum();
-    let tables_and_stacks = free_before
-        .saturating_sub(frames.free_bytes())
+    let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
+    let owners = wanted.iter().map(|(owner, _)| *owner);
+    let tables_and_stacks = owners
+        .chain([FrameOwner::Hypervisor])
+        .map(|owner| frames.bytes_of(owner))
+        .sum::<u64>()
         .saturating_sub(guests);
     say!(
-        "{} harts, {} VMs with {} vCPUs; {} KiB of memory used, {} MiB free",
-        harts.len(),
-        vms.len(),
-        vcpus.len(),
+        "{}, {} with {}; {} KiB of memory used, {} MiB free",
+        Counted(harts.len(), "hart"),
+        Counted(vms.len(), "VM"),
+        Counted(vcpus.len(), "vCPU"),
         image_bytes()
             .saturating_add(tables_and_stacks)
             .div_ceil(1 << 10),
         frames.free_bytes() >> 20
     );
     let system = Hypervisor::new(
-        board,
+        (board, frames),
         harts,
         vms,
         vcpus,
@@ -155,7 +171,9 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         started,
     );
     let costs = description.parameters.costs.into();
-    Ok(system::install(system.with_costs(costs)))
+    let system = system.with_costs(costs);
+    let system = system.with_translations(description.translations);
+    Ok(system::install(system))
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -197,18 +215,14 @@ fn reserved(board: &Board) -> Vec<HostRegion> {
     regions(&board.reserved).chain(below).collect()
 }
 
-fn harts(
-    board: &Board,
-    frames: &mut FrameAllocator,
-    vms: usize,
-) -> Result<Vec<Hart>, AssembleError> {
+fn harts(board: &Board, frames: &mut Frames, vms: usize) -> Result<Vec<Hart>, AssembleError> {
     let mut harts = Vec::new();
     for (index, hart) in board.harts.iter().take(MAX_HARTS).enumerate() {
         let Some(id) = HartId::new(index as u16) else {
             break;
         };
         let stack = frames
-            .allocate(STACK_BYTES, STACK_BYTES)
+            .give(FrameOwner::Hypervisor, STACK_BYTES, STACK_BYTES)
             .ok_or(AssembleError::Stacks)?;
         harts.push(Hart::new(id, hart, board, stack.end().raw(), vms));
     }
@@ -230,6 +244,10 @@ fn scheduler(
         Migration::AsNeeded => scheduler::Migration::AsNeeded,
         Migration::Always => scheduler::Migration::Always,
     };
+    config.placement = match description.scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
+    };
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }
@@ -239,17 +257,11 @@ fn virtual_machine(
     place: HostRegion,
     archive: &Archive<'static>,
     board: &Board,
-    frames: &mut FrameAllocator,
+    frames: &mut Frames,
     scheduler: &mut Scheduler,
     first_vcpu: usize,
 ) -> Result<Vm, AssembleError> {
     let name = vm.name;
-    if vm.placement != Placement::Real {
-        return Err(AssembleError::Placement {
-            vm: name,
-            placement: vm.placement,
-        });
-    }
     let part = |file: &'static str| {
         let found = archive.find(file).map_err(AssembleError::Archive)?;
         found.ok_or(AssembleError::NoPart { vm: name, file })
@@ -272,28 +284,26 @@ fn virtual_machine(
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;
-    // Under placement `real` the guest's addresses are the host's.
-    let memory = GuestRegion::between(
-        GuestPhysical::new(place.base().raw()),
-        GuestPhysical::new(place.end().raw()),
-    )
-    .ok_or(AssembleError::ImageOutside)?;
+    let memory = guest_memory(vm, place)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = board
         .translation
-        .mode_for(memory.end().raw())
+        .mode_for(memory.region().end().raw())
         .map_err(AssembleError::Confinement)?;
     let table = table(
         board,
         mode,
-        memory,
-        place.base(),
+        &memory,
         &devices,
         vcpus.len() as u32,
-        frames,
+        (frames, FrameOwner::Vm(id)),
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices)
+    let clock = board.clock.map(|base| {
+        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+        Clock::new(clock::of_board(base), now)
+    });
+    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -306,16 +316,29 @@ fn virtual_machine(
         on_failure: vm.on_failure,
         dedicated,
     };
-    Ok(Vm::new(
-        id,
-        settings,
-        vcpus,
-        GuestMemory::in_one_piece(memory, place.base())
-            .map_err(|error| AssembleError::Pieces { vm: name, error })?,
-        table,
-        chips,
-        board,
-    ))
+    Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
+}
+
+/// The VM's RAM, which has got this place in the host's.
+fn guest_memory(vm: &VmDescription<'_>, place: HostRegion) -> Result<GuestMemory, AssembleError> {
+    let name = vm.name;
+    let base = match vm.placement {
+        // The guest's addresses are the host's.
+        Placement::Real => GuestPhysical::new(place.base().raw()),
+        Placement::Resident if vm.devices.is_empty() => RESIDENT_RAM,
+        Placement::Resident => return Err(AssembleError::DirectDevice { vm: name }),
+        Placement::Paged => {
+            return Err(AssembleError::Placement {
+                vm: name,
+                placement: vm.placement,
+            });
+        }
+    };
+    let outside = BadPieces::OutOfReach(base);
+    GuestRegion::new(base, place.size())
+        .ok_or(outside)
+        .and_then(|guest| GuestMemory::in_one_piece(guest, place.base()))
+        .map_err(|error| AssembleError::Pieces { vm: name, error })
 }
 
 fn allocation(
@@ -344,17 +367,18 @@ fn allocation(
 fn table(
     board: &Board,
     mode: Mode,
-    memory: GuestRegion,
-    host: HostPhysical,
+    memory: &GuestMemory,
     devices: &[BoardDevice],
     vcpus: u32,
-    frames: &mut FrameAllocator,
+    frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
     let mut tables = PhysicalTables {
         frames: Some(frames),
     };
     let mut stage = GStage::new(mode, &mut tables)?;
-    stage.map(&mut tables, memory, host, Permissions::MEMORY)?;
+    for piece in memory.mapped() {
+        stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
+    }
     for device in devices {
         let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
             .ok_or(MapError::OutOfReach)?;
@@ -377,4 +401,15 @@ fn table(
         stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
     }
     Ok(stage)
+}
+
+/// A number of things, in words for people.
+struct Counted(usize, &'static str);
+
+impl core::fmt::Display for Counted {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self(number, thing) = self;
+        let end = if *number == 1 { "" } else { "s" };
+        write!(f, "{number} {thing}{end}")
+    }
 }

@@ -15,6 +15,7 @@ use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::translations;
 use crate::run;
 use crate::system;
 use crate::system::Hypervisor;
@@ -125,6 +126,16 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         let name = Capability::CounterOverflow.names()[0];
         fail(format_args!(
             "hart {} does not have the {name} that its device tree names",
+            hart.board.id
+        ));
+    }
+    let method = system.translations();
+    if let Some(needed) = translations::needed(method)
+        && !found.has(needed)
+    {
+        fail(format_args!(
+            "translations = \"{method}\" needs {}, which hart {} does not have",
+            needed.names()[0],
             hart.board.id
         ));
     }

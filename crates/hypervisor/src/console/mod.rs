@@ -203,10 +203,10 @@ impl Write for Sender<'_> {
 }
 
 /// Prints `[partita] ` and the formatted text.
-#[macro_export]
 macro_rules! say {
     ($($argument:tt)*) => { $crate::console::line(format_args!($($argument)*)) };
 }
+pub(crate) use say;
 
 #[cfg(test)]
 mod tests {

@@ -176,6 +176,10 @@ mod tests {
             self.typed.borrow_mut().pop_front()
         }
 
+        fn timer(&self) -> u64 {
+            0
+        }
+
         fn sources(&self) -> &dyn Sources {
             &NoSources
         }

@@ -6,6 +6,7 @@ pub mod board_aplic;
 pub mod board_uart;
 pub mod bus;
 pub mod chips;
+pub mod clock;
 pub mod serial;
 pub mod trapped;
 pub mod uart;

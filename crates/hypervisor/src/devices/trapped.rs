@@ -55,6 +55,9 @@ pub trait Outside {
     /// Takes the next byte that was typed for the VM.
     fn typed(&self) -> Option<u8>;
 
+    /// What the board's timer shows, in nanoseconds, modulo 2^64.
+    fn timer(&self) -> u64;
+
     /// The board's interrupt sources.
     fn sources(&self) -> &dyn Sources;
 

@@ -23,11 +23,15 @@ pub enum Capability {
     PendingTest,
     /// The papers' exit of pause loops (docs/extensions.md).
     PauseLoopExit,
+    /// The papers' memory of a guest's fences (docs/extensions.md).
+    PurgeMask,
+    /// The papers' purge by the hart when it enters a guest (docs/extensions.md).
+    PurgeCheck,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::WaitOnReservation,
         Self::StateEnable,
         Self::CounterOverflow,
@@ -35,6 +39,8 @@ impl Capability {
         Self::EntropySource,
         Self::PendingTest,
         Self::PauseLoopExit,
+        Self::PurgeMask,
+        Self::PurgeCheck,
     ];
 
     /// The names by which a device tree promises it.
@@ -48,6 +54,8 @@ impl Capability {
             Self::EntropySource => &["zkr"],
             Self::PendingTest => &["xpartitaotpi"],
             Self::PauseLoopExit => &["xpartitaple"],
+            Self::PurgeMask => &["xpartitatlbpcw"],
+            Self::PurgeCheck => &["xpartitapurge"],
         }
     }
 
@@ -112,6 +120,8 @@ pub fn works(capability: Capability) -> bool {
         Capability::EntropySource => isa::trial::seed(),
         Capability::PendingTest => isa::trial::pending_test(),
         Capability::PauseLoopExit => isa::trial::pause_loop(),
+        // The second has no encoding of its own; it is of use with the mask alone.
+        Capability::PurgeMask | Capability::PurgeCheck => isa::trial::purge_mask(),
     };
     outcome.is_some()
 }

@@ -8,16 +8,21 @@
 mod isa;
 
 pub mod capabilities;
+pub mod context;
 pub mod counters;
 pub mod csr;
 pub mod custom;
 pub mod decode;
+mod fields;
 pub mod firmware;
 pub mod instruction;
 pub mod interrupt_file;
+mod outcome;
 pub mod unprivileged;
 pub mod world;
 
+#[cfg(test)]
+pub use isa::fences_behind_devices;
 pub use isa::{
     copy, devices_before_memory, entry, fence, memory_before_devices, pointer, set_pointer,
     stall_on_doubleword, stall_on_word, wait_for_interrupt,

@@ -4,15 +4,7 @@
 //! this hart. The trap vector steps over an instruction of this module that faults and sets the flag in t1.
 
 use super::isa;
-
-/// What such a load gives.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    pub value: u64,
-    /// Not 0 where it faulted; `value` is nothing then.
-    pub faulted: u64,
-}
+use super::outcome::Outcome;
 
 fn checked(outcome: &Outcome) -> Option<u64> {
     (outcome.faulted == 0).then_some(outcome.value)

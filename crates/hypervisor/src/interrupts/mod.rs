@@ -11,6 +11,7 @@
 
 pub mod file;
 mod forward;
+mod guest_file;
 mod kept;
 #[cfg(test)]
 mod model;
@@ -20,7 +21,8 @@ pub mod softfile;
 mod table;
 
 pub use forward::{attend, deliver, is_arriving, look, serve, synchronised};
+pub use guest_file::GuestFile;
 pub use kept::{Backing, Generation, Interrupts, Life, Route};
 pub use moves::{Departure, attach, detach, open_hart, reset, send_sources_again};
 pub use port::{Port, Sign};
-pub use table::{GuestFile, HartFiles, Owner};
+pub use table::{HartFiles, Owner};

@@ -24,7 +24,7 @@ pub enum Register {
 
 /// Which 64 identities a register of an array holds: 0 stands for 0 to 63, 1 for 64 to 127, up to 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Array(u8);
+pub struct Array(pub(super) u8);
 
 impl Array {
     /// The identities that guests are told of.
@@ -33,12 +33,6 @@ impl Array {
     /// The arrays after the first of a file with the identities 1 to `last` (at most 2047).
     pub fn after_first(last: u32) -> impl Iterator<Item = Self> {
         (1..=(last.min(2047) / 64) as u8).map(Self)
-    }
-
-    /// Its place among the arrays.
-    #[must_use]
-    pub const fn index(self) -> u8 {
-        self.0
     }
 }
 

@@ -9,48 +9,8 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use scheduler::VcpuId;
 use spin::Mutex;
 
+use super::guest_file::GuestFile;
 use super::{Generation, Life};
-
-/// The number of a guest interrupt file of a hart: 1 to 63, as in `hstatus.VGEIN` and as the bits of `hgeip`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct GuestFile(u8);
-
-impl GuestFile {
-    /// The largest number of guest files of a hart (GEILEN on RV64).
-    pub const MOST: u8 = 63;
-
-    /// The file with this number, where a hart can have such.
-    #[must_use]
-    pub const fn new(number: u8) -> Option<Self> {
-        if number >= 1 && number <= Self::MOST {
-            Some(Self(number))
-        } else {
-            None
-        }
-    }
-
-    /// Its number.
-    #[must_use]
-    pub const fn number(self) -> u8 {
-        self.0
-    }
-
-    /// Its bit in `hgeip` and `hgeie`.
-    #[must_use]
-    pub const fn bit(self) -> u64 {
-        1 << self.0
-    }
-
-    /// The files whose bits are set in `bits`.
-    pub fn in_bits(bits: u64) -> impl Iterator<Item = Self> {
-        let mut left = bits & !1;
-        core::iter::from_fn(move || {
-            let file = Self::new(left.trailing_zeros() as u8)?;
-            left &= left - 1;
-            Some(file)
-        })
-    }
-}
 
 /// Whether the messages that the board's APLIC has sent to a forwarder have all arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -133,12 +93,12 @@ impl FileTable {
     /// Who has `file`; one that does not exist is free.
     #[must_use]
     pub fn owner(&self, file: GuestFile) -> Owner {
-        let place = usize::from(file.0) - 1;
+        let place = usize::from(file.number()) - 1;
         self.owners.get(place).copied().unwrap_or_default()
     }
 
     fn set(&mut self, file: GuestFile, owner: Owner) {
-        if let Some(place) = self.owners.get_mut(usize::from(file.0) - 1) {
+        if let Some(place) = self.owners.get_mut(usize::from(file.number()) - 1) {
             *place = owner;
             match owner {
                 Owner::Forwarder(_) => self.forwarders |= file.bit(),

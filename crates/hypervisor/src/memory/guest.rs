@@ -1,7 +1,7 @@
 //! A guest's memory: which guest-physical addresses are its own, and where in the host's memory they lie.
 //!
 //! A guest-physical range is one or several host ranges: one under placement `real` (the same addresses) and `resident` (a
-//! constant away), many where the pages are scattered. [`GuestMemory`] answers for all of them, so that nobody else
+//! constant away), many where the pages are scattered: [`Pages`]. [`GuestMemory`] answers for all of them, so that nobody else
 //! computes a host address. It reaches the bytes through [`HostMemory`], and so runs on any computer.
 //!
 //! A guest changes its memory whenever it likes, while the hypervisor reads it too. Every access here is one of a byte or of an
@@ -16,7 +16,9 @@
     )
 )]
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt::Debug;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 
@@ -76,12 +78,40 @@ pub enum BadPieces {
     OutOfReach(GuestPhysical),
 }
 
-/// The memory of one guest: one range of guest-physical addresses, in pieces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where the pages of one guest's memory lie: what a placement decides, and nobody else knows.
+///
+/// A placement whose pages come on the first touch takes them from [`Frames`](crate::memory::frames::Frames) for the VM in
+/// [`Pages::rest`], under a lock of its own, and maps none of them from the start.
+pub trait Pages: Debug + Send + Sync {
+    /// Where the byte at `from` lies, and how much behind it lies in one piece with it. `None` where it is not the guest's, or
+    /// there is no frame for it.
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion>;
+
+    /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
+    fn mapped(&self) -> &[Piece];
+}
+
+/// Pages that stay where they are: pieces in the order of their guest-physical addresses, without gaps; one at least.
+#[derive(Debug)]
+struct FixedPieces(Vec<Piece>);
+
+impl Pages for FixedPieces {
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+        // The pieces have no gaps, so the last that begins at or below the address is the one.
+        let behind = self.0.partition_point(|piece| piece.guest.base() <= from);
+        self.0.get(behind.checked_sub(1)?)?.rest(from)
+    }
+
+    fn mapped(&self) -> &[Piece] {
+        &self.0
+    }
+}
+
+/// The memory of one guest: one range of guest-physical addresses, whose pages lie wherever the placement has put them.
+#[derive(Debug)]
 pub struct GuestMemory {
     region: GuestRegion,
-    /// In the order of their guest-physical addresses, without gaps; one at least.
-    pieces: Vec<Piece>,
+    pages: Box<dyn Pages>,
 }
 
 impl GuestMemory {
@@ -115,7 +145,8 @@ impl GuestMemory {
             end = piece.guest.end();
         }
         let region = GuestRegion::between(first, end).ok_or(BadPieces::Empty)?;
-        Ok(Self { region, pieces })
+        let pages = Box::new(FixedPieces(pieces));
+        Ok(Self { region, pages })
     }
 
     /// Memory in one piece, whose host addresses are the guest's plus a constant (placement `real`: plus nothing).
@@ -132,10 +163,10 @@ impl GuestMemory {
         self.region
     }
 
-    /// The pieces, in the order of their guest-physical addresses.
+    /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
     #[must_use]
-    pub fn pieces(&self) -> &[Piece] {
-        &self.pieces
+    pub fn mapped(&self) -> &[Piece] {
+        self.pages.mapped()
     }
 
     /// Whether the byte at `address` is the guest's.
@@ -146,11 +177,7 @@ impl GuestMemory {
 
     /// Where `from` lies, and how much behind it lies in one piece with it.
     fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
-        // The pieces have no gaps, so the last that begins at or below the address is the one.
-        let behind = self
-            .pieces
-            .partition_point(|piece| piece.guest.base() <= from);
-        self.pieces.get(behind.checked_sub(1)?)?.rest(from)
+        self.region.contains(from).then(|| self.pages.rest(from))?
     }
 
     /// Where `size` bytes from `address` lie, if all are the guest's and lie in one piece. An aligned word always does where it

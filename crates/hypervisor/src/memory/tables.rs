@@ -1,14 +1,14 @@
 //! The G-stage tables in the machine's memory.
 
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
-use crate::memory::frames::FrameAllocator;
+use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::TableMemory;
 
 /// Table memory by its physical address; the hypervisor runs untranslated.
 #[derive(Debug)]
 pub struct PhysicalTables<'a> {
-    /// Where new tables come from; without it none can be made, only changed.
-    pub frames: Option<&'a mut FrameAllocator>,
+    /// Where new tables come from, and whose they are; without it none can be made, only changed.
+    pub frames: Option<(&'a mut Frames, FrameOwner)>,
 }
 
 impl TableMemory for PhysicalTables<'_> {
@@ -23,21 +23,13 @@ impl TableMemory for PhysicalTables<'_> {
     }
 
     fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
-        let region = self.frames.as_mut()?.allocate(size, size)?;
+        let (frames, owner) = self.frames.as_mut()?;
+        let region = frames.give(*owner, size, size)?;
         for offset in (0..size).step_by(PAGE_SIZE as usize) {
             let page = (region.base().raw() + offset) as *mut u8;
             // SAFETY: the frame allocator has just given these pages to nobody else.
             unsafe { page.write_bytes(0, PAGE_SIZE as usize) };
         }
         Some(region.base())
-    }
-
-    fn release(&mut self, table: HostPhysical, size: u64) {
-        if let Some(frames) = self.frames.as_mut()
-            && let Some(region) = crate::memory::address::HostRegion::new(table, size)
-        {
-            // Only what `allocate` gave comes back here.
-            let _ = frames.release(region);
-        }
     }
 }

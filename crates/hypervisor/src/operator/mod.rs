@@ -1,12 +1,15 @@
 //! What the operator does at the terminal.
 
+use alloc::string::String;
+
 use abi::monitor::StopReason;
-use abi::system::{HartSet, SpinMethod, VmId, WaitMethod};
+use abi::system::{HartSet, SpinMethod, Translations, VmId, WaitMethod};
 use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
 use crate::console;
+use crate::console::say;
 use crate::console::terminal::{Command, Event, VmAction};
-use crate::say;
+use crate::memory::translations;
 use crate::system::allocation;
 use crate::system::devices;
 use crate::system::lifecycle;
@@ -15,6 +18,7 @@ use crate::system::policy;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::lifecycle::life::{Ending, Who};
+use crate::vm::vcpu::Vcpu;
 
 /// The board's UART wants attention.
 pub fn serve(system: &Hypervisor) {
@@ -57,9 +61,30 @@ fn obey(system: &Hypervisor, command: Command) {
             policy::set_wait(system, wait_policy(method));
             say!("wait {method}");
         }
+        Command::Translations(method) => match refusal(system, method) {
+            None => {
+                system.set_translations(method);
+                say!("translations {method}");
+            }
+            Some(reason) => say!("translations {method}: {reason}"),
+        },
         // Help is printed by the terminal itself.
         Command::Help => {}
     }
+}
+
+/// Why translations cannot be dropped by `method` here.
+fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
+    if let Some(needed) = translations::needed(method)
+        && let Some(hart) = system.harts.iter().find(|hart| !hart.has(needed))
+    {
+        let name = needed.names()[0];
+        return Some(alloc::format!("hart {} has no {name}", hart.board.id));
+    }
+    let scheduler = system.scheduler.lock();
+    let may_move = |vcpu: &Vcpu| scheduler.allowed(vcpu.id).count() > 1;
+    let moves = method == Translations::Keep && system.vcpus.iter().any(may_move);
+    moves.then(|| "vCPUs go to other harts".into())
 }
 
 /// Gives a VM harts of its own, or lets it share as before.
@@ -123,6 +148,8 @@ fn list(system: &Hypervisor) {
         spin.name(),
         wait.name()
     );
+    let free = system.frames.lock().free_bytes();
+    say!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
             let life = vm.life.lock();

@@ -71,7 +71,7 @@ impl InPlace<'_> {
             Answer::With(others) => others,
         };
         // Nothing of the guest is used while it waits: whoever changes its tables need not wait for it.
-        hart.clear_running();
+        hart.running.clear();
         let files = self.files_of(others);
         let found = self.stall(files);
         hart.accounts.charge_idle();

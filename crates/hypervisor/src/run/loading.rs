@@ -4,10 +4,10 @@ use core::sync::atomic::Ordering;
 
 use scheduler::{Continue, Leave, Ticks};
 
+use crate::console::say;
 use crate::hart::csr::{self, number};
 use crate::run::attention::attend;
 use crate::run::timer::set_slice;
-use crate::say;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
 use crate::system::loader;

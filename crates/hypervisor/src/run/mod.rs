@@ -10,6 +10,7 @@ pub mod spin;
 pub mod switch;
 pub mod terms;
 pub mod timer;
+pub mod translations;
 
 use core::sync::atomic::Ordering;
 
@@ -163,7 +164,7 @@ fn run_vcpu(
     if last.is_some_and(|last| last != hart.index) {
         books.count(Event::Migration);
     }
-    let (file, generation) = switch::load(system, hart, holders, vm, vcpu, &mut registers);
+    let (file, generation) = switch::load(system, hart, holders, (vm, vcpu), &mut registers, books);
     if file == 0 {
         books.count(Event::MemoryFile);
     }
@@ -258,12 +259,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
             generation = Some(renew_table(hart, vm, vcpu, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(vcpu, vcpu.take_requests());
+            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
         costs::spend(system.costs.mode_change);
+        translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
         if !matches!(next, Next::Leave(_)) {

@@ -5,10 +5,12 @@ use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::{HartFences, Holders};
 use crate::run::requests::{hide_memory_file, show_interrupts};
+use crate::run::translations;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
+use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
 /// Puts the vCPU's state onto the hart. Returns the guest interrupt file that it uses, 0 for none, and the generation of its VM's
@@ -17,9 +19,9 @@ pub fn load(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    vm: &Vm,
-    vcpu: &Vcpu,
+    (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut Registers,
+    books: Books<'_>,
 ) -> (u8, u64) {
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
@@ -35,9 +37,7 @@ pub fn load(
     let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
     let generation = declare_table(hart, vm);
-    let cached = &mut registers.cached;
-    let purge = cached.arrive(vcpu.id, hart.index, holders, vcpu.tag, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    translations::arrive(system, hart, holders, (vcpu, generation), registers, books);
     if in_place {
         registers.supervisor.arm();
     } else {
@@ -73,9 +73,10 @@ pub fn unload(
         false => Departure::Ready,
     };
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
+    translations::leave(hart, registers);
     registers.supervisor.save();
     registers.float.unload(&registers.context);
-    hart.clear_running();
+    hart.running.clear();
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
@@ -90,7 +91,7 @@ pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers)
 fn declare_table(hart: &Hart, vm: &Vm) -> u64 {
     loop {
         let generation = vm.generation();
-        hart.set_running(vm.id.get(), generation);
+        hart.running.set(vm.id.get(), generation);
         // Whoever changes the table raises the generation first and looks at what runs then; seeing the same one again
         // after having declared it means that this hart will be seen.
         if vm.generation() == generation {

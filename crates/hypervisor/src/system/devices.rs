@@ -1,7 +1,9 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
+use crate::devices::clock::nanoseconds;
 use crate::devices::trapped::Outside;
 use crate::devices::wires::{Effect, SourceSetting, Sources};
+use crate::hart;
 use crate::interrupts::Route;
 use crate::system::Hypervisor;
 use crate::system::interrupt_port::{self, source_target};
@@ -25,6 +27,10 @@ impl Outside for Surroundings<'_> {
 
     fn typed(&self) -> Option<u8> {
         self.vm.typed()
+    }
+
+    fn timer(&self) -> u64 {
+        nanoseconds(hart::time(), self.system.board.timebase_hertz)
     }
 
     fn sources(&self) -> &dyn Sources {

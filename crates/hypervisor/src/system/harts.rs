@@ -10,6 +10,7 @@ use crate::hart::{
     capabilities::{Capabilities, Capability},
 };
 use crate::interrupts::{GuestFile, HartFiles};
+use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
 use crate::vm::float::FloatUnit;
@@ -40,8 +41,8 @@ pub struct Hart {
     file_page: u64,
     pub files: HartFiles,
     pub accounts: Accounts,
-    /// Generation of the G-stage table under which a guest runs here now, with the VM's number: see [`Hart::running`].
-    running: AtomicU64,
+    /// Which guest's translations are used here now.
+    pub running: Running,
     /// 1 + the vCPU whose VS-level registers were put onto the hart last, or 0; only the hart itself uses it.
     loaded: AtomicU16,
     pub float: FloatUnit,
@@ -67,7 +68,6 @@ pub struct Hart {
     capabilities: AtomicU32,
 }
 
-const VM_SHIFT: u32 = 48;
 /// Each interrupt file has a page of 4 KiB.
 const PAGE_SHIFT: u32 = 12;
 
@@ -88,7 +88,7 @@ impl Hart {
                 + ((description.imsic_index << board.imsic.guest_index_bits) << PAGE_SHIFT),
             files: HartFiles::default(),
             accounts: Accounts::new(vms),
-            running: AtomicU64::new(0),
+            running: Running::default(),
             loaded: AtomicU16::new(0),
             float: FloatUnit::new(index),
             watches: AtomicBool::new(true),
@@ -164,24 +164,6 @@ impl Hart {
     /// Whether the hart was told to ask; it was not, from now on.
     pub fn was_told(&self) -> bool {
         self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::SeqCst)
-    }
-
-    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
-    pub fn set_running(&self, vm: u16, generation: u64) {
-        self.running
-            .store(u64::from(vm + 1) << VM_SHIFT | generation, Ordering::SeqCst);
-    }
-
-    /// Declares that no guest runs here.
-    pub fn clear_running(&self) {
-        self.running.store(0, Ordering::SeqCst);
-    }
-
-    /// True where this hart may still use a translation of VM `vm` older than `generation`.
-    #[must_use]
-    pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
-        let value = self.running.load(Ordering::SeqCst);
-        value >> VM_SHIFT == u64::from(vm) + 1 && (value & ((1 << VM_SHIFT) - 1)) < generation
     }
 }
 

@@ -133,7 +133,7 @@ impl Port for InterruptPort<'_> {
         let others = self.system.harts.iter();
         others
             .filter(|other| other.index != self.hart.index)
-            .filter(|other| other.may_use_older(vm.get(), generation.0))
+            .filter(|other| other.running.may_use_older(vm.get(), generation.0))
             .map(|other| other.index)
             .collect()
     }

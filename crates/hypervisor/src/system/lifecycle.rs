@@ -10,8 +10,8 @@ use abi::system::WhenIdle;
 use scheduler::VcpuState;
 
 use crate::console;
+use crate::console::say;
 use crate::interrupts;
-use crate::say;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::loader;
 use crate::system::monitor;

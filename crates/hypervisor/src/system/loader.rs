@@ -17,6 +17,7 @@ use crate::system::harts;
 use crate::system::interrupt_port::InterruptPort;
 use crate::vm::Vm;
 use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
+use crate::vm::hardware;
 use crate::vm::image::{ImageError, KernelImage, Layout, LayoutError};
 use crate::vm::lifecycle::life::Run;
 use crate::vm::loading::plan::{Lengths, Piece, Plan, Source};
@@ -198,6 +199,7 @@ fn tree(
         bootargs: vm.settings.bootargs,
         virtio: &virtio,
         aplic_sources: system.board.aplic.sources,
+        clock: hardware::has_clock(&vm.settings.bus),
         rng_seed: seed.as_ref().map(|seed| seed.as_slice()),
     })
     .map_err(LoadError::Tree)

@@ -9,21 +9,23 @@ pub mod lifecycle;
 pub mod loader;
 pub mod monitor;
 pub mod policy;
+pub mod running;
 pub mod sources;
 pub mod turn;
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::system::WhenIdle;
+use abi::system::{Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
-use spin::Once;
+use spin::{Mutex, Once};
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
 use crate::devices::board_aplic::AplicDriver;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::memory::frames::Frames;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
 use crate::system::turn::TurnMutex;
@@ -34,6 +36,8 @@ use crate::vm::vcpu::Vcpu;
 #[derive(Debug)]
 pub struct Hypervisor {
     pub board: Board,
+    /// The host's memory: who has what of it.
+    pub frames: Mutex<Frames>,
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
@@ -45,6 +49,8 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
     /// The harts that wait with nothing to do, a bit each.
@@ -76,7 +82,7 @@ pub fn system() -> Option<&'static Hypervisor> {
 impl Hypervisor {
     #[must_use]
     pub fn new(
-        board: Board,
+        (board, frames): (Board, Frames),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         vcpus: Vec<Vcpu>,
@@ -95,6 +101,7 @@ impl Hypervisor {
         );
         Self {
             board,
+            frames: Mutex::new(frames),
             harts,
             vms,
             vcpus,
@@ -103,6 +110,7 @@ impl Hypervisor {
             attendants,
             counters,
             host_interrupts,
+            translations: AtomicUsize::new(0),
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
@@ -115,6 +123,29 @@ impl Hypervisor {
     #[must_use]
     pub fn with_costs(self, costs: Costs) -> Self {
         Self { costs, ..self }
+    }
+
+    /// The same system, which drops cached translations so.
+    #[must_use]
+    pub fn with_translations(self, method: Translations) -> Self {
+        self.set_translations(method);
+        self
+    }
+
+    /// When cached translations of a vCPU are dropped.
+    #[must_use]
+    pub fn translations(&self) -> Translations {
+        let place = self.translations.load(Ordering::Relaxed);
+        let method = Translations::ALL.get(place).copied();
+        method.unwrap_or(Translations::LastHost)
+    }
+
+    /// Changes when cached translations are dropped, from the next dispatch of each vCPU on: what each method leaves behind is
+    /// right for every other. The harts must have what it needs.
+    pub fn set_translations(&self, method: Translations) {
+        let place = Translations::ALL.iter().position(|known| *known == method);
+        self.translations
+            .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.

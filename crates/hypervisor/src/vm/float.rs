@@ -9,8 +9,8 @@ use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use scheduler::{HartId, VcpuId};
 
+use crate::hart::context::{FloatContext, GuestContext};
 use crate::hart::csr::{self, exception, number, status};
-use crate::hart::world::{FloatContext, GuestContext};
 
 /// So many stays on a hart in a row without a change of the registers, and the next one begins without them.
 const PATIENCE: u8 = 8;

@@ -6,18 +6,27 @@ use crate::board::BoardDevice;
 use crate::devices::aplic::Aplic;
 use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::chips::{Chips, DeviceNumber};
+use crate::devices::clock::Clock;
 use crate::devices::serial::SerialLine;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{GuestPhysical, PAGE_SIZE};
 use crate::vm::guest_tree::{
-    APLIC_BASE, APLIC_SIZE, IMSIC_BASE, UART_BASE, UART_SIZE, UART_SOURCE,
+    APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
+    UART_SOURCE,
 };
 
 /// The bus and the trapped devices of a VM with so many vCPUs and these devices of the board, of an APLIC with so many sources.
 ///
+/// `clock` is the guest's real-time clock, which is left out where a device of the board has its interrupt.
+///
 /// # Errors
 /// [`NoRoom`], where a device of the board lies where every VM has something.
-pub fn build(sources: u32, vcpus: u32, devices: &[BoardDevice]) -> Result<(Bus, Chips), NoRoom> {
+pub fn build(
+    sources: u32,
+    vcpus: u32,
+    devices: &[BoardDevice],
+    clock: Option<Clock>,
+) -> Result<(Bus, Chips), NoRoom> {
     let mut aplic = Aplic::new(sources, vcpus);
     for device in devices {
         aplic.add_physical(SourceNumber(device.source));
@@ -32,6 +41,14 @@ pub fn build(sources: u32, vcpus: u32, devices: &[BoardDevice]) -> Result<(Bus, 
     bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
     let files = u64::from(vcpus) * PAGE_SIZE;
     bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
+    let taken = devices.iter().any(|device| device.source == CLOCK_SOURCE);
+    if let Some(clock) = clock
+        && !taken
+        && sources >= CLOCK_SOURCE
+    {
+        let clock = chips.add(SourceNumber(CLOCK_SOURCE), Box::new(clock));
+        bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
+    }
     for device in devices {
         let owner = Owner::Direct {
             source: device.source,
@@ -39,4 +56,10 @@ pub fn build(sources: u32, vcpus: u32, devices: &[BoardDevice]) -> Result<(Bus, 
         bus.add(GuestPhysical::new(device.base), device.size, owner)?;
     }
     Ok((bus, chips))
+}
+
+/// Whether a VM with this bus has a real-time clock.
+#[must_use]
+pub fn has_clock(bus: &Bus) -> bool {
+    matches!(bus.at(CLOCK_BASE), Some((Owner::Trapped(_), 0)))
 }

@@ -183,7 +183,7 @@ impl Vm {
     /// A line of the guest's report to the log, unless the last one was a moment ago.
     pub fn report(&self, key: u64, value: u64) {
         if self.reports.admits(hart::time()) {
-            crate::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
+            console::say!("{}: report {key:#x} = {value:#x}", self.settings.name);
         }
     }
 

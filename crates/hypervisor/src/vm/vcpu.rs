@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use scheduler::{HartId, VcpuId, VmId};
 use spin::Mutex;
 
+use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::hart::world::GuestContext;
 use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
@@ -166,7 +166,7 @@ pub struct Vcpu {
     /// What marks its translations on every hart.
     pub tag: Tag,
     pub registers: Mutex<Registers>,
-    /// The VM's life is to be asked before the vCPU next enters its guest: `vm::lifecycle::dispatched`.
+    /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.

@@ -26,6 +26,22 @@ pub const WHOLE: u64 = 1_000_000;
 /// # Errors
 /// [`RunError`] when there is no result.
 pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> {
+    let size = image.len() as u64 + layout::RAM - layout::SLOTS;
+    let slots = size.div_ceil(layout::SLOT);
+    let instructions = INSTRUCTIONS.saturating_mul(slots * u64::from(harts));
+    run_within(image, harts, quantum, instructions)
+}
+
+/// As [`run`], with as many instructions as are given.
+///
+/// # Errors
+/// [`RunError`] when there is no result.
+pub fn run_within(
+    image: &[u8],
+    harts: u32,
+    quantum: u64,
+    instructions: u64,
+) -> Result<Vec<u8>, RunError> {
     let mut config = Config::default();
     config.board.memory = super::process::memory(image.len()) << 20;
     config.board.harts = harts;
@@ -37,10 +53,8 @@ pub fn run(image: &[u8], harts: u32, quantum: u64) -> Result<Vec<u8>, RunError> 
     }
     let mut machine = Machine::new(config)?;
     machine.load_bare(&elf::write(image))?;
-    let size = image.len() as u64 + layout::RAM - layout::SLOTS;
-    let slots = size.div_ceil(layout::SLOT);
     let stop = machine.run(Limit {
-        instructions: Some(INSTRUCTIONS.saturating_mul(slots * u64::from(harts))),
+        instructions: Some(instructions),
         cycles: None,
     });
     let place = machine.harts().first().map(|hart| hart.describe());

@@ -22,6 +22,6 @@ pub use mode::{Mode, Privilege};
 pub use paging::{Paging, levels};
 pub use random::Random;
 pub use reach::{AccessFault, Memory};
-pub use space::{Space, UNTRANSLATED_GUEST};
+pub use space::Space;
 pub use time::{Clock, Cycles};
 pub use wires::{HartId, HartWires, Wires};

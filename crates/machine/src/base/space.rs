@@ -25,7 +25,3 @@ impl Space {
             | self.asid as u32
     }
 }
-
-/// The filters' number for all spaces of V = 1 without any translation: no space of V = 0 without
-/// translation has an ASID.
-pub const UNTRANSLATED_GUEST: u32 = 1;

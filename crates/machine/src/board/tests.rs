@@ -22,6 +22,7 @@ fn config() -> BoardConfig {
             extensions: extensions.map(str::to_owned).to_vec(),
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
+            vmid_bits: VmidBits::default(),
         },
         bootargs: "console=ttyS0".to_owned(),
         seed: 7,

@@ -14,12 +14,13 @@ use super::CheckpointError;
 
 const MARK: &[u8; 16] = b"partita machine\n";
 /// Raised by every change of what a checkpoint holds.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 const CHECKSUM_BYTES: usize = 8;
 
 /// Writes a checkpoint and sums it up.
 pub(super) struct Writer<W> {
     file: W,
+    length: u64,
     checksum: Xxh3,
 }
 
@@ -27,6 +28,7 @@ impl<W: Write> Writer<W> {
     pub fn new(file: W) -> io::Result<Self> {
         let mut writer = Self {
             file,
+            length: 0,
             checksum: Xxh3::new(),
         };
         writer.put(MARK)?;
@@ -36,7 +38,13 @@ impl<W: Write> Writer<W> {
 
     pub fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.checksum.update(bytes);
+        self.length += bytes.len() as u64;
         self.file.write_all(bytes)
+    }
+
+    /// How many bytes have been written.
+    pub const fn length(&self) -> u64 {
+        self.length
     }
 
     pub fn state(&mut self, state: &impl Serialize) -> io::Result<()> {
@@ -55,6 +63,9 @@ impl<W: Write> Writer<W> {
 /// Reads a checkpoint whose checksum has been found right.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
+    /// The file without the checksum.
+    file: &'a [u8],
+    /// What has not been read of it.
     bytes: &'a [u8],
 }
 
@@ -76,7 +87,10 @@ impl<'a> Reader<'a> {
         if xxh3_64(summed) != u64::from_le_bytes(*checksum) {
             return Err(CheckpointError::Damaged);
         }
-        Ok(Self { bytes })
+        Ok(Self {
+            file: summed,
+            bytes,
+        })
     }
 
     pub fn state<T: DeserializeOwned>(&mut self) -> Result<T, CheckpointError> {
@@ -95,8 +109,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What comes after the state.
-    pub const fn remaining(&self) -> &'a [u8] {
-        self.bytes
+    /// The file without its checksum, and where in it the next byte stands that has not been read.
+    pub const fn remaining(&self) -> (&'a [u8], usize) {
+        (self.file, self.file.len() - self.bytes.len())
     }
 }

@@ -45,6 +45,11 @@ impl Machine {
                 board.guest_files.into(),
                 profile.guest_files.into(),
             ),
+            (
+                "a number of VMID bits of",
+                board.isa.vmid_bits.count().into(),
+                profile.vmid_bits.into(),
+            ),
         ];
         for (what, found, wanted) in seen {
             if found != wanted {

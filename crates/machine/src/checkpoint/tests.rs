@@ -161,6 +161,96 @@ fn forged_contents_do_no_harm() {
     }
 }
 
+/// A file that goes when the test ends.
+struct Scratch(std::path::PathBuf);
+
+impl Scratch {
+    fn new(name: &str, bytes: &[u8]) -> Self {
+        let name = format!("machine-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).expect("written");
+        Self(path)
+    }
+
+    fn open(&self) -> std::fs::File {
+        std::fs::File::open(&self.0).expect("opened")
+    }
+
+    /// KiB of the process that are mapped from the file, and those of them that are not shared with it any more.
+    fn mapped(&self) -> (u64, u64) {
+        let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
+        let name = self.0.to_str().expect("text");
+        let (mut own, mut size, mut changed) = (false, 0, 0);
+        for line in maps.lines() {
+            let mut words = line.split_whitespace();
+            let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+            let kib = || second.parse::<u64>().expect("a number");
+            match first {
+                "Size:" if own => size += kib(),
+                "Anonymous:" if own => changed += kib(),
+                _ if !first.ends_with(':') => own = line.ends_with(name),
+                _ => {}
+            }
+        }
+        (size, changed)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What is left of it is harmless.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn machines_share_a_files_pages_until_they_write_them() {
+    let mut machine = machine(None);
+    let data = vec![0x5a; 1 << 20];
+    let stored = machine.system.memory.store(RAM + (2 << 20), &data);
+    stored.expect("RAM");
+    let bytes = written(&mut machine);
+    let file = Scratch::new("shared", &bytes);
+    let mut runs: Vec<Machine> = (0..3)
+        .map(|_| Machine::restore_file(&file.open()).expect("restored"))
+        .collect();
+    // All of the data is mapped by each, and the host has a page of nobody's own.
+    assert_eq!(file.mapped(), (3 * 1024, 0));
+    let first = runs.first_mut().expect("three");
+    let stored = first.system.memory.store(RAM + (2 << 20), &[1]);
+    stored.expect("RAM");
+    assert_eq!(file.mapped(), (3 * 1024, 4));
+    // Nobody else sees it, and a run is what it is without the file.
+    assert_eq!(std::fs::read(&file.0).expect("read"), bytes);
+    let mut copied = Machine::restore(&bytes).expect("restored");
+    run(&mut copied, 12_345);
+    for other in runs.iter_mut().skip(1) {
+        run(other, 12_345);
+        assert_eq!(other.report(), copied.report());
+    }
+    drop(runs);
+    assert_eq!(file.mapped(), (0, 0));
+}
+
+#[test]
+fn files_that_are_cut_or_older_are_refused_before_anything_is_mapped() {
+    let bytes = written(&mut machine(None));
+    let refused = |bytes: &[u8]| {
+        let file = Scratch::new("refused", bytes);
+        Machine::restore_file(&file.open()).expect_err("refused")
+    };
+    assert!(matches!(refused(&[]), CheckpointError::Foreign));
+    let cut = &bytes[..bytes.len() / 2];
+    assert!(matches!(refused(cut), CheckpointError::Damaged));
+    let mut older = bytes.clone();
+    older[VERSION_AT] = 4;
+    let said = refused(&older).to_string();
+    assert!(
+        said.contains("version 4") && said.contains("write it again"),
+        "{said}"
+    );
+}
+
 #[test]
 fn another_disk_is_refused() {
     let file = written(&mut machine(None));

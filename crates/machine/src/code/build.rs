@@ -82,7 +82,9 @@ impl CodeCache {
     }
 
     fn enter(&mut self, ram: &Ram, physical: u64, first: CodeIndex, bytes: u16) {
-        let page = (physical.wrapping_sub(ram.base()) >> PAGE_SHIFT) as usize;
+        let offset = physical.wrapping_sub(ram.base());
+        self.place_line(first, offset);
+        let page = (offset >> PAGE_SHIFT) as usize;
         let number = self.blocks.len() as u32;
         let Some(code) = self.pages.get_mut(page) else {
             return;
@@ -121,7 +123,8 @@ impl CodeCache {
     }
 
     /// Decodes one instruction that lies across two pages, into a place that the next one takes.
-    pub fn build_scratch(&mut self, low: u16, high: u16) -> CodeIndex {
+    /// `offset` is where in RAM it begins.
+    pub fn build_scratch(&mut self, low: u16, high: u16, offset: u64) -> CodeIndex {
         let instruction = Instruction {
             count: 1,
             ..decode_bytes(low, high)
@@ -135,6 +138,7 @@ impl CodeCache {
         if let Some(places) = self.instructions.get_mut(place..place + 2) {
             places.copy_from_slice(&[instruction, after]);
         }
+        self.place_line(SCRATCH, offset);
         SCRATCH
     }
 }
@@ -206,7 +210,7 @@ mod tests {
         let first = cache.build(&ram, BASE + 0xffc).expect("decodes");
         assert_eq!(end(&cache, first), 2);
         assert_eq!(cache.build(&ram, BASE + 0xffe), None);
-        let scratch = cache.build_scratch(NOP as u16, (NOP >> 16) as u16);
+        let scratch = cache.build_scratch(NOP as u16, (NOP >> 16) as u16, 0);
         assert_eq!(end(&cache, scratch), 4);
     }
 

@@ -16,11 +16,12 @@ pub use saved::SavedCode;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::PAGE_SHIFT;
 use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation};
 use crate::native::{FilterTables, INSTRUCTION_ROOM, Left, Native, Site};
 use crate::ram::Ram;
-use crate::timing::Costs;
+use crate::timing::{Costs, LINE_SHIFT};
 use table::Table;
 
 pub use crate::instruction::CodeIndex;
@@ -99,6 +100,8 @@ pub struct CodeCache {
     blocks: Vec<Block>,
     table: Table,
     pages: Vec<PageCode>,
+    /// For the first instruction of each block, the number of the line of RAM that it begins in.
+    lines: Vec<u32>,
     generation: u64,
     limit: BlockLimit,
     /// Blocks translated to the host's instructions, where there is a translator and it is wanted.
@@ -114,6 +117,8 @@ impl CodeCache {
             blocks: Vec::new(),
             table: Table::new(BLOCK_ROOM * 2),
             pages: vec![PageCode::EMPTY; pages],
+            // Zero pages of the host cost nothing until they are written.
+            lines: vec![0; INSTRUCTION_ROOM],
             generation: 0,
             limit: BlockLimit::default(),
             native: Native::new(),
@@ -127,9 +132,11 @@ impl CodeCache {
     /// Changes where blocks end, and discards all of them.
     pub fn set_limit(&mut self, limit: BlockLimit) {
         let instructions = limit.instructions.clamp(1, 250);
+        // Blocks end with their page in any case, and instructions have two bytes at least.
+        let boundary_shift = limit.boundary_shift.clamp(1, PAGE_SHIFT);
         self.limit = BlockLimit {
             instructions,
-            ..limit
+            boundary_shift,
         };
         self.clear();
     }
@@ -161,6 +168,22 @@ impl CodeCache {
         self.table.find(physical)
     }
 
+    /// The offset in RAM of the line that a block begins in.
+    #[inline]
+    #[must_use]
+    pub fn offset_of(&self, first: CodeIndex) -> u64 {
+        let line = self.lines.get(first as usize).copied().unwrap_or(0);
+        u64::from(line) << LINE_SHIFT
+    }
+
+    /// Notes that a block begins at an offset in RAM.
+    fn place_line(&mut self, first: CodeIndex, offset: u64) {
+        // RAM is at most 256 GiB.
+        if let Some(line) = self.lines.get_mut(first as usize) {
+            *line = (offset >> LINE_SHIFT) as u32;
+        }
+    }
+
     /// Whether the instruction has been discarded.
     #[inline]
     #[must_use]
@@ -168,6 +191,13 @@ impl CodeCache {
         self.instructions
             .get(index as usize)
             .is_none_or(|i| i.operation == Operation::Stale)
+    }
+
+    /// Where the jump or branch at `from` leads; 0 if that is not known.
+    #[inline]
+    #[must_use]
+    pub fn link_of(&self, from: CodeIndex) -> CodeIndex {
+        self.instructions.get(from as usize).map_or(0, |i| i.link)
     }
 
     /// Notes where the jump or branch at `from` leads, so that the next time it goes there
@@ -286,8 +316,15 @@ impl CodeCache {
         if (first as usize) < FIRST_BLOCK {
             return false;
         }
-        let native = self.native.as_mut();
-        native.is_some_and(|native| native.warm(&self.instructions, first, address, base))
+        let Some(native) = &mut self.native else {
+            return false;
+        };
+        if native.is_translated(first) {
+            return true;
+        }
+        let line = self.lines.get(first as usize).copied().unwrap_or(0);
+        let line = (base >> LINE_SHIFT) + u64::from(line);
+        native.warm(&self.instructions, first, (address, line), base)
     }
 
     /// Lets a jump in translated code lead straight to a block, if that is translated.
@@ -295,6 +332,33 @@ impl CodeCache {
         if let Some(native) = &mut self.native {
             native.connect(site, to);
         }
+    }
+
+    /// Whether translated code is still where it was left.
+    #[inline]
+    #[must_use]
+    pub fn is_current(&self, site: Site) -> bool {
+        self.native
+            .as_ref()
+            .is_some_and(|native| native.is_current(site))
+    }
+
+    /// Goes on in translated code where it was left at a limit, at the address `block`; `None` if it is there no more.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn resume(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        site: Site,
+        block: u64,
+    ) -> Option<Left> {
+        let native = self.native.as_ref()?;
+        // SAFETY: the caller's promise.
+        unsafe { native.resume(hart, ram, filters, site, block) }
     }
 
     /// Executes translated code from a decoded instruction of the block at `block` on, if there is any.

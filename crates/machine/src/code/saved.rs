@@ -109,6 +109,12 @@ impl CodeCache {
         Some(())
     }
 
+    /// Whether there is a decoded instruction, discarded or not, at `index`.
+    #[must_use]
+    pub const fn is_decoded(&self, index: CodeIndex) -> bool {
+        index as usize >= FIRST_BLOCK && (index as usize) < self.instructions.len()
+    }
+
     /// Whether a block, discarded or not, begins at `index`.
     #[must_use]
     pub fn is_block(&self, index: CodeIndex) -> bool {

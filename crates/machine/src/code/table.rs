@@ -2,8 +2,9 @@
 
 use super::CodeIndex;
 
-const EMPTY: u64 = u64::MAX;
-const REMOVED: u64 = u64::MAX - 1;
+/// Zero, so that the host need not touch a table's pages before they are used. No block is at address 0.
+const EMPTY: u64 = 0;
+const REMOVED: u64 = 1;
 /// Bits of a [`CodeIndex`]; the bits above them hold the halfword's number, for all RAM that a machine
 /// can have.
 const INDEX_BITS: u32 = 24;
@@ -57,12 +58,17 @@ impl Table {
 
     /// Adds a block; there must be none at this address. `false` if the table is too full.
     pub fn insert(&mut self, physical: u64, first: CodeIndex) -> bool {
-        if self.used * 2 > self.mask {
-            return false;
-        }
         let mut at = self.start(physical);
         while let Some(place) = self.slots.get_mut(at) {
+            // A program that changes the same instruction again and again must not leave a trail that every search follows.
+            if *place == REMOVED {
+                *place = slot(physical, first);
+                return true;
+            }
             if *place == EMPTY {
+                if self.used * 2 > self.mask {
+                    return false;
+                }
                 self.used += 1;
                 *place = slot(physical, first);
                 return true;
@@ -89,8 +95,10 @@ impl Table {
 
     /// Removes everything.
     pub fn clear(&mut self) {
-        self.slots.fill(EMPTY);
-        self.used = 0;
+        if self.used > 0 {
+            self.slots.fill(EMPTY);
+            self.used = 0;
+        }
     }
 }
 
@@ -114,10 +122,20 @@ mod tests {
     }
 
     #[test]
+    fn a_block_that_is_replaced_again_and_again_takes_one_place() {
+        let mut table = Table::new(16);
+        for first in 3..1000 {
+            assert!(table.insert(0x8000_1000, first), "replaced {first} times");
+            assert_eq!(table.find(0x8000_1000), Some(first));
+            table.remove(0x8000_1000, first);
+        }
+    }
+
+    #[test]
     fn a_full_table_says_so() {
         let mut table = Table::new(4);
         let inserted = (0..4)
-            .filter(|&block| table.insert(u64::from(block) * 2, block))
+            .filter(|&block| table.insert(0x8000_0000 + u64::from(block) * 2, block))
             .count();
         assert!(inserted < 4);
     }

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::aplic::Aplic;
 use super::imsic::{Imsic, Level};
 use super::target::Target;
+use super::uplink::Line;
 use super::virtio::{Slot, VirtioDevice};
 use super::{
     AccessFault, Aclint, Clock, Console, Context, Cycles, Device, Effects, Finisher, HartId,
-    HartWires, Memory, PortId, Power, Rtc, Switch, Uart, Wires,
+    HartWires, Memory, PortId, Power, Rtc, Switch, UPLINK, Uart, Uplink, Wires,
 };
 use crate::board::{BoardConfig, map};
 use crate::device::Marker;
@@ -68,6 +69,9 @@ pub struct Devices {
     /// What has happened and nobody has been told yet, if somebody listens.
     #[serde(skip)]
     events: Option<Vec<Event>>,
+    /// A line out of the machine, if there is one.
+    #[serde(skip)]
+    line: Option<Line>,
 }
 
 impl Devices {
@@ -99,8 +103,23 @@ impl Devices {
             switch: Switch::default(),
             next_event: Cycles(0),
             events: None,
+            line: None,
             config,
         }
+    }
+
+    /// Connects the machine's switch, on the network with this number, to something outside: what comes from there makes
+    /// runs differ. A checkpoint does not hold it.
+    pub fn connect_outside(&mut self, uplink: Box<dyn Uplink>, network: u8) {
+        self.switch.connect(UPLINK);
+        self.switch.assign(UPLINK, network);
+        self.line = Some(Line::new(uplink));
+        self.next_event = Cycles(0);
+    }
+
+    /// Sets the real-time clock to what it shows at reset, in nanoseconds since 1970.
+    pub fn set_epoch(&mut self, nanoseconds: u64) {
+        self.rtc = Rtc::new(map::CLOCK_SOURCE, nanoseconds);
     }
 
     /// Puts the boot ROM in place: the bytes from [`map::ROM`] on; the rest reads as zero.
@@ -347,7 +366,14 @@ impl Devices {
         self.aclint.tick(&mut context);
         self.uart.tick(&mut context);
         self.rtc.tick(&mut context);
+        if let Some(line) = &mut self.line {
+            line.tick(now, config.clock, &mut self.switch);
+        }
         while let Some((port, frame)) = self.switch.receive(now) {
+            if let (UPLINK, Some(line)) = (port, &mut self.line) {
+                line.send(&frame);
+                continue;
+            }
             deliver_frame(&mut self.slots, port, frame);
         }
         for slot in &mut self.slots {
@@ -385,6 +411,7 @@ impl Devices {
             self.uart.next_event(),
             self.rtc.next_event(),
             self.switch.next_event(),
+            self.line.as_ref().map(Line::next_event),
         ]
         .into_iter()
         .chain(slots)

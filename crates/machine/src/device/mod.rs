@@ -23,6 +23,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod uart;
+mod uplink;
 pub mod virtio;
 
 pub use aclint::Aclint;
@@ -36,6 +37,7 @@ pub use marker::{Marker, Watched};
 pub use network::{MacAddress, Peer, PortId, Switch};
 pub use rtc::Rtc;
 pub use uart::Uart;
+pub use uplink::{UPLINK, Uplink};
 
 pub use crate::base::{
     AccessFault, Clock, Cycles, HartId, HartWires, InterruptFile, Memory, NoSuchRegister, Random,

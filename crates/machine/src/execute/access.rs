@@ -125,7 +125,8 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Load, offset, count)?;
             }
-            self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
+            let eyes = (view, keep);
+            self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
         }
@@ -207,7 +208,7 @@ impl Hart {
         place: Place,
     ) {
         if let Some(offset) = system.memory.ram.offset(place.physical, 1) {
-            self.charge(system, view, access, address, offset);
+            self.charge(system, (view, None), access, address, offset);
         }
     }
 
@@ -259,7 +260,8 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Store, offset, count)?;
             }
-            self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
+            let eyes = (view, keep);
+            self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
             if system.memory.host_written() || system.memory.hits() > 0 {
                 self.stop_soon();
@@ -388,7 +390,12 @@ impl Hart {
 
     /// Does what other harts have asked of all since the hart's last turn.
     pub(crate) fn catch_up(&mut self, system: &System) {
-        self.forget_restricted_stores(&system.memory);
+        if self.restrictions_seen != system.memory.restrictions() {
+            self.forget_restricted_stores(&system.memory);
+        }
+        if self.broadcasts_seen == system.broadcasts.len() {
+            return;
+        }
         let seen = std::mem::replace(&mut self.broadcasts_seen, system.broadcasts.len());
         for &(from, fence) in system.broadcasts.get(seen..).unwrap_or_default() {
             if from != self.id {

@@ -221,7 +221,8 @@ impl Hart {
                 self.tlb.insert_store(block, tag, offset, shift, open);
             }
             if let Some(offset) = system.memory.ram.offset(place.physical, CACHE_BLOCK) {
-                self.charge(system, view, Access::Store, block, offset);
+                let eyes = (view, Some(self.data_tag));
+                self.charge(system, eyes, Access::Store, block, offset);
             }
             let mut outcome = StoreOutcome::default();
             for at in (0..CACHE_BLOCK).step_by(8) {
@@ -270,7 +271,8 @@ impl Hart {
             return false;
         };
         bytes.fill(0);
-        self.charge(system, self.data_view(), Access::Store, block, offset);
+        let eyes = (self.data_view(), Some(self.data_tag));
+        self.charge(system, eyes, Access::Store, block, offset);
         true
     }
 

@@ -7,7 +7,6 @@ use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
 use crate::native::{FilterTables, Left};
 use crate::system::System;
-use crate::timing::Costs;
 use crate::zicsr::Next;
 
 /// Sign-extends the low 32 bits.
@@ -24,24 +23,31 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
     let base = system.memory.code.base();
     // Virtual address of the first instruction of the block.
     let mut block = hart.pc;
-    let mut at: *const Instruction = match hart.find_code(system, block) {
-        // SAFETY: `find_code` returns indices of decoded instructions.
-        Ok(index) => unsafe { base.add(index as usize) },
-        Err(_) => return Exit::Trap,
-    };
     // Translated code asks neither debuggers nor the checker of fences.
     let native =
         system.memory.code.is_translated() && hart.stops.is_none() && hart.shadow.is_none();
+    let resumed = hart.resumed(system.memory.code.generation());
+    hart.resume.pc = !0;
+    // Where translated code is entered that has been left at the limit.
+    let mut resume = resumed.site;
+    resume = resume.filter(|&site| native && system.memory.code.is_current(site));
+    let mut at: *const Instruction = base;
     // Whether translated code may be entered before the next instruction: at the beginning of a block, and
     // behind an instruction that it has left to this loop.
-    let mut pending = native && enter_block(system, index_of(base, at), block);
-    if G::MEASURED && !pending {
-        hart.measure_fetch(system, block);
+    let mut pending = true;
+    if resume.is_none() {
+        let index = match hart.first_code(system, resumed.from) {
+            Ok(index) => index,
+            Err(_) => return Exit::Trap,
+        };
+        // SAFETY: an index of a decoded instruction.
+        at = unsafe { base.add(index as usize) };
+        pending = native && enter_block(system, index, block);
+        if G::MEASURED && !pending {
+            let offset = system.memory.code.offset_of(index);
+            hart.measure_fetch(system, offset, block);
+        }
     }
-    let costs = match &system.timing {
-        Some(timing) if G::MEASURED => timing.costs,
-        _ => Costs::default(),
-    };
     loop {
         // A jump in translated code that wants to know where it leads.
         let mut site = None;
@@ -49,13 +55,25 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
             if pending {
                 let index = index_of(base, at);
-                let filters = match &system.timing {
-                    Some(timing) if G::MEASURED => timing.tables(hart.id),
+                let filters = match &mut system.timing {
+                    Some(timing) if G::MEASURED => timing.tables(hart.id, hart.tlb.epoch()),
                     _ => FilterTables::NONE,
                 };
                 let memory = &system.memory;
+                let (code, ram) = (&memory.code, &memory.ram);
                 // SAFETY: the filters are the hart's, and nothing else looks at them until this comes back.
-                let left = unsafe { memory.code.run(hart, &memory.ram, filters, index, block) };
+                let left = unsafe {
+                    match resume.take() {
+                        None => code.run(hart, ram, filters, index, block),
+                        Some(site) => {
+                            let left = code.resume(hart, ram, filters, site, block);
+                            left.or(Some(Left::Behind {
+                                target: block,
+                                from: None,
+                            }))
+                        }
+                    }
+                };
                 match left {
                     None => pending = false,
                     Some(Left::Before {
@@ -69,12 +87,14 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     Some(Left::Outside {
                         at: index,
                         block: own,
+                        offset,
                     }) => {
                         // SAFETY: as above.
                         at = unsafe { base.add(index as usize) };
                         block = own;
-                        if G::MEASURED {
-                            hart.measure_fetch(system, block);
+                        if G::MEASURED && hart.measure_fetch(system, offset, block) {
+                            // Charged for now: the translation goes on.
+                            continue 'block;
                         }
                     }
                     Some(Left::Behind { target, from: None }) => {
@@ -93,8 +113,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: as above.
                         break 'block (target, 0, unsafe { (*from).link }, from);
                     }
-                    Some(Left::Limit { target }) => {
+                    Some(Left::Limit { target, from, site }) => {
                         hart.pc = target;
+                        hart.resume_from(from, Some(site));
                         return Exit::Limit;
                     }
                 }
@@ -140,10 +161,19 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.x[field!(rd) as usize] = value;
                 }};
             }
+            // Looked for where they are needed: few of the instructions that come here cost more than a cycle.
+            macro_rules! cost {
+                ($cost:ident) => {
+                    system
+                        .timing
+                        .as_ref()
+                        .map_or(0, |timing| timing.costs.$cost)
+                };
+            }
             macro_rules! costly {
                 ($cost:ident, $value:expr) => {{
                     if G::MEASURED {
-                        hart.cycles += costs.$cost;
+                        hart.cycles += cost!($cost);
                     }
                     set!($value)
                 }};
@@ -250,6 +280,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.retired += done;
                     hart.cycles += done;
                     hart.pc = block.wrapping_add(u64::from(field!(offset)));
+                    hart.look_at_interrupts = true;
                     match hart.$method(field!(immediate).cast_unsigned(), system) {
                         Ok(next) => {
                             hart.retired += 1;
@@ -287,12 +318,12 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::Nop => {}
                 Operation::Fence => {
                     if G::MEASURED {
-                        hart.cycles += costs.fence;
+                        hart.cycles += cost!(fence);
                     }
                 }
                 Operation::Pause => {
                     if G::MEASURED {
-                        hart.cycles += costs.pause;
+                        hart.cycles += cost!(pause);
                     }
                     if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
                         trap!();
@@ -517,9 +548,9 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if G::MEASURED {
                         let divides = FloatOperation::unpack(field!(immediate)).divides();
                         hart.cycles += if divides {
-                            costs.float_divide
+                            cost!(float_divide)
                         } else {
-                            costs.float
+                            cost!(float)
                         };
                     }
                     if hart.float_off || hart.float(whole!()).is_err() {
@@ -540,7 +571,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
                     if G::MEASURED {
-                        hart.cycles += costs.fence_i;
+                        hart.cycles += cost!(fence_i);
                         if let Some(timing) = &mut system.timing {
                             timing.fence_instructions(hart.id);
                         }
@@ -548,11 +579,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     let next = block.wrapping_add(u64::from(field!(offset)) + 4);
                     break 'block (next, field!(count), field!(link), here);
                 }
-                Operation::Csr => out_of_line!(execute_csr, costs.csr),
+                Operation::Csr => out_of_line!(execute_csr, cost!(csr)),
                 Operation::System => {
                     out_of_line!(
                         execute_system,
-                        costs.of_system(field!(immediate).cast_unsigned())
+                        system.timing.as_ref().map_or(0, |timing| {
+                            timing.costs.of_system(field!(immediate).cast_unsigned())
+                        })
                     )
                 }
                 Operation::Illegal => {
@@ -567,6 +600,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         hart.cycles += u64::from(count);
         if hart.cycles >= hart.limit {
             hart.pc = target;
+            let linkable = !from.is_null() && target >> 12 == block >> 12;
+            hart.resume_from(if linkable { index_of(base, from) } else { 0 }, None);
             return Exit::Limit;
         }
         at = if link != 0 {
@@ -599,7 +634,8 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
         }
         if G::MEASURED && !pending {
-            hart.measure_fetch(system, block);
+            let offset = system.memory.code.offset_of(index_of(base, at));
+            hart.measure_fetch(system, offset, block);
         }
     }
 }

@@ -2,11 +2,42 @@
 
 use crate::code::CodeIndex;
 use crate::hart::{Access, Cause, Exception, Hart, Trapped};
+use crate::instruction::Site;
 use crate::memory::walk;
 use crate::memory::{PAGE_BYTES, PAGE_SHIFT};
 use crate::system::System;
+use crate::translation::Resume;
 
 impl Hart {
+    /// Notes how the hart goes on at the present pc, where it stops at the end of a block: nothing but a fence or a
+    /// change of context can make that lead elsewhere.
+    #[inline]
+    pub(crate) const fn resume_from(&mut self, from: CodeIndex, site: Option<Site>) {
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            from,
+            site,
+        };
+    }
+
+    /// The decoded instruction at which the hart goes on behind a jump, which is 0 if it is not known.
+    ///
+    /// # Errors
+    /// [`Trapped`] with the exception of the fetch.
+    #[inline]
+    pub(super) fn first_code(
+        &mut self,
+        system: &mut System,
+        from: CodeIndex,
+    ) -> Result<CodeIndex, Trapped> {
+        match system.memory.code.link_of(from) {
+            0 if from == 0 => self.find_code(system, self.pc),
+            0 => self.chase(system, from, self.pc, self.pc),
+            link => Ok(link),
+        }
+    }
+
     /// The decoded instruction at `pc`.
     ///
     /// # Errors
@@ -75,9 +106,6 @@ impl Hart {
         if !place.whole_page {
             return Ok(None);
         }
-        if let Some(timing) = &mut system.timing {
-            timing.fetches_moved(self.id, pc >> PAGE_SHIFT);
-        }
         self.tlb
             .insert_fetch(pc, self.fetch_tag, offset, place.first_shift);
         Ok(Some(offset))
@@ -86,16 +114,17 @@ impl Hart {
     /// Decodes one instruction for this time only: it crosses a page, or its page is protected in
     /// parts.
     fn find_single(&mut self, system: &mut System, pc: u64) -> Result<CodeIndex, Trapped> {
-        let low = self.fetch_halfword(system, pc)?;
+        let (low, offset) = self.fetch_halfword(system, pc)?;
         let high = if low & 3 == 3 {
-            self.fetch_halfword(system, pc.wrapping_add(2))?
+            self.fetch_halfword(system, pc.wrapping_add(2))?.0
         } else {
             0
         };
-        Ok(system.memory.code.build_scratch(low, high))
+        Ok(system.memory.code.build_scratch(low, high, offset))
     }
 
-    fn fetch_halfword(&mut self, system: &mut System, address: u64) -> Result<u16, Trapped> {
+    /// A halfword of code, and its offset in RAM.
+    fn fetch_halfword(&mut self, system: &mut System, address: u64) -> Result<(u16, u64), Trapped> {
         let offset = match self.tlb.fetch_offset(address, self.fetch_tag) {
             Some(offset) => offset,
             None => match self.fetch_offset(system, address, 2)? {
@@ -110,7 +139,9 @@ impl Hart {
         let physical = system.memory.ram.base().wrapping_add(offset);
         let halfword = system.memory.ram.read::<u16>(physical);
         let guest = self.mode().virtualized;
-        halfword.ok_or_else(|| self.raise(Exception::at(Cause::FetchAccess, address, guest)))
+        halfword
+            .map(|halfword| (halfword, offset))
+            .ok_or_else(|| self.raise(Exception::at(Cause::FetchAccess, address, guest)))
     }
 
     /// Finds where a jump leads and, if it stays in its page, remembers it in the jump itself.

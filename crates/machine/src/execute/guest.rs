@@ -79,7 +79,8 @@ impl Hart {
         let entry = self.tlb.load_entry(address);
         if entry.serves::<T>(address, tag) {
             let offset = entry.addend.wrapping_add(address);
-            self.charge_lines(system, view, Access::Load, (address, T::SIZE), offset);
+            let eyes = (view, Some(tag));
+            self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
             // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
             return Ok(unsafe { system.memory.ram.read_unchecked::<T>(offset) });
         }
@@ -120,7 +121,8 @@ impl Hart {
         let entry = self.tlb.store_entry(address);
         if entry.serves::<T>(address, tag) {
             let offset = entry.addend.wrapping_add(address);
-            self.charge_lines(system, view, Access::Store, (address, T::SIZE), offset);
+            let eyes = (view, Some(tag));
+            self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
             // SAFETY: entries lead to whole pages of RAM, and serve what is inside.
             unsafe { system.memory.ram.write_unchecked::<T>(offset, value) };
             return Ok(());

@@ -3,10 +3,10 @@
 use crate::count::Event;
 use crate::hart::{Access, Cause, Exception, Hart, Mode, Trapped};
 use crate::memory::walk;
-use crate::memory::{PAGE_SHIFT, Scalar};
+use crate::memory::{PAGE_BYTES, PAGE_SHIFT, Scalar};
 use crate::system::System;
-use crate::timing::{Charge, LINE_SHIFT, TranslationFence, Walked};
-use crate::translation::{ContextKey, Fence, View, WalkTrace};
+use crate::timing::{Charge, LINE_SHIFT, PageName, TranslationFence, Walked};
+use crate::translation::{Fence, View, WalkTrace};
 
 impl Hart {
     /// Charges a load that reached RAM at `offset`, in one page, `count` instructions into its block: all
@@ -23,11 +23,11 @@ impl Hart {
         count: u8,
     ) -> Result<(), Trapped> {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
-        let line = address >> LINE_SHIFT;
+        let page = self.name_of(address, self.data_tag);
         let free = system
             .timing
             .as_ref()
-            .is_some_and(|t| t.load_is_free(self.id, line, self.data_space, physical));
+            .is_some_and(|t| t.load_is_free(self.id, page, physical));
         if free && address & (T::SIZE - 1) == 0 {
             return Ok(());
         }
@@ -48,11 +48,11 @@ impl Hart {
         count: u8,
     ) -> Result<(), Trapped> {
         let physical = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
-        let line = address >> LINE_SHIFT;
+        let page = self.name_of(address, self.data_tag);
         let free = system
             .timing
             .as_ref()
-            .is_some_and(|t| t.store_is_free(self.id, line, self.data_space, physical));
+            .is_some_and(|t| t.store_is_free(self.id, page, physical));
         if free && address & (T::SIZE - 1) == 0 {
             return Ok(());
         }
@@ -71,7 +71,8 @@ impl Hart {
     ) -> Result<(), Trapped> {
         self.refuse_misaligned(system, access, address, size)?;
         self.give_way(system, access, offset, count)?;
-        self.charge_lines(system, self.data_view(), access, (address, size), offset);
+        let eyes = (self.data_view(), Some(self.data_tag));
+        self.charge_lines(system, eyes, access, (address, size), offset);
         Ok(())
     }
 
@@ -127,39 +128,46 @@ impl Hart {
         Ok(())
     }
 
-    /// Charges the fetch of a block.
+    /// How the filters know a page, in the context with this tag.
     #[inline(always)]
-    pub(super) fn measure_fetch(&mut self, system: &mut System, pc: u64) {
-        let line = pc >> LINE_SHIFT;
-        if !system
+    const fn name_of(&self, address: u64, tag: u64) -> PageName {
+        PageName {
+            tag: address & !(PAGE_BYTES - 1) | tag,
+            epoch: self.tlb.epoch(),
+        }
+    }
+
+    /// Charges the fetch of the block at `pc` from the line at an offset in RAM, which it is all in; says whether the
+    /// next one will be free.
+    #[inline(always)]
+    pub(super) fn measure_fetch(&mut self, system: &mut System, offset: u64, pc: u64) -> bool {
+        self.fetch_is_free(system, offset, pc) || self.measure_fetch_slow(system, offset, pc)
+    }
+
+    #[inline(always)]
+    fn fetch_is_free(&self, system: &System, offset: u64, pc: u64) -> bool {
+        let line = system.memory.ram.base().wrapping_add(offset) >> LINE_SHIFT;
+        let page = self.name_of(pc, self.fetch_tag);
+        system
             .timing
             .as_ref()
-            .is_some_and(|t| t.fetch_is_free(self.id, line, self.fetch_space))
-        {
-            self.measure_fetch_slow(system, pc);
-        }
+            .is_some_and(|t| t.fetch_is_free(self.id, page, line))
     }
 
     #[inline(never)]
-    fn measure_fetch_slow(&mut self, system: &mut System, pc: u64) {
-        let view = self.fetch_view();
-        let known = self.tlb.fetch_offset(pc, self.fetch_tag);
-        let offset = known.or_else(|| {
-            let memory = &mut system.memory;
-            let found = walk(&self.csrs, memory, &mut self.trace, view, Access::Fetch, pc).ok()?;
-            Some(found.physical.wrapping_sub(system.memory.ram.base()))
-        });
-        if let Some(offset) = offset {
-            self.charge(system, view, Access::Fetch, pc, offset);
-        }
+    fn measure_fetch_slow(&mut self, system: &mut System, offset: u64, pc: u64) -> bool {
+        let eyes = (self.fetch_view(), Some(self.fetch_tag));
+        self.charge(system, eyes, Access::Fetch, pc, offset);
+        self.fetch_is_free(system, offset, pc)
     }
 
-    /// Asks the models what an access costs, if there are any.
+    /// Asks the models what an access costs, if there are any. With the tag of the view's context the filters
+    /// answer for the next one.
     #[inline(never)]
     pub(crate) fn charge(
         &mut self,
         system: &mut System,
-        view: View,
+        (view, tag): (View, Option<u64>),
         access: Access,
         address: u64,
         offset: u64,
@@ -167,13 +175,18 @@ impl Hart {
         let Some(mut timing) = system.timing.take() else {
             return;
         };
-        let key = ContextKey::new(view, &self.csrs);
+        let (space, translated) = match access {
+            Access::Fetch => self.fetch_space,
+            _ if tag == Some(self.data_tag) => self.data_space,
+            _ => self.space_of(view),
+        };
         let charge = Charge {
             access,
             address,
             physical: system.memory.ram.base().wrapping_add(offset),
-            space: key.space(),
-            translated: key.is_translated(),
+            space,
+            translated,
+            name: tag.map(|tag| self.name_of(address, tag)),
         };
         let mode = self.mode();
         let (csrs, trace, memory) = (&self.csrs, &mut self.trace, &mut system.memory);
@@ -198,7 +211,7 @@ impl Hart {
     pub(crate) fn charge_lines(
         &mut self,
         system: &mut System,
-        view: View,
+        eyes: (View, Option<u64>),
         access: Access,
         (address, size): (u64, u64),
         offset: u64,
@@ -206,12 +219,12 @@ impl Hart {
         if system.timing.is_none() {
             return;
         }
-        self.charge(system, view, access, address, offset);
+        self.charge(system, eyes, access, address, offset);
         let last = size.saturating_sub(1);
         if (address ^ address.wrapping_add(last)) >> LINE_SHIFT != 0 {
             self.charge_line_crossing(system);
             let (address, offset) = (address.wrapping_add(last), offset.wrapping_add(last));
-            self.charge(system, view, access, address, offset);
+            self.charge(system, eyes, access, address, offset);
         }
     }
 

@@ -64,9 +64,14 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
         {
             return false;
         }
-        hart.wires = system.devices.wires(hart.id);
+        let wires = system.devices.wires(hart.id);
+        if hart.wires != wires {
+            hart.wires = wires;
+            hart.look_at_interrupts = true;
+        }
         if hart.wires.supervisor_software_edge {
             hart.csrs.mip |= crate::csr::field::interrupt::SSI;
+            hart.look_at_interrupts = true;
             system.devices.acknowledge_software_edge(hart.id);
             hart.wires.supervisor_software_edge = false;
         }
@@ -76,7 +81,9 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
         if hart.cycles >= hart.overflow_check {
             hart.check_overflow();
         }
-        if let Some(interrupt) = hart.interrupt_to_take(system) {
+        if std::mem::take(&mut hart.look_at_interrupts)
+            && let Some(interrupt) = hart.interrupt_to_take(system)
+        {
             let from = hart.mode();
             hart.take_interrupt(interrupt);
             hart.charge_trap(system, from);

@@ -251,15 +251,15 @@ impl Hart {
                 if mode == Mode::HYPERVISOR && self.csrs.mstatus & status::TVM != 0 {
                     return Err(self.illegal(raw));
                 }
+                // Bits of rs2 that no VMID has are ignored ("Hypervisor Memory-Management Fence Instructions").
+                let vmid = identifier.map(|value| value & self.extension.vmid_bits.mask());
                 // rs1 holds the guest physical address shifted right by two bits.
                 let timing = TranslationFence::HypervisorGuest {
                     address: address.map(|address| address << 2),
-                    vmid: identifier.map(|value| (value & 0x3fff) as u16),
+                    vmid: vmid.map(|vmid| vmid as u16),
                 };
                 self.fence_timing(system, timing);
-                self.fence(Fence::Guest {
-                    vmid: identifier.map(|value| value & 0x3fff),
-                });
+                self.fence(Fence::Guest { vmid });
             }
             _ => return Err(self.illegal(raw)),
         }

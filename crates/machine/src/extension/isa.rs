@@ -14,6 +14,42 @@ pub struct Isa {
     pub mmu: String,
     /// Size of the blocks of Zicbom, Zicbop and Zicboz in bytes; zero leaves the properties out.
     pub cache_block: u32,
+    /// How many bits of VMIDs the harts have.
+    pub vmid_bits: VmidBits,
+}
+
+/// How many bits of hgatp.VMID are implemented, the lowest first (privileged architecture, "Hypervisor Guest Address Translation
+/// and Protection Register"): 0 to 14.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VmidBits(u8);
+
+impl VmidBits {
+    /// As many as there can be in an hgatp of 64 bits.
+    pub const MOST: u8 = 14;
+
+    /// So many, but not more than there can be.
+    #[must_use]
+    pub const fn new(bits: u8) -> Self {
+        Self(if bits > Self::MOST { Self::MOST } else { bits })
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn count(self) -> u8 {
+        self.0
+    }
+
+    /// The largest VMID, whose other bits are zero.
+    #[must_use]
+    pub const fn mask(self) -> u64 {
+        (1 << self.0) - 1
+    }
+}
+
+impl Default for VmidBits {
+    fn default() -> Self {
+        Self(Self::MOST)
+    }
 }
 
 impl Isa {

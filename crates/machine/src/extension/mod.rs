@@ -4,7 +4,7 @@
 mod isa;
 mod pause;
 
-pub use isa::Isa;
+pub use isa::{Isa, VmidBits};
 pub use pause::PauseLoop;
 
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,8 @@ pub struct ExtensionState {
     pub present: Extensions,
     /// Whether the hart can set A and D bits itself: Svadu.
     pub svadu: bool,
+    /// How many bits of VMIDs it has.
+    pub vmid_bits: VmidBits,
     /// The widest virtual-memory scheme of the hart.
     pub paging: Paging,
     /// Pause-loop exiting.
@@ -117,6 +119,7 @@ impl ExtensionState {
         Self {
             present: Extensions::of(isa),
             svadu: isa.extensions.iter().any(|name| name == "svadu"),
+            vmid_bits: isa.vmid_bits,
             paging: Paging::of_mmu_type(&isa.mmu).unwrap_or_default(),
             purge_bits: u64::MAX >> (PURGE_MASK_HARTS - harts.clamp(1, PURGE_MASK_HARTS)),
             ..Self::default()
@@ -199,6 +202,7 @@ mod tests {
             extensions: extensions.names().map(str::to_owned).collect(),
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
+            vmid_bits: VmidBits::default(),
         }
     }
 

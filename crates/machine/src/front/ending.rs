@@ -38,6 +38,11 @@ pub(super) fn exit_code(ending: Ending, machine: &Machine) -> ExitCode {
             show_state("every hart waits, and nothing will ever wake one", machine);
             ExitCode::from(IDLE)
         }
+        Stop::Stuck => {
+            let why = "every hart traps at the first instruction of its trap handler, for ever";
+            show_state(why, machine);
+            ExitCode::from(IDLE)
+        }
         Stop::Limit | Stop::Marker | Stop::Debugger => {
             show_state("the limit was reached", machine);
             ExitCode::from(LIMIT)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::board::Images;
-use crate::checkpoint::{Marker, Point};
+use crate::checkpoint::{CheckpointError, Marker, Point};
 use crate::device::Silent;
 use crate::gdb::{self, GdbError};
 use crate::machine::{Limit, Machine, MachineError, Stop};
@@ -250,7 +250,8 @@ fn restored(
         path: path.to_owned(),
         error,
     };
-    let mut machine = Machine::restore(&read(path)?).map_err(|error| refused(error.into()))?;
+    let file = std::fs::File::open(path).map_err(|error| refused(error.into()))?;
+    let mut machine = Machine::restore_file(&file).map_err(|error| refused(error.into()))?;
     match (arguments.gear, profile) {
         (Some(GearChoice::Fast), _) => machine.set_profile(None),
         (Some(GearChoice::Measured), None) if machine.profile().is_none() => {
@@ -347,9 +348,24 @@ fn write_checkpoint(
         path: path.to_owned(),
         error,
     };
-    let file = std::fs::File::create(path).map_err(|error| refused(error.into()))?;
-    machine
-        .checkpoint(std::io::BufWriter::new(file))
-        .map_err(|error| refused(error.into()))?;
+    write_beside(machine, path).map_err(|error| refused(error.into()))?;
     Ok(true)
+}
+
+/// Writes a checkpoint to a file of its own, which then takes the name: the machine's memory may be mapped from
+/// the file that has it now.
+fn write_beside(machine: &mut Machine, path: &Path) -> Result<(), CheckpointError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let new = PathBuf::from(name);
+    let written = std::fs::File::create_new(&new)
+        .map_err(CheckpointError::Write)
+        .and_then(|file| machine.checkpoint(std::io::BufWriter::new(file)));
+    let renamed =
+        written.and_then(|()| std::fs::rename(&new, path).map_err(CheckpointError::Write));
+    if renamed.is_err() {
+        // What is left of it is of no use.
+        let _ = std::fs::remove_file(&new);
+    }
+    renamed
 }

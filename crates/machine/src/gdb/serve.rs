@@ -98,7 +98,7 @@ impl<'a> BlockingEventLoop for Session<'a> {
             };
             let reason = match machine.run(limit) {
                 Stop::Limit | Stop::Marker => continue,
-                Stop::Idle => {
+                Stop::Idle | Stop::Stuck => {
                     std::thread::sleep(IDLE);
                     continue;
                 }

@@ -2,9 +2,10 @@
 
 use super::{Hart, Mode, Privilege};
 use crate::base::Fence;
+use crate::base::Space;
 use crate::csr::field::{envcfg, status};
 use crate::trace::Happening;
-use crate::translation::{ContextKey, Masking, View};
+use crate::translation::{ContextKey, Masking, Resume, View};
 
 /// Number of different views: five modes, pointer masking, SUM, and MXR of both levels.
 pub(super) const VIEWS: usize = Mode::COUNT * 16;
@@ -152,8 +153,14 @@ impl Hart {
             self.fetch_tag = self.tag(self.fetch_view());
         }
         self.jump_tag = self.tlb.jump_tag(self.fetch_tag);
-        self.fetch_space = ContextKey::new(self.fetch_view(), &self.csrs).space_number();
-        self.data_space = ContextKey::new(self.data_view(), &self.csrs).space_number();
+        self.fetch_space = self.space_of(self.fetch_view());
+        self.data_space = self.space_of(self.data_view());
+    }
+
+    /// The address space of a view, and whether page tables take part in it.
+    pub(crate) const fn space_of(&self, view: View) -> (Space, bool) {
+        let key = ContextKey::new(view, &self.csrs);
+        (key.space(), key.is_translated())
     }
 
     /// After a change of satp, vsatp or hgatp.
@@ -170,6 +177,7 @@ impl Hart {
     /// Changes the privilege mode at the end of an instruction that changes it: the mode before has had `own` instructions
     /// and cycles more than are counted yet.
     pub fn set_mode_after(&mut self, mode: Mode, own: u64) {
+        self.look_at_interrupts = true;
         if mode != self.mode {
             let (cycles, retired) = (self.cycles + own, self.retired + own);
             self.counts.settle(self.mode, cycles, retired);
@@ -186,12 +194,27 @@ impl Hart {
         self.refresh_context();
     }
 
+    /// How the hart goes on, if what was noted still holds in this generation of decoded instructions.
+    #[inline]
+    pub(crate) fn resumed(&self, generation: u64) -> Resume {
+        let holds = self.resume.pc == self.pc
+            && self.resume.tag == self.jump_tag
+            && self.code_generation == generation
+            && self.shadow.is_none();
+        if holds {
+            self.resume
+        } else {
+            Resume::default()
+        }
+    }
+
     /// Forgets translations that a fence covers.
     pub fn fence(&mut self, fence: Fence) {
         self.note(|hart| Happening::Fence {
             fence,
             mode: hart.mode,
         });
+        self.resume = Resume::default();
         let epoch = self.tlb.epoch();
         if let Some(address) = self.tlb.fence(fence) {
             self.jumps.forget_page(address);

@@ -177,6 +177,7 @@ impl Hart {
                     *selection |= event::OF;
                 }
                 self.csrs.mip |= interrupt::LCOFI;
+                self.look_at_interrupts = true;
             }
         }
         self.refresh_overflow();

@@ -15,10 +15,10 @@ pub use saved::SavedHart;
 pub(crate) use stops::{Reached, Stops};
 pub use wait::{Expiry, Wait};
 
-use crate::base::{HartId, HartWires};
+use crate::base::{HartId, HartWires, Space};
 use crate::csr::Csrs;
 use crate::trace::{Event, Happening, Place};
-use crate::translation::{HostTlb, JumpCache, Shadow, WalkTrace};
+use crate::translation::{HostTlb, JumpCache, Resume, Shadow, WalkTrace};
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -60,10 +60,10 @@ pub struct Hart {
     pub(crate) data_tag: u64,
     /// Tag of fetches in the host TLB.
     pub(crate) fetch_tag: u64,
-    /// Address space of data accesses for the timing models' filters.
-    pub(crate) data_space: u32,
+    /// Address space of data accesses for the timing models, and whether page tables take part in it.
+    pub(crate) data_space: (Space, bool),
     /// The same of fetches.
-    pub(crate) fetch_space: u32,
+    pub(crate) fetch_space: (Space, bool),
     /// Tag of fetches in the jump cache.
     pub(crate) jump_tag: u32,
     /// Whether floating-point instructions are illegal now.
@@ -102,6 +102,11 @@ pub struct Hart {
     pub(crate) broadcasts_seen: usize,
     /// Custom extensions and their registers.
     pub extension: crate::extension::ExtensionState,
+    /// Where the hart goes on, if it has stopped at the end of a block alone.
+    pub(crate) resume: Resume,
+    /// Whether an interrupt may be taken that could not be when this was last looked at: a CSR, a wire, the mode or
+    /// time has changed since.
+    pub(crate) look_at_interrupts: bool,
     /// What the hart counts besides cycles and instructions.
     pub counts: crate::count::HartCounts,
     /// Where a debugger wants the hart to stop, if there is one.
@@ -126,8 +131,8 @@ impl Hart {
             mode: Mode::MACHINE,
             data_tag: 0,
             fetch_tag: 0,
-            data_space: 0,
-            fetch_space: 0,
+            data_space: (Space::default(), false),
+            fetch_space: (Space::default(), false),
             jump_tag: 0,
             float_off: true,
             id,
@@ -147,6 +152,8 @@ impl Hart {
             restrictions_seen: 0,
             broadcasts_seen: 0,
             extension: crate::extension::ExtensionState::default(),
+            resume: Resume::default(),
+            look_at_interrupts: true,
             counts: crate::count::HartCounts::default(),
             stops: None,
             events: None,

@@ -7,7 +7,7 @@ use crate::base::HartWires;
 use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
-use crate::translation::{Kept, SavedJumps, SavedTlb};
+use crate::translation::{Kept, Resume, SavedJumps, SavedTlb};
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -25,6 +25,8 @@ pub struct SavedHart {
     reservation: Option<Reservation>,
     wait: Wait,
     wires: HartWires,
+    /// The jump in its page that has led to `pc`, 0 if it is not known.
+    resume: u32,
     timer_deadline: u64,
     tlb: SavedTlb,
     jumps: SavedJumps,
@@ -56,6 +58,9 @@ impl Hart {
             reservation: self.reservation,
             wait: self.wait,
             wires: self.wires,
+            resume: Some(self.resumed(memory.generation()).from)
+                .filter(|&from| memory.is_decoded(from))
+                .unwrap_or(0),
             timer_deadline: self.timer_deadline,
             tlb: self.tlb.save(),
             jumps: if current {
@@ -94,6 +99,16 @@ impl Hart {
         self.counts = saved.counts;
         self.translation_changed();
         self.refresh_overflow();
+        if saved.resume != 0 && !memory.is_decoded(saved.resume) {
+            return None;
+        }
+        self.resume = Resume {
+            pc: self.pc,
+            tag: self.jump_tag,
+            from: saved.resume,
+            site: None,
+        };
+        self.look_at_interrupts = true;
         Some(())
     }
 }

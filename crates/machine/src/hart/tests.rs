@@ -1,6 +1,7 @@
-//! Pointer masking, by modes.
+//! Pointer masking, by modes, and what registers keep.
 
 use super::{Cause, Hart, Mode, Privilege};
+use crate::extension::VmidBits;
 use crate::machine::{Config, Machine};
 use crate::system::System;
 
@@ -15,6 +16,7 @@ const MSECCFG: u32 = 0x747;
 const SENVCFG: u32 = 0x10a;
 const HENVCFG: u32 = 0x60a;
 const HSTATUS: u32 = 0x600;
+const HGATP: u32 = 0x680;
 const PMM: u64 = 2 << 32;
 const HUPMM: u64 = 2 << 48;
 const HU: u64 = 1 << 9;
@@ -107,6 +109,19 @@ fn reserved_encodings_are_not_kept() {
     let field = 3 << 48;
     assert_eq!(write(hart, system, HSTATUS, field) & field, field);
     assert_eq!(write(hart, system, HSTATUS, 1 << 48) & field, field);
+}
+
+#[test]
+fn vmids_have_the_lowest_of_their_bits() {
+    for (bits, most) in [(0, 0), (3, 7), (14, 0x3fff)] {
+        let mut config = Config::default();
+        config.board.memory = 4 << 20;
+        config.board.isa.vmid_bits = VmidBits::new(bits);
+        let mut machine = Machine::new(config).expect("a machine");
+        let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+        let read = write(hart, system, HGATP, 8 << 60 | 0x3fff << 44 | 0x80000);
+        assert_eq!(read, 8 << 60 | most << 44 | 0x80000, "{bits} bits");
+    }
 }
 
 #[test]

@@ -16,6 +16,15 @@ pub const DISCARD: u8 = 32;
 /// The index of a decoded instruction among all that are kept. 0 is [`Operation::Stale`] and stands for "not known".
 pub type CodeIndex = u32;
 
+/// A place in translated code: a jump that does not know its target yet, or where to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Site {
+    /// Where in the buffer: a jump's displacement, or an instruction.
+    pub place: u32,
+    /// Which filling of the buffer it belongs to.
+    pub epoch: u64,
+}
+
 /// A decoded instruction, as the execution loop reads it: 16 bytes, no pointers.
 ///
 /// `immediate` holds, by operation: the sign-extended immediate; for a branch or jump the target

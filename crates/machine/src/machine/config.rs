@@ -2,7 +2,7 @@
 
 use crate::base::Clock;
 use crate::base::Paging;
-use crate::board::{BoardConfig, BoardError, Isa, map};
+use crate::board::{BoardConfig, BoardError, Isa, VmidBits, map};
 use crate::code::BlockLimit;
 use crate::memory::RamError;
 use crate::system::Limits;
@@ -103,6 +103,7 @@ pub fn isa() -> Isa {
         extensions: extensions.map(str::to_owned).to_vec(),
         mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
+        vmid_bits: VmidBits::default(),
     }
 }
 
@@ -156,6 +157,7 @@ impl Config {
         if let Some(paging) = Paging::of_bits(profile.virtual_address_bits) {
             self.board.isa.mmu = paging.mmu_type().to_owned();
         }
+        self.board.isa.vmid_bits = VmidBits::new(profile.vmid_bits);
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {
             let name = extensions.iter_mut().find(|name| *name == SVADU);

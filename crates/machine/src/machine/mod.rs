@@ -4,6 +4,8 @@ mod config;
 mod host;
 mod listen;
 mod schedule;
+mod stuck;
+mod waiting;
 
 pub use config::{Config, MachineError};
 pub use schedule::{Limit, Stop};
@@ -50,6 +52,10 @@ pub struct Machine {
     interrupted: Option<usize>,
     /// The hart whose turn comes first in the next quantum.
     pub(crate) first: usize,
+    /// Since when there has been no progress, if there is none.
+    stall: Option<stuck::Stall>,
+    /// How far the harts have come in the present quantum.
+    horizons: waiting::Horizons,
     /// Who listens to what happens.
     pub(crate) sink: Option<Box<dyn Sink>>,
 }
@@ -88,6 +94,8 @@ impl Machine {
             marker: None,
             interrupted: None,
             first: 0,
+            stall: None,
+            horizons: waiting::Horizons::default(),
             sink: None,
             config,
         })

@@ -4,20 +4,16 @@
 //! about as short as the shortest way from hart to hart. A hart that runs while all others wait is the
 //! exception: its turn may be longer, because it ends where the hart does something that could wake one.
 
+use super::waiting::wake;
 use super::{HostInterface, Machine};
 use crate::base::Cycles;
-use crate::base::{Cause, Exception};
 use crate::code::BlockLimit;
 use crate::device::Marker;
 use crate::device::Power;
 use crate::execute::{Fast, Gear, Measured, run};
-use crate::hart::{Expiry, Hart, Wait};
+use crate::hart::{Hart, Wait};
 use crate::system::System;
 use crate::timing::LINE_SHIFT;
-use crate::trace::{Happening, WaitEnd};
-
-/// The encoding of WRS.NTO: the trap value when it has waited too long.
-const WRS_NTO: u64 = 0x00d0_0073;
 
 /// How many quanta the turn of a hart may have that alone does not wait.
 const LONE_QUANTA: u64 = 20;
@@ -52,6 +48,8 @@ pub enum Stop {
     Debugger,
     /// Every hart waits and nothing will ever wake one.
     Idle,
+    /// Every hart that does not wait traps at the first instruction of its own trap handler, and will for ever.
+    Stuck,
 }
 
 impl Machine {
@@ -109,6 +107,9 @@ impl Machine {
             if !self.skip_idle_time::<G>(limit.cycles.unwrap_or(u64::MAX)) {
                 return Stop::Idle;
             }
+            if self.is_stuck() {
+                return Stop::Stuck;
+            }
         }
     }
 
@@ -131,7 +132,7 @@ impl Machine {
         let mut signal = self.now;
         let count = self.harts.len();
         // The hart that gave its turn away last goes first. A debugger's hart goes on with its own.
-        let first = self.first;
+        let first = self.first % count.max(1);
         let mut next_first = first;
         while self.system.devices.take_changed().is_some() {}
         if interrupted.is_none() {
@@ -142,10 +143,19 @@ impl Machine {
                 }
             }
         }
-        for turn in interrupted.unwrap_or(0).min(count)..count {
-            let index = (first + turn) % count;
+        let begun = interrupted.unwrap_or(0).min(count);
+        let mut horizons = std::mem::take(&mut self.horizons);
+        if G::MEASURED {
+            horizons.begin(&self.harts, first, begun);
+        }
+        for turn in begun..count {
+            let index = if first + turn < count {
+                first + turn
+            } else {
+                first + turn - count
+            };
             let horizon = if G::MEASURED {
-                horizon(&self.harts, index)
+                horizons.of(turn)
             } else {
                 u64::MAX
             };
@@ -157,23 +167,25 @@ impl Machine {
                 hart.cycles = hart.cycles.max(end);
                 continue;
             }
-            hart.horizon = horizon;
             hart.catch_up(system);
             if hart.wait != Wait::Nothing {
                 continue;
             }
+            hart.horizon = horizon;
             let hits = system.memory.hits();
             system.watchful = G::MEASURED.then_some(hits);
             let gave_way = run::<G>(hart, system, end);
             system.watchful = None;
             if hart.stops.is_some() && hart.has_stopped() {
                 self.interrupted = Some(turn);
+                self.horizons = horizons;
                 return Some(Stop::Debugger);
             }
             if gave_way {
                 hart.reservation = None;
             }
             finish_reserved::<G>(hart, system);
+            horizons.note(hart);
             let signalled = system.devices.any_wires_changed() || system.memory.hits() > hits;
             while system.devices.take_changed().is_some() {}
             if G::MEASURED && (gave_way || signalled) {
@@ -188,6 +200,7 @@ impl Machine {
                 break;
             }
         }
+        self.horizons = horizons;
         if stop.is_none() {
             stop = self.wake_harts::<G>(signal, end);
             if stop == Some(Stop::Debugger) {
@@ -349,16 +362,6 @@ impl Machine {
     }
 }
 
-/// The least time that another running hart than this one has reached.
-fn horizon(harts: &[Hart], own: usize) -> u64 {
-    let others = harts
-        .iter()
-        .enumerate()
-        .filter(|&(index, hart)| index != own && hart.wait == Wait::Nothing && !hart.is_held());
-    let least = others.map(|(_, hart)| hart.cycles).min();
-    least.unwrap_or(u64::MAX)
-}
-
 /// Whether a program or a device has asked for the run's end.
 fn asked_to_stop(host: &mut HostInterface, system: &mut System) -> Option<Stop> {
     let code = if system.memory.take_host_written() {
@@ -395,73 +398,4 @@ fn finish_reserved<G: Gear>(hart: &mut Hart, system: &mut System) {
         run::<G>(hart, system, next);
     }
     hart.reservation = None;
-}
-
-/// Ends a hart's wait between `start` and `end` if there is a reason to, else lets the time pass. What others
-/// have done they did at `signal`.
-fn wake(hart: &mut Hart, system: &mut System, (start, signal): (u64, u64), end: u64) {
-    let begun = hart.cycles;
-    let wires = system.devices.wires(hart.id);
-    let hit = system.memory.is_hit(hart.id);
-    let changed = wires != hart.wires;
-    hart.cycles = hart.cycles.max(if hit || changed { signal } else { start });
-    if changed {
-        hart.wires = wires;
-        if wires.supervisor_software_edge {
-            hart.csrs.mip |= crate::csr::field::interrupt::SSI;
-            system.devices.acknowledge_software_edge(hart.id);
-            hart.wires.supervisor_software_edge = false;
-        }
-    }
-    let mut expired = None;
-    let mut end_of_wait = if hit {
-        WaitEnd::Store
-    } else {
-        WaitEnd::Interrupt
-    };
-    let mut woken = hit || (changed && hart.has_wakeup(system));
-    while !woken {
-        let (deadline, expiry) = match hart.wait {
-            Wait::Store { deadline, expiry } => (deadline, Some(expiry)),
-            _ => (u64::MAX, None),
-        };
-        let next = deadline.min(hart.timer_deadline);
-        if next >= end {
-            hart.cycles = hart.cycles.max(end);
-            hart.note_wait(hart.cycles - begun);
-            return;
-        }
-        hart.cycles = hart.cycles.max(next);
-        if hart.cycles >= hart.timer_deadline {
-            hart.refresh_timers(system);
-        }
-        woken = hart.has_wakeup(system);
-        if !woken && hart.cycles >= deadline {
-            end_of_wait = WaitEnd::Time;
-            expired = expiry;
-            woken = true;
-        }
-    }
-    hart.note_wait(hart.cycles - begun);
-    hart.wait = Wait::Nothing;
-    system.memory.unwatch(hart.id);
-    hart.note(|_| Happening::Wake { end: end_of_wait });
-    if let Some(expiry) = expired {
-        expire(hart, system, expiry);
-    }
-}
-
-/// The end of the time that a WRS may wait.
-fn expire(hart: &mut Hart, system: &System, expiry: Expiry) {
-    let cause = match expiry {
-        Expiry::Complete => return,
-        Expiry::Illegal => Cause::IllegalInstruction,
-        Expiry::Virtual => Cause::VirtualInstruction,
-    };
-    // The instruction does not retire after all.
-    hart.pc = hart.pc.wrapping_sub(4);
-    hart.retired = hart.retired.wrapping_sub(1);
-    let from = hart.mode();
-    hart.take_exception(Exception::new(cause, WRS_NTO));
-    hart.charge_trap(system, from);
 }

@@ -367,6 +367,10 @@ impl Kept for PhysicalMemory {
         self.code.generation()
     }
 
+    fn is_decoded(&self, index: CodeIndex) -> bool {
+        self.code.is_decoded(index)
+    }
+
     fn is_block(&self, index: CodeIndex) -> bool {
         self.code.is_block(index)
     }

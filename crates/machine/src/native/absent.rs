@@ -31,14 +31,39 @@ impl Native {
         &mut self,
         _all: &[Instruction],
         _first: CodeIndex,
-        _at: u64,
+        _at: (u64, u64),
         _base: u64,
     ) -> bool {
         false
     }
 
     /// Never called.
+    pub const fn is_current(&self, _: Site) -> bool {
+        false
+    }
+
+    /// Never called.
+    pub const fn is_translated(&self, _first: CodeIndex) -> bool {
+        false
+    }
+
+    /// Never called.
     pub const fn connect(&mut self, _site: Site, _to: CodeIndex) {}
+
+    /// Never called.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub const unsafe fn resume(
+        &self,
+        _: &mut Hart,
+        _: &Ram,
+        _: FilterTables,
+        _: Site,
+        _: u64,
+    ) -> Option<Left> {
+        None
+    }
 
     /// Never called.
     ///

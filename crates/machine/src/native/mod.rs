@@ -22,21 +22,13 @@ mod absent;
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub use absent::Native;
 
+pub use crate::instruction::Site;
 pub use crate::timing::FilterTables;
 
 use crate::instruction::CodeIndex;
 
 /// Room for decoded instructions, each of which has a place in the translations: 16 bytes each.
 pub(crate) const INSTRUCTION_ROOM: usize = 3 << 20;
-
-/// A jump in translated code that does not know its target yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Site {
-    /// Where its displacement stands in the buffer.
-    pub place: u32,
-    /// Which filling of the buffer it belongs to.
-    pub epoch: u64,
-}
 
 /// How translated code was left. `block` is the virtual address of the block, in all variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +46,8 @@ pub enum Left {
         at: CodeIndex,
         /// Its block's address.
         block: u64,
+        /// The offset in RAM of the line that it is in.
+        offset: u64,
     },
     /// At the end of a block, all of it accounted for.
     Behind {
@@ -66,5 +60,9 @@ pub enum Left {
     Limit {
         /// Where to go on.
         target: u64,
+        /// The jump that leads there, 0 if that leaves its page.
+        from: CodeIndex,
+        /// Where to go on.
+        site: Site,
     },
 }

@@ -110,6 +110,12 @@ const MACHINE: &[Row] = &[
         "bits",
         "of virtual addresses in the widest scheme: 39, 48 or 57",
     ),
+    number(
+        "vmid_bits",
+        (0, 14),
+        "bits",
+        "of VMIDs: hgatp keeps so many",
+    ),
     flag(
         "fence_i_clears",
         "whether FENCE.I empties the instruction cache",
@@ -159,11 +165,12 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 11] = [
+const OPTIONAL: [&str; 12] = [
     "line",
     "large",
     "any_size",
     "virtual_address_bits",
+    "vmid_bits",
     "misaligned_traps",
     "prefetch_next_line",
     "update",

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::Paging;
-use crate::extension::Extensions;
+use crate::extension::{Extensions, VmidBits};
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Profile {
     /// out.
     #[serde(default = "virtual_address_bits")]
     pub virtual_address_bits: u8,
+    /// Bits of VMIDs that the harts have, 0 to 14; 14 if left out.
+    #[serde(default = "vmid_bits")]
+    pub vmid_bits: u8,
     /// Cycles that a hart runs before the next one's turn, 1 to 1,000,000.
     pub quantum: u64,
     /// Cycles after which WRS.NTO traps where it may.
@@ -196,6 +199,7 @@ impl Default for Profile {
             guest_files: 7,
             svadu: true,
             virtual_address_bits: virtual_address_bits(),
+            vmid_bits: vmid_bits(),
             quantum: 1000,
             wrs_nto_limit: 2000,
             wrs_sto_limit: 200,
@@ -247,6 +251,11 @@ impl Default for Profile {
             extensions: Extensions::default(),
         }
     }
+}
+
+/// All, where a profile does not say.
+fn vmid_bits() -> u8 {
+    VmidBits::MOST
 }
 
 /// Sv48, where a profile does not say.

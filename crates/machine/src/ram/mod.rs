@@ -1,7 +1,10 @@
 //! RAM as host memory.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ptr::NonNull;
+use std::fs::File;
+
+mod pages;
+
+pub(crate) use pages::Pages;
 
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 
@@ -57,10 +60,7 @@ const _: () = assert!(
 pub struct Ram {
     base: u64,
     size: u64,
-    /// The first byte, at a page boundary of the host.
-    bytes: NonNull<u8>,
-    /// What was allocated: a page more than `size`.
-    allocation: NonNull<u8>,
+    bytes: Pages,
     /// Page by page whether anything may have been written; other pages are zero.
     touched: Vec<bool>,
 }
@@ -68,9 +68,6 @@ pub struct Ram {
 /// A page of RAM that may be written without a word to [`Ram`] from now on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenPage(());
-
-// SAFETY: the memory belongs to this value alone; sharing follows Rust's usual borrows.
-unsafe impl Send for Ram {}
 
 impl Ram {
     /// `size` zero bytes at physical address `base`. Pages cost host memory once touched.
@@ -81,32 +78,14 @@ impl Ram {
         if size == 0 || !size.is_multiple_of(PAGE_BYTES) || base.checked_add(size).is_none() {
             return Err(RamError::Size(size));
         }
-        let layout = Self::layout(size).ok_or(RamError::NoRoom(size))?;
-        // SAFETY: the layout's size is not zero.
-        let allocation = unsafe { alloc_zeroed(layout) };
-        let allocation = NonNull::new(allocation).ok_or(RamError::NoRoom(size))?;
-        let ahead = allocation.align_offset(PAGE_BYTES as usize);
-        if ahead >= PAGE_BYTES as usize {
-            // SAFETY: allocated just now with this layout.
-            unsafe { dealloc(allocation.as_ptr(), layout) };
-            return Err(RamError::NoRoom(size));
-        }
-        // SAFETY: less than the page that was allocated beyond `size`.
-        let bytes = unsafe { allocation.add(ahead) };
+        let bytes = usize::try_from(size).ok();
+        let bytes = bytes.and_then(|size| Pages::zero(size).ok());
         Ok(Self {
             base,
             size,
-            bytes,
-            allocation,
+            bytes: bytes.ok_or(RamError::NoRoom(size))?,
             touched: vec![false; (size >> PAGE_SHIFT) as usize],
         })
-    }
-
-    /// A page more than `size`, to choose a page boundary in. Asking for the alignment would make
-    /// the allocator zero, and so touch, all of it, where the host has zero pages for nothing.
-    fn layout(size: u64) -> Option<Layout> {
-        let size = usize::try_from(size.checked_add(PAGE_BYTES)?).ok()?;
-        Layout::from_size_align(size, align_of::<u64>()).ok()
     }
 
     /// The lowest physical address.
@@ -137,7 +116,7 @@ impl Ram {
     /// [`Self::write_unchecked`] do.
     #[must_use]
     pub(crate) const fn start(&self) -> *mut u8 {
-        self.bytes.as_ptr()
+        self.bytes.start().as_ptr()
     }
 
     /// Reads at an offset.
@@ -151,6 +130,7 @@ impl Ram {
         // SAFETY: inside the allocation by the caller's promise; any bit pattern is a `T`.
         unsafe {
             self.bytes
+                .start()
                 .as_ptr()
                 .add(offset as usize)
                 .cast::<T>()
@@ -168,6 +148,7 @@ impl Ram {
         // SAFETY: inside the allocation by the caller's promise.
         unsafe {
             self.bytes
+                .start()
                 .as_ptr()
                 .add(offset as usize)
                 .cast::<T>()
@@ -202,6 +183,22 @@ impl Ram {
         Some(OpenPage(()))
     }
 
+    /// Makes `length` bytes at an offset those of a file from `from` on, as [`Pages::map`] does: nobody may change
+    /// the file. `false`, and nothing has happened, if they are not all RAM or the host cannot do it.
+    pub fn map(&mut self, offset: u64, length: u64, file: &File, from: u64) -> bool {
+        let place = offset.checked_add(length).filter(|&end| end <= self.size);
+        let mapped = place.is_some_and(|_| {
+            let (offset, length) = (offset as usize, length as usize);
+            self.bytes.map(offset, length, file, from).is_ok()
+        });
+        if mapped {
+            for page in offset >> PAGE_SHIFT..(offset + length).div_ceil(PAGE_BYTES) {
+                self.open(page << PAGE_SHIFT);
+            }
+        }
+        mapped
+    }
+
     /// The pages that are not zero, with their numbers, lowest first. Looks at those alone that may
     /// have been written.
     pub fn pages(&self) -> impl Iterator<Item = (usize, &[u8])> {
@@ -216,7 +213,7 @@ impl Ram {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the allocation is `size` initialised bytes and borrowed with `self`.
-        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.size as usize) }
+        unsafe { std::slice::from_raw_parts(self.bytes.start().as_ptr(), self.size as usize) }
     }
 
     /// Some bytes from an offset on, to be written; `None` unless all of them are RAM.
@@ -226,8 +223,9 @@ impl Ram {
             self.open(page << PAGE_SHIFT)?;
         }
         // SAFETY: the allocation is `size` initialised bytes and mutably borrowed with `self`.
-        let all =
-            unsafe { std::slice::from_raw_parts_mut(self.bytes.as_ptr(), self.size as usize) };
+        let all = unsafe {
+            std::slice::from_raw_parts_mut(self.bytes.start().as_ptr(), self.size as usize)
+        };
         all.get_mut(offset as usize..end as usize)
     }
 }
@@ -235,15 +233,6 @@ impl Ram {
 fn is_zero(page: &[u8]) -> bool {
     let (words, rest) = page.as_chunks::<16>();
     words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && rest.iter().all(|&byte| byte == 0)
-}
-
-impl Drop for Ram {
-    fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.size) {
-            // SAFETY: allocated in `new` with this layout.
-            unsafe { dealloc(self.allocation.as_ptr(), layout) };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Accesses, as the models are told of them.
 
+use super::filter::PageName;
 use super::{LINE_SHIFT, Space};
 use crate::base::Access;
 use crate::base::PAGE_SHIFT;
 use crate::base::Reference;
-use crate::base::UNTRANSLATED_GUEST;
 use crate::count::Event;
 
 /// An access to charge for.
@@ -20,6 +20,8 @@ pub struct Charge {
     pub space: Space,
     /// Whether page tables take part at all.
     pub translated: bool,
+    /// How the filter of pages is to know the page, if it is to.
+    pub name: Option<PageName>,
 }
 
 impl Charge {
@@ -33,15 +35,6 @@ impl Charge {
     #[must_use]
     pub const fn is_store(self) -> bool {
         matches!(self.access, Access::Store)
-    }
-
-    /// The address space's number for the filters: that of `ContextKey::space_number`.
-    pub(super) const fn space_number(self) -> u32 {
-        if self.space.virtualized && !self.translated {
-            UNTRANSLATED_GUEST
-        } else {
-            self.space.number()
-        }
     }
 
     pub(super) const fn page(self) -> u64 {

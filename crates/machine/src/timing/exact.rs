@@ -1,5 +1,6 @@
 //! The filters change nothing: long random sequences of accesses and fences, with and without.
 
+use super::tests::name;
 use super::*;
 use crate::base::Access;
 use crate::base::Random;
@@ -99,6 +100,7 @@ fn step(random: &mut Random) -> Step {
                 physical: 0x8000_0000 + (address ^ shift),
                 space,
                 translated: space.paged || space.virtualized,
+                name: Some(name(address, space)),
             };
             Step::Access(charge, page_shift(address))
         }
@@ -117,11 +119,11 @@ fn apply(
         Step::Fence(fence) => timing.fence(hart, fence),
         Step::FenceInstructions => timing.fence_instructions(hart),
         Step::Access(charge, shift) => {
-            let (line, number) = (charge.address >> LINE_SHIFT, charge.space.number());
+            let (name, line) = (name(charge.address, charge.space), charge.line());
             let free = match charge.access {
-                Access::Fetch => timing.fetch_is_free(hart, line, number),
-                Access::Load => timing.load_is_free(hart, line, number, charge.line()),
-                Access::Store => timing.store_is_free(hart, line, number, charge.line()),
+                Access::Fetch => timing.fetch_is_free(hart, name, line),
+                Access::Load => timing.load_is_free(hart, name, line),
+                Access::Store => timing.store_is_free(hart, name, line),
             };
             if free && ask {
                 return 0;

@@ -1,116 +1,95 @@
-//! A short answer in front of the models: lines of which it is certain that an access hits.
+//! A short answer in front of the models: pages and lines of which it is certain that an access hits.
 //!
-//! What it remembers is in a TLB and in a cache: whoever takes an entry out of one of them makes
-//! the filter forget what rests on it. Since a hit changes nothing in a model, the filter may
-//! then answer in their place. It may always forget more than it must: then the models answer.
+//! Every page that a [`PageFilter`] names is in the TLB, and every line that a [`LineFilter`] names is in the
+//! cache: what takes an entry out of one of them makes the filter forget it. Since a hit changes nothing in a
+//! model, the filters may then answer in the models' place: an access whose page and line they know is free. A
+//! filter may always forget more than it must: then the models answer.
 
-/// Places of a filter.
-pub(crate) const PLACES: usize = 1024;
-/// Lines of a page.
-const PAGE_LINES: u64 = 64;
+use crate::base::PAGE_SHIFT;
+
+/// Places of a filter of pages: as many as the host TLB has, so that translated code finds both alike.
+pub(crate) const PAGE_PLACES: usize = 1024;
+/// Places of a filter of lines.
+pub(crate) const LINE_PLACES: usize = 4096;
 /// Places of which one word of a [`Claims`] tells.
 const WORD: usize = u64::BITS as usize;
 
-/// The places of a filter that may rest on one TLB entry, a bit each.
-type Claims = [u64; PLACES / WORD];
+/// The places of a filter of pages that may rest on one TLB entry, a bit each.
+type Claims = [u64; PAGE_PLACES / WORD];
 
+/// A page as an address space sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-struct Place {
-    /// The virtual line.
-    line: u64,
-    /// The address space.
-    space: u32,
-    /// The physical line modulo 2^32: unique, because RAM is contiguous and at most 256 GiB.
-    physical: u32,
+pub struct PageName {
+    /// The virtual page's address with a number of the address space in bits 11:3.
+    pub tag: u64,
+    /// Changes when numbers of address spaces lose their meaning.
+    pub epoch: u32,
 }
 
-// Translated code reads places.
-const _: () = assert!(size_of::<Place>() == 16 && std::mem::offset_of!(Place, line) == 0);
-const _: () = assert!(std::mem::offset_of!(Place, space) == 8);
-const _: () = assert!(std::mem::offset_of!(Place, physical) == 12);
+/// No page has this name: bits 2:0 of names are zero.
+const NO_PAGE: u64 = u64::MAX;
 
-const EMPTY: Place = Place {
-    line: u64::MAX,
-    space: 0,
-    physical: 0,
-};
-
-/// Lines known to be in a TLB and a cache. Their places are found by the physical line where it is
-/// known beforehand (`PHYSICAL`), so that a line which leaves a cache is found at once; else by the
-/// virtual line.
+/// Pages that are in a TLB. Names that lose their meaning ([`PageName::epoch`]) are forgotten when the next one
+/// is noted, and not found before.
 #[derive(Debug, Clone)]
-pub struct Filter<const PHYSICAL: bool> {
-    places: Box<[Place; PLACES]>,
-    /// By the slot of the TLB entry. What another entry's line has displaced keeps its bit.
+pub struct PageFilter {
+    tags: Box<[u64; PAGE_PLACES]>,
+    /// By the slot of the TLB entry. What another entry's page has displaced keeps its bit.
     claims: Vec<Claims>,
+    epoch: u32,
 }
 
-impl<const PHYSICAL: bool> Default for Filter<PHYSICAL> {
+impl Default for PageFilter {
     fn default() -> Self {
         Self {
-            places: Box::new([EMPTY; PLACES]),
+            tags: Box::new([NO_PAGE; PAGE_PLACES]),
             claims: Vec::new(),
+            epoch: 0,
         }
     }
 }
 
-impl<const PHYSICAL: bool> Filter<PHYSICAL> {
-    /// The first of the places, which lie one behind the other.
+impl PageFilter {
+    /// The first of the names, which lie one behind the other.
     pub const fn start(&self) -> *const u8 {
-        self.places.as_ptr().cast::<u8>()
+        self.tags.as_ptr().cast::<u8>()
     }
 
-    const fn index(line: u64, physical: u64) -> usize {
-        (if PHYSICAL { physical } else { line }) as usize & (PLACES - 1)
+    const fn index(tag: u64) -> usize {
+        (tag >> PAGE_SHIFT) as usize & (PAGE_PLACES - 1)
     }
 
-    /// Whether an access to the virtual line, which is at the physical one, certainly hits.
+    /// Whether the page is certainly in the TLB.
     #[inline(always)]
-    pub fn vouches(&self, line: u64, space: u32, physical: u64) -> bool {
-        let place = &self.places[Self::index(line, physical)];
-        place.line == line && place.space == space && place.physical == physical as u32
+    pub fn vouches(&self, page: PageName) -> bool {
+        self.tags[Self::index(page.tag)] == page.tag && self.epoch == page.epoch
     }
 
-    /// Notes a line that is in the models; `slot` is that of the TLB entry that it rests on.
-    pub fn insert(&mut self, line: u64, space: u32, physical: u64, slot: Option<usize>) {
-        let index = Self::index(line, physical);
-        self.places[index] = Place {
-            line,
-            space,
-            physical: physical as u32,
-        };
+    /// Forgets what is not of an epoch.
+    #[inline]
+    pub fn begin(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.clear();
+            self.epoch = epoch;
+        }
+    }
+
+    /// Notes a page that the TLB serves; `slot` is that of the entry, if it takes one.
+    pub fn insert(&mut self, page: PageName, slot: Option<usize>) {
+        self.begin(page.epoch);
+        let index = Self::index(page.tag);
+        self.tags[index] = page.tag;
         let Some(slot) = slot else { return };
         if self.claims.len() <= slot {
-            self.claims.resize(slot + 1, [0; PLACES / WORD]);
+            self.claims.resize(slot + 1, [0; PAGE_PLACES / WORD]);
         }
         if let Some(claims) = self.claims.get_mut(slot) {
             claims[index / WORD] |= 1 << (index % WORD);
         }
     }
 
-    /// A physical line has left the cache. By virtual lines its places agree with it in the bits of
-    /// the offset in a page.
-    pub fn forget_line(&mut self, physical: u64) {
-        if PHYSICAL {
-            let place = &mut self.places[Self::index(0, physical)];
-            if place.physical == physical as u32 {
-                *place = EMPTY;
-            }
-            return;
-        }
-        let first = (physical & (PAGE_LINES - 1)) as usize;
-        let step = PAGE_LINES as usize;
-        for place in self.places.iter_mut().skip(first).step_by(step) {
-            if place.physical == physical as u32 {
-                *place = EMPTY;
-            }
-        }
-    }
-
     /// The entry for `pages` virtual pages from `page` on has left its slot of the TLB.
     pub fn forget_entry(&mut self, slot: usize, page: u64, pages: u64) {
-        let first = page.wrapping_mul(PAGE_LINES);
         let Some(claims) = self.claims.get_mut(slot) else {
             return;
         };
@@ -118,9 +97,9 @@ impl<const PHYSICAL: bool> Filter<PHYSICAL> {
             while *bits != 0 {
                 let bit = bits.trailing_zeros() as usize;
                 *bits &= *bits - 1;
-                let place = &mut self.places[word * WORD + bit];
-                if place.line.wrapping_sub(first) < pages * PAGE_LINES {
-                    *place = EMPTY;
+                let tag = &mut self.tags[word * WORD + bit];
+                if (*tag >> PAGE_SHIFT).wrapping_sub(page) < pages {
+                    *tag = NO_PAGE;
                 }
             }
         }
@@ -128,45 +107,86 @@ impl<const PHYSICAL: bool> Filter<PHYSICAL> {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.places.fill(EMPTY);
-        self.claims.fill([0; PLACES / WORD]);
+        self.tags.fill(NO_PAGE);
+        self.claims.fill([0; PAGE_PLACES / WORD]);
     }
 }
 
-impl Filter<false> {
-    /// A virtual page leads elsewhere than before.
-    pub fn forget_page(&mut self, page: u64) {
-        let first = page.wrapping_mul(PAGE_LINES);
-        for line in first..first + PAGE_LINES {
-            let place = &mut self.places[Self::index(line, 0)];
-            if place.line == line {
-                *place = EMPTY;
-            }
+/// Physical lines that are in a cache, modulo 2^32: unique, because RAM is contiguous and at most 256 GiB.
+#[derive(Debug, Clone)]
+pub struct LineFilter {
+    lines: Box<[u32; LINE_PLACES]>,
+}
+
+impl Default for LineFilter {
+    fn default() -> Self {
+        Self {
+            lines: Box::new(std::array::from_fn(Self::nothing)),
+        }
+    }
+}
+
+impl LineFilter {
+    /// What stands in a place without a line: the number of one that has its place elsewhere.
+    const fn nothing(index: usize) -> u32 {
+        !(index as u32)
+    }
+
+    /// The first of the lines, which lie one behind the other.
+    pub const fn start(&self) -> *const u8 {
+        self.lines.as_ptr().cast::<u8>()
+    }
+
+    /// The number of a line's place.
+    pub const fn index(line: u64) -> usize {
+        line as usize & (LINE_PLACES - 1)
+    }
+
+    /// Whether the line is certainly in the cache.
+    #[inline(always)]
+    pub fn vouches(&self, line: u64) -> bool {
+        self.lines[Self::index(line)] == line as u32
+    }
+
+    /// Notes a line that is in the cache.
+    pub fn insert(&mut self, line: u64) {
+        self.lines[Self::index(line)] = line as u32;
+    }
+
+    /// A line has left the cache.
+    pub fn forget(&mut self, line: u64) {
+        let index = Self::index(line);
+        if self.lines[index] == line as u32 {
+            self.lines[index] = Self::nothing(index);
         }
     }
 
-    /// Whether an access to the virtual line certainly hits where it led the last time.
-    #[inline(always)]
-    pub fn vouches_as_before(&self, line: u64, space: u32) -> bool {
-        let place = &self.places[Self::index(line, 0)];
-        place.line == line && place.space == space
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
 /// Places of the filters of the timing models, in the measured gear.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterTables {
-    /// Of loads.
+    /// Of pages of data.
+    pub data_pages: *const u8,
+    /// Of pages of code.
+    pub code_pages: *const u8,
+    /// Of lines to load.
     pub loads: *const u8,
-    /// Of stores.
+    /// Of lines to store to.
     pub stores: *const u8,
-    /// Of fetches.
+    /// Of lines to fetch.
     pub fetches: *const u8,
 }
 
 impl FilterTables {
     /// In the fast gear, where translated code does not look at them.
     pub const NONE: Self = Self {
+        data_pages: std::ptr::null(),
+        code_pages: std::ptr::null(),
         loads: std::ptr::null(),
         stores: std::ptr::null(),
         fetches: std::ptr::null(),

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::filter::Filter;
+use super::filter::{FilterTables, LineFilter, PageFilter, PageName};
 use super::tlb::{Entry, Tlb};
-use super::{Cache, Charge, FenceRules, Honours, LINE_SHIFT, Profile, Space, TranslationFence};
+use super::{Cache, Charge, FenceRules, Honours, Profile, Space, TranslationFence};
 use crate::base::Access;
 use crate::base::PAGE_SHIFT;
 
@@ -61,12 +61,21 @@ impl WalkCaches {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HartTiming {
     // What a filter remembers can be found out again: it is not part of the state.
+    /// Pages in the data TLB.
     #[serde(skip)]
-    pub(super) loads: Filter<true>,
+    data_pages: PageFilter,
+    /// Pages in the instruction TLB.
     #[serde(skip)]
-    pub(super) stores: Filter<true>,
+    code_pages: PageFilter,
+    /// Lines in the data cache.
     #[serde(skip)]
-    pub(super) fetches: Filter<false>,
+    pub(super) loads: LineFilter,
+    /// Lines in the data cache that no other hart has.
+    #[serde(skip)]
+    pub(super) stores: LineFilter,
+    /// Lines in the instruction cache.
+    #[serde(skip)]
+    pub(super) fetches: LineFilter,
     pub(super) data: Cache,
     pub(super) instructions: Cache,
     data_tlb: Tlb,
@@ -80,9 +89,11 @@ impl HartTiming {
     #[must_use]
     pub fn new(profile: &Profile) -> Self {
         Self {
-            loads: Filter::default(),
-            stores: Filter::default(),
-            fetches: Filter::default(),
+            data_pages: PageFilter::default(),
+            code_pages: PageFilter::default(),
+            loads: LineFilter::default(),
+            stores: LineFilter::default(),
+            fetches: LineFilter::default(),
             data: Cache::new(profile.l1d.geometry()),
             instructions: Cache::new(profile.l1i.geometry()),
             data_tlb: Tlb::new(profile.dtlb),
@@ -131,15 +142,14 @@ impl HartTiming {
         if charge.is_fetch() {
             let (slot, evicted) = self.instruction_tlb.insert(charge.page(), entry);
             if let Some(evicted) = evicted {
-                self.fetches
+                self.code_pages
                     .forget_entry(slot, evicted.page, evicted.pages());
             }
             return slot;
         }
         let (slot, evicted) = self.data_tlb.insert(charge.page(), entry);
         if let Some(evicted) = evicted {
-            self.loads.forget_entry(slot, evicted.page, evicted.pages());
-            self.stores
+            self.data_pages
                 .forget_entry(slot, evicted.page, evicted.pages());
         }
         slot
@@ -152,29 +162,70 @@ impl HartTiming {
         }
     }
 
-    /// Lets the filter answer for the access from now on, which rests on the TLB entry in a slot, if it
+    /// Lets the filters answer for the access from now on, which rests on the TLB entry in a slot, if it
     /// is translated.
     pub(super) fn vouch(&mut self, charge: Charge, slot: Option<usize>) {
-        let (line, physical) = (charge.address >> LINE_SHIFT, charge.line());
-        let space = charge.space_number();
+        let line = charge.line();
         match charge.access {
-            Access::Fetch => self.fetches.insert(line, space, physical, slot),
-            Access::Load => self.loads.insert(line, space, physical, slot),
-            Access::Store => self.stores.insert(line, space, physical, slot),
+            Access::Fetch => self.fetches.insert(line),
+            Access::Load => self.loads.insert(line),
+            Access::Store => {
+                self.loads.insert(line);
+                self.stores.insert(line);
+            }
+        }
+        if let Some(name) = charge.name {
+            let pages = if charge.is_fetch() {
+                &mut self.code_pages
+            } else {
+                &mut self.data_pages
+            };
+            pages.insert(name, slot);
+        }
+    }
+
+    /// Whether a load of a physical line by a page certainly costs nothing extra.
+    #[inline(always)]
+    pub(super) fn load_is_free(&self, page: PageName, line: u64) -> bool {
+        self.loads.vouches(line) && self.data_pages.vouches(page)
+    }
+
+    /// Whether a store to a physical line by a page certainly costs nothing extra.
+    #[inline(always)]
+    pub(super) fn store_is_free(&self, page: PageName, line: u64) -> bool {
+        self.stores.vouches(line) && self.data_pages.vouches(page)
+    }
+
+    /// Whether a fetch from a physical line by a page certainly costs nothing extra.
+    #[inline(always)]
+    pub(super) fn fetch_is_free(&self, page: PageName, line: u64) -> bool {
+        self.fetches.vouches(line) && self.code_pages.vouches(page)
+    }
+
+    /// The filters for translated code, which knows pages by their names of an epoch.
+    pub(super) fn tables(&mut self, epoch: u32) -> FilterTables {
+        self.data_pages.begin(epoch);
+        self.code_pages.begin(epoch);
+        FilterTables {
+            data_pages: self.data_pages.start(),
+            code_pages: self.code_pages.start(),
+            loads: self.loads.start(),
+            stores: self.stores.start(),
+            fetches: self.fetches.start(),
         }
     }
 
     /// A line has left the data cache.
     pub(super) fn forget_line(&mut self, line: u64) {
-        self.loads.forget_line(line);
-        self.stores.forget_line(line);
+        self.loads.forget(line);
+        self.stores.forget(line);
     }
 
     /// Another hart wants a line, which is at a position: to store to it, or to load it.
     pub(super) fn give_up(&mut self, line: u64, position: usize, entirely: bool) {
-        self.stores.forget_line(line);
+        self.stores.forget(line);
         if entirely {
-            self.loads.forget_line(line);
+            self.loads.forget(line);
             self.data.remove(position);
         } else {
             self.data.set_exclusive(position, false);
@@ -189,6 +240,8 @@ impl HartTiming {
 
     /// Makes the filters ask the models again for everything.
     pub(super) fn clear_filters(&mut self) {
+        self.data_pages.clear();
+        self.code_pages.clear();
         self.loads.clear();
         self.stores.clear();
         self.fetches.clear();
@@ -258,10 +311,8 @@ impl HartTiming {
         if let Some(second) = &mut self.second_tlb {
             second.remove_if(picks, |_, _| {});
         }
-        for filter in [&mut self.loads, &mut self.stores] {
-            forget_entries(filter, &data);
-        }
-        forget_entries(&mut self.fetches, &code);
+        forget_entries(&mut self.data_pages, &data);
+        forget_entries(&mut self.code_pages, &code);
     }
 
     fn forget_guest_pages(&mut self, honours: Honours, address: Option<u64>, vmid: Option<u16>) {
@@ -280,7 +331,7 @@ impl HartTiming {
 }
 
 /// Makes a filter forget what rests on entries of a TLB that are gone from their slots.
-fn forget_entries<const PHYSICAL: bool>(filter: &mut Filter<PHYSICAL>, entries: &[(usize, Entry)]) {
+fn forget_entries(filter: &mut PageFilter, entries: &[(usize, Entry)]) {
     for &(slot, entry) in entries {
         filter.forget_entry(slot, entry.page, entry.pages());
     }

@@ -163,7 +163,7 @@ impl Timing {
         }
         counts.add(Event::FetchMisses, 1);
         if let (_, Some(evicted)) = hart.instructions.insert(line) {
-            hart.fetches.forget_line(evicted);
+            hart.fetches.forget(evicted);
         }
         self.shared_line(line, counts)
     }

@@ -37,8 +37,8 @@ use crate::count::{Event, EventCounts};
 use hart::Server;
 use lines::Presence;
 
-pub use filter::FilterTables;
-pub(crate) use filter::PLACES as FILTER_PLACES;
+pub use filter::{FilterTables, PageName};
+pub(crate) use filter::{LINE_PLACES, LineFilter, PAGE_PLACES};
 
 pub use crate::base::LINE_SHIFT;
 
@@ -95,21 +95,20 @@ impl Timing {
         }
     }
 
-    /// Whether the filter vouches for a load of this virtual line, which is at the physical one:
-    /// it costs nothing extra.
+    /// Whether the filters vouch for a load of this physical line by a page: it costs nothing extra.
     #[inline(always)]
     #[must_use]
-    pub fn load_is_free(&self, hart: HartId, line: u64, space: u32, physical: u64) -> bool {
+    pub fn load_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
         let hart = self.harts.get(hart.index());
-        hart.is_some_and(|hart| hart.loads.vouches(line, space, physical))
+        hart.is_some_and(|hart| hart.load_is_free(page, line))
     }
 
-    /// Whether the filter vouches for a store to this line.
+    /// Whether the filters vouch for a store to this physical line by a page.
     #[inline(always)]
     #[must_use]
-    pub fn store_is_free(&self, hart: HartId, line: u64, space: u32, physical: u64) -> bool {
+    pub fn store_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
         let hart = self.harts.get(hart.index());
-        hart.is_some_and(|hart| hart.stores.vouches(line, space, physical))
+        hart.is_some_and(|hart| hart.store_is_free(page, line))
     }
 
     /// Whether a load of, or a store to, a physical address takes part in what other harts' caches have.
@@ -118,31 +117,20 @@ impl Timing {
         self.crosses(hart, physical >> LINE_SHIFT, store)
     }
 
-    /// Whether the filter vouches for a fetch from this line, if it is where it was before.
+    /// Whether the filters vouch for a fetch from this physical line by a page.
     #[inline(always)]
     #[must_use]
-    pub fn fetch_is_free(&self, hart: HartId, line: u64, space: u32) -> bool {
+    pub fn fetch_is_free(&self, hart: HartId, page: PageName, line: u64) -> bool {
         let hart = self.harts.get(hart.index());
-        hart.is_some_and(|hart| hart.fetches.vouches_as_before(line, space))
+        hart.is_some_and(|hart| hart.fetch_is_free(page, line))
     }
 
-    /// The filters of a hart, for translated code.
+    /// The filters of a hart, for translated code that knows pages by their names of an epoch.
     #[must_use]
-    pub fn tables(&self, hart: HartId) -> FilterTables {
+    pub fn tables(&mut self, hart: HartId, epoch: u32) -> FilterTables {
         self.harts
-            .get(hart.index())
-            .map_or(FilterTables::NONE, |hart| FilterTables {
-                loads: hart.loads.start(),
-                stores: hart.stores.start(),
-                fetches: hart.fetches.start(),
-            })
-    }
-
-    /// A virtual page leads elsewhere than before: fetches from it are asked for again.
-    pub fn fetches_moved(&mut self, hart: HartId, page: u64) {
-        if let Some(hart) = self.harts.get_mut(hart.index()) {
-            hart.fetches.forget_page(page);
-        }
+            .get_mut(hart.index())
+            .map_or(FilterTables::NONE, |hart| hart.tables(epoch))
     }
 
     /// Whether the models can be those of a profile and a number of harts.

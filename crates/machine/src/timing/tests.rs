@@ -22,6 +22,18 @@ const fn guest(vmid: u16) -> Space {
     }
 }
 
+/// How filters are to know a page: each space that tests use has another number.
+pub(super) fn name(address: u64, space: Space) -> PageName {
+    let number = u64::from(space.virtualized)
+        | u64::from(space.paged) << 1
+        | u64::from(space.asid) << 2
+        | u64::from(space.vmid) << 5;
+    PageName {
+        tag: address & !0xfff | number << 3,
+        epoch: 0,
+    }
+}
+
 /// Models and what was counted with them.
 struct Bench {
     timing: Timing,
@@ -50,6 +62,7 @@ impl Bench {
             physical: 0x8000_0000 + address,
             space,
             translated: space.paged || space.virtualized,
+            name: Some(name(address, space)),
         };
         let walk = || Walked {
             shift,
@@ -75,9 +88,8 @@ impl Bench {
 
     fn load_is_free(&self, hart: u32, address: u64, space: Space) -> bool {
         let physical = (0x8000_0000 + address) >> LINE_SHIFT;
-        let line = address >> LINE_SHIFT;
         self.timing
-            .load_is_free(HartId(hart), line, space.number(), physical)
+            .load_is_free(HartId(hart), name(address, space), physical)
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Masking, View};
 use crate::base::Privilege;
-use crate::base::{Space, UNTRANSLATED_GUEST};
+use crate::base::Space;
 use crate::csr::Csrs;
 
 /// Everything that a translation depends on besides the address and the page tables.
@@ -66,16 +66,6 @@ impl ContextKey {
                 0
             },
             vmid: self.vmid() as u16,
-        }
-    }
-
-    /// The address space as a number that no other has, one without any translation included.
-    #[must_use]
-    pub const fn space_number(&self) -> u32 {
-        if self.virtualized && !self.is_translated() {
-            UNTRANSLATED_GUEST
-        } else {
-            self.space().number()
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod context;
 mod masking;
+mod resume;
 mod saved;
 mod shadow;
 mod tlb;
@@ -11,6 +12,7 @@ mod view;
 
 pub use context::{ContextKey, Contexts};
 pub use masking::Masking;
+pub use resume::Resume;
 pub use saved::{Kept, SavedJumps, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
 pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};

@@ -15,6 +15,8 @@ pub trait Kept {
     fn open_page(&mut self, offset: u64) -> bool;
     /// Changes when indices of decoded instructions have lost their meaning.
     fn generation(&self) -> u64;
+    /// Whether there is a decoded instruction, discarded or not, at an index.
+    fn is_decoded(&self, index: CodeIndex) -> bool;
     /// Whether a block of decoded instructions begins at an index.
     fn is_block(&self, index: CodeIndex) -> bool;
 }

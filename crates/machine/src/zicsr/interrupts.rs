@@ -77,6 +77,7 @@ impl Hart {
 
     /// Recomputes when a timer comparison next becomes true.
     pub fn refresh_timers(&mut self, system: &System) {
+        self.look_at_interrupts = true;
         let now = Cycles(self.cycles);
         let time = system.devices.time(now);
         let mut deadline = u64::MAX;

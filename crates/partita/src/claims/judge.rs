@@ -7,11 +7,11 @@ use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};
 use crate::laboratory::{Entry, Figures, is_one_run};
 use crate::measures::number;
 use crate::report::Table;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// A claim and what was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// Its name.
     pub name: String,
@@ -28,7 +28,7 @@ pub struct Judged {
 }
 
 /// What one test found for one method.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What was measured.
     pub figure: String,
@@ -45,7 +45,7 @@ pub struct Finding {
 }
 
 /// Whether a bound is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The start phases show that it is.

@@ -2,11 +2,11 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::{Failure, output, write_json};
-use partita::claims::{self, Claims, Verdict};
-use partita::laboratory::Computer;
+use partita::claims::{self, Claim, Claims, Judged, Verdict};
 use partita::laboratory::verdict::{Evidence, correction};
+use partita::laboratory::{Computer, Entry};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClaimsArguments {
@@ -32,8 +32,7 @@ pub(super) struct ClaimsArguments {
 }
 
 pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
-    let file = arguments.file.clone();
-    let file = file.unwrap_or_else(|| experiments().join("policies.toml"));
+    let file = arguments.file();
     let all = Claims::read(&file)?;
     let wanted = all.named(&arguments.names)?;
     let mut out = std::io::stdout();
@@ -46,28 +45,15 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         return Ok(());
     }
     output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
-    let folder = file.parent().map(PathBuf::from).unwrap_or_default();
-    let computer = arguments.laboratory.computer()?;
-    let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
-    let seeds = arguments.seeds.unwrap_or_else(|| usual_seeds(wanted.len()));
-    let mut judged = Vec::new();
-    for claim in wanted {
-        let own = if computer == Computer::Qemu {
-            &claim.on_qemu
-        } else {
-            &claim.on_machine
-        };
-        if let Some(why) = &own.not {
-            let _ = writeln!(out, "\n{}: not run on {computer}\n  {why}", claim.name);
-            continue;
-        }
-        let points = claims::plan(claim, &folder, &computer, seeds);
-        let start = StartArguments::usual(own.once);
-        let points = laboratory.start(laboratory.expand(points)?, &start)?;
-        let entries = laboratory.run(points)?;
-        judged.push(claims::judge(claim, &entries));
+    let Shown {
+        judged,
+        below,
+        not_run,
+        ..
+    } = show(arguments, &file, &wanted)?;
+    for (name, why) in not_run {
+        let _ = writeln!(out, "\n{name}: not run\n  {why}");
     }
-    let below = correction(claims::settle(&mut judged));
     for one in &judged {
         let _ = write!(out, "\n{}", claims::show(one));
     }
@@ -102,6 +88,74 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         }
     }
     Err(Failure::Different(parts.join("\npartita: ")))
+}
+
+/// What claims came to.
+pub(super) struct Shown {
+    pub(super) judged: Vec<Judged>,
+    pub(super) entries: Vec<Entry>,
+    /// What they were corrected for.
+    pub(super) below: String,
+    /// Claims that are not for this computer, and why.
+    not_run: Vec<(String, String)>,
+}
+
+impl ClaimsArguments {
+    /// All claims as results show them.
+    pub(super) fn of(seeds: Option<u32>, laboratory: &LaboratoryArguments) -> Self {
+        Self {
+            names: Vec::new(),
+            seeds,
+            file: None,
+            list: false,
+            json: None,
+            report: None,
+            laboratory: laboratory.clone(),
+        }
+    }
+
+    /// The file of claims.
+    pub(super) fn file(&self) -> PathBuf {
+        let file = self.file.clone();
+        file.unwrap_or_else(|| experiments().join("policies.toml"))
+    }
+}
+
+/// Runs what is missing of the claims that are wanted, and judges them.
+pub(super) fn show(
+    arguments: &ClaimsArguments,
+    file: &Path,
+    wanted: &[&Claim],
+) -> Result<Shown, Failure> {
+    let folder = file.parent().map(PathBuf::from).unwrap_or_default();
+    let computer = arguments.laboratory.computer()?;
+    let laboratory = Laboratory::new(&arguments.laboratory, "claims")?;
+    let seeds = arguments.seeds.unwrap_or_else(|| usual_seeds(wanted.len()));
+    let (mut judged, mut all, mut not_run) = (Vec::new(), Vec::new(), Vec::new());
+    for claim in wanted {
+        let own = if computer == Computer::Qemu {
+            &claim.on_qemu
+        } else {
+            &claim.on_machine
+        };
+        if let Some(why) = &own.not {
+            not_run.push((claim.name.clone(), why.clone()));
+            continue;
+        }
+        let points = claims::plan(claim, &folder, &computer, seeds);
+        let start = StartArguments::usual(own.once);
+        let points = laboratory.start(laboratory.expand(points)?, &start)?;
+        let entries = laboratory.run(points)?;
+        judged.push(claims::judge(claim, &entries));
+        all.extend(entries);
+    }
+    let below = correction(claims::settle(&mut judged));
+    Ok(Shown {
+        judged,
+        entries: all,
+        below,
+        not_run,
+    })
 }
 
 /// As few start phases as can decide so many claims together.

@@ -3,6 +3,7 @@
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
+use partita::laboratory::tidy::tidy;
 use partita::measures;
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,6 +26,9 @@ pub(super) struct CompareArguments {
     /// Writes the comparison as comma-separated values
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Writes every figure of every run as a line of comma-separated values
+    #[arg(long, value_name = "FILE")]
+    tidy: Option<PathBuf>,
     /// Draws the comparison: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -47,7 +51,12 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }
-    let outputs = [&arguments.json, &arguments.csv, &arguments.report];
+    let outputs = [
+        &arguments.json,
+        &arguments.csv,
+        &arguments.tidy,
+        &arguments.report,
+    ];
     output::check(outputs.map(Option::as_ref))?;
     arguments.system.read()?;
     let file = &arguments.system.file;
@@ -71,6 +80,9 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.csv {
         output::write(path, comparison.csv().as_bytes())?;
+    }
+    if let Some(path) = &arguments.tidy {
+        output::write(path, tidy(&entries).as_bytes())?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());

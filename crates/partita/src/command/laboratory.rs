@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::bench::kvm_host;
 use partita::cache::Cache;
-use partita::compare::{expand, from_checkpoint, usual_start, with_phase};
+use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_window};
 use partita::computer::Chosen;
 use partita::images;
 use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
@@ -60,6 +60,10 @@ pub(super) struct StartArguments {
     /// Boots for every run
     #[arg(long)]
     boot: bool,
+    /// Measures the steady part of each run alone, from when all VMs work to when the first ends, where all VMs are exercisers that
+    /// work for a time
+    #[arg(long)]
+    steady: bool,
 }
 
 /// What counts as an effect.
@@ -87,11 +91,12 @@ fn per_cent(text: &str) -> Result<f64, String> {
 }
 
 impl StartArguments {
-    /// Where runs usually begin, unless each is to boot.
+    /// Where runs usually begin, unless each is to boot, and their steady part alone.
     pub(super) const fn usual(boot: bool) -> Self {
         Self {
             start_at: None,
             boot,
+            steady: true,
         }
     }
 }
@@ -199,7 +204,11 @@ impl Laboratory {
             if point.start.is_some() {
                 return Ok(point);
             }
-            Ok(with_phase(point)?)
+            let point = with_phase(point)?;
+            Ok(match arguments.steady {
+                true => with_window(point)?,
+                false => point,
+            })
         };
         points.into_iter().map(start).collect()
     }

@@ -3,8 +3,9 @@
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, output, write_json};
 use clap::ValueEnum;
-use partita::laboratory::Computer;
-use partita::paper::{self, Plan, Published, Wanted};
+use partita::laboratory::tidy::tidy;
+use partita::laboratory::{Computer, Entry};
+use partita::paper::{self, Judgement, Plan, Published, Wanted, registration};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -12,32 +13,39 @@ use std::path::PathBuf;
 pub(super) struct PaperArguments {
     /// The paper
     #[arg(value_enum)]
-    paper: Paper,
+    pub(super) paper: Paper,
     /// One of its tables; without it, all
     #[arg(long, value_name = "NUMBER")]
-    table: Option<u32>,
+    pub(super) table: Option<u32>,
     /// Shorter runs, fewer of them
     #[arg(long)]
-    quick: bool,
+    pub(super) quick: bool,
+    /// Registers the paper's files as they are in the last commit, and runs nothing: what is run and what is predicted is fixed from
+    /// here on, and every report says what has changed since
+    #[arg(long, conflicts_with_all = ["table", "quick", "seeds", "json", "tidy", "report"])]
+    register: bool,
     /// How many start phases each method is run with; without it 20, with --quick 12, the fewest that can decide the largest table
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    seeds: Option<u32>,
+    pub(super) seeds: Option<u32>,
     /// Where the papers' folders are; without it, `experiments` in the tree that this command was built in
     #[arg(long, value_name = "FOLDER")]
     experiments: Option<PathBuf>,
     /// Writes the judgement as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes every figure of every run as a line of comma-separated values
+    #[arg(long, value_name = "FILE")]
+    tidy: Option<PathBuf>,
     /// Writes the judgement as a page: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    laboratory: LaboratoryArguments,
+    pub(super) laboratory: LaboratoryArguments,
 }
 
 /// Papers whose tables are repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Paper {
+pub(super) enum Paper {
     /// Paper 000: WOPD, WAPD, RSLP
     Spins,
     /// Paper 002: self-wait against host interrupts
@@ -45,7 +53,7 @@ enum Paper {
 }
 
 impl Paper {
-    fn folder(self) -> &'static str {
+    pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Spins => "paper-000",
             Self::SelfWait => "paper-002",
@@ -53,51 +61,124 @@ impl Paper {
     }
 }
 
+/// What a paper's runs came to.
+pub(super) struct Repeated {
+    pub(super) judgement: Judgement,
+    pub(super) entries: Vec<Entry>,
+    /// How it was made, in words.
+    pub(super) how: String,
+}
+
+impl PaperArguments {
+    /// A paper as results show it.
+    pub(super) fn of(
+        paper: Paper,
+        quick: bool,
+        seeds: Option<u32>,
+        laboratory: &LaboratoryArguments,
+    ) -> Self {
+        Self {
+            paper,
+            table: None,
+            quick,
+            register: false,
+            seeds,
+            experiments: None,
+            json: None,
+            tidy: None,
+            report: None,
+            laboratory: laboratory.clone(),
+        }
+    }
+
+    fn experiments(&self) -> PathBuf {
+        let experiments = self.experiments.clone();
+        experiments.unwrap_or_else(super::laboratory::experiments)
+    }
+
+    /// Runs what is missing, and judges.
+    pub(super) fn repeat(&self) -> Result<Repeated, Failure> {
+        let experiments = self.experiments();
+        let name = self.paper.folder();
+        let folder = experiments.join(name);
+        let published = Published::read(&folder.join("published.toml"))?;
+        let state = registration::state(&experiments, name, &published)?;
+        let computer = match self.laboratory.computer()? {
+            Computer::Machine { profile: None } => Computer::Machine {
+                profile: Some(String::from(paper::PROFILE)),
+            },
+            other => other,
+        };
+        let hertz = match &computer {
+            Computer::Machine {
+                profile: Some(profile),
+            } => Some(super::laboratory::profile(profile)?.hertz),
+            _ => None,
+        };
+        let usual = if self.quick { 12 } else { 20 };
+        let wanted = Wanted {
+            table: self.table,
+            quick: self.quick,
+            seeds: self.seeds.unwrap_or(usual),
+            computer,
+            hertz,
+        };
+        let plan = Plan::new(&published, &folder, &wanted)?;
+        let laboratory = Laboratory::new(&self.laboratory, name)?;
+        let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
+        let judgement = paper::judge(&published, &plan, &entries, state);
+        let (computer, runs) = (&wanted.computer, wanted.seeds);
+        let hardware = match computer {
+            Computer::Machine {
+                profile: Some(profile),
+            } if profile == paper::PROFILE => published.hardware_text(),
+            _ => String::new(),
+        };
+        let how = format!(
+            "On {computer}{hardware}; {runs} start phases each; medians and their intervals."
+        );
+        Ok(Repeated {
+            judgement,
+            entries,
+            how,
+        })
+    }
+
+    fn register(&self) -> Result<(), Failure> {
+        let experiments = self.experiments();
+        let name = self.paper.folder();
+        let published = Published::read(&experiments.join(name).join("published.toml"))?;
+        let registration = registration::register(&experiments, name, &published)?;
+        let (files, commit) = (registration.files.len(), registration.commit);
+        // A reader that has gone needs no answer.
+        let _ = writeln!(
+            std::io::stdout(),
+            "registered {files} files as they are in commit {commit}; commit {name}/{}",
+            registration::FILE
+        );
+        Ok(())
+    }
+}
+
 pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
-    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
-    let experiments = arguments.experiments.clone();
-    let experiments = experiments.unwrap_or_else(super::laboratory::experiments);
-    let folder = experiments.join(arguments.paper.folder());
-    let published = Published::read(&folder.join("published.toml"))?;
-    let computer = match arguments.laboratory.computer()? {
-        Computer::Machine { profile: None } => Computer::Machine {
-            profile: Some(String::from(paper::PROFILE)),
-        },
-        other => other,
-    };
-    let hertz = match &computer {
-        Computer::Machine {
-            profile: Some(profile),
-        } => Some(super::laboratory::profile(profile)?.hertz),
-        _ => None,
-    };
-    let usual = if arguments.quick { 12 } else { 20 };
-    let wanted = Wanted {
-        table: arguments.table,
-        quick: arguments.quick,
-        seeds: arguments.seeds.unwrap_or(usual),
-        computer,
-        hertz,
-    };
-    let plan = Plan::new(&published, &folder, &wanted)?;
-    let laboratory = Laboratory::new(&arguments.laboratory, arguments.paper.folder())?;
-    let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
-    let judgement = paper::judge(&published, &plan, &entries);
-    let computer = &wanted.computer;
-    let runs = wanted.seeds;
+    if arguments.register {
+        return arguments.register();
+    }
+    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    output::check(outputs.map(Option::as_ref))?;
+    let Repeated {
+        judgement,
+        entries,
+        how,
+    } = arguments.repeat()?;
     let text = paper::show(&judgement);
-    let hardware = match computer {
-        Computer::Machine {
-            profile: Some(profile),
-        } if profile == paper::PROFILE => published.hardware_text(),
-        _ => String::new(),
-    };
-    let below =
-        format!("On {computer}{hardware}; {runs} start phases each; medians and their intervals.");
     // A reader that has gone needs no table.
-    let _ = write!(std::io::stdout(), "{text}\n{below}\n");
+    let _ = write!(std::io::stdout(), "{text}\n{how}\n");
+    if let Some(path) = &arguments.tidy {
+        output::write(path, tidy(&entries).as_bytes())?;
+    }
     if let Some(path) = &arguments.report {
-        output::write(path, paper::page(&judgement, &below).as_bytes())?;
+        output::write(path, paper::page(&judgement, &how).as_bytes())?;
     }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "judgement": judgement, "runs": entries });

@@ -6,7 +6,9 @@ use partita::cache::Cache;
 use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
-use partita::laboratory::{self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point};
+use partita::laboratory::{
+    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Window, window,
+};
 use partita::measures::{self, Inputs};
 use partita::report;
 use partita::run::{self, Ending, Options};
@@ -44,7 +46,16 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let beside = Beside::start(arguments, &system, &cache)?;
     let outcome = match &arguments.checkpoint {
-        Some(checkpoint) => from_checkpoint(arguments, &system, &cache, checkpoint),
+        Some(checkpoint) => alone(arguments, &system, &cache, Part::From(checkpoint)),
+        None if arguments.steady => {
+            let window = Window::of(&system).ok_or_else(|| {
+                Failure::Laboratory(String::from(
+                    "--steady: not every VM is an exerciser that works for a time; each needs exercise=work \
+                     duration-ms=... of more than 100",
+                ))
+            })?;
+            alone(arguments, &system, &cache, Part::Within(&window))
+        }
         None => run::run(&system, &cache, &options).map_err(Failure::from),
     };
     let finished = matches!(&outcome, Ok(outcome) if outcome.ending == Ending::Finished);
@@ -65,6 +76,11 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 .map(|(name, value)| (name.clone(), *value)),
         );
         let table = measures::show(&shown);
+        let from_host = system.from_host();
+        if !from_host.is_empty() {
+            let what = from_host.join(" and ");
+            eprintln!("partita: {what} came from the host: this run cannot be repeated");
+        }
         let waits = report
             .waits(&figures)
             .map_or_else(String::new, |waits| waits + "\n\n");
@@ -92,6 +108,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
                 ("against-native", to_json(path, &against)?),
+                ("from-host", to_json(path, &from_host)?),
             ];
             write_report(arguments, &cache, path, whole, &parts)?;
         }
@@ -154,15 +171,27 @@ fn end_with(parent: u32) -> Result<(), Failure> {
     Err(Failure::Interrupted)
 }
 
-/// Measures from a checkpoint.
-fn from_checkpoint(
+/// The part of a run that is measured.
+enum Part<'a> {
+    /// From a checkpoint on.
+    From(&'a Path),
+    /// In a window.
+    Within(&'a Window),
+}
+
+/// Measures a part of a run, with nobody at the terminal.
+fn alone(
     arguments: &RunArguments,
     system: &System,
     cache: &Cache,
-    checkpoint: &Path,
+    part: Part<'_>,
 ) -> Result<run::Outcome, Failure> {
     let Kind::Machine(chosen) = computer(arguments)? else {
-        return Err(Failure::MachineOnly("--checkpoint"));
+        let option = match part {
+            Part::From(_) => "--checkpoint",
+            Part::Within(_) => "--steady",
+        };
+        return Err(Failure::MachineOnly(option));
     };
     let stop = AtomicBool::new(false);
     let boot = Boot {
@@ -178,8 +207,11 @@ fn from_checkpoint(
         // A reader that has gone needs no line.
         let _ = writeln!(std::io::stdout(), "{line}");
     };
-    checkpoint::measure(&boot, checkpoint, &arguments.commands, &mut show)
-        .map_err(|error| Failure::Laboratory(error.to_string()))
+    let outcome = match part {
+        Part::From(path) => checkpoint::measure(&boot, path, &arguments.commands, &mut show),
+        Part::Within(window) => window::measure(&boot, window, &mut show),
+    };
+    outcome.map_err(|error| Failure::Laboratory(error.to_string()))
 }
 
 /// Stands below the measures.
@@ -255,6 +287,7 @@ fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Val
 
 /// What is run.
 pub(super) fn point(arguments: &RunArguments) -> Point {
+    let steady = arguments.steady.then(|| arguments.system.read().ok());
     Point {
         system: arguments.system.file.clone(),
         changes: arguments.system.changes.clone(),
@@ -269,6 +302,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         kvm: arguments.kvm,
         hypervisor: None,
         start: None,
+        window: steady.flatten().as_ref().and_then(Window::of),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Grid, KEYS, Variation};
+use partita::laboratory::tidy::tidy;
 use partita::laboratory::verdict::Evidence;
 use partita::measures;
 use partita::sweep::Sweep;
@@ -32,6 +33,9 @@ pub(super) struct SweepArguments {
     /// Writes the sweep and all runs as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Writes every figure of every run as a line of comma-separated values
+    #[arg(long, value_name = "FILE")]
+    tidy: Option<PathBuf>,
     /// Draws the sweep: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -64,7 +68,8 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let inner = Grid::new(&vary, seeds, &computer)?;
     let all: Vec<Variation> = std::iter::once(over.clone()).chain(vary).collect();
     let grid = Grid::new(&all, seeds, &computer)?;
-    output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
+    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    output::check(outputs.map(Option::as_ref))?;
     arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
@@ -96,6 +101,9 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;
+    }
+    if let Some(path) = &arguments.tidy {
+        output::write(path, tidy(&entries).as_bytes())?;
     }
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);

@@ -213,6 +213,7 @@ impl Grid {
             kvm: false,
             hypervisor: combination.hypervisor(),
             start: None,
+            window: None,
         };
         self.combinations
             .iter()

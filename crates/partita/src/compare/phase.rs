@@ -1,6 +1,6 @@
 //! Start phases: what differs between two runs of the same system.
 
-use crate::laboratory::{Point, PointError};
+use crate::laboratory::{Computer, Point, PointError, Window};
 use exerciser::random::EXERCISES;
 
 /// The word by which a guest's command line takes a seed of its own.
@@ -29,6 +29,18 @@ pub fn with_phase(mut point: Point) -> Result<Point, PointError> {
         point
             .changes
             .push(format!("vm.{}.command-line={line}", vm.name));
+    }
+    Ok(point)
+}
+
+/// The point with its measures taken over the steady window of its run, where it has one on its computer.
+///
+/// # Errors
+/// The system has mistakes.
+pub fn with_window(mut point: Point) -> Result<Point, PointError> {
+    let is_whole = point.native || point.kvm || point.start.is_some();
+    if !is_whole && matches!(point.computer, Computer::Machine { .. }) {
+        point.window = Window::of(&point.read()?);
     }
     Ok(point)
 }

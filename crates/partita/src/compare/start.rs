@@ -76,6 +76,7 @@ mod tests {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         }
     }
 

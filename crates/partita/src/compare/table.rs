@@ -3,6 +3,7 @@
 use super::ranking::{self, Ranking};
 use super::{Combination, Grid};
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
+use crate::laboratory::tidy::field;
 use crate::laboratory::{Entry, Outcome, is_one_run};
 use crate::measures::{self, number};
 use crate::report::Table;
@@ -198,15 +199,6 @@ impl Comparison {
             }
         }
         text
-    }
-}
-
-/// A field of comma-separated values (RFC 4180 §2).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        String::from(text)
     }
 }
 

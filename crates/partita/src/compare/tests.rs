@@ -301,6 +301,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         })
         .unwrap()
     };
@@ -334,6 +335,7 @@ fn short_keys_are_written_out() {
         kvm: false,
         hypervisor: None,
         start: None,
+        window: None,
     };
     let changes = |change| {
         let point = expand(point(change, None), folder.path());

@@ -1,6 +1,6 @@
 //! The machine with a system on it: harts, memory, the VMs' devices in their slots.
 
-use super::{ComputerError, Setup, firmware, read};
+use super::{ComputerError, Setup, firmware, read, uplink};
 use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::Device;
@@ -15,6 +15,9 @@ use machine::device::{MacAddress, PortId, Switch};
 use machine::timing::Profile;
 use machine::{Config, Machine};
 use std::collections::BTreeMap;
+
+/// Nanoseconds in a second.
+const NANOSECONDS: u64 = 1_000_000_000;
 
 /// What may be chosen about the machine.
 #[derive(Debug, Clone, Default)]
@@ -147,6 +150,12 @@ fn connect(
     let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
     let devices = &mut machine.system_mut().devices;
     devices.set_switch(switch);
+    devices.set_epoch(setup.system.date.seconds().saturating_mul(NANOSECONDS));
+    if let Some(host) = &setup.system.host {
+        let next = networks.len() as u8;
+        let network = networks.get(&host.network).copied().unwrap_or(next);
+        devices.connect_outside(uplink::open(host)?, network);
+    }
     devices.set_character_time(clock.cycles_in_nanoseconds(character));
     Ok(users)
 }

@@ -78,16 +78,16 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line of a machine with this clock. With a `person` at it, it is listened to until the keys are closed, and
+    /// A line of a machine with this clock. If it is `paced`, it is listened to until the keys are closed, and
     /// machine time does not run ahead of the host's.
-    pub fn new(output: Sender<Piece>, clock: Clock, keys: Keys, person: bool) -> Self {
+    pub fn new(output: Sender<Piece>, clock: Clock, keys: Keys, paced: bool) -> Self {
         Self {
             output,
             clock,
             held: Vec::new(),
             at: Cycles(0),
             keys,
-            pace: person.then(Pace::new),
+            pace: paced.then(Pace::new),
         }
     }
 

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 const GUARD: &str = "/usr/bin/setpriv";
 
 /// A command that is killed when this process dies, where the system has the means.
-fn guarded(program: &str) -> Command {
+pub(super) fn guarded(program: &str) -> Command {
     if !Path::new(GUARD).is_file() {
         return Command::new(program);
     }

@@ -62,7 +62,7 @@ fn follow(
             output.clone(),
             clock,
             keys.clone(),
-            attendance.person,
+            attendance.paced,
         ))
     };
     machine.system_mut().devices.attach_console(line());
@@ -103,9 +103,9 @@ fn follow(
             keys.send(POWER_OFF_KEYS);
             latest = Some(machine.now().saturating_add(cycles(GRACE)));
         }
-        let heard = attendance.person && keys.are_open();
+        let heard = attendance.paced && keys.are_open();
         if !heard && (keys.are_open() || !keys.are_none()) {
-            // A line without a person is listened to only while keys wait. Whoever sends them may wait for a prompt, which
+            // A line that is not paced is listened to only while keys wait. Whoever sends them may wait for a prompt, which
             // the old line passes on as it goes.
             machine.system_mut().devices.attach_console(line());
         }
@@ -148,15 +148,22 @@ pub fn failure(ending: Stop, machine: &Machine) -> Option<String> {
     match ending {
         Stop::PowerOff | Stop::Reset | Stop::Limit | Stop::Marker | Stop::Debugger => None,
         Stop::Exit(code) => Some(format!("the machine was switched off with code {code}")),
-        Stop::Idle => {
-            let harts = machine.harts().iter().map(machine::hart::Hart::describe);
-            let harts: Vec<String> = harts.collect();
-            Some(format!(
-                "every hart of the machine waits, and nothing will ever wake one:\n{}",
-                harts.join("\n")
-            ))
-        }
+        Stop::Idle => Some(describe(
+            "every hart of the machine waits, and nothing will ever wake one",
+            machine,
+        )),
+        Stop::Stuck => Some(describe(
+            "every hart of the machine traps at the first instruction of its trap handler, for ever",
+            machine,
+        )),
     }
+}
+
+/// What is wrong, with the state of the harts.
+fn describe(what: &str, machine: &Machine) -> String {
+    let harts = machine.harts().iter().map(machine::hart::Hart::describe);
+    let harts: Vec<String> = harts.collect();
+    format!("{what}:\n{}", harts.join("\n"))
 }
 
 impl Computer for Simulator {

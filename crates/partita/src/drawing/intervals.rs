@@ -2,7 +2,8 @@
 
 use super::page::{colour, escape};
 use super::scale::Scale;
-use crate::compare::Comparison;
+use crate::compare::{Combination, Comparison};
+use crate::measures::{self, Better};
 use std::fmt::Write;
 
 /// Distances in the picture's units.
@@ -31,14 +32,23 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
             TOP - 10.0
         );
     }
+    let better = measures::find(measure).map_or(Better::Neither, |measure| measure.better);
+    let medians = cells.iter().map(|cell| Some(cell.as_ref()?.value.median));
+    let best = best(&medians.collect::<Vec<_>>(), better);
+    let factors = Factors::of(comparison);
     for (index, (row, cell)) in comparison.rows.iter().zip(&cells).enumerate() {
         let y = TOP + ROW * (index as f64 + 0.5);
         let label = shortened(&row.combination.label());
         let _ = writeln!(
             svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\"{}>{label}</text>",
             LABELS - 16.0,
-            y + 4.0
+            y + 4.0,
+            if best == Some(index) {
+                " class=\"best\""
+            } else {
+                ""
+            }
         );
         let Some(cell) = cell else { continue };
         let (low, middle, high) = (
@@ -46,14 +56,90 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
             scale.at(cell.value.median),
             scale.at(cell.value.high),
         );
-        let colour = colour(index);
+        let (first, second) = factors.place(&row.combination);
+        let colour = colour(first);
         let _ = writeln!(
             svg,
             "<line x1=\"{low:.1}\" x2=\"{high:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"{colour}\" stroke-width=\"3\" \
-             stroke-linecap=\"round\"/><circle cx=\"{middle:.1}\" cy=\"{y:.1}\" r=\"5.5\" fill=\"{colour}\"/>"
+             stroke-linecap=\"round\"/>{}",
+            mark(second, middle, y, &colour)
         );
+        if best == Some(index) {
+            let _ = writeln!(
+                svg,
+                "<text class=\"best\" x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">best</text>",
+                y - 7.0
+            );
+        }
     }
     svg + "</svg>\n"
+}
+
+/// The row with the best median, if one way is better and it is not alone there.
+fn best(medians: &[Option<f64>], better: Better) -> Option<usize> {
+    let sign = match better {
+        Better::More => -1.0,
+        Better::Less => 1.0,
+        Better::Neither => return None,
+    };
+    let known = medians.iter().enumerate();
+    let mut known: Vec<(f64, usize)> = known
+        .filter_map(|(index, median)| Some(((*median)? * sign, index)))
+        .collect();
+    known.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let [(first, index), (second, _), ..] = known[..] else {
+        return None;
+    };
+    (first < second).then_some(index)
+}
+
+/// What colours and shapes stand for: the values of the first key that is varied, and of the second.
+struct Factors {
+    values: [Vec<String>; 2],
+}
+
+impl Factors {
+    fn of(comparison: &Comparison) -> Self {
+        let mut values = [Vec::new(), Vec::new()];
+        for row in &comparison.rows {
+            for ((_, value), known) in row.combination.values.iter().zip(&mut values) {
+                if !known.contains(value) {
+                    known.push(value.clone());
+                }
+            }
+        }
+        Self { values }
+    }
+
+    /// Which colour and which shape a combination has.
+    fn place(&self, combination: &Combination) -> (usize, usize) {
+        let [first, second] = &self.values;
+        let of = |known: &Vec<String>, at: usize| {
+            let (_, value) = combination.values.get(at)?;
+            known.iter().position(|other| other == value)
+        };
+        (of(first, 0).unwrap_or(0), of(second, 1).unwrap_or(0))
+    }
+}
+
+/// A mark of the shape with this number: circle, square, diamond, triangle, ring.
+fn mark(shape: usize, x: f64, y: f64, colour: &str) -> String {
+    let corners = |corners: &[(f64, f64)]| {
+        let points = corners
+            .iter()
+            .map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy));
+        let points = points.collect::<Vec<_>>().join(" ");
+        format!("<polygon points=\"{points}\" fill=\"{colour}\"/>")
+    };
+    match shape % 5 {
+        0 => format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5.5\" fill=\"{colour}\"/>"),
+        1 => corners(&[(-5.0, -5.0), (5.0, -5.0), (5.0, 5.0), (-5.0, 5.0)]),
+        2 => corners(&[(0.0, -7.0), (7.0, 0.0), (0.0, 7.0), (-7.0, 0.0)]),
+        3 => corners(&[(0.0, -7.0), (6.5, 5.0), (-6.5, 5.0)]),
+        _ => format!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\" fill=\"var(--paper)\" stroke=\"{colour}\" stroke-width=\"2.5\"/>"
+        ),
+    }
 }
 
 /// A label that fits beside the picture.
@@ -65,4 +151,27 @@ fn shortened(label: &str) -> String {
     }
     let end: String = label.chars().skip(count - MOST + 1).collect();
     format!("…{}", escape(&end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_is_marked_where_one_way_is_better_and_it_is_alone() {
+        let medians = [Some(3.0), None, Some(1.0), Some(2.0)];
+        assert_eq!(best(&medians, Better::Less), Some(2));
+        assert_eq!(best(&medians, Better::More), Some(0));
+        assert_eq!(best(&medians, Better::Neither), None);
+        assert_eq!(best(&[Some(1.0), Some(1.0)], Better::Less), None);
+        assert_eq!(best(&[Some(1.0)], Better::Less), None);
+    }
+
+    #[test]
+    fn shapes_differ() {
+        let marks: Vec<String> = (0..5).map(|shape| mark(shape, 10.0, 10.0, "red")).collect();
+        for (index, mark) in marks.iter().enumerate() {
+            assert!(!marks[..index].contains(mark), "{mark}");
+        }
+    }
 }

@@ -14,9 +14,10 @@ body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sa
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 0.3rem; }
 p { max-width: 48rem; } figure { margin: 0.8rem 0; overflow-x: auto; }
-svg { display: block; max-width: 100%; height: auto; font: 12px system-ui, sans-serif; }
+svg { display: block; min-width: 46rem; max-width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .faint { fill: var(--faint); } svg .grid { stroke: var(--grid); }
 svg .axis { stroke: var(--faint); } svg .band { fill: var(--band); }
+div.wide { overflow-x: auto; } .best { font-weight: 700; }
 table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.15rem 0.8rem 0.15rem 0; text-align: right; border-bottom: 1px solid var(--grid); }
 th:first-child, td:first-child { text-align: left; } th { color: var(--faint); font-weight: 600; }
@@ -45,7 +46,7 @@ impl Page {
         Self {
             text: format!(
                 "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-                 <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
+                 <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\
                  <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
             ),
         }
@@ -90,7 +91,7 @@ impl Page {
 
     /// A table.
     pub fn table(&mut self, table: &Table) {
-        self.text += "<table>\n";
+        self.text += "<div class=\"wide\"><table>\n";
         for (index, row) in table.rows().iter().enumerate() {
             let tag = if index == 0 { "th" } else { "td" };
             let cells = row
@@ -98,7 +99,7 @@ impl Page {
                 .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
             self.text += &format!("<tr>{}</tr>\n", cells.collect::<String>());
         }
-        self.text += "</table>\n";
+        self.text += "</table></div>\n";
     }
 
     /// The whole page.

@@ -3,7 +3,9 @@
 use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
-use abi::system::{Allocation, Migration, Parameters, Slot, VmName, names};
+use abi::system::{
+    Allocation, Migration, Parameters, Scheduling, Slot, Translations, VmName, names,
+};
 use vm_fdt::{Error, FdtWriter};
 
 /// The description as a flattened device tree.
@@ -23,6 +25,12 @@ pub fn compile(
     tree.property_string(names::WAIT, system.wait.name())?;
     if system.migration.value != Migration::AsNeeded {
         tree.property_string(names::MIGRATION, system.migration.value.name())?;
+    }
+    if system.scheduling != Scheduling::Floating {
+        tree.property_string(names::SCHEDULING, system.scheduling.name())?;
+    }
+    if system.translations.value != Translations::LastHost {
+        tree.property_string(names::TRANSLATIONS, system.translations.value.name())?;
     }
     compile_parameters(&mut tree, &system.parameters)?;
     tree.property_string(names::WHEN_IDLE, system.when_idle.name())?;
@@ -79,7 +87,7 @@ fn compile_vm(
     tree.property_string(names::NAME, vm.name.as_str())?;
     tree.property_u32(names::VCPUS, vm.vcpus.value)?;
     tree.property_u64(names::MEMORY, vm.memory.value.0)?;
-    tree.property_string(names::PLACEMENT, vm.placement.name())?;
+    tree.property_string(names::PLACEMENT, vm.placement.value.name())?;
     match vm.allocation.value {
         Allocation::Shared { share } => tree.property_u32(names::SHARE, share)?,
         Allocation::Dedicated { harts } => {

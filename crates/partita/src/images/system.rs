@@ -64,7 +64,10 @@ const FILES: [(&str, &str); 6] = [
         "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
     ),
     // The file system takes the size of a disk that was made larger.
-    ("etc/fstab", "/dev/vda / ext4 defaults,x-systemd.growfs 0 0\n"),
+    (
+        "etc/fstab",
+        "/dev/vda / ext4 defaults,x-systemd.growfs 0 0\n",
+    ),
     (
         "etc/apt/sources.list.d/debian.sources",
         "Types: deb\nURIs: http://deb.debian.org/debian\nSuites: trixie trixie-updates\nComponents: main\n\
@@ -106,10 +109,7 @@ impl Folder for Root {
     }
 
     fn hash(&self, hasher: &mut DefaultHasher) {
-        (
-            INIT, BUILD, TOOLS, PROGRAMS, PACKAGES, MODULES, FILES, SIZE,
-        )
-            .hash(hasher);
+        (INIT, BUILD, TOOLS, PROGRAMS, PACKAGES, MODULES, FILES, SIZE).hash(hasher);
     }
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
@@ -209,7 +209,9 @@ fn install(
         &mut |line| said.push(String::from(line)),
     )
     .map_err(|error| failed(error.to_string()))?;
-    let ended = said.iter().any(|line| line.contains("partita-guest end ok=yes"));
+    let ended = said
+        .iter()
+        .any(|line| line.contains("partita-guest end ok=yes"));
     if let Some(failure) = outcome.failure {
         let what = match failure {
             NativeFailure::TimeLimit => String::from("it takes too long"),
@@ -238,10 +240,25 @@ fn last(said: &[String]) -> String {
 /// # Errors
 /// The new file is there already, or one of the two cannot be read or written.
 pub fn copy(from: &Path, to: &Path, size: u64) -> Result<(), ImagesError> {
+    let target = File::create_new(to).map_err(at(to))?;
+    pour(from, &target, to, 0, size)
+}
+
+/// Copies a file system to the end of a file.
+///
+/// # Errors
+/// One of the two cannot be read or written.
+pub fn append(from: &Path, to: &Path) -> Result<(), ImagesError> {
+    let target = File::options().write(true).open(to).map_err(at(to))?;
+    let begin = target.metadata().map_err(at(to))?.len();
+    pour(from, &target, to, begin, 0)
+}
+
+/// Copies what is not empty to `begin` of a file that ends there, and makes it at least so many bytes long.
+fn pour(from: &Path, target: &File, to: &Path, begin: u64, size: u64) -> Result<(), ImagesError> {
     let source = File::open(from).map_err(at(from))?;
     let length = source.metadata().map_err(at(from))?.len();
-    let target = File::create_new(to).map_err(at(to))?;
-    target.set_len(length.max(size)).map_err(at(to))?;
+    target.set_len((begin + length).max(size)).map_err(at(to))?;
     let mut block = vec![0; BLOCK];
     let mut offset = 0;
     while offset < length {
@@ -249,7 +266,7 @@ pub fn copy(from: &Path, to: &Path, size: u64) -> Result<(), ImagesError> {
         let part = block.get_mut(..rest.min(BLOCK)).unwrap_or_default();
         source.read_exact_at(part, offset).map_err(at(from))?;
         if part.iter().any(|byte| *byte != 0) {
-            target.write_all_at(part, offset).map_err(at(to))?;
+            target.write_all_at(part, begin + offset).map_err(at(to))?;
         }
         offset += part.len() as u64;
     }
@@ -275,6 +292,8 @@ mod tests {
         assert!(copied[..8 << 20] == fs::read(&from).unwrap()[..]);
         assert!(copied[8 << 20..].iter().all(|byte| *byte == 0));
         assert!(fs::metadata(&to).unwrap().blocks() * 512 < 1 << 20);
+        append(&from, &to).unwrap();
+        assert!(fs::read(&to).unwrap()[16 << 20..] == fs::read(&from).unwrap()[..]);
         // What is there is somebody's.
         assert!(copy(&from, &to, 0).is_err());
         fs::remove_file(&to).unwrap();

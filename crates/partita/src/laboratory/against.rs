@@ -16,11 +16,13 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 10] = [
+const OF_THE_HYPERVISOR: [&str; 12] = [
     "spin",
     "wait",
     "time-slice",
     "migration",
+    "scheduling",
+    "translations",
     "affinity",
     "self-wait-budget",
     "reservation-limit",
@@ -49,6 +51,7 @@ pub fn native_point(point: &Point) -> Point {
         native: true,
         kvm: false,
         start: None,
+        window: None,
         ..point.clone()
     }
 }
@@ -141,6 +144,7 @@ mod tests {
                 kvm: false,
                 hypervisor: None,
                 start: None,
+                window: None,
             };
             assert!(counts_ends(&point.read().unwrap()));
             let native = native_point(&point);

@@ -181,15 +181,16 @@ pub fn measure(
     commands: &[String],
     show: &mut dyn FnMut(&str),
 ) -> Result<Outcome, CheckpointFailure> {
-    let bytes = std::fs::read(path).map_err(|error| CheckpointFailure::File {
+    let file = std::fs::File::open(path).map_err(|error| CheckpointFailure::File {
         path: path.to_owned(),
         error,
     })?;
-    let mut machine = Machine::restore(&bytes).map_err(|error| CheckpointFailure::Checkpoint {
+    // Runs side by side share the file's pages; it is never written again under its name.
+    let restored = Machine::restore_file(&file);
+    let mut machine = restored.map_err(|error| CheckpointFailure::Checkpoint {
         path: path.to_owned(),
         error,
     })?;
-    drop(bytes);
     if let Some(profile) = &boot.chosen.profile {
         machine.shift_to_measured(profile)?;
     }
@@ -202,10 +203,7 @@ pub fn measure(
         hypervisor: boot.hypervisor,
         cache: boot.cache,
     };
-    let lines = commands.iter().map(String::as_str).chain([REPORT, ""]);
-    let lines: String = lines.flat_map(|line| [line, ENTER]).collect();
-    let mut run = Run::resume_typing(machine, &setup, format!("{PROMPT}{lines}").as_bytes())?;
-    let first = operate(&mut run, commands, show)?;
+    let (mut run, first) = ask(machine, &setup, commands, show)?;
     let before = run.machine.snapshot();
     run.begin(&boot.system.vms);
     let limits = Limits {
@@ -218,6 +216,20 @@ pub fn measure(
     outcome.report = outcome.report.as_ref().map(|last| last.since(&first));
     outcome.monitor = Some(finished.machine.report_since(&before));
     Ok(finished.outcome)
+}
+
+/// Goes on with a machine while these commands and then a report are asked of the operator's prompt, until it has answered.
+pub(super) fn ask(
+    machine: Machine,
+    setup: &Setup<'_>,
+    commands: &[String],
+    show: &mut dyn FnMut(&str),
+) -> Result<(Run, crate::report::Report), CheckpointFailure> {
+    let lines = commands.iter().map(String::as_str).chain([REPORT, ""]);
+    let lines: String = lines.flat_map(|line| [line, ENTER]).collect();
+    let mut run = Run::resume_typing(machine, setup, format!("{PROMPT}{lines}").as_bytes())?;
+    let report = operate(&mut run, commands, show)?;
+    Ok((run, report))
 }
 
 /// Waits until the prompt has answered, and gives its report.
@@ -269,6 +281,6 @@ fn answer(command: &str) -> String {
 }
 
 /// Machine time between two looks, in cycles.
-fn look(machine: &Machine) -> u64 {
+pub(super) fn look(machine: &Machine) -> u64 {
     (machine.clock().cycles_per_second() / LOOKS).max(1)
 }

@@ -64,6 +64,9 @@ impl ChildRunner<'_> {
                 words.extend(["--command".into(), command.into()]);
             }
         }
+        if point.window.is_some() {
+            words.push("--steady".into());
+        }
         let hypervisor = point.hypervisor.as_ref().unwrap_or(&self.hypervisor);
         words.extend(["--hypervisor".into(), hypervisor.clone().into()]);
         if let Some(timeout) = self.timeout {
@@ -197,6 +200,7 @@ mod tests {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         }
     }
 

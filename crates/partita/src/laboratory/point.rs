@@ -1,6 +1,6 @@
 //! One run that is to be made, and what makes its result.
 
-use super::{Fingerprint, Fingerprints};
+use super::{Fingerprint, Fingerprints, Window};
 use crate::cache::Cache;
 use crate::system::{Document, FileName, Mistakes, System};
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,9 @@ pub struct Point {
     /// Where the measured part begins; without it, when the computer is switched on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Start>,
+    /// The part of the run that is measured; without it, all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Window>,
 }
 
 /// A start from a checkpoint: the system boots once for many points, in the fast gear.
@@ -207,6 +210,7 @@ impl Point {
             self.native,
             self.kvm,
             &self.start,
+            &self.window,
             made_by,
         );
         // Text keys and plain values alone: this cannot fail.

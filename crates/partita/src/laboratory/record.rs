@@ -162,6 +162,7 @@ mod tests {
                 kvm: false,
                 hypervisor: None,
                 start: None,
+                window: None,
             },
             made_by: MadeBy {
                 partita: String::from("1"),

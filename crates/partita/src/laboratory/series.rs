@@ -256,6 +256,7 @@ mod tests {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         };
         (0..count)
             .map(|seed| (point(seed), made_by.clone()))

@@ -1,12 +1,12 @@
 //! Medians, their intervals, and paired ratios: no assumption about the distribution, no randomness.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How sure an interval is to be, where there are values enough.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A median and what is known of it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many values.
     pub count: usize,

@@ -13,7 +13,7 @@
 mod tests;
 
 use super::statistics::CONFIDENCE;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The probability with which a table may draw a wrong conclusion.
 pub const LEVEL: f64 = 1.0 - CONFIDENCE;
@@ -40,7 +40,7 @@ pub fn sign_test(hits: usize, count: usize) -> f64 {
 }
 
 /// What some start phases say of one comparison, as the p-values of its three conclusions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Start phases that take part.
     pub phases: usize,
@@ -181,7 +181,7 @@ fn phases(parts: &[Evidence]) -> usize {
 }
 
 /// What the phases decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Above the band: an effect upwards; of a relation, that it holds.
@@ -239,7 +239,7 @@ pub fn decide(table: &[Evidence]) -> Vec<Answer> {
 }
 
 /// What a paper says of a figure, by its own single measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Said {
     /// More, by more than what is called comparable.
@@ -264,7 +264,7 @@ impl Said {
 }
 
 /// A verdict about a figure of a paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// An effect in the paper's direction.

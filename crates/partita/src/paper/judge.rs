@@ -2,6 +2,7 @@
 
 use super::plan::Plan;
 use super::published::NATIVE;
+use super::registration::State;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
@@ -14,14 +15,14 @@ use crate::laboratory::{Entry, Outcome, is_one_run};
 type Methods<'a> = [(String, &'a [Entry])];
 
 /// Compares entries, in the order of the plan's points, with the paper.
-pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry]) -> Judgement {
+pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: State) -> Judgement {
     let groups = plan.divide(entries);
     let (smallest, reason) = paper.smallest_effect();
     let mut cases: Vec<CaseResult> = plan
         .cases
         .iter()
         .zip(&groups)
-        .map(|((case, _), methods)| of_case(case, methods, smallest))
+        .map(|((case, _), methods)| of_case(paper, case, methods))
         .collect();
     let mut negatives: Vec<NegativeResult> = paper
         .negatives
@@ -59,6 +60,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry]) -> Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
         smallest_effect: (smallest, reason),
+        registration,
         orders: orders.into_iter().map(|(_, order)| order).collect(),
         families: families.filter(|family| family.comparisons > 0).collect(),
         negatives,
@@ -78,9 +80,12 @@ fn conclude(effect: &mut EffectResult) {
     }
 }
 
-fn of_case(case: &Case, methods: &Methods<'_>, smallest: f64) -> CaseResult {
+fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult {
+    let (smallest, _) = paper.smallest_effect();
     let effects = case.figures.iter().flat_map(|figure| {
-        let of = |(method, _): &(String, &[Entry])| effect(figure, case, method, methods, smallest);
+        let of = |(method, _): &(String, &[Entry])| {
+            effect(figure, paper.base(case, method), method, methods, smallest)
+        };
         methods.iter().map(of).collect::<Vec<_>>()
     });
     let absolutes = case.figures.iter().flat_map(|figure| {
@@ -104,12 +109,11 @@ fn of_case(case: &Case, methods: &Methods<'_>, smallest: f64) -> CaseResult {
 
 fn effect(
     figure: &Figure,
-    case: &Case,
+    base: &str,
     method: &str,
     methods: &Methods<'_>,
     smallest: f64,
 ) -> EffectResult {
-    let base = case.methods.first().map_or("", String::as_str);
     let paper = figure.values.get(method).copied();
     let base_value = figure.values.get(base).copied();
     let paper_ratio = match (paper, base_value) {

@@ -2,7 +2,7 @@
 
 use super::published::PROFILE;
 use super::{Case, Published};
-use crate::compare::with_phase;
+use crate::compare::{with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -194,11 +194,13 @@ impl Runs<'_> {
             kvm: false,
             hypervisor: None,
             start: None,
+            window: None,
         };
         (0..u64::from(self.wanted.seeds))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
-                let mut point = with_phase(point)?;
+                // Keys of the profile are no keys of the system, so the window is found before they are added.
+                let mut point = with_window(with_phase(point)?)?;
                 point.changes.extend_from_slice(hardware);
                 Ok(point)
             })

@@ -85,6 +85,9 @@ pub struct Variant {
     /// Changes to the system, after those of the paper's methods.
     #[serde(default)]
     pub set: Vec<String>,
+    /// The method that it is compared with; without it, the case's first.
+    #[serde(default)]
+    pub base: Option<String>,
 }
 
 /// A case of a table.
@@ -286,6 +289,16 @@ impl Published {
         let hardware = hardware.iter();
         changes.extend(hardware.map(|(key, value)| format!("profile.{key}={value}")));
         Some((String::from(value), changes))
+    }
+
+    /// The method that this one is compared with in a case.
+    pub fn base<'a>(&'a self, case: &'a Case, method: &str) -> &'a str {
+        let mut variants = self.variants.iter();
+        let own = variants
+            .find(|variant| variant.name == method)
+            .and_then(|variant| variant.base.as_deref())
+            .filter(|base| case.methods.iter().any(|method| method == base));
+        own.unwrap_or_else(|| case.methods.first().map_or("", String::as_str))
     }
 
     /// What the paper's computer had beyond [`PROFILE`], as words to follow that name.

@@ -1,11 +1,12 @@
 //! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
 
+use super::registration::State;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict, decide};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something that start phases decide, together with the rest of its table.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// What the phases say.
     pub evidence: Evidence,
@@ -33,7 +34,7 @@ impl Question {
 }
 
 /// How large our effect is beside the paper's, where its interval tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Size {
     /// Between half and twice.
@@ -73,7 +74,7 @@ impl Size {
 }
 
 /// One published value beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectResult {
     /// The measure.
     pub measure: String,
@@ -102,7 +103,7 @@ pub struct EffectResult {
 }
 
 /// A value that is held to the paper's own, and not only in its ratio to another.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AbsoluteResult {
     /// The measure.
     pub measure: String,
@@ -119,7 +120,7 @@ pub struct AbsoluteResult {
 }
 
 /// A claim beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
     /// The claim.
     pub text: String,
@@ -130,7 +131,7 @@ pub struct ClaimResult {
 }
 
 /// One case beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
     /// The table.
     pub table: u32,
@@ -149,7 +150,7 @@ pub struct CaseResult {
 }
 
 /// A negative beside what we found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NegativeResult {
     /// What it is.
     pub title: String,
@@ -164,7 +165,7 @@ pub struct NegativeResult {
 }
 
 /// How many comparisons were decided together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {
     /// What they belong to.
     pub name: String,
@@ -173,7 +174,7 @@ pub struct Family {
 }
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The paper.
     pub title: String,
@@ -189,6 +190,8 @@ pub struct Judgement {
     pub negatives: Vec<NegativeResult>,
     /// What was decided together.
     pub families: Vec<Family>,
+    /// Whether all this was registered before it was run.
+    pub registration: State,
 }
 
 impl Judgement {

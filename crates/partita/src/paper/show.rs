@@ -12,7 +12,9 @@ use std::fmt::Write;
 
 /// The whole judgement as text.
 pub fn show(judgement: &Judgement) -> String {
-    let mut text = format!("{}\n{}\n", judgement.title, judgement.source);
+    let registration = judgement.registration.words();
+    let (title, source) = (&judgement.title, &judgement.source);
+    let mut text = format!("{title}\n{source}\n{registration}\n");
     // Writing to a String does not fail.
     for case in &judgement.cases {
         let place = place(case);
@@ -44,6 +46,11 @@ pub fn show(judgement: &Judgement) -> String {
         let _ = writeln!(text, "{}", of_negative(negative));
     }
     let _ = write!(text, "\n{}", summary(judgement));
+    for failure in judgement.failures() {
+        // The first line says which run and what; the rest is what it wrote.
+        let first = failure.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "FAILED: {first}");
+    }
     text
 }
 
@@ -51,6 +58,7 @@ pub fn show(judgement: &Judgement) -> String {
 pub fn page(judgement: &Judgement, below: &str) -> String {
     let mut page = Page::new(&judgement.title);
     page.paragraph(&judgement.source);
+    page.paragraph(&judgement.registration.words());
     for case in &judgement.cases {
         page.heading(&format!("{}: {}", place(case), case.title));
         page.table(&table(case));

@@ -63,10 +63,10 @@ fn the_transcription_agrees_with_what_the_papers_say_elsewhere() {
         ("5", 22.63, 97.66),
     ] {
         let of = |method| value(&waits, 1, case, "etr", method);
-        let (a, b, c) = (of("host-interrupt-all"), of("self-wait"), of("native"));
+        let (a, b, c) = (of("active-wait-all"), of("self-wait-all"), of("native"));
         assert!(((b - a) / a * 100.0 - gain).abs() < 0.15, "case {case}");
         assert!((b / c * 100.0 - part).abs() < 0.05, "case {case}");
-        let said = value(&waits, 1, case, "native-etr", "self-wait");
+        let said = value(&waits, 1, case, "native-etr", "self-wait-all");
         assert_eq!(said, part);
     }
 }
@@ -96,14 +96,54 @@ fn systems_do_the_work_that_they_say() {
 fn the_papers_hardware_is_that_of_their_own_profile_alone() {
     let paper = published("paper-002");
     let test = |on| format!("profile.extensions.pending_test={on}");
-    let method = |name, own| paper.method(name, own);
-    let value = String::from("self-wait");
-    let own = method("self-wait", true);
-    assert_eq!(own, Some((value.clone(), vec![test(true)])));
-    let local = method("self-wait-local", true);
-    assert_eq!(local, Some((value.clone(), vec![test(false)])));
-    assert_eq!(method("self-wait", false), Some((value, Vec::new())));
-    assert_eq!(method("self-wait-local", false), None);
+    let changes = |name, own| paper.method(name, own).unwrap().1;
+    assert!(changes("self-wait-all", true).contains(&test(true)));
+    let local = changes("self-wait-local", true);
+    assert_eq!(local.last(), Some(&test(false)));
+    assert_eq!(paper.method("self-wait-local", false), None);
+    // Nor do its scheduler's costs belong to another computer; its rules do.
+    assert_eq!(changes("self-wait-all", false), ["relaxed-terms=0"]);
+    let own = changes("self-wait-all", true);
+    assert!(
+        own.contains(&String::from("mode-change-cost=100")),
+        "{own:?}"
+    );
+    // Ours has its own rules, and the same costs.
+    let ours = changes("self-wait", true);
+    assert_eq!(ours[..2], ["relaxed-terms=0", "relaxed-terms=1"]);
+    assert_eq!(ours[2..], own[1..]);
+}
+
+#[test]
+fn the_papers_are_registered_before_they_are_run() {
+    let experiments = folder("");
+    for paper in ["paper-000", "paper-002"] {
+        let state = registration::state(&experiments, paper, &published(paper)).unwrap();
+        let registration::State::Registered { commit, files, .. } = state else {
+            panic!("partita paper NAME --register has not been said of {paper}")
+        };
+        assert!(commit.len() == 40 && commit.chars().all(|digit| digit.is_ascii_hexdigit()));
+        assert!(files > 5, "{paper}");
+    }
+}
+
+#[test]
+fn ours_is_compared_with_ours() {
+    let paper = published("paper-000");
+    let case = &paper.cases[0];
+    assert_eq!(paper.base(case, "wapd"), "rslp");
+    assert_eq!(paper.base(case, "wapd-ours"), "rslp-ours");
+    let (value, changes) = paper.method("wapd", true).unwrap();
+    assert_eq!(value, "wapd");
+    assert!(changes.contains(&String::from("affinity=0")));
+    let (value, changes) = paper.method("wapd-ours", false).unwrap();
+    assert_eq!(
+        (value.as_str(), &changes[..]),
+        (
+            "wapd",
+            &[String::from("affinity=0"), String::from("affinity=3")][..]
+        )
+    );
 }
 
 fn summary(low: f64, median: f64, high: f64) -> Summary {
@@ -170,7 +210,7 @@ fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> J
             made_by: made_by.clone(),
         })
         .collect();
-    judge(&paper, &plan, &entries)
+    judge(&paper, &plan, &entries, registration::State::Never)
 }
 
 const PAPER: &str = r#"

@@ -8,7 +8,7 @@ use crate::system::{
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
     Migration, OnFailure, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
-    SHARE, SpinMethod, TIME_SLICE_US, WaitMethod, WhenIdle,
+    SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -157,6 +157,22 @@ pub fn keys() -> Vec<Key> {
         ),
         key(
             ROOT,
+            "scheduling",
+            words(Scheduling::ALL, Scheduling::name),
+            text(Scheduling::Floating.name()),
+            "\"fixed\"",
+            "which harts may run a vCPU of a VM that shares: any, or one",
+        ),
+        key(
+            ROOT,
+            "translations",
+            words(Translations::ALL, Translations::name),
+            text(Translations::LastHost.name()),
+            "\"one-shot\"",
+            "when a hart drops the cached translations of a vCPU",
+        ),
+        key(
+            ROOT,
             "round",
             integer(wide(&ROUND)),
             Some(usual.round.to_string()),
@@ -244,6 +260,31 @@ pub fn keys() -> Vec<Key> {
             "whose console a terminal gets: a VM's name, or partita for the operator's prompt",
         ),
         key(
+            ROOT,
+            "date",
+            Kind::Text,
+            text("2025-01-01T00:00:00Z, or host if a network reaches it"),
+            "\"2026-01-31T12:00:00Z\"",
+            "the hour of the day in UTC when the computer is switched on, or host for the host's, with which no run can be repeated",
+        ),
+        key(
+            ROOT,
+            "host-network",
+            Kind::Text,
+            text("none"),
+            "\"lan\"",
+            "the network of the VMs that reaches the host's, by user-mode networking (QEMU's, which must be there); such a run \
+             cannot be repeated",
+        ),
+        key(
+            ROOT,
+            "forward",
+            Kind::Text,
+            text("none"),
+            "\"2222:22 8080:10.0.2.16:80\"",
+            "ports of the host's loopback address that lead to guests: HOST:GUEST for the first guest, HOST:ADDRESS:GUEST for any",
+        ),
+        key(
             VM,
             "vcpus",
             Kind::Integer(1, MAX_VCPUS_PER_VM as u64),
@@ -265,7 +306,7 @@ pub fn keys() -> Vec<Key> {
             words(PLACEMENTS, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
-            "how that memory lies in the computer's",
+            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it, without devices",
         ),
         key(
             VM,
@@ -407,7 +448,7 @@ pub fn keys() -> Vec<Key> {
 }
 
 /// What the hypervisor can do with a VM's memory.
-const PLACEMENTS: &[Placement] = &[Placement::Real];
+const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
 
 impl Key {
     /// What it takes, in words.

@@ -154,10 +154,22 @@ pub(super) fn plain(line: &str) -> String {
     while let Some(character) = characters.next() {
         if character != '\x1b' {
             out.push(character);
-        } else if characters.next() == Some('[') {
-            // ECMA-48: up to a character from 0x40 to 0x7e.
-            let _ = characters.find(|end| ('@'..='~').contains(end));
+            continue;
         }
+        // ECMA-48: a control sequence goes on to a character from 0x40 to 0x7e, an operating system command to ST, which
+        // terminals take BEL for too.
+        let _ = match characters.next() {
+            Some('[') => characters.find(|end| ('@'..='~').contains(end)),
+            Some(']') => {
+                let mut before = ' ';
+                characters.find(|end| {
+                    let over = *end == '\x07' || (before == '\x1b' && *end == '\\');
+                    before = *end;
+                    over
+                })
+            }
+            _ => None,
+        };
     }
     out
 }

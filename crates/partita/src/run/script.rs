@@ -13,7 +13,7 @@ const PROMPT: Duration = Duration::from_millis(300);
 /// The operator's prompt, and how long that must have been there: it is put anew behind every line that a guest says.
 const OPERATOR: (&str, Duration) = ("partita> ", Duration::from_millis(20));
 /// How long any other line that has no end must have been there.
-const BEGUN: Duration = Duration::from_secs(10);
+const BEGUN: Duration = Duration::from_secs(60);
 
 /// Keys that wait to be typed, a line at a time.
 #[derive(Debug)]
@@ -145,6 +145,19 @@ mod tests {
             script.patience(start + Duration::from_millis(400)),
             Some(BEGUN - PROMPT)
         );
+    }
+
+    #[test]
+    fn what_only_sets_a_terminal_up_asks_for_nothing() {
+        let start = Instant::now();
+        let mut script = Script::new(start);
+        script.take(b"root\n");
+        // What systemd sends to a console that it opens.
+        let setup = "\x1b[!p\x1b]104\x07\x1b[?7h\x1b[6n\x1b]104;1\x1b\\\x1b[32766;32766H\x1b[6n";
+        script.show(setup, start);
+        assert_eq!(script.patience(start + Duration::from_secs(1000)), None);
+        script.show(&format!("{setup}debian login: "), start);
+        assert_eq!(script.patience(start), Some(PROMPT));
     }
 
     #[test]

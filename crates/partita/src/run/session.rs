@@ -150,6 +150,7 @@ pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome,
     let mut attendance = Attendance {
         keys: console.is_some() || options.control.is_some(),
         person: console.is_some() && person,
+        paced: console.is_some(),
         time_limit: None,
     };
     let mut limit = options.time_limit;

@@ -3,20 +3,20 @@
 use super::document::{Document, Node, Origin, Value};
 use super::section::Section;
 use super::{
-    BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, Duration, FileName, Located,
-    Mistakes, Problem, System, Vm, verify,
+    BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Date, Disk, Duration, FileName,
+    Forward, HostNetwork, Located, Mistakes, Problem, System, Vm, verify,
 };
 use crate::terminals::Habits;
 use abi::system::{
     AFFINITY, Allocation, COST, Costs, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
     MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, SpinMethod, TIME_SLICE_US,
-    VmName, WaitMethod, WhenIdle,
+    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod,
+    TIME_SLICE_US, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
 /// What the hypervisor can do with a VM's memory. The others have their words in the description already.
-const PLACEMENTS: &[Placement] = &[Placement::Real];
+const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
 
 /// What a vCPU gets if the file does not say.
 const TIME_SLICE: Duration = Duration(5_000);
@@ -61,6 +61,22 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
+    let scheduling = root.word(
+        "scheduling",
+        Scheduling::ALL,
+        Scheduling::name,
+        Scheduling::Floating,
+    );
+    let written = root.table.get("translations");
+    let translations = Located {
+        value: root.word(
+            "translations",
+            Translations::ALL,
+            Translations::name,
+            Translations::LastHost,
+        ),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
     let parameters = read_parameters(&mut root, time_slice);
     let when_idle = root.word(
         "when-idle",
@@ -71,6 +87,9 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let time_limit = root.duration("time-limit", 1_000_000..=86_400_000_000);
     let console = root.optional("console");
     let console = console.and_then(|node| Some((node, root.text(node, "console", "partita")?)));
+
+    let date = read_date(&mut root);
+    let host = read_host(&mut root);
 
     let mut vms = Vec::new();
     let mut vm_problems = Vec::new();
@@ -119,6 +138,22 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         let remedy = format!("name one of the VMs, or {RESERVED_NAME} for the operator's prompt");
         root.report(node, "console", String::from("no VM has this name"), remedy);
     }
+    if let Some(node) = root.table.get("host-network")
+        && let Some(host) = &host
+        && vm_problems.is_empty()
+        && !vms.iter().any(|vm: &Vm| {
+            let mut cards = vm.network.iter();
+            cards.any(|card| card.network.value == host.network)
+        })
+    {
+        let remedy = String::from("name a network that a VM has a card on");
+        root.report(
+            node,
+            "host-network",
+            String::from("no VM is on this network"),
+            remedy,
+        );
+    }
     let mut problems = root.finish();
     let complete = vm_problems.is_empty();
     problems.extend(vm_problems);
@@ -140,10 +175,19 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         spin,
         wait,
         migration,
+        scheduling,
+        translations,
         parameters,
         when_idle,
         time_limit,
         console: console.map(|(_, name)| String::from(name)),
+        // What is on the host's network wants to know what time it is there.
+        date: date.unwrap_or(if host.is_some() {
+            Date::Host
+        } else {
+            Date::FIXED
+        }),
+        host,
         vms,
     };
     problems.extend(verify::resources(
@@ -153,6 +197,57 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     ));
     Mistakes::check(problems)?;
     Ok(system)
+}
+
+fn read_date(root: &mut Section<'_>) -> Option<Date> {
+    let node = root.optional("date")?;
+    let text = root.text(node, "date", "host")?;
+    let date = Date::parse(text);
+    if date.is_none() {
+        let remedy =
+            "use host, or a date and time such as 2026-01-31T12:00:00Z, in UTC from 1970 to 2199";
+        root.report(
+            node,
+            "date",
+            String::from("this is no date"),
+            String::from(remedy),
+        );
+    }
+    date
+}
+
+fn read_host(root: &mut Section<'_>) -> Option<HostNetwork> {
+    let network = root.optional("host-network");
+    let forward = root.optional("forward");
+    let mut forwards = Vec::new();
+    if let Some(node) = forward
+        && let Some(text) = root.text(node, "forward", "2222:22")
+    {
+        for word in text.split_whitespace() {
+            match Forward::parse(word) {
+                Some(forward) => forwards.push(forward),
+                None => {
+                    let message = format!("{word} leads nowhere");
+                    let remedy = "write HOST:GUEST or HOST:ADDRESS:GUEST, ports from 1 to 65535, with spaces between several";
+                    root.report(node, "forward", message, String::from(remedy));
+                }
+            }
+        }
+        if network.is_none() {
+            let remedy = String::from("say which with host-network = \"NAME\"");
+            root.report(
+                node,
+                "forward",
+                String::from("no network reaches the host"),
+                remedy,
+            );
+        }
+    }
+    let network = root.text(network?, "host-network", "lan")?;
+    Some(HostNetwork {
+        network: String::from(network),
+        forwards,
+    })
 }
 
 /// Reads the policies' parameters. None needs the policy that it belongs to: policies are chosen while a system runs, too.
@@ -213,7 +308,11 @@ fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>,
         })
     });
     let memory = section.size("memory", "512 MiB");
-    let placement = section.word("placement", PLACEMENTS, Placement::name, Placement::Real);
+    let written = section.table.get("placement");
+    let placement = Located {
+        value: section.word("placement", PLACEMENTS, Placement::name, Placement::Real),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
     let allocation = read_allocation(&mut section);
     let kernel = section.required("kernel", "\"image:debian/kernel\"");
     let kernel = kernel.and_then(|node| section.file(node, "kernel"));

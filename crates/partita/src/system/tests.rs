@@ -174,8 +174,13 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
+        &["vm.web.placement=paged"],
+        &["vm.web.placement", "paged", "real, resident"],
+    );
+    mistake(
+        GOOD,
         &["vm.web.placement=resident"],
-        &["vm.web.placement", "resident", "real"],
+        &["vm.web.placement", "resident", "placement = \"real\""],
     );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
@@ -307,6 +312,18 @@ fn what_does_not_fit_is_found() {
         &["every hart is dedicated"],
     );
     read(GOOD, &["migration=always"]).unwrap();
+    mistake(
+        GOOD,
+        &["migration=always", "scheduling=fixed"],
+        &["migration=always", "scheduling is fixed"],
+    );
+    mistake(
+        GOOD,
+        &["translations=keep"],
+        &["translations=keep", "go to other harts", "one-shot"],
+    );
+    read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
+    read(GOOD, &["translations=one-shot"]).unwrap();
     mistake(
         GOOD,
         &[

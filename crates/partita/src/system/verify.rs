@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration};
+use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration, Placement, Scheduling, Translations};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -15,9 +15,28 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
         memory(document, system, &mut problems);
         vcpus(document, system, &mut problems);
     }
+    placements(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
+}
+
+/// A device of the board reaches memory by the host's addresses, so that only guests have one whose addresses these are.
+fn placements(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    for vm in &system.vms {
+        let devices = !vm.disks.is_empty() || !vm.network.is_empty() || vm.rng;
+        if vm.placement.value == Placement::Real || !devices {
+            continue;
+        }
+        let origin = &vm.placement.origin;
+        let key = format!("vm.{}.placement", vm.name);
+        let message = "the VM has devices, which reach memory by the computer's addresses: they would not be the guest's";
+        let remedy = "use placement = \"real\", or leave away disks, network and rng";
+        problems.push(
+            Problem::new(document, origin, key, message, remedy)
+                .with_value(vm.placement.value.name()),
+        );
+    }
 }
 
 /// All VMs together have no more vCPUs than the hypervisor keeps.
@@ -82,6 +101,7 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
         .count();
     if complete {
         migration(document, system, left, problems);
+        translations(document, system, left, problems);
     }
     if complete && shared && left == 0 {
         problems.push(
@@ -99,14 +119,36 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
 
 /// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    if system.migration.value != Migration::Always || left > 1 {
+    let fixed = system.scheduling == Scheduling::Fixed;
+    if system.migration.value != Migration::Always || left > 1 && !fixed {
         return;
     }
     let origin = &system.migration.origin;
-    let message = format!("{left} of the harts is shared, so that no vCPU can go to another");
+    let message = match fixed {
+        true => String::from("scheduling is fixed, so that no vCPU can go to another hart"),
+        false => format!("{left} of the harts is shared, so that no vCPU can go to another"),
+    };
     let remedy = "share two harts at least, or leave migration away: always is for tests";
     let value = system.migration.value.name();
     problems.push(Problem::new(document, origin, "migration", message, remedy).with_value(value));
+}
+
+/// Whether translations that are never dropped belong to vCPUs that never go to another hart.
+fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
+    let shared = |vm: &Vm| matches!(vm.allocation.value, Allocation::Shared { .. });
+    let moves =
+        left > 1 && system.scheduling == Scheduling::Floating && system.vms.iter().any(shared);
+    if system.translations.value != Translations::Keep || !moves {
+        return;
+    }
+    let origin = &system.translations.origin;
+    let message =
+        "vCPUs go to other harts, where what they left behind would be used after a fence";
+    let remedy =
+        "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
+    let value = system.translations.value.name();
+    problems
+        .push(Problem::new(document, origin, "translations", message, remedy).with_value(value));
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {

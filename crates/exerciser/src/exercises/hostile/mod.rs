@@ -26,6 +26,7 @@ mod monitor_calls;
 mod storms;
 mod suspend;
 mod tables;
+mod waits;
 
 pub const EXERCISE: Exercise = Exercise {
     name: "hostile",
@@ -116,6 +117,7 @@ const SUB_TESTS: &[SubTest] = &[
     ("ipi", interrupts::run),
     ("files", files::run),
     ("suspend", suspend::run),
+    ("waits", waits::run),
     ("storms", storms::run_interrupts),
     ("console", storms::run_console),
     ("fences", storms::run_fences),

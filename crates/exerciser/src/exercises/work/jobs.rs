@@ -7,6 +7,7 @@ use exerciser::workload::{MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
 
 use super::Totals;
 use super::locks::{MeasuredLock, Node};
+use super::spaces::Spaces;
 use super::spins::Spinner;
 use crate::arch::{csr, locks};
 use crate::block::Disk;
@@ -61,6 +62,7 @@ pub struct Floor {
     workload: Workload,
     harts: usize,
     disk: Option<Disk>,
+    spaces: Spaces,
     start: u64,
     over: AtomicBool,
     ready: AtomicUsize,
@@ -72,7 +74,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    pub fn new(workload: &Workload, harts: usize, disk: Option<Disk>) -> Self {
+    pub fn new(workload: &Workload, harts: usize, disk: Option<Disk>, spaces: Spaces) -> Self {
         let mut random = Random::stream(workload.seed, u64::MAX);
         let now = csr::time();
         for terminal in terminals(workload) {
@@ -87,6 +89,7 @@ impl Floor {
             workload: *workload,
             harts,
             disk,
+            spaces,
             start: now,
             over: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
@@ -274,7 +277,7 @@ impl Floor {
         let workload = &self.workload;
         let reads = terminal.reads.load(Ordering::Relaxed);
         if reads == 0 {
-            self.compute(hart, spinner, random, totals);
+            self.compute(number, hart, spinner, random, totals);
         }
         if let Some(disk) = self.disk.as_ref().filter(|_| reads < workload.reads) {
             terminal.reads.store(reads + 1, Ordering::Relaxed);
@@ -310,6 +313,7 @@ impl Floor {
 
     fn compute(
         &self,
+        number: usize,
         hart: &Hart,
         spinner: &mut Spinner<'_>,
         random: &mut Random,
@@ -318,6 +322,7 @@ impl Floor {
         let workload = &self.workload;
         csr::open_interrupts();
         locks::turn(workload.compute);
+        self.spaces.touch(number, random);
         csr::close_interrupts();
         for _ in 0..workload.calls {
             locks::user_call();

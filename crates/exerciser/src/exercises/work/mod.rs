@@ -20,6 +20,7 @@ use crate::harts;
 
 mod jobs;
 mod locks;
+mod spaces;
 mod spins;
 
 pub use spins::{has_vendor_calls, serve};
@@ -68,7 +69,15 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         }
     };
     ask_allocation(&mut workload);
-    let floor = jobs::Floor::new(&workload, count, disk);
+    let Some(spaces) = spaces::Spaces::new(&workload) else {
+        say!(
+            "not enough memory for {} spaces of {} pages",
+            workload.spaces,
+            workload.pages
+        );
+        return Ok(Verdict::Fail);
+    };
+    let floor = jobs::Floor::new(&workload, count, disk, spaces);
     let totals = Lock::new(Totals::default());
     let start = csr::time();
     harts::run(count, &|hart| {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use abi::system::{HartId, HartSet, SHARE, SpinMethod, VmId, VmName, WaitMethod};
+use abi::system::{HartId, HartSet, SHARE, SpinMethod, Translations, VmId, VmName, WaitMethod};
 
 /// What `help` prints.
 pub use abi::operator::HELP;
@@ -49,6 +49,8 @@ pub enum Command {
     Spin(SpinMethod),
     /// Set what a waiting vCPU does.
     Wait(WaitMethod),
+    /// Set when cached translations of vCPUs are dropped.
+    Translations(Translations),
     /// Print [`HELP`].
     Help,
 }
@@ -102,6 +104,11 @@ pub fn parse(line: &str, names: &[VmName]) -> Result<Command, CommandError> {
         "harts" => Command::Harts(words.vm("harts")?, words.harts()?),
         "spin" => Command::Spin(words.method("spin", SpinMethod::ALL, SpinMethod::name)?),
         "wait" => Command::Wait(words.method("wait", WaitMethod::ALL, WaitMethod::name)?),
+        "translations" => Command::Translations(words.method(
+            "translations",
+            Translations::ALL,
+            Translations::name,
+        )?),
         "help" => Command::Help,
         other => return Err(CommandError::UnknownCommand(other.into())),
     };

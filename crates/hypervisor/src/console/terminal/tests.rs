@@ -1,6 +1,6 @@
 //! What the operator sees and what the hypervisor is told.
 
-use abi::system::{HartId, HartSet, SpinMethod, WaitMethod};
+use abi::system::{HartId, HartSet, SpinMethod, Translations, WaitMethod};
 use proptest::prelude::*;
 
 use super::output::BACKLOG;
@@ -248,6 +248,10 @@ fn commands() {
         ("harts north 1,0", Command::Harts(NORTH, Some(two_harts()))),
         ("spin wopd", Command::Spin(SpinMethod::Wopd)),
         ("wait self-wait", Command::Wait(WaitMethod::SelfWait)),
+        (
+            "translations one-shot",
+            Command::Translations(Translations::OneShot),
+        ),
         ("help", Command::Help),
     ] {
         assert_eq!(command::parse(line, &names), Ok(want), "{line}");

@@ -57,16 +57,6 @@ pub enum Width {
 }
 
 impl Width {
-    /// Bytes that are moved.
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-            Self::Word => 4,
-            Self::Double => 8,
-        }
-    }
-
     /// The width whose base-two logarithm stands in the low two bits of `field`.
     const fn from_field(field: u32) -> Self {
         match field & 3 {

@@ -8,11 +8,12 @@ use core::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::thread_local;
 
-use super::unprivileged::Outcome;
-use super::world::{FloatContext, GuestContext};
+use super::context::{FloatContext, GuestContext};
+use super::outcome::Outcome;
 
 thread_local! {
     static REGISTERS: RefCell<BTreeMap<u16, u64>> = const { RefCell::new(BTreeMap::new()) };
+    static DEVICE_FENCES: Cell<u32> = const { Cell::new(0) };
     static POINTER: Cell<*const ()> = const { Cell::new(core::ptr::null()) };
 }
 
@@ -132,7 +133,7 @@ pub mod trial {
             )+
         };
     }
-    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop);
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask);
 
     /// There is no such thing.
     #[must_use]
@@ -171,8 +172,17 @@ pub fn call_firmware(_extension: u64, _function: u64, _arguments: [u64; 5]) -> (
 /// Does nothing: there are no devices.
 pub fn memory_before_devices() {}
 
-/// Does nothing: there are no devices.
-pub fn devices_before_memory() {}
+/// Orders nothing, since there are no devices, but is counted.
+pub fn devices_before_memory() {
+    DEVICE_FENCES.set(DEVICE_FENCES.get() + 1);
+}
+
+/// How often this thread has called [`devices_before_memory`].
+#[cfg(test)]
+#[must_use]
+pub fn fences_behind_devices() -> u32 {
+    DEVICE_FENCES.get()
+}
 
 /// Does not stall.
 ///

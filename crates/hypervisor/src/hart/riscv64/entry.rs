@@ -27,7 +27,23 @@ core::arch::global_asm!(
 .section .text.entry, "ax"
 .global _start
 _start:
-    csrw sie, zero
+// The header of a RISC-V kernel image (Linux, Documentation/arch/riscv/boot-image-header.rst), by which U-Boot's booti knows
+// where the image belongs: it is linked for 2 MiB into RAM that begins at 0x80000000, and runs nowhere else.
+.option push
+.option norvc
+    j 3f
+    nop
+.option pop
+    .dword 0x200000
+    .dword __image_end - __image_start
+    .dword 0
+    .word 2
+    .word 0
+    .dword 0
+    .ascii "RISCV\0\0\0"
+    .ascii "RSC\5"
+    .word 0
+3:  csrw sie, zero
     csrci sstatus, 2
     csrw satp, zero
     la sp, __boot_stack_top

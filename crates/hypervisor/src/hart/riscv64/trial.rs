@@ -1,7 +1,7 @@
 //! Instructions that may not be there. Each stands where the trap vector steps over what faults (see `unprivileged.rs`), so
 //! that a trial tells by `None` that there is no such thing.
 
-use crate::hart::unprivileged::Outcome;
+use crate::hart::outcome::Outcome;
 
 macro_rules! trials {
     ($($(#[$doc:meta])* $name:ident($argument:ident) = $symbol:literal;)+) => {
@@ -34,6 +34,7 @@ trials! {
     try_seed(raw_seed) = "hypervisor_try_seed";
     try_pending_test(raw_pending_test) = "hypervisor_try_pending_test";
     try_pause_loop(raw_pause_loop) = "hypervisor_try_pause_loop";
+    try_purge_mask(raw_purge_mask) = "hypervisor_try_purge_mask";
 }
 
 /// WRS.STO, without a reservation: it ends at once.
@@ -88,6 +89,12 @@ pub fn seed() -> Option<u64> {
 #[must_use]
 pub fn pending_test() -> Option<u64> {
     try_pending_test(0)
+}
+
+/// hpurge.
+#[must_use]
+pub fn purge_mask() -> Option<u64> {
+    try_purge_mask(0)
 }
 
 /// hplegap.

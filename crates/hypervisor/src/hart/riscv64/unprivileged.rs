@@ -1,7 +1,7 @@
 //! What may fault harmlessly: loads through the guest's own translation, and trials of instructions that may not be there.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
-use crate::hart::unprivileged::Outcome;
+use crate::hart::outcome::Outcome;
 
 unsafe extern "C" {
     /// HLVX.HU at the guest-virtual `address`.
@@ -103,6 +103,14 @@ hypervisor_try_pause_loop:
     li t1, 0
     li t2, 0
     csrr t2, 0x6C0
+    mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_try_purge_mask
+hypervisor_try_purge_mask:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x6C2
     mv a0, t2
     mv a1, t1
     ret

@@ -2,7 +2,7 @@
 //!
 //! The offsets are those of [`GuestContext`] and [`FloatContext`].
 
-use crate::hart::world::{FloatContext, GuestContext};
+use crate::hart::context::{FloatContext, GuestContext};
 
 unsafe extern "C" {
     /// Runs the guest until it traps to HS-mode.

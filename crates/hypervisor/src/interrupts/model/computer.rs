@@ -35,8 +35,8 @@ impl HardwareFile {
         match register {
             Register::Delivery => &mut self.delivery,
             Register::Threshold => &mut self.threshold,
-            Register::Pending(array) => &mut self.pending[usize::from(array.index())],
-            Register::Enabled(array) => &mut self.enabled[usize::from(array.index())],
+            Register::Pending(array) => &mut self.pending[usize::from(array.0)],
+            Register::Enabled(array) => &mut self.enabled[usize::from(array.0)],
         }
     }
 }

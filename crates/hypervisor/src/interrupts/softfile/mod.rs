@@ -89,6 +89,17 @@ const SETEIPNUM_LE: u64 = 0;
 /// Offset of `seteipnum_be`.
 const SETEIPNUM_BE: u64 = 4;
 
+/// The message that a guest sends by a store of the 32-bit `value` at `offset` of a file's page. Numbers that no file of a guest
+/// implements, and other offsets, are none (AIA §3.5).
+#[must_use]
+pub fn message(offset: u64, value: u32) -> Option<Identity> {
+    match offset {
+        SETEIPNUM_LE => Identity::new(value),
+        SETEIPNUM_BE => Identity::new(value.swap_bytes()),
+        _ => None,
+    }
+}
+
 /// What stands behind a value of `siselect`.
 #[derive(Clone, Copy)]
 enum Register {
@@ -170,29 +181,6 @@ impl InterruptFile {
             self.state.pending &= !identity.bit();
         }
         value
-    }
-
-    /// Makes an identity pending.
-    pub fn set_pending(&mut self, identity: Identity) {
-        self.state.pending |= identity.bit();
-    }
-
-    /// Adds the pending bits of another file of this vCPU, such as one that it left behind.
-    pub fn merge_pending(&mut self, pending: u64) {
-        self.state.pending |= pending & ALL;
-    }
-
-    /// A message: `value` written to the 32-bit word at `offset` of the file's page. Numbers that
-    /// the file does not implement, and other offsets, are ignored (AIA §3.5).
-    pub fn write_memory(&mut self, offset: u64, value: u32) {
-        let number = match offset {
-            SETEIPNUM_LE => value,
-            SETEIPNUM_BE => value.swap_bytes(),
-            _ => return,
-        };
-        if let Some(identity) = Identity::new(number) {
-            self.set_pending(identity);
-        }
     }
 
     /// Reads `sireg` with `select` in `siselect`.

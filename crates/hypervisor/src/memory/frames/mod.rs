@@ -1,9 +1,13 @@
-//! Which physical memory is free.
+//! The frames of the host's memory: who owns which.
 //!
-//! [`FrameAllocator`] begins with the board's RAM less what somebody holds already (the firmware,
-//! the hypervisor's own image, the system image, the board's device tree), and hands out aligned
-//! blocks of whole pages. It keeps a sorted list of the free regions; there are few of them, since
-//! a system is placed once and its tables are small.
+//! [`Frames`] lives as long as the system. It gives frames of 4 KiB, 2 MiB and 1 GiB and larger pieces, each to one
+//! owner, takes them back one by one or all that an owner has, and never gives one twice. A VM's memory, the tables of its G-stage and
+//! whatever else is kept for it belong to that VM, so that nothing is left behind when it goes.
+//!
+//! Large pieces come straight from the list of free regions ([`free`]). Single pages come from *sheets* of
+//! 64 pages: a sheet is an owner's alone and goes back to the list when its last page does, so that the pages of one VM
+//! do not break up the memory of others, and neighbours join to large frames again. All that is kept is
+//! a word for each sheet: 32 bytes or so for 256 KiB.
 #![cfg_attr(
     not(test),
     deny(
@@ -14,158 +18,259 @@
     )
 )]
 
+pub mod free;
 #[cfg(test)]
 mod tests;
 
-use alloc::vec::Vec;
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use scheduler::VmId;
 
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::frames::free::FreeRegions;
 
-/// The free pages of the host's memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FrameAllocator {
-    /// Disjoint, not empty, on page boundaries, in ascending order, no two touching.
-    free: Vec<HostRegion>,
+/// The sizes in which translations map memory (privileged architecture, "Sv39": pages, megapages, gigapages).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameSize {
+    /// 4 KiB.
+    Page,
+    /// 2 MiB.
+    Megapage,
+    /// 1 GiB.
+    Gigapage,
 }
 
-/// What was given back was not all in use: some of it was free already, or is no whole page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the pages {0} cannot be freed: they are not all in use")]
-pub struct NotInUse(pub HostRegion);
+impl FrameSize {
+    /// From the smallest.
+    pub const ALL: [Self; 3] = [Self::Page, Self::Megapage, Self::Gigapage];
 
-impl FrameAllocator {
-    /// All whole pages of `memory` that no region of `reserved` touches. Both may overlap
-    /// themselves and come in any order.
+    /// How many bytes a frame has, and what its address is a multiple of.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Page => PAGE_SIZE,
+            Self::Megapage => 2 << 20,
+            Self::Gigapage => 1 << 30,
+        }
+    }
+}
+
+/// Whose a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameOwner {
+    /// The hypervisor, for good.
+    Hypervisor,
+    /// A VM.
+    Vm(VmId),
+}
+
+/// What was given back is not its owner's, or not as it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the memory {0} is not to be given back: it was not given so")]
+pub struct NotGiven(pub HostRegion);
+
+/// Pages of a sheet.
+const SHEET_PAGES: u32 = u64::BITS;
+const SHEET: u64 = SHEET_PAGES as u64 * PAGE_SIZE;
+
+/// What one owner has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Holding {
+    /// Large pieces, by their first address: their sizes in bytes.
+    pieces: BTreeMap<u64, u64>,
+    /// Sheets, by their first address: which of their pages are in use, a bit each; never none.
+    sheets: BTreeMap<u64, u64>,
+    /// The sheets that have pages left.
+    open: BTreeSet<u64>,
+}
+
+impl Holding {
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty() && self.sheets.is_empty()
+    }
+}
+
+/// All frames of the host's memory that the hypervisor may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frames {
+    free: FreeRegions,
+    owned: BTreeMap<FrameOwner, Holding>,
+}
+
+impl Frames {
+    /// All whole pages of `memory` that no region of `reserved` touches. Both may overlap themselves and come in any order.
+    #[must_use]
     pub fn new(
         memory: impl IntoIterator<Item = HostRegion>,
         reserved: impl IntoIterator<Item = HostRegion>,
     ) -> Self {
-        let mut allocator = Self::default();
-        for region in memory {
-            if let Some(pages) = whole_pages_inside(region) {
-                // What another region of `memory` has brought is not brought twice.
-                allocator.carve(pages);
-                allocator.insert(pages);
-            }
+        Self {
+            free: FreeRegions::new(memory, reserved),
+            owned: BTreeMap::new(),
         }
-        for region in reserved.into_iter().filter(|region| !region.is_empty()) {
-            allocator.carve(pages_touched(region));
-        }
-        allocator
     }
 
-    /// The free regions, lowest first.
-    pub fn free_regions(&self) -> &[HostRegion] {
-        &self.free
+    /// Gives a frame to `owner`. `None` where there is none left of this size.
+    pub fn give_frame(&mut self, owner: FrameOwner, size: FrameSize) -> Option<HostPhysical> {
+        let piece = self.give(owner, size.bytes(), size.bytes())?;
+        Some(piece.base())
     }
 
-    /// Bytes that are free.
-    pub fn free_bytes(&self) -> u64 {
-        self.free
-            .iter()
-            .fold(0, |sum: u64, region| sum.saturating_add(region.size()))
-    }
-
-    /// Takes a block of `size` bytes (rounded up to pages) at a multiple of `alignment`, a power
-    /// of two, from the smallest free region that has one, so that the large ones stay whole.
-    /// `None` where there is none, and for a size of zero.
-    pub fn allocate(&mut self, size: u64, alignment: u64) -> Option<HostRegion> {
+    /// Gives `size` bytes in one piece to `owner`, rounded up to pages, at a multiple of `alignment`, a power of two. `None` where
+    /// there is no such piece, and for a size of zero.
+    pub fn give(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<HostRegion> {
         let size = size
             .checked_next_multiple_of(PAGE_SIZE)
             .filter(|&size| size > 0)?;
-        let alignment = Some(alignment)
-            .filter(|value| value.is_power_of_two())?
-            .max(PAGE_SIZE);
-        let block = self
-            .free
-            .iter()
-            .filter_map(|&region| Some((region.size(), lowest_block(region, size, alignment)?)))
-            .min_by_key(|&(size, _)| size)
-            .map(|(_, block)| block)?;
-        self.carve(block);
-        Some(block)
-    }
-
-    /// Takes exactly `region`, whole pages. False, with nothing taken, where it is not all free.
-    pub fn take(&mut self, region: HostRegion) -> bool {
-        let free = is_pages(region) && self.free.iter().any(|holder| holder.covers(region));
-        if free {
-            self.carve(region);
+        if size < SHEET && alignment.is_power_of_two() && alignment <= SHEET {
+            return self.give_pages(owner, size, alignment.max(PAGE_SIZE));
         }
-        free
+        let piece = self.free.allocate(size, alignment)?;
+        let holding = self.owned.entry(owner).or_default();
+        holding.pieces.insert(piece.base().raw(), size);
+        Some(piece)
     }
 
-    /// Gives a block back.
+    /// Takes back what [`Frames::give`] gave to `owner`: a large piece as it was given, of smaller ones any pages.
     ///
     /// # Errors
-    /// Where part of it is free already, or it is not made of pages. Nothing changes then.
-    pub fn release(&mut self, region: HostRegion) -> Result<(), NotInUse> {
-        let free_already = self.free.iter().any(|holder| holder.overlaps(region));
-        if free_already || !is_pages(region) {
-            return Err(NotInUse(region));
+    /// Where it is not the owner's, or not as it was given. Nothing changes then.
+    pub fn take_back(&mut self, owner: FrameOwner, piece: HostRegion) -> Result<(), NotGiven> {
+        let result = self.take(owner, piece);
+        if self.owned.get(&owner).is_some_and(Holding::is_empty) {
+            self.owned.remove(&owner);
         }
-        self.insert(region);
-        Ok(())
+        result
     }
 
-    /// Takes out of the list what `region` covers.
-    fn carve(&mut self, region: HostRegion) {
-        let before = core::mem::take(&mut self.free);
-        for free in before {
-            if !free.overlaps(region) {
-                self.free.push(free);
-                continue;
+    fn take(&mut self, owner: FrameOwner, piece: HostRegion) -> Result<(), NotGiven> {
+        let holding = self.owned.get_mut(&owner).ok_or(NotGiven(piece))?;
+        let base = piece.base().raw();
+        if holding.pieces.get(&base) == Some(&piece.size()) {
+            holding.pieces.remove(&base);
+            return self.set_free(piece);
+        }
+        let sheet = base & !(SHEET - 1);
+        let pages = pages_of(piece, sheet).ok_or(NotGiven(piece))?;
+        let used = holding.sheets.get_mut(&sheet).ok_or(NotGiven(piece))?;
+        if *used & pages != pages {
+            return Err(NotGiven(piece));
+        }
+        *used &= !pages;
+        if *used != 0 {
+            holding.open.insert(sheet);
+            return Ok(());
+        }
+        holding.sheets.remove(&sheet);
+        holding.open.remove(&sheet);
+        let whole = HostRegion::new(HostPhysical::new(sheet), SHEET).ok_or(NotGiven(piece))?;
+        self.set_free(whole)
+    }
+
+    /// Takes back all that `owner` has.
+    pub fn take_back_all(&mut self, owner: FrameOwner) {
+        let Some(holding) = self.owned.remove(&owner) else {
+            return;
+        };
+        let sheets = holding.sheets.into_keys().map(|base| (base, SHEET));
+        for (base, size) in holding.pieces.into_iter().chain(sheets) {
+            if let Some(region) = HostRegion::new(HostPhysical::new(base), size) {
+                // What was given is not free.
+                let _ = self.free.release(region);
             }
-            let below = HostRegion::between(free.base(), region.base());
-            let above = HostRegion::between(region.end(), free.end());
-            self.free.extend(
-                [below, above]
-                    .into_iter()
-                    .flatten()
-                    .filter(|part| !part.is_empty()),
-            );
         }
     }
 
-    /// Adds a region that overlaps none, and joins it to its neighbours.
-    fn insert(&mut self, region: HostRegion) {
-        let at = self
-            .free
-            .partition_point(|free| free.base() < region.base());
-        self.free.insert(at, region);
-        self.free.dedup_by(|next, previous| {
-            let touch = previous.end() == next.base();
-            if touch && let Some(joined) = HostRegion::between(previous.base(), next.end()) {
-                *previous = joined;
-            }
-            touch
+    /// Whose the page at `address` is; nobody's where it is free, or none of the frames.
+    #[must_use]
+    pub fn owner_of(&self, address: HostPhysical) -> Option<FrameOwner> {
+        let at = address.raw();
+        let sheet = at & !(SHEET - 1);
+        let page = 1 << ((at - sheet) / PAGE_SIZE);
+        let has = |holding: &Holding| {
+            let below = holding.pieces.range(..=at).next_back();
+            below.is_some_and(|(base, size)| at - base < *size)
+                || holding
+                    .sheets
+                    .get(&sheet)
+                    .is_some_and(|used| used & page != 0)
+        };
+        let found = self.owned.iter().find(|(_, holding)| has(holding));
+        found.map(|(owner, _)| *owner)
+    }
+
+    /// How many bytes `owner` uses.
+    #[must_use]
+    pub fn bytes_of(&self, owner: FrameOwner) -> u64 {
+        self.owned.get(&owner).map_or(0, |holding| {
+            let pages: u64 = (holding.sheets.values())
+                .map(|used| u64::from(used.count_ones()))
+                .sum();
+            holding.pieces.values().sum::<u64>() + pages * PAGE_SIZE
+        })
+    }
+
+    /// How many bytes nobody has, and nobody has a sheet on.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        self.free.free_bytes()
+    }
+
+    /// What nobody has, from the lowest address.
+    #[must_use]
+    pub fn free_regions(&self) -> &[HostRegion] {
+        self.free.free_regions()
+    }
+
+    /// Fewer pages than a sheet has, in one sheet.
+    fn give_pages(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<HostRegion> {
+        let count = (size / PAGE_SIZE) as u32;
+        let step = alignment / PAGE_SIZE;
+        let found = self.owned.get(&owner).and_then(|holding| {
+            let mut open = holding.open.iter();
+            open.find_map(|base| {
+                let used = *holding.sheets.get(base)?;
+                Some((*base, first_run(used, count, step)?))
+            })
         });
+        let (base, first) = match found {
+            Some(found) => found,
+            None => (self.free.allocate(SHEET, SHEET)?.base().raw(), 0),
+        };
+        let holding = self.owned.entry(owner).or_default();
+        let used = holding.sheets.entry(base).or_insert(0);
+        *used |= run(count) << first;
+        if *used == u64::MAX {
+            holding.open.remove(&base);
+        } else {
+            holding.open.insert(base);
+        }
+        HostRegion::new(HostPhysical::new(base + u64::from(first) * PAGE_SIZE), size)
+    }
+
+    fn set_free(&mut self, region: HostRegion) -> Result<(), NotGiven> {
+        self.free
+            .release(region)
+            .map_err(|_in_use| NotGiven(region))
     }
 }
 
-/// The lowest block of `size` bytes at a multiple of `alignment` inside `region`.
-pub(crate) fn lowest_block(region: HostRegion, size: u64, alignment: u64) -> Option<HostRegion> {
-    let base = region.base().align_up(alignment)?;
-    HostRegion::new(base, size).filter(|block| region.covers(*block))
+/// So many bits, fewer than 64, from the lowest.
+const fn run(count: u32) -> u64 {
+    (1 << count) - 1
 }
 
-fn is_pages(region: HostRegion) -> bool {
-    !region.is_empty()
-        && region.base().is_aligned(PAGE_SIZE)
-        && region.size().is_multiple_of(PAGE_SIZE)
+/// The first place, a multiple of `step`, where so many bits of `used` are 0.
+fn first_run(used: u64, count: u32, step: u64) -> Option<u32> {
+    (0..=SHEET_PAGES - count)
+        .step_by(step as usize)
+        .find(|place| used & run(count) << place == 0)
 }
 
-/// The pages that lie wholly in `region`.
-fn whole_pages_inside(region: HostRegion) -> Option<HostRegion> {
-    let base = region.base().align_up(PAGE_SIZE)?;
-    HostRegion::between(base, region.end().align_down(PAGE_SIZE)).filter(|pages| !pages.is_empty())
-}
-
-/// The pages of which `region` touches a byte.
-fn pages_touched(region: HostRegion) -> HostRegion {
-    let base = region.base().align_down(PAGE_SIZE);
-    // The last page of the address space cannot be described by its end; it is no RAM.
-    let last = HostPhysical::new(u64::MAX).align_down(PAGE_SIZE);
-    let end = region.end().align_up(PAGE_SIZE).unwrap_or(last);
-    HostRegion::between(base, end).unwrap_or(region)
+/// The bits of `piece` in the sheet at `sheet`: whole pages, fewer than a sheet has.
+fn pages_of(piece: HostRegion, sheet: u64) -> Option<u64> {
+    let whole = piece.base().is_aligned(PAGE_SIZE) && piece.size().is_multiple_of(PAGE_SIZE);
+    let inside = !piece.is_empty() && piece.end().raw() - sheet <= SHEET && piece.size() < SHEET;
+    let first = (piece.base().raw() - sheet) / PAGE_SIZE;
+    (whole && inside).then(|| run((piece.size() / PAGE_SIZE) as u32) << first)
 }

@@ -1,148 +1,177 @@
-//! Against a set of page numbers.
+//! Against a map from pages to their owners.
 
-use std::collections::BTreeSet;
+use std::vec::Vec;
 
 use proptest::prelude::*;
 
 use super::*;
 
-const PAGES: u64 = 64;
+const MEBIBYTE: u64 = 1 << 20;
+const BASE: u64 = 0x8000_0000;
 
-fn pages(base: u64, count: u64) -> HostRegion {
-    HostRegion::new(HostPhysical::new(base * PAGE_SIZE), count * PAGE_SIZE).unwrap()
-}
-
-fn bytes(base: u64, size: u64) -> HostRegion {
+fn region(base: u64, size: u64) -> HostRegion {
     HostRegion::new(HostPhysical::new(base), size).unwrap()
 }
 
-/// The free pages by number.
-fn numbers(allocator: &FrameAllocator) -> BTreeSet<u64> {
-    allocator
-        .free_regions()
+fn vm(number: u16) -> FrameOwner {
+    FrameOwner::Vm(VmId::new(number).unwrap())
+}
+
+fn board(mebibytes: u64) -> Frames {
+    Frames::new([region(BASE, mebibytes * MEBIBYTE)], [])
+}
+
+#[test]
+fn frames_of_every_size_are_aligned() {
+    let mut frames = Frames::new([region(BASE, 4 << 30)], [region(BASE, 5 * PAGE_SIZE)]);
+    for size in FrameSize::ALL {
+        let frame = frames.give_frame(vm(0), size).unwrap();
+        assert!(frame.is_aligned(size.bytes()), "{size:?}");
+        assert_eq!(frames.owner_of(frame), Some(vm(0)));
+    }
+    let all: u64 = FrameSize::ALL.iter().map(|size| size.bytes()).sum();
+    assert_eq!(frames.bytes_of(vm(0)), all);
+    assert_eq!(
+        frames.give_frame(vm(0), FrameSize::Gigapage).map(|_| ()),
+        Some(())
+    );
+    assert_eq!(
+        frames.give_frame(vm(0), FrameSize::Gigapage).map(|_| ()),
+        Some(())
+    );
+    assert_eq!(
+        frames.give_frame(vm(0), FrameSize::Gigapage),
+        None,
+        "the first gibibyte is spoilt"
+    );
+}
+
+#[test]
+fn pages_of_one_vm_do_not_lie_between_those_of_another() {
+    let mut frames = board(4);
+    let mut pages = |number| {
+        frames
+            .give_frame(vm(number), FrameSize::Page)
+            .unwrap()
+            .raw()
+            / SHEET
+    };
+    let (one, two) = (pages(1), pages(2));
+    assert_ne!(one, two);
+    assert_eq!(pages(1), one);
+    assert_eq!(pages(2), two);
+}
+
+#[test]
+fn single_pages_that_come_back_are_a_large_frame_again() {
+    let mut frames = board(2);
+    let whole = frames.clone();
+    let pages: Vec<_> = std::iter::from_fn(|| frames.give_frame(vm(0), FrameSize::Page)).collect();
+    assert_eq!(pages.len(), 512);
+    assert_eq!(frames.give_frame(vm(1), FrameSize::Megapage), None);
+    // Not in the order in which they were given.
+    for page in pages
         .iter()
-        .flat_map(|region| region.base().raw() / PAGE_SIZE..region.end().raw() / PAGE_SIZE)
-        .collect()
+        .step_by(2)
+        .chain(pages.iter().skip(1).step_by(2))
+    {
+        let page = region(page.raw(), PAGE_SIZE);
+        assert_eq!(frames.take_back(vm(0), page), Ok(()));
+    }
+    assert_eq!(frames.free_regions(), whole.free_regions());
+    assert!(frames.give_frame(vm(1), FrameSize::Megapage).is_some());
 }
 
 #[test]
-fn a_board_less_what_is_held() {
-    // QEMU's map: firmware at the bottom, our image at 2 MiB, the initrd and the tree at the top.
-    let memory = bytes(0x8000_0000, 1 << 30);
-    let reserved = [
-        bytes(0x8000_0000, 0x6_0000),
-        bytes(0x8020_0000, 300_000),
-        bytes(0xbf00_0123, 777),
-        bytes(0xbfe0_0000, 0x20_0000),
-    ];
-    let allocator = FrameAllocator::new([memory], reserved);
-    assert_eq!(
-        allocator.free_regions(),
-        [
-            bytes(0x8006_0000, 0x1a_0000),
-            bytes(0x8024_a000, 0xbf00_0000 - 0x8024_a000),
-            bytes(0xbf00_1000, 0xbfe0_0000 - 0xbf00_1000),
-        ]
+fn nobody_gives_back_what_is_not_his() {
+    let mut frames = board(8);
+    let page = region(
+        frames.give_frame(vm(0), FrameSize::Page).unwrap().raw(),
+        PAGE_SIZE,
     );
-    assert!(
-        reserved
-            .iter()
-            .all(|held| !numbers(&allocator).contains(&(held.base().raw() >> 12)))
-    );
+    let large = frames.give(vm(0), 3 * MEBIBYTE, 2 * MEBIBYTE).unwrap();
+    let before = frames.clone();
+    let part = region(large.base().raw(), MEBIBYTE);
+    let two = region(page.base().raw(), 2 * PAGE_SIZE);
+    let odd = region(page.base().raw() + 1, PAGE_SIZE);
+    for (owner, piece) in [
+        (vm(1), page),
+        (FrameOwner::Hypervisor, large),
+        (vm(0), part),
+        (vm(0), two),
+        (vm(0), odd),
+        (vm(0), region(page.base().raw(), 0)),
+        (vm(0), region(0, PAGE_SIZE)),
+    ] {
+        assert_eq!(frames.take_back(owner, piece), Err(NotGiven(piece)));
+    }
+    assert_eq!(frames, before);
+    assert_eq!(frames.take_back(vm(0), page), Ok(()));
+    assert_eq!(frames.take_back(vm(0), page), Err(NotGiven(page)), "twice");
 }
 
-#[test]
-fn the_smallest_region_that_fits_is_used() {
-    let mut allocator = FrameAllocator::new([pages(0, 40), pages(50, 4)], []);
-    assert_eq!(allocator.allocate(PAGE_SIZE, PAGE_SIZE), Some(pages(50, 1)));
-    assert_eq!(
-        allocator.allocate(16 << 10, 16 << 10),
-        Some(pages(0, 4)),
-        "alignment"
-    );
-    assert_eq!(allocator.allocate(37 * PAGE_SIZE, 1), None);
-    assert_eq!(allocator.allocate(0, PAGE_SIZE), None);
-    assert_eq!(allocator.allocate(u64::MAX, PAGE_SIZE), None);
-    assert_eq!(allocator.allocate(PAGE_SIZE, 3), None, "not a power of two");
+#[derive(Clone, Debug)]
+enum Step {
+    Give { owner: u16, pages: u64, power: u32 },
+    TakeBack { pick: usize },
+    TakeAll { owner: u16 },
 }
 
-#[test]
-fn what_is_given_back_twice_is_refused() {
-    let mut allocator = FrameAllocator::new([pages(0, 8)], []);
-    let block = allocator.allocate(2 * PAGE_SIZE, PAGE_SIZE).unwrap();
-    assert_eq!(allocator.release(block), Ok(()));
-    assert_eq!(allocator.release(block), Err(NotInUse(block)));
-    assert_eq!(allocator.free_regions(), [pages(0, 8)], "joined again");
-    assert_eq!(
-        allocator.release(bytes(0x1_0001, 4096)),
-        Err(NotInUse(bytes(0x1_0001, 4096)))
-    );
+fn step() -> impl Strategy<Value = Step> {
+    let pages = prop_oneof![3 => 1..80u64, 1 => Just(512)];
+    prop_oneof![
+        6 => (0..3u16, pages, 0..10u32).prop_map(|(owner, pages, power)| Step::Give { owner, pages, power }),
+        4 => any::<usize>().prop_map(|pick| Step::TakeBack { pick }),
+        1 => (0..3u16).prop_map(|owner| Step::TakeAll { owner }),
+    ]
 }
 
 proptest! {
+    /// No frame is given twice, each is its owner's and nobody else's, all come back, and then all is in one piece.
     #[test]
-    fn construction(
-        memory in prop::collection::vec((0u64..PAGES * 4096, 0u64..20 * 4096), 0..6),
-        reserved in prop::collection::vec((0u64..PAGES * 4096, 0u64..9000), 0..6),
-    ) {
-        let regions = |list: &[(u64, u64)]| -> Vec<HostRegion> {
-            list.iter().map(|&(base, size)| bytes(base, size)).collect()
-        };
-        let (memory, reserved) = (regions(&memory), regions(&reserved));
-        let allocator = FrameAllocator::new(memory.clone(), reserved.clone());
-        let free = numbers(&allocator);
-        for number in 0..2 * PAGES {
-            let page = pages(number, 1);
-            let whole = memory.iter().any(|region| region.covers(page));
-            let held = reserved.iter().any(|region| region.overlaps(page));
-            prop_assert_eq!(free.contains(&number), whole && !held, "page {}", number);
-        }
-        for pair in allocator.free_regions().windows(2) {
-            prop_assert!(pair[0].end() < pair[1].base(), "sorted, apart and joined");
-        }
-    }
-
-    #[test]
-    fn blocks_come_and_go(
-        steps in prop::collection::vec((any::<bool>(), 1u64..12, 0u32..4, any::<usize>()), 0..100),
-    ) {
-        let mut allocator = FrameAllocator::new([pages(1, 30), pages(40, 24)], [pages(7, 2)]);
-        let all = numbers(&allocator);
-        let mut held: Vec<HostRegion> = Vec::new();
-        for (allocate, count, power, pick) in steps {
-            if allocate {
-                let alignment = PAGE_SIZE << power;
-                let free = numbers(&allocator);
-                let possible = (0..PAGES).step_by(1 << power)
-                    .any(|base| (base..base + count).all(|page| free.contains(&page)));
-                let block = allocator.allocate(count * PAGE_SIZE, alignment);
-                prop_assert_eq!(block.is_some(), possible, "found if and only if there is one");
-                if let Some(block) = block {
-                    prop_assert!(block.base().is_aligned(alignment));
-                    prop_assert_eq!(block.size(), count * PAGE_SIZE);
-                    held.push(block);
+    fn frames_come_and_go(steps in prop::collection::vec(step(), 0..120)) {
+        let mut frames = board(8);
+        let whole = frames.free_regions().to_vec();
+        let mut held: Vec<(u16, HostRegion)> = Vec::new();
+        for step in steps {
+            match step {
+                Step::Give { owner, pages, power } => {
+                    let alignment = PAGE_SIZE << power;
+                    if let Some(piece) = frames.give(vm(owner), pages * PAGE_SIZE, alignment) {
+                        prop_assert!(piece.base().is_aligned(alignment));
+                        prop_assert_eq!(piece.size(), pages * PAGE_SIZE);
+                        prop_assert!(whole[0].covers(piece));
+                        prop_assert!(held.iter().all(|(_, other)| !other.overlaps(piece)), "given twice");
+                        prop_assert!(frames.free_regions().iter().all(|free| !free.overlaps(piece)));
+                        held.push((owner, piece));
+                    }
                 }
-            } else if !held.is_empty() {
-                let block = held.swap_remove(pick % held.len());
-                prop_assert_eq!(allocator.release(block), Ok(()));
-            }
-            // Free and held together are all there is, each page once.
-            let mut seen = numbers(&allocator);
-            for block in &held {
-                for number in block.base().raw() / PAGE_SIZE..block.end().raw() / PAGE_SIZE {
-                    prop_assert!(seen.insert(number));
+                Step::TakeBack { pick } if !held.is_empty() => {
+                    let (owner, piece) = held.swap_remove(pick % held.len());
+                    prop_assert_eq!(frames.take_back(vm(owner), piece), Ok(()));
+                    prop_assert_eq!(frames.owner_of(piece.base()), None);
+                }
+                Step::TakeBack { .. } => {}
+                Step::TakeAll { owner } => {
+                    held.retain(|(other, _)| *other != owner);
+                    frames.take_back_all(vm(owner));
+                    prop_assert_eq!(frames.bytes_of(vm(owner)), 0);
                 }
             }
-            prop_assert_eq!(&seen, &all);
+            for (owner, piece) in &held {
+                prop_assert_eq!(frames.owner_of(piece.base()), Some(vm(*owner)));
+                let last = HostPhysical::new(piece.end().raw() - 1);
+                prop_assert_eq!(frames.owner_of(last), Some(vm(*owner)));
+            }
+            for owner in 0..3 {
+                let own = held.iter().filter(|(other, _)| *other == owner);
+                let bytes: u64 = own.map(|(_, piece)| piece.size()).sum();
+                prop_assert_eq!(frames.bytes_of(vm(owner)), bytes);
+            }
         }
-    }
-
-    #[test]
-    fn any_region_can_be_reserved(base in any::<u64>(), size in any::<u64>()) {
-        if let Some(region) = HostRegion::new(HostPhysical::new(base), size) {
-            let mut allocator = FrameAllocator::new([pages(0, PAGES)], [region]);
-            allocator.take(region);
-            let _ = allocator.release(region);
+        for owner in 0..3 {
+            frames.take_back_all(vm(owner));
         }
+        prop_assert_eq!(frames.free_regions(), &whole[..]);
     }
 }

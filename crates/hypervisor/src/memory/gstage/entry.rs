@@ -22,18 +22,6 @@ impl Permissions {
     pub const MEMORY: Self = Self(READ | WRITE | EXECUTE);
     /// Registers of a device: no execution.
     pub const DEVICE: Self = Self(READ | WRITE);
-    /// Reading only.
-    pub const READ_ONLY: Self = Self(READ);
-
-    /// Whether stores are allowed.
-    pub const fn can_write(self) -> bool {
-        self.0 & WRITE != 0
-    }
-
-    /// Whether instructions may be fetched.
-    pub const fn can_execute(self) -> bool {
-        self.0 & EXECUTE != 0
-    }
 }
 
 /// What an entry says.

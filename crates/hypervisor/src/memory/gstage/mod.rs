@@ -45,8 +45,6 @@ pub trait TableMemory {
     fn write(&mut self, address: HostPhysical, value: u64);
     /// A table of `size` zeroed bytes, [`PAGE_SIZE`] or [`ROOT_SIZE`], at a multiple of its size.
     fn allocate(&mut self, size: u64) -> Option<HostPhysical>;
-    /// Takes back what [`allocate`](Self::allocate) gave.
-    fn release(&mut self, table: HostPhysical, size: u64);
 }
 
 /// How many levels there are.
@@ -119,7 +117,7 @@ pub struct Translation {
 
 /// The G-stage tables of a VM.
 ///
-/// Dropping one does not give its tables back; see [`destroy`](Self::destroy).
+/// Dropping one does not give its tables back: they are frames of the VM, and go with all of them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct GStage {
     mode: Mode,
@@ -140,11 +138,6 @@ impl GStage {
     pub fn hgatp(&self, vmid: u16) -> u64 {
         let number = self.root.raw() / PAGE_SIZE;
         self.mode.field() << 60 | (u64::from(vmid) & 0x3fff) << 44 | number
-    }
-
-    /// How many levels the tables have.
-    pub fn mode(&self) -> Mode {
-        self.mode
     }
 
     /// Maps the pages of `guest` to those that begin at `host`, in the largest leaves that fit.
@@ -336,12 +329,6 @@ impl GStage {
         }
     }
 
-    /// Gives all tables back. No hart may use them any more.
-    pub fn destroy(self, memory: &mut dyn TableMemory) {
-        release_tables(memory, self.root, self.mode.root_level(), ROOT_ENTRIES);
-        memory.release(self.root, ROOT_SIZE);
-    }
-
     fn check(&self, guest: GuestRegion) -> Result<(), MapError> {
         if !guest.base().is_aligned(PAGE_SIZE) || !guest.size().is_multiple_of(PAGE_SIZE) {
             return Err(MapError::NotPages);
@@ -378,17 +365,4 @@ fn split(
         memory.write(slot, Entry::Leaf(part, permissions).bits());
     }
     Ok(table)
-}
-
-fn release_tables(memory: &mut dyn TableMemory, table: HostPhysical, level: u32, entries: u64) {
-    let Some(lower) = level.checked_sub(1) else {
-        return;
-    };
-    for index in 0..entries {
-        let slot = HostPhysical::new(table.raw().wrapping_add(index * ENTRY_SIZE));
-        if let Entry::Table(next) = Entry::from_bits(memory.read(slot)) {
-            release_tables(memory, next, lower, ENTRIES);
-            memory.release(next, PAGE_SIZE);
-        }
-    }
 }

@@ -1,8 +1,11 @@
 use super::*;
 use crate::memory::address::PAGE_SIZE;
+use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use proptest::prelude::*;
+use spin::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The host's memory: what was written, 0 elsewhere.
 #[derive(Default)]
@@ -50,6 +53,60 @@ fn guest(raw: u64) -> GuestPhysical {
 
 fn region(base: u64, size: u64) -> GuestRegion {
     GuestRegion::new(guest(base), size).expect("a region")
+}
+
+/// Pages whose frames come on the first touch.
+#[derive(Debug)]
+struct OnFirstTouch {
+    owner: FrameOwner,
+    state: Mutex<(Frames, BTreeMap<u64, HostPhysical>)>,
+}
+
+impl Pages for OnFirstTouch {
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+        let mut guard = self.state.lock();
+        let (frames, pages) = &mut *guard;
+        let number = from.raw() / PAGE_SIZE;
+        if let Entry::Vacant(place) = pages.entry(number) {
+            place.insert(frames.give_frame(self.owner, FrameSize::Page)?);
+        }
+        let offset = from.raw() % PAGE_SIZE;
+        HostRegion::new(pages[&number].checked_add(offset)?, PAGE_SIZE - offset)
+    }
+
+    fn mapped(&self) -> &[Piece] {
+        &[]
+    }
+}
+
+#[test]
+fn pages_may_come_on_the_first_touch() {
+    let board =
+        HostRegion::new(HostPhysical::new(1 << 30), (3 * PAGE_SIZE) << 6).expect("a region");
+    let owner = FrameOwner::Vm(scheduler::VmId::new(0).expect("a VM"));
+    let state = Mutex::new((Frames::new([board], []), BTreeMap::new()));
+    let memory = GuestMemory {
+        region: region(0x8000_0000, 1 << 30),
+        pages: Box::new(OnFirstTouch { owner, state }),
+    };
+    let host = Host::default();
+    // From the end of one page into another: the later one is touched first.
+    let _ = memory.in_one(guest(0x8000_5000), 1).expect("a frame");
+    let text = b"over the edge";
+    let bytes = memory.bytes(guest(0x8000_4ffa), 13).expect("the guest's");
+    bytes.copy_from(text, &host);
+    let back: Vec<u8> = bytes.iter(&host).collect();
+    assert_eq!(back, text);
+    let ranges = memory.ranges(region(0x8000_4ffa, 13)).expect("the guest's");
+    let sizes: Vec<u64> = ranges.map(|range| range.size()).collect();
+    assert_eq!(sizes, [6, 7], "two frames");
+    // When there is no frame left there is no memory, and no other guest's either.
+    let all = memory.ranges(memory.region()).expect("the guest's");
+    assert_eq!(
+        all.map(|range| range.size()).sum::<u64>(),
+        (3 * PAGE_SIZE) << 6
+    );
+    assert_eq!(memory.in_one(guest(0xbfff_f000), 8), None);
 }
 
 /// Where the pages of the guest lie, from 0x8000_0000 on: frames by their numbers.

@@ -1,6 +1,6 @@
 //! Where the VMs' RAM goes.
 //!
-//! With placement `real` a guest's RAM lies at the same addresses for the guest and the host, so
+//! With placements `real` and `resident` a guest's RAM lies in one piece, so
 //! where it lies decides how large the leaves of its G-stage can be. A VM of a gibibyte or more
 //! gets a place that begins on a gibibyte, if there is one; else any place on two mebibytes.
 #![cfg_attr(
@@ -19,12 +19,7 @@ mod tests;
 use alloc::vec::Vec;
 
 use crate::memory::address::HostRegion;
-use crate::memory::frames::FrameAllocator;
-
-/// A gigapage: the largest leaf that three levels of table leave practical.
-pub const GIGAPAGE: u64 = 1 << 30;
-/// A megapage: a VM's memory is a multiple of it and begins at one.
-pub const MEGAPAGE: u64 = 2 << 20;
+use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 
 /// Why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,52 +47,71 @@ pub enum PlacementError {
     },
 }
 
-/// Takes RAM for VMs of these `sizes` in bytes; gives the places in the same order. The largest VM
-/// chooses first.
+/// Gives RAM to owners, so many bytes to each; says where, in the same order. Who wants the most chooses first.
 ///
 /// # Errors
-/// Where one cannot be placed. Then nothing has been taken.
+/// Where one cannot be placed. Then nothing has been given.
 pub fn place(
-    allocator: &mut FrameAllocator,
-    sizes: &[u64],
+    frames: &mut Frames,
+    wanted: &[(FrameOwner, u64)],
 ) -> Result<Vec<HostRegion>, PlacementError> {
-    let mut trial = allocator.clone();
-    let mut order: Vec<(usize, u64)> = sizes.iter().copied().enumerate().collect();
-    order.sort_by_key(|&(_, size)| core::cmp::Reverse(size));
+    let mut order: Vec<(usize, FrameOwner, u64)> = (wanted.iter().enumerate())
+        .map(|(index, &(owner, size))| (index, owner, size))
+        .collect();
+    order.sort_by_key(|&(_, _, size)| core::cmp::Reverse(size));
     let mut placed = Vec::new();
-    for (index, size) in order {
-        if size == 0 || !size.is_multiple_of(MEGAPAGE) {
-            return Err(PlacementError::BadSize { index, size });
+    let mut failure = None;
+    for (index, owner, size) in order {
+        match place_one(frames, index, owner, size) {
+            Ok(place) => placed.push((index, owner, place)),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
         }
-        let in_gigapages = if size >= GIGAPAGE {
-            trial.allocate(size, GIGAPAGE)
-        } else {
-            None
-        };
-        let place = in_gigapages
-            .or_else(|| trial.allocate(size, MEGAPAGE))
-            .ok_or_else(|| PlacementError::NoRoom {
-                index,
-                size,
-                largest: largest(&trial),
-            })?;
-        placed.push((index, place));
     }
-    placed.sort_by_key(|&(index, _)| index);
-    *allocator = trial;
-    Ok(placed.into_iter().map(|(_, place)| place).collect())
+    if let Some(error) = failure {
+        for (_, owner, place) in placed {
+            // It was given so a moment ago.
+            let _ = frames.take_back(owner, place);
+        }
+        return Err(error);
+    }
+    placed.sort_by_key(|&(index, ..)| index);
+    Ok(placed.into_iter().map(|(_, _, place)| place).collect())
+}
+
+fn place_one(
+    frames: &mut Frames,
+    index: usize,
+    owner: FrameOwner,
+    size: u64,
+) -> Result<HostRegion, PlacementError> {
+    let megapage = FrameSize::Megapage.bytes();
+    let gigapage = FrameSize::Gigapage.bytes();
+    if size == 0 || !size.is_multiple_of(megapage) {
+        return Err(PlacementError::BadSize { index, size });
+    }
+    let in_gigapages = (size >= gigapage)
+        .then(|| frames.give(owner, size, gigapage))
+        .flatten();
+    in_gigapages
+        .or_else(|| frames.give(owner, size, megapage))
+        .ok_or_else(|| PlacementError::NoRoom {
+            index,
+            size,
+            largest: largest(frames),
+        })
 }
 
 /// Bytes of the largest VM that would still find room.
-pub fn largest(allocator: &FrameAllocator) -> u64 {
-    allocator
-        .free_regions()
-        .iter()
-        .filter_map(|region| {
-            let base = region.base().align_up(MEGAPAGE)?;
-            HostRegion::between(base, region.end().align_down(MEGAPAGE))
-        })
-        .map(HostRegion::size)
-        .max()
-        .unwrap_or(0)
+#[must_use]
+pub fn largest(frames: &Frames) -> u64 {
+    let megapage = FrameSize::Megapage.bytes();
+    let regions = frames.free_regions().iter();
+    let whole = regions.filter_map(|region| {
+        let base = region.base().align_up(megapage)?;
+        HostRegion::between(base, region.end().align_down(megapage))
+    });
+    whole.map(HostRegion::size).max().unwrap_or(0)
 }

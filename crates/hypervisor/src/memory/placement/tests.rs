@@ -1,6 +1,7 @@
 //! Small boards and large ones.
 
 use proptest::prelude::*;
+use scheduler::VmId;
 
 use super::*;
 use crate::memory::address::HostPhysical;
@@ -10,39 +11,47 @@ fn region(base: u64, size: u64) -> HostRegion {
 }
 
 /// A board with `gibibytes` of RAM at 2 GiB, the first 6 MiB held.
-fn board(gibibytes: u64) -> FrameAllocator {
+fn board(gibibytes: u64) -> Frames {
     let memory = region(0x8000_0000, gibibytes << 30);
-    FrameAllocator::new([memory], [region(0x8000_0000, 6 << 20)])
+    Frames::new([memory], [region(0x8000_0000, 6 << 20)])
+}
+
+/// VM n wants the n-th of these sizes.
+fn place_all(frames: &mut Frames, sizes: &[u64]) -> Result<Vec<HostRegion>, PlacementError> {
+    let owner = |index| FrameOwner::Vm(VmId::new(index as u16).unwrap());
+    let wanted = sizes.iter().enumerate();
+    let wanted: Vec<_> = wanted.map(|(index, size)| (owner(index), *size)).collect();
+    place(frames, &wanted)
 }
 
 #[test]
 fn large_vms_begin_on_a_gibibyte_and_small_ones_use_the_rest() {
-    let mut allocator = board(4);
-    let places = place(&mut allocator, &[512 << 20, 2 << 30, 1 << 30]).unwrap();
-    assert!(places[1].base().is_aligned(GIGAPAGE));
-    assert!(places[2].base().is_aligned(GIGAPAGE));
+    let mut frames = board(4);
+    let places = place_all(&mut frames, &[512 << 20, 2 << 30, 1 << 30]).unwrap();
+    assert!(places[1].base().is_aligned(FrameSize::Gigapage.bytes()));
+    assert!(places[2].base().is_aligned(FrameSize::Gigapage.bytes()));
     assert!(
         places[0].end().raw() <= 0xc000_0000,
         "the small one lies in the spoilt gibibyte"
     );
     assert_eq!(
-        allocator.free_bytes(),
+        frames.free_bytes(),
         (4 << 30) - (6 << 20) - (512 << 20) - (3 << 30)
     );
 }
 
 #[test]
 fn without_an_aligned_place_any_place_will_do() {
-    let mut allocator = board(2);
-    let places = place(&mut allocator, &[1500 << 20]).unwrap();
+    let mut frames = board(2);
+    let places = place_all(&mut frames, &[1500 << 20]).unwrap();
     assert_eq!(places, [region(0x8060_0000, 1500 << 20)]);
 }
 
 #[test]
 fn what_does_not_fit_is_named_and_nothing_is_taken() {
-    let mut allocator = board(1);
-    let before = allocator.clone();
-    let error = place(&mut allocator, &[256 << 20, 900 << 20]).unwrap_err();
+    let mut frames = board(1);
+    let before = frames.clone();
+    let error = place_all(&mut frames, &[256 << 20, 900 << 20]).unwrap_err();
     // The larger goes first; what is left then is 1024 - 6 - 900 = 118 MiB.
     assert_eq!(
         error,
@@ -52,8 +61,8 @@ fn what_does_not_fit_is_named_and_nothing_is_taken() {
             largest: 118 << 20
         }
     );
-    assert_eq!(allocator, before);
-    let bad = place(&mut allocator, &[3 << 20]);
+    assert_eq!(frames, before);
+    let bad = place_all(&mut frames, &[3 << 20]);
     assert_eq!(
         bad,
         Err(PlacementError::BadSize {
@@ -62,7 +71,7 @@ fn what_does_not_fit_is_named_and_nothing_is_taken() {
         })
     );
     assert_eq!(
-        place(&mut allocator, &[0]),
+        place_all(&mut frames, &[0]),
         Err(PlacementError::BadSize { index: 0, size: 0 })
     );
 }
@@ -72,19 +81,19 @@ proptest! {
     fn places_are_apart_and_aligned(
         sizes in prop::collection::vec(1u64..1500, 0..8), gibibytes in 1u64..9,
     ) {
-        let sizes: Vec<u64> = sizes.iter().map(|megapages| megapages * MEGAPAGE).collect();
-        let mut allocator = board(gibibytes);
-        let before = allocator.free_bytes();
+        let sizes: Vec<u64> = sizes.iter().map(|megapages| megapages * FrameSize::Megapage.bytes()).collect();
+        let mut frames = board(gibibytes);
+        let before = frames.free_bytes();
         let total: u64 = sizes.iter().sum();
-        if let Ok(places) = place(&mut allocator, &sizes) {
+        if let Ok(places) = place_all(&mut frames, &sizes) {
             for (index, place) in places.iter().enumerate() {
                 prop_assert_eq!(place.size(), sizes[index]);
-                prop_assert!(place.base().is_aligned(MEGAPAGE));
+                prop_assert!(place.base().is_aligned(FrameSize::Megapage.bytes()));
                 prop_assert!(place.base().raw() >= 0x8060_0000);
                 prop_assert!(place.end().raw() <= 0x8000_0000 + (gibibytes << 30));
                 prop_assert!(places[index + 1..].iter().all(|other| !other.overlaps(*place)));
             }
-            prop_assert_eq!(allocator.free_bytes(), before - total);
+            prop_assert_eq!(frames.free_bytes(), before - total);
         } else {
             // With one VM only the size can be in the way.
             prop_assert!(sizes.len() > 1 || total > before);

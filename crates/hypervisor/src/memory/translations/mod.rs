@@ -11,17 +11,26 @@
 //!
 //! The argument, for a vCPU V that is about to run on a hart H. An entry on H with V's tag may be stale because
 //! - another vCPU made it: then that vCPU had the tag on H later than V, and `Holders` knows ([`Purge::others`]);
-//! - V changed its tables and fenced on another hart: then V ran last on that hart ([`Purge::moved`]);
-//! - a sibling asked V for a fence, or V's life began anew: [`Cached::forget`] and requests lead to the same purge;
+//! - V changed its tables and fenced on another hart since it left H: then H is not one of V's good harts ([`Purge::stale`]; below);
+//! - a sibling asked V for a fence, or V's life began anew: [`Cached::fenced`] and a new [`Cached`] lead to the same purge;
 //! - the G-stage table changed: then the generation under which V last ran on H is an older one ([`Purge::older`]).
+//!
+//! V's *good* harts are those where whatever is cached for V is right: it is the complement of paper 003's TLB purge control
+//! word. A fence of V leaves the hart that it runs on as the only good one. The methods differ in how the hypervisor comes to
+//! know of that fence ([`Watch`]): where it cannot, every hart but V's own counts as fenced for ([`Translations::LastHost`]);
+//! the harts remember it ([`Translations::PurgeMask`], [`Translations::PurgeCheck`]); or the first fence after a change of hart
+//! traps ([`Translations::OneShot`]), as long as there is another good hart that it would make a bad one. So a fence that does not trap
+//! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
 
+use crate::hart::capabilities::Capability;
 use crate::hart::fence;
-use scheduler::{HartId, MAX_HARTS, MAX_VCPUS, VcpuId};
+use abi::system::Translations;
+use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
 pub const MOST_TAG_BITS: u32 = 14;
@@ -99,10 +108,54 @@ impl Holders {
     }
 }
 
+/// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
+/// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
+/// space all the time would pay more for that than its entries on other harts are worth.
+pub const CHANGES_WHILE_ARMED: u8 = 2;
+
+/// What a hart must have for `method`, if it is more than every hart has.
+#[must_use]
+pub const fn needed(method: Translations) -> Option<Capability> {
+    match method {
+        Translations::PurgeMask => Some(Capability::PurgeMask),
+        Translations::PurgeCheck => Some(Capability::PurgeCheck),
+        Translations::Clear
+        | Translations::Keep
+        | Translations::LastHost
+        | Translations::OneShot => None,
+    }
+}
+
+/// How the hypervisor comes to know that a vCPU has fenced, while it is on a hart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// It need not: no other hart is a good one.
+    #[default]
+    Nothing,
+    /// The next fence traps, and so does each access to satp (hstatus.VTVM).
+    Trap,
+    /// The hart remembers it (docs/extensions.md, "Purge mask").
+    Mask,
+}
+
+/// What a hart with a purge mask remembers when a vCPU leaves it (docs/extensions.md); nothing on others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// The vCPU has fenced.
+    pub fenced: bool,
+    /// The hart was told to purge when it next enters the guest, and has not entered it since.
+    pub due: bool,
+}
+
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cached {
     last: Option<HartId>,
+    /// The harts where no entry of the vCPU is older than its last fence.
+    good: HartSet,
+    watch: Watch,
+    /// Changes of the address space that are still carried out while fences trap.
+    changes_left: u8,
     /// For each hart: the generation of the G-stage table since which nothing older is cached there. 0: not yet.
     seen: [u64; MAX_HARTS],
 }
@@ -111,6 +164,9 @@ impl Default for Cached {
     fn default() -> Self {
         Self {
             last: None,
+            good: HartSet::EMPTY,
+            watch: Watch::Nothing,
+            changes_left: 0,
             seen: [0; MAX_HARTS],
         }
     }
@@ -123,29 +179,80 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU begins a new life: nothing that was cached for it counts.
-    pub const fn forget(&mut self) {
-        self.last = None;
-    }
-
     /// The vCPU comes to `hart`, whose hgatp has `tag` from now on; the G-stage table has `generation`, from 1. Nothing of
-    /// what the answer says must be left out before the vCPU enters its guest.
+    /// what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
+    /// [`Cached::watch`] says from then on.
     #[must_use]
     pub fn arrive(
         &mut self,
+        method: Translations,
         vcpu: VcpuId,
         hart: HartId,
         holders: &mut Holders,
-        tag: Tag,
-        generation: u64,
+        (tag, generation): (Tag, u64),
     ) -> Purge {
         let others = holders.take(tag, vcpu);
         let moved = self.last.replace(hart) != Some(hart);
+        let stale = !self.good.contains(hart);
+        self.good.insert(hart);
+        if moved && method == Translations::OneShot {
+            self.changes_left = CHANGES_WHILE_ARMED;
+        }
+        let alone = self.good == HartSet::only(hart);
+        self.watch = match method {
+            _ if alone => Watch::Nothing,
+            Translations::PurgeMask | Translations::PurgeCheck => Watch::Mask,
+            Translations::OneShot => Watch::Trap,
+            Translations::Clear | Translations::Keep | Translations::LastHost => {
+                self.good = HartSet::only(hart);
+                Watch::Nothing
+            }
+        };
         Purge {
             others,
             moved,
+            stale,
             older: self.renew(hart, generation).older,
         }
+    }
+
+    /// How the vCPU's fences are watched now.
+    #[must_use]
+    pub const fn watch(&self) -> Watch {
+        self.watch
+    }
+
+    /// The vCPU, which is on `hart`, has fenced, or is about to: what it has left on other harts is not to be used again.
+    pub const fn fenced(&mut self, hart: HartId) {
+        self.good = HartSet::only(hart);
+        self.watch = Watch::Nothing;
+    }
+
+    /// The vCPU is about to change its address space while its fences trap. True where that is carried out for it, and
+    /// they go on trapping.
+    #[must_use]
+    pub const fn changes_address_space(&mut self, hart: HartId) -> bool {
+        match self.changes_left.checked_sub(1) {
+            Some(left) if matches!(self.watch, Watch::Trap) => {
+                self.changes_left = left;
+                true
+            }
+            _ => {
+                self.fenced(hart);
+                false
+            }
+        }
+    }
+
+    /// The vCPU leaves `hart`.
+    pub const fn leave(&mut self, hart: HartId, remembered: Remembered) {
+        if matches!(self.watch, Watch::Mask) && remembered.fenced {
+            self.good = HartSet::only(hart);
+        }
+        if remembered.due {
+            self.good.remove(hart);
+        }
+        self.watch = Watch::Nothing;
     }
 
     /// The G-stage table has `generation` now; the vCPU is on `hart`, and about to enter its guest.
@@ -157,6 +264,7 @@ impl Cached {
         Purge {
             others: false,
             moved: false,
+            stale: false,
             older,
         }
     }
@@ -167,8 +275,10 @@ impl Cached {
 pub struct Purge {
     /// Another vCPU's entries may have the tag.
     pub others: bool,
-    /// The vCPU may have fenced on another hart.
+    /// The vCPU comes from another hart: it may have made stores to code visible to that one alone.
     pub moved: bool,
+    /// The vCPU may have fenced since it was here.
+    pub stale: bool,
     /// The G-stage table may have changed.
     pub older: bool,
 }
@@ -208,7 +318,7 @@ impl Purge {
         if self.others || self.older {
             fences.guest_physical(tag);
         }
-        if self.others || self.older || self.moved {
+        if self.others || self.older || self.stale {
             fences.guest_virtual();
         }
         if self.moved {

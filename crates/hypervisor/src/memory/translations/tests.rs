@@ -58,7 +58,13 @@ fn purges(bits: u32, order: &[u16]) -> usize {
     for (turn, index) in order.iter().enumerate() {
         let tag = tags.of(vcpu(*index));
         let cached = &mut cached[usize::from(*index)];
-        let purge = cached.arrive(vcpu(*index), hart(0), &mut holders, tag, 1);
+        let purge = cached.arrive(
+            Translations::LastHost,
+            vcpu(*index),
+            hart(0),
+            &mut holders,
+            (tag, 1),
+        );
         if order[..turn].contains(index) && purge != Purge::default() {
             count += 1;
         }

@@ -6,18 +6,21 @@ use super::exit::{Exit, Next, interrupt_is_pending};
 use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
-use crate::hart::instruction::{CsrAccess, CsrOperand, Instruction};
+use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction};
 use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::run::translations;
 use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
 const SIREG: u16 = 0x151;
 const STOPEI: u16 = 0x15C;
+/// The guest's name for its address-translation register.
+const SATP: u16 = 0x180;
 
 /// hpmcounter3 to hpmcounter31.
 const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
@@ -41,10 +44,29 @@ pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
         Instruction::Pause => pause_loop(exit),
+        Instruction::Fence(Fence {
+            kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
+            ..
+        }) if !user && fences_trap(exit) => {
+            // The guest makes it again, and it traps no more.
+            translations::fenced(exit.hart, exit.registers);
+            (ExitCause::Fence, Next::Resume)
+        }
+        Instruction::Csr(access) if access.csr == SATP && !user && fences_trap(exit) => {
+            if translations::access_address_space(exit.hart, exit.registers, access) {
+                advance(exit);
+            }
+            (ExitCause::AddressSpace, Next::Resume)
+        }
         Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
     }
+}
+
+/// Whether the guest's fences trap, and with them its accesses to satp.
+fn fences_trap(exit: &Exit<'_>) -> bool {
+    exit.registers.context.hstatus & csr::hstatus::VTVM != 0
 }
 
 fn advance(exit: &mut Exit<'_>) {

@@ -9,9 +9,9 @@ use crate::devices::bus::{self, Owner};
 use crate::devices::chips::DeviceNumber;
 use crate::devices::trapped::{self, NotNow};
 use crate::hart::csr::{self, exception, number};
-use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped};
+use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped, Width};
 use crate::hart::unprivileged;
-use crate::interrupts::softfile::Identity;
+use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
 use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
@@ -98,13 +98,8 @@ fn interrupt_file(exit: &mut Exit<'_>, operation: MemoryOperation, vcpu: usize, 
         Access::Load { register, .. } => context.set(register.number() as u8, 0),
         Access::Store { register } => {
             let value = context.get(register.number() as u8) as u32;
-            // seteipnum_le at 0, seteipnum_be at 4; all else in the page ignores writes.
-            let identity = match (offset, operation.width.bytes()) {
-                (0, 4) => value,
-                (4, 4) => value.swap_bytes(),
-                _ => return,
-            };
-            if let Some(identity) = Identity::new(identity)
+            if operation.width == Width::Word
+                && let Some(identity) = softfile::message(offset, value)
                 && let Some(target) = exit.system.vcpus_of(exit.vm.id).get(vcpu)
             {
                 interrupt_port::deliver(exit.system, target, identity);

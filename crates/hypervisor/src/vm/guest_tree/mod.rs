@@ -50,6 +50,12 @@ pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
 pub const UART_SIZE: u64 = 0x100;
 /// The UART's source number at the guest's APLIC.
 pub const UART_SOURCE: u32 = 10;
+/// Where a guest finds its emulated real-time clock, as on QEMU's `virt` board.
+pub const CLOCK_BASE: GuestPhysical = GuestPhysical::new(0x0010_1000);
+/// Bytes that the clock's node claims.
+pub const CLOCK_SIZE: u64 = 0x1000;
+/// The clock's source number at the guest's APLIC.
+pub const CLOCK_SOURCE: u32 = 11;
 /// Where a guest finds its supervisor-level APLIC.
 pub const APLIC_BASE: GuestPhysical = GuestPhysical::new(0x0d00_0000);
 /// Bytes of the APLIC's control region: 16 KiB of registers and room for the delivery structures
@@ -112,6 +118,8 @@ pub struct GuestDescription<'a> {
     pub virtio: &'a [VirtioDevice],
     /// Sources that the guest's APLIC implements, 1 to this.
     pub aplic_sources: u32,
+    /// Whether there is a real-time clock.
+    pub clock: bool,
     /// Seed for the guest's random-number generator.
     pub rng_seed: Option<&'a [u8]>,
 }
@@ -199,6 +207,9 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     fdt.property_null("ranges")?;
     write_aplic(&mut fdt, guest, handles)?;
     write_uart(&mut fdt, handles)?;
+    if guest.clock {
+        write_clock(&mut fdt, handles)?;
+    }
     for device in guest.virtio {
         write_virtio(&mut fdt, device, handles)?;
     }
@@ -228,8 +239,10 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
         });
     }
     let fixed = [(APLIC_BASE, APLIC_SIZE), (UART_BASE, UART_SIZE)];
+    let clock = guest.clock.then_some((CLOCK_BASE, CLOCK_SIZE));
     let mut regions: Vec<GuestRegion> = fixed
         .iter()
+        .chain(&clock)
         .filter_map(|&(base, size)| GuestRegion::new(base, size))
         .collect();
     regions.extend([guest.memory, files]);
@@ -243,6 +256,7 @@ fn check(guest: &GuestDescription<'_>) -> Result<GuestRegion, GuestTreeError> {
     }
     let limit = guest.aplic_sources.min(APLIC_SOURCES_LIMIT);
     let mut sources = Vec::from([UART_SOURCE]);
+    sources.extend(guest.clock.then_some(CLOCK_SOURCE));
     sources.extend(guest.virtio.iter().map(|device| device.source));
     sources.sort_unstable();
     for &source_number in &sources {
@@ -374,6 +388,15 @@ fn write_uart(fdt: &mut FdtWriter, handles: Handles) -> Result<(), vm_fdt::Error
     fdt.property_u32("clock-frequency", UART_CLOCK)?;
     fdt.property_u32("interrupt-parent", handles.aplic())?;
     fdt.property_array_u32("interrupts", &[UART_SOURCE, LEVEL_HIGH])?;
+    fdt.end_node(node)
+}
+
+fn write_clock(fdt: &mut FdtWriter, handles: Handles) -> Result<(), vm_fdt::Error> {
+    let node = fdt.begin_node(&format!("rtc@{:x}", CLOCK_BASE.raw()))?;
+    fdt.property_string("compatible", "google,goldfish-rtc")?;
+    fdt.property_array_u64("reg", &[CLOCK_BASE.raw(), CLOCK_SIZE])?;
+    fdt.property_u32("interrupt-parent", handles.aplic())?;
+    fdt.property_array_u32("interrupts", &[CLOCK_SOURCE, LEVEL_HIGH])?;
     fdt.end_node(node)
 }
 

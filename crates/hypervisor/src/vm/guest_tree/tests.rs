@@ -39,6 +39,7 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
         bootargs: "console=ttyS0 quiet",
         virtio,
         aplic_sources: 96,
+        clock: true,
         rng_seed: Some(&[7; 32]),
     }
 }
@@ -177,4 +178,32 @@ fn the_compiler_of_device_trees_has_no_complaint() {
     let output = compiler.wait_with_output().unwrap();
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn a_clock_is_described_where_there_is_one() {
+    let devices = [slot(0)];
+    let mut description = guest(&devices);
+    let blob = build(&description).expect("a sound description");
+    let tree = Fdt::new(&blob).expect("a tree");
+    let node = tree.find_compatible(&["google,goldfish-rtc"]);
+    let node = node.expect("a clock");
+    assert_eq!(cells(&node, "reg"), [0, 0x10_1000, 0, 0x1000]);
+    assert_eq!(cells(&node, "interrupts"), [CLOCK_SOURCE, 4]);
+    description.clock = false;
+    let blob = build(&description).expect("a sound description");
+    let tree = Fdt::new(&blob).expect("a tree");
+    assert!(tree.find_compatible(&["google,goldfish-rtc"]).is_none());
+    // A device with the clock's interrupt cannot be beside it.
+    let devices = [VirtioDevice {
+        source: CLOCK_SOURCE,
+        ..slot(0)
+    }];
+    let mut description = guest(&devices);
+    assert_eq!(
+        build(&description),
+        Err(GuestTreeError::SharedSource(CLOCK_SOURCE))
+    );
+    description.clock = false;
+    assert!(build(&description).is_ok());
 }

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod assembler;
+mod filter;
 mod layout;
 mod memory;
 mod translate;
@@ -14,7 +15,7 @@ use super::{FilterTables, Left, Site};
 use crate::hart::Hart;
 use crate::instruction::{CodeIndex, Instruction, Operation};
 use crate::ram::Ram;
-use crate::timing::Costs;
+use crate::timing::{Costs, LINE_SHIFT};
 use assembler::{
     Assembler, Quad, R12, R13, R14, R15, RAX, RBP, RBX, RDI, RDX, RSI, displacement, op,
 };
@@ -51,8 +52,6 @@ const fn answer(kind: u64, at: CodeIndex, site: u32) -> u64 {
 struct Ends {
     /// Leaves with the answer in RAX.
     leave: u32,
-    /// Leaves with [`kind::LIMIT`].
-    limit: u32,
     /// Leaves with [`kind::BEHIND`] without a site.
     behind: u32,
 }
@@ -72,6 +71,9 @@ pub struct Native {
     free: u32,
     rare_free: u32,
     epoch: u64,
+    /// How far behind its beginning a block is entered from its own page, which need not be looked at then. The
+    /// same in all blocks.
+    inner: u32,
     has_count_ones: bool,
 }
 
@@ -90,6 +92,7 @@ impl Native {
             free: 0,
             rare_free: 0,
             epoch: 0,
+            inner: 0,
             has_count_ones: std::is_x86_feature_detected!("popcnt"),
         });
         native.clear();
@@ -131,13 +134,9 @@ impl Native {
         a.memory(Quad, op::MOV, R13, frame!(stores));
         a.memory(Quad, op::MOV, R14, frame!(ram));
         a.jump_register(RSI);
-        self.ends.limit = a.here();
-        a.set_wide(RAX, answer(kind::LIMIT, 0, 0));
-        let to_leave = a.jump_later();
         self.ends.behind = a.here();
         a.set_wide(RAX, answer(kind::BEHIND, 0, 0));
         self.ends.leave = a.here();
-        a.fill(to_leave, self.ends.leave);
         a.memory(Quad, op::STORE, R15, frame!(block));
         for register in SAVED.into_iter().rev() {
             a.stack(0x58, register);
@@ -153,21 +152,37 @@ impl Native {
         let entry = std::mem::take(place);
         if entry > FIRST_PLACE {
             // Other blocks jump here: they come to the interpreter, which finds the block stale.
-            let [a, b, c, d] = displacement(entry + 1, entry - OUTSIDE);
-            self.memory.write(entry as usize, &[0xe9, a, b, c, d]);
+            for entry_point in [entry, entry + self.inner] {
+                let [a, b, c, d] = displacement(entry_point + 1, entry - OUTSIDE);
+                self.memory.write(entry_point as usize, &[0xe9, a, b, c, d]);
+            }
             serialize();
         }
     }
 
-    /// Notes that a block is executed; says whether it is translated, now or before. `all` are the decoded
-    /// instructions, `address` the block's, and `base` the physical address of RAM.
-    pub fn warm(&mut self, all: &[Instruction], first: CodeIndex, address: u64, base: u64) -> bool {
-        let Some(place) = self.places.get_mut(first as usize) else {
+    /// Whether a block is translated.
+    #[inline]
+    #[must_use]
+    pub fn is_translated(&self, first: CodeIndex) -> bool {
+        self.places
+            .get(first as usize)
+            .is_some_and(|&place| place > FIRST_PLACE)
+    }
+
+    /// Notes that a block is executed that is not translated; says whether it is now. `all` are the decoded
+    /// instructions, `place` is the block's virtual address and the physical line that it begins in, and `base`
+    /// the physical address of RAM.
+    pub fn warm(
+        &mut self,
+        all: &[Instruction],
+        first: CodeIndex,
+        place: (u64, u64),
+        base: u64,
+    ) -> bool {
+        let (at, place) = (place, self.places.get_mut(first as usize));
+        let Some(place) = place else {
             return false;
         };
-        if *place > FIRST_PLACE {
-            return true;
-        }
         *place += 1;
         if *place < WARM {
             return false;
@@ -178,14 +193,14 @@ impl Native {
         if operation == Some(Operation::Stale) {
             return false;
         }
-        self.translate(all, first, address, base)
+        self.translate(all, first, at, base)
     }
 
     fn translate(
         &mut self,
         all: &[Instruction],
         first: CodeIndex,
-        address: u64,
+        at: (u64, u64),
         base: u64,
     ) -> bool {
         let rest = all.get(first as usize..).unwrap_or_default();
@@ -210,11 +225,12 @@ impl Native {
             base,
             self.has_count_ones,
         );
-        let places = translator.block(block, first, address);
+        let (places, inner) = translator.block(block, first, at);
         self.memory.write(self.free as usize, &assembler.bytes);
         self.memory.write(self.rare_free as usize, &rare.bytes);
         (self.free, self.rare_free) = (assembler.here(), rare.here());
         (self.assembler, self.rare) = (assembler, rare);
+        self.inner = inner;
         for (index, place) in places {
             if let Some(slot) = self.places.get_mut(index as usize) {
                 *slot = place;
@@ -224,14 +240,16 @@ impl Native {
         true
     }
 
-    /// Lets a jump lead straight to a block, if that is translated.
+    /// Lets a jump lead straight to a block of the same page, if that is translated.
     pub fn connect(&mut self, site: Site, to: CodeIndex) {
         let Some(&entry) = self.places.get(to as usize) else {
             return;
         };
         if site.epoch == self.epoch && entry > FIRST_PLACE {
-            self.memory
-                .write(site.place as usize, &displacement(site.place, entry));
+            self.memory.write(
+                site.place as usize,
+                &displacement(site.place, entry + self.inner),
+            );
             serialize();
         }
     }
@@ -251,8 +269,56 @@ impl Native {
         block: u64,
     ) -> Option<Left> {
         let entry = *self.places.get(at as usize)?;
+        if entry <= FIRST_PLACE {
+            return None;
+        }
+        // SAFETY: the caller's promise, and a place of this filling of the buffer.
+        unsafe { self.enter(hart, ram, filters, entry, block) }
+    }
+
+    /// Whether what a site tells of is still in the buffer.
+    #[inline]
+    #[must_use]
+    pub const fn is_current(&self, site: Site) -> bool {
+        site.epoch == self.epoch
+    }
+
+    /// Goes on where [`Left::Limit`] says, at the address `block`, if nothing can have changed that the translation has
+    /// looked at since: fences, context, and what is decoded. `None` if it is there no more.
+    ///
+    /// # Safety
+    /// `filters` lead to the places of filters, or are [`FilterTables::NONE`].
+    #[inline]
+    pub unsafe fn resume(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        site: Site,
+        block: u64,
+    ) -> Option<Left> {
+        if !self.is_current(site) {
+            return None;
+        }
+        // SAFETY: the caller's promise, and a place of this filling of the buffer.
+        unsafe { self.enter(hart, ram, filters, site.place, block) }
+    }
+
+    /// Enters the buffer.
+    ///
+    /// # Safety
+    /// As [`Self::run`], and an instruction that may be entered stands at `entry`.
+    #[inline]
+    unsafe fn enter(
+        &self,
+        hart: &mut Hart,
+        ram: &Ram,
+        filters: FilterTables,
+        entry: u32,
+        block: u64,
+    ) -> Option<Left> {
         // Translations of the measured gear look at the filters.
-        if entry <= FIRST_PLACE || self.costs.is_some() && filters.loads.is_null() {
+        if self.costs.is_some() && filters.loads.is_null() {
             return None;
         }
         let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
@@ -274,7 +340,7 @@ impl Native {
         // calling convention.
         let enter: extern "sysv64" fn(*mut Frame, *const u8, u64) -> u64 =
             unsafe { std::mem::transmute(start) };
-        // SAFETY: places lead into the buffer.
+        // SAFETY: the caller's promise.
         let entry = unsafe { start.add(entry as usize) };
         // Translated code reads the tables, the frame and the hart, and writes the hart's `x`, `cycles` and
         // `retired`, the frame's `block`, and RAM where the tables of loads and stores lead: to whole pages of it.
@@ -282,7 +348,11 @@ impl Native {
         let (at, block) = ((answer & 0xff_ffff) as CodeIndex, frame.block);
         Some(match answer >> 56 {
             kind::BEFORE => Left::Before { at, block },
-            kind::OUTSIDE => Left::Outside { at, block },
+            kind::OUTSIDE => Left::Outside {
+                at,
+                block,
+                offset: (answer >> 24 & 0xffff_ffff) << LINE_SHIFT,
+            },
             kind::BEHIND => Left::Behind {
                 target: block,
                 from: (at != 0).then_some((
@@ -293,7 +363,14 @@ impl Native {
                     },
                 )),
             },
-            _ => Left::Limit { target: block },
+            _ => Left::Limit {
+                target: block,
+                from: at,
+                site: Site {
+                    place: (answer >> 24) as u32,
+                    epoch: self.epoch,
+                },
+            },
         })
     }
 }

@@ -9,14 +9,13 @@ use super::layout::{frame, hart, register};
 use super::{Ends, OUTSIDE, answer, kind};
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::instruction::{CodeIndex, DISCARD, Instruction, Operation};
-use crate::timing::{Costs, FILTER_PLACES, LINE_SHIFT};
-use crate::translation::{DATA_ENTRIES, JUMP_ENTRIES};
+use crate::timing::Costs;
+use crate::translation::JUMP_ENTRIES;
 
 /// The registers that hold registers of the hart.
 const KEEPERS: [Host; 5] = [RSI, RDI, R8, R9, R10];
-/// The sizes of entries of the host TLB, of the jump cache, and of places of filters: log2 of 16 bytes.
+/// The size of entries of the host TLB and of the jump cache: log2 of 16 bytes.
 const ENTRY_SHIFT: u32 = 4;
-
 /// Which registers of the hart are where.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
@@ -51,7 +50,7 @@ pub struct Translator<'a> {
     costs: Option<&'a Costs>,
     ends: Ends,
     /// Physical address of RAM.
-    base: u64,
+    pub(super) base: u64,
     pub(super) has_count_ones: bool,
     kept: Kept,
     /// Offset of the block in its page.
@@ -88,21 +87,28 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Translates the block that begins with the decoded instruction `first` and stands at `address`; says
-    /// where decoded instructions can be entered.
+    /// Translates the block that begins with the decoded instruction `first` and stands at an address, in a
+    /// physical line; says where decoded instructions can be entered, and how far behind its beginning the block
+    /// can be from its own page.
     pub fn block(
         mut self,
         block: &[Instruction],
         first: CodeIndex,
-        address: u64,
-    ) -> Vec<(CodeIndex, u32)> {
+        (address, line): (u64, u64),
+    ) -> (Vec<(CodeIndex, u32)>, u32) {
         self.page_offset = (address & (PAGE_BYTES - 1)) as i64;
         let outside = self.a.here();
-        self.leave(answer(kind::OUTSIDE, first, 0));
+        let line_in_ram = line - (self.base >> crate::timing::LINE_SHIFT);
+        self.leave(answer(kind::OUTSIDE, first, line_in_ram as u32));
         debug_assert_eq!(self.a.here(), outside + OUTSIDE);
-        self.places.push((first, self.a.here()));
+        let entry = self.a.here();
+        self.places.push((first, entry));
         if self.costs.is_some() {
-            self.fetch(outside);
+            self.fetch_page(outside);
+        }
+        let inner = self.a.here() - entry;
+        if self.costs.is_some() {
+            self.fetch_line(outside, line);
         }
         for (&instruction, at) in block.iter().zip(first..) {
             self.at = at;
@@ -127,7 +133,7 @@ impl<'a> Translator<'a> {
         for aside in std::mem::take(&mut self.asides) {
             self.aside(aside);
         }
-        self.places
+        (self.places, inner)
     }
 
     fn leave(&mut self, answer: u64) {
@@ -234,28 +240,7 @@ impl<'a> Translator<'a> {
             .is_none_or(|costs| i32::try_from(cost(costs)).is_ok())
     }
 
-    /// Asks the filter of fetches for the block's line.
-    fn fetch(&mut self, outside: u32) {
-        self.a.registers(Quad, op::MOV, RAX, R15);
-        self.a.shift(Quad, shift::SHR, RAX, LINE_SHIFT as u8);
-        self.a.registers(Double, op::MOV, RCX, RAX);
-        self.filter_place(RCX);
-        self.a.memory(Quad, op::ADD, RCX, frame!(filters.fetches));
-        self.a.memory(Quad, op::CMP, RAX, at(RCX, 0));
-        self.a.jump_if(condition::NOT_EQUAL, outside);
-        self.a.memory(Double, op::MOV, RAX, hart!(fetch_space));
-        self.a.memory(Double, op::CMP, RAX, at(RCX, 8));
-        self.a.jump_if(condition::NOT_EQUAL, outside);
-    }
-
-    /// Makes a line's number the offset of its place in a filter.
-    fn filter_place(&mut self, line: Host) {
-        let mask = FILTER_PLACES as i32 - 1;
-        self.a.immediate(Double, digit::AND, line, mask);
-        self.a.shift(Double, shift::SHL, line, ENTRY_SHIFT as u8);
-    }
-
-    /// Accounts for instructions, and goes to R15 unless the limit is reached.
+    /// Accounts for instructions; the condition [`condition::ABOVE_EQUAL`] is true if the limit is reached.
     fn account(&mut self, count: u8) {
         let count = i32::from(count);
         self.a.memory_immediate(digit::ADD, hart!(retired), count);
@@ -263,7 +248,6 @@ impl<'a> Translator<'a> {
         self.a.immediate(Quad, digit::ADD, RAX, count);
         self.a.memory(Quad, op::STORE, RAX, hart!(cycles));
         self.a.memory(Quad, op::CMP, RAX, hart!(limit));
-        self.a.jump_if(condition::ABOVE_EQUAL, self.ends.limit);
     }
 
     /// Leaves the block for the address at a displacement from its beginning.
@@ -277,6 +261,7 @@ impl<'a> Translator<'a> {
             self.find_target();
             return;
         }
+        self.stop_at_limit(from);
         let gap = self.a.jump_later();
         self.a.fill(gap, self.rare.here());
         let site = self.a.site(gap);
@@ -284,8 +269,18 @@ impl<'a> Translator<'a> {
         self.rare.jump(self.ends.leave);
     }
 
-    /// Goes to R15 by the jump cache.
+    /// Leaves if the limit is reached: behind [`Self::account`]. What follows is where the hart goes on.
+    fn stop_at_limit(&mut self, from: CodeIndex) {
+        let limit = self.a.jump_if_later(condition::ABOVE_EQUAL);
+        self.a.fill(limit, self.rare.here());
+        self.rare
+            .set_wide(RAX, answer(kind::LIMIT, from, self.a.here()));
+        self.rare.jump(self.ends.leave);
+    }
+
+    /// Goes to R15 by the jump cache, unless the limit is reached: behind [`Self::account`].
     fn find_target(&mut self) {
+        self.stop_at_limit(0);
         let mask = (JUMP_ENTRIES as i32 - 1) << ENTRY_SHIFT;
         // As `JumpCache::index` has it.
         self.a.registers(Double, op::MOV, RCX, R15);
@@ -316,52 +311,24 @@ impl<'a> Translator<'a> {
         let base = self.get(i.rs1, None);
         self.a.memory(Quad, op::LEA, RAX, at(base, i.immediate));
         let table = if store { R13 } else { R12 };
-        let mask = (DATA_ENTRIES as i32 - 1) << ENTRY_SHIFT;
-        self.a.registers(Double, op::MOV, RCX, RAX);
-        self.a
-            .shift(Double, shift::SHR, RCX, (PAGE_SHIFT - ENTRY_SHIFT) as u8);
-        self.a.immediate(Double, digit::AND, RCX, mask);
+        self.page_place(RCX, RAX);
         self.a.memory(Quad, op::LEA, RDX, at(RAX, size as i32 - 1));
         self.a
             .immediate(Quad, digit::AND, RDX, -(PAGE_BYTES as i32));
         self.a.memory(Quad, op::OR, RDX, hart!(data_tag));
-        self.a.memory(Quad, op::CMP, RDX, indexed(table, RCX, 0, 0));
+        self.a.memory(Quad, op::CMP, RDX, indexed(table, RCX, 1, 0));
         self.slow_if(condition::NOT_EQUAL);
-        self.a.memory(Quad, op::MOV, RCX, indexed(table, RCX, 0, 8));
-        self.a.registers(Quad, op::ADD, RCX, RAX);
         if self.costs.is_some() {
-            self.filter(size, store);
-        }
-    }
-
-    /// Asks the filter for the line of the address in RAX, which is at the offset in RCX.
-    fn filter(&mut self, size: u64, store: bool) {
-        if size > 1 {
-            // What is misaligned may be in two lines.
-            self.a.test_low(size as u8 - 1);
+            self.a
+                .memory(Quad, op::MOV, R11, frame!(filters.data_pages));
+            self.a.memory(Quad, op::CMP, RDX, indexed(R11, RCX, 0, 0));
             self.slow_if(condition::NOT_EQUAL);
         }
-        self.a.registers(Quad, op::MOV, RDX, RCX);
-        self.a.shift(Quad, shift::SHR, RDX, LINE_SHIFT as u8);
-        let base = (self.base >> LINE_SHIFT) as u32;
-        self.a
-            .immediate(Double, digit::ADD, RDX, base.cast_signed());
-        self.a.registers(Double, op::MOV, R11, RDX);
-        self.filter_place(R11);
-        let table = if store {
-            frame!(filters.stores)
-        } else {
-            frame!(filters.loads)
-        };
-        self.a.memory(Quad, op::ADD, R11, table);
-        self.a.shift(Quad, shift::SHR, RAX, LINE_SHIFT as u8);
-        self.a.memory(Quad, op::CMP, RAX, at(R11, 0));
-        self.slow_if(condition::NOT_EQUAL);
-        self.a.shift(Quad, shift::SHL, RDX, 32);
-        self.a.memory(Double, op::MOV, RAX, hart!(data_space));
-        self.a.registers(Quad, op::OR, RDX, RAX);
-        self.a.memory(Quad, op::CMP, RDX, at(R11, 8));
-        self.slow_if(condition::NOT_EQUAL);
+        self.a.memory(Quad, op::MOV, RCX, indexed(table, RCX, 1, 8));
+        self.a.registers(Quad, op::ADD, RCX, RAX);
+        if self.costs.is_some() {
+            self.data_line(size, store);
+        }
     }
 
     fn load(&mut self, i: Instruction, size: u64) {

@@ -13,6 +13,10 @@ use crate::zicsr::row::{Guard, Read, Row, Then, Write, register};
 /// hardware errors (19) are among them ("Hypervisor Trap Delegation Registers").
 const HEDELEG: u64 = 0x000c_b1ff;
 
+/// hgatp.VMID.
+const VMID_SHIFT: u32 = 44;
+const VMID: u64 = 0x3fff << VMID_SHIFT;
+
 pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::HSTATUS,
@@ -111,6 +115,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         "hgatp",
         Read::State(|csrs| csrs.hgatp),
         Write::Hart(|hart, _, value, _| {
+            let value = value & !VMID | value & hart.extension.vmid_bits.mask() << VMID_SHIFT;
             hart.csrs.hgatp = guest_space(hart.csrs.hgatp, value, hart.extension.paging);
             Ok(())
         }),

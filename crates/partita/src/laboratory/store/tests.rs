@@ -14,6 +14,7 @@ fn entry(seed: u64) -> Entry {
         kvm: false,
         hypervisor: None,
         start: None,
+        window: None,
     };
     let made_by = MadeBy {
         partita: String::from("0"),

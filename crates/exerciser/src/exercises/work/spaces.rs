@@ -1,0 +1,66 @@
+//! The address spaces of jobs: what their references to memory go through.
+
+use exerciser::random::Random;
+use exerciser::workload::{MOST_SPACES, Workload};
+
+use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
+use crate::arch::{csr, memory};
+use crate::frames::{self, FRAME};
+
+/// The address spaces of a workload, the same for all harts.
+#[derive(Debug)]
+pub struct Spaces {
+    spaces: [Option<Space>; MOST_SPACES as usize],
+    pages: u64,
+    touches: u64,
+    fence_one_in: u64,
+}
+
+impl Spaces {
+    /// None where memory does not suffice.
+    pub fn new(workload: &Workload) -> Option<Self> {
+        let mut spaces = [None; MOST_SPACES as usize];
+        for slot in spaces.iter_mut().take(workload.spaces as usize) {
+            let space = Space::new()?;
+            space.map(0, 0, IDENTITY_END, R | W | X)?;
+            let window = frames::take_aligned(workload.pages, FRAME)?;
+            for page in 0..workload.pages {
+                let entry = space.entry(WINDOW + page * FRAME, 0)?;
+                memory::store(entry, Space::leaf(window + page * FRAME, R | W));
+            }
+            *slot = Some(space);
+        }
+        Some(Self {
+            spaces,
+            pages: workload.pages,
+            touches: workload.touches,
+            fence_one_in: workload.fence_one_in,
+        })
+    }
+
+    /// What a step of job `number` refers to. The space has the same identifier on each hart; without identifiers
+    /// (ASIDLEN = 0) each change of the space is a fence.
+    pub fn touch(&self, number: usize, random: &mut Random) {
+        let count = self.spaces.iter().flatten().count().max(1);
+        let index = number % count;
+        let Some(Some(space)) = self.spaces.get(index) else {
+            return;
+        };
+        let asid = index as u64 + 1;
+        let before = csr::translation();
+        paging::enter(*space, asid);
+        let now = csr::translation();
+        if now >> 44 & 0xffff != asid && now != before {
+            csr::fence_translation(None, None);
+        }
+        for _ in 0..self.touches {
+            let at = random.next();
+            let page = at % self.pages;
+            let word = at >> 32 & (FRAME / 8 - 1);
+            core::hint::black_box(memory::load(WINDOW + page * FRAME + 8 * word));
+        }
+        if self.fence_one_in != 0 && random.one_in(self.fence_one_in) {
+            csr::fence_translation(None, Some(asid));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What a vCPU's registers are while it is out. The assembly of the world switch knows where each field lies.
+
+use super::fields::{hstatus, status};
+
+/// The integer registers and the return state of a vCPU.
+#[repr(C, align(64))]
+#[derive(Clone, Debug)]
+pub struct GuestContext {
+    /// x1..x31; index 0 holds the hypervisor's stack pointer while the guest runs.
+    registers: [u64; 32],
+    /// Where the guest goes on.
+    pub program_counter: u64,
+    /// sstatus for the guest: SPP gives its mode (VS or VU), FS the state of its floating-point registers.
+    pub sstatus: u64,
+    /// hstatus for the guest: SPV, VTW, VGEIN.
+    pub hstatus: u64,
+}
+
+impl GuestContext {
+    /// A vCPU that starts at `entry` in VS-mode with `a0` and `a1` in these registers.
+    #[must_use]
+    pub fn starting_at(entry: u64, a0: u64, a1: u64) -> Self {
+        let mut context = Self {
+            registers: [0; 32],
+            program_counter: entry,
+            sstatus: status::SPP | status::SPIE | status::FS_INITIAL,
+            hstatus: hstatus::SPV | hstatus::SPVP | hstatus::VSXL_64,
+        };
+        context.set(10, a0);
+        context.set(11, a1);
+        context
+    }
+
+    /// The integer register x`index`; x0 and numbers that do not exist read as 0.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: u8) -> u64 {
+        match index {
+            1..=31 => self.registers[usize::from(index)],
+            _ => 0,
+        }
+    }
+
+    /// Sets x`index`; x0 stays 0.
+    #[inline]
+    pub fn set(&mut self, index: u8, value: u64) {
+        if let 1..=31 = index {
+            self.registers[usize::from(index)] = value;
+        }
+    }
+
+    /// True where the guest was in VU-mode.
+    #[must_use]
+    pub fn in_user_mode(&self) -> bool {
+        self.sstatus & status::SPP == 0
+    }
+}
+
+/// The floating-point registers of a vCPU.
+#[repr(C, align(16))]
+#[derive(Clone, Debug, Default)]
+pub struct FloatContext {
+    registers: [u64; 32],
+    control: u64,
+}

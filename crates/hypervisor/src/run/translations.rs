@@ -1,0 +1,98 @@
+//! Carries out what `memory::translations` decides about a vCPU that comes to a hart, is there, and leaves it.
+
+use abi::monitor::Event;
+use abi::system::Translations;
+
+use crate::hart::capabilities::Capability;
+use crate::hart::csr::{self, hstatus, number};
+use crate::hart::instruction::{CsrAccess, CsrOperand};
+use crate::hart::{custom, fence};
+use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
+use crate::system::Hypervisor;
+use crate::system::harts::Hart;
+use crate::vm::accounts::Books;
+use crate::vm::vcpu::{Registers, Vcpu};
+
+/// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
+pub fn arrive(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    (vcpu, generation): (&Vcpu, u64),
+    registers: &mut Registers,
+    books: Books<'_>,
+) {
+    let method = system.translations();
+    let marks = (vcpu.tag, generation);
+    let cached = &mut registers.cached;
+    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
+    if purge.stale {
+        books.count(Event::TranslationsPurged);
+    } else if purge.moved {
+        books.count(Event::TranslationsKept);
+    }
+    if hart.has(Capability::PurgeMask) {
+        let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);
+        // SAFETY: the hart has the register, which concerns guests alone.
+        unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
+    }
+    purge.carry_out(vcpu.tag, &mut HartFences);
+    let old = registers.context.hstatus & !hstatus::VTVM;
+    registers.context.hstatus = match registers.cached.watch() {
+        Watch::Trap => {
+            books.count(Event::FencesArmed);
+            old | hstatus::VTVM
+        }
+        Watch::Nothing | Watch::Mask => old,
+    };
+}
+
+/// The vCPU leaves the hart.
+pub fn leave(hart: &Hart, registers: &mut Registers) {
+    let mask = match hart.has(Capability::PurgeMask) {
+        true => custom::purge_mask(),
+        false => 0,
+    };
+    let own = 1 << hart.board.id;
+    let remembered = Remembered {
+        fenced: mask & !own != 0,
+        due: mask & own != 0,
+    };
+    registers.cached.leave(hart.index, remembered);
+}
+
+/// The vCPU, which is on the hart, has fenced or is about to.
+pub fn fenced(hart: &Hart, registers: &mut Registers) {
+    registers.cached.fenced(hart.index);
+    registers.context.hstatus &= !hstatus::VTVM;
+}
+
+/// The guest has just been left, on the hart that runs this.
+pub fn left_guest(system: &Hypervisor) {
+    if system.translations() == Translations::Clear {
+        fence::guest_virtual_all();
+    }
+}
+
+/// The guest of a vCPU whose fences trap, which is on the hart, accesses satp. False where it does so again, and nothing traps any
+/// more.
+#[must_use]
+pub fn access_address_space(hart: &Hart, registers: &mut Registers, access: CsrAccess) -> bool {
+    if access.writes() && !registers.cached.changes_address_space(hart.index) {
+        fenced(hart, registers);
+        return false;
+    }
+    let context = &mut registers.context;
+    let operand = match access.operand {
+        CsrOperand::Register(register) => context.get(register.number() as u8),
+        CsrOperand::Immediate(bits) => u64::from(bits),
+    };
+    let old = csr::read::<{ number::VSATP }>();
+    if access.writes() {
+        // SAFETY: vsatp translates for the guest alone, whose own value this is; a value that satp would not take it does
+        // not take either (privileged architecture, "Virtual Supervisor Address Translation and Protection Register").
+        unsafe { csr::write::<{ number::VSATP }>(access.result(old, operand)) };
+    }
+    context.set(access.destination.number() as u8, old);
+    true
+}

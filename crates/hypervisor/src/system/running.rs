@@ -1,0 +1,79 @@
+//! Which generation of a VM's G-stage table a hart uses, for those who want to know that nobody uses an older one.
+//!
+//! A guest's store to the page of an interrupt file goes where the table sent it when the store was made, and may still be on
+//! its way when the hart has left the guest. Whoever finds that no hart uses an older table looks into the file for the
+//! last time and frees it. So a hart says that it uses a translation no more only behind a fence that its stores to
+//! devices come before.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::hart;
+
+/// 1 + the VM's number in the upper 16 bits, the generation in the others; 0 where no guest runs.
+const VM_SHIFT: u32 = 48;
+
+/// What one hart declares. Only the hart itself changes it.
+#[derive(Debug, Default)]
+pub struct Running(AtomicU64);
+
+impl Running {
+    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
+    pub fn set(&self, vm: u16, generation: u64) {
+        self.declare(u64::from(vm + 1) << VM_SHIFT | generation);
+    }
+
+    /// Declares that no guest runs here.
+    pub fn clear(&self) {
+        self.declare(0);
+    }
+
+    fn declare(&self, value: u64) {
+        // Without a guest since the last declaration there are no stores of one.
+        if self.0.load(Ordering::Relaxed) != 0 {
+            hart::devices_before_memory();
+        }
+        self.0.store(value, Ordering::SeqCst);
+    }
+
+    /// True where this hart may still use a translation of VM `vm` older than `generation`.
+    #[must_use]
+    pub fn may_use_older(&self, vm: u16, generation: u64) -> bool {
+        let value = self.0.load(Ordering::SeqCst);
+        value >> VM_SHIFT == u64::from(vm) + 1 && (value & ((1 << VM_SHIFT) - 1)) < generation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hart::fences_behind_devices;
+
+    #[test]
+    fn a_hart_uses_the_generation_that_it_has_declared_and_none_after_it_has_left() {
+        let running = Running::default();
+        assert!(!running.may_use_older(0, u64::MAX));
+        running.set(3, 7);
+        assert!(!running.may_use_older(3, 7));
+        assert!(running.may_use_older(3, 8));
+        assert!(!running.may_use_older(2, 8), "another VM");
+        running.clear();
+        assert!(!running.may_use_older(3, 8));
+    }
+
+    #[test]
+    fn the_guests_stores_to_devices_come_before_the_next_declaration() {
+        let running = Running::default();
+        let fences = || fences_behind_devices();
+        let before = fences();
+        running.set(3, 7);
+        assert_eq!(fences(), before, "no guest has stored anything yet");
+        running.set(3, 8);
+        assert_eq!(
+            fences(),
+            before + 1,
+            "the table has changed under the guest"
+        );
+        running.clear();
+        assert_eq!(fences(), before + 2, "the guest has left");
+    }
+}

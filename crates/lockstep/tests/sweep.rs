@@ -1,0 +1,171 @@
+//! Every encoding by class, every compressed one, and every CSR in five modes: beside the specification's tables, and
+//! beside QEMU where it is installed.
+
+use std::collections::BTreeMap;
+
+use lockstep::oracle::{Oracle, WHOLE, run_within};
+use lockstep::sweep::{Mode, Outcome, compressed, csr, encoding, image, outcomes, value};
+
+/// Of how many encodings QEMU is asked for one.
+const QEMU_STEP: usize = 5;
+
+/// What becomes of each instruction here.
+fn here(mode: Mode, words: &[u32]) -> Vec<Outcome> {
+    let most = 200 * words.len() as u64;
+    let left = run_within(&image(mode, words), 1, WHOLE, most).expect("the sweep ends");
+    outcomes(&left, words.len()).expect("every instruction was tried")
+}
+
+/// The same on QEMU, if it is installed.
+fn there(mode: Mode, words: &[u32]) -> Option<Vec<Outcome>> {
+    if !Oracle::Qemu.is_installed() {
+        eprintln!("QEMU is not here: nothing to compare with");
+        return None;
+    }
+    let left = Oracle::Qemu.run(&image(mode, words), 1).expect("QEMU runs");
+    Some(outcomes(&left, words.len()).expect("every instruction was tried"))
+}
+
+/// Fails with the first of the complaints, and how many there are.
+fn none(what: &str, complaints: &[String]) {
+    let first: Vec<&str> = complaints.iter().take(20).map(String::as_str).collect();
+    assert!(
+        complaints.is_empty(),
+        "{} {what}, among them\n{}",
+        complaints.len(),
+        first.join("\n")
+    );
+}
+
+/// The sweep's encodings that a mode is asked for: HS-mode for all, the others for system instructions.
+fn asked(mode: Mode) -> Vec<u32> {
+    let words = encoding::words().into_iter();
+    let system = |word: &u32| word & 0x7f == 0x73;
+    // MRET in M-mode returns to itself: the probe itself ends with one.
+    let returns = |word: &u32| mode == Mode::Machine && *word == 0x3020_0073;
+    let asked = words.filter(|word| mode == Mode::Hypervisor || system(word));
+    asked.filter(|word| !returns(word)).collect()
+}
+
+#[test]
+fn encodings_are_what_the_listings_say() {
+    let mut tried = 0;
+    let mut wrong = Vec::new();
+    for mode in Mode::ALL {
+        let words = asked(mode);
+        tried += words.len();
+        for (&word, found) in words.iter().zip(here(mode, &words)) {
+            let expected = encoding::expected(word, mode);
+            if found != expected {
+                let word = encoding::describe(word);
+                wrong.push(format!("{mode:?}: {word}: {found:?}, not {expected:?}"));
+            }
+        }
+    }
+    println!("{tried} encodings");
+    assert!(tried > 300_000);
+    none("encodings differ", &wrong);
+}
+
+#[test]
+fn compressed_encodings_are_what_the_listings_say() {
+    let words = compressed::words();
+    // C.EBREAK follows.
+    let tried: Vec<u32> = words
+        .iter()
+        .map(|&word| 0x9002_0000 | u32::from(word))
+        .collect();
+    let mut wrong = Vec::new();
+    for (&word, found) in words.iter().zip(here(Mode::Hypervisor, &tried)) {
+        let expected = compressed::expected(word);
+        if found != expected {
+            wrong.push(format!("{word:#06x}: {found:?}, not {expected:?}"));
+        }
+    }
+    println!("{} encodings", words.len());
+    none("encodings differ", &wrong);
+}
+
+#[test]
+fn csrs_are_who_the_tables_say() {
+    let accesses: Vec<_> = csr::accesses().collect();
+    let words: Vec<u32> = accesses
+        .iter()
+        .map(|&(n, write)| csr::access(n, write))
+        .collect();
+    let mut wrong = Vec::new();
+    let mut open = 0;
+    for mode in Mode::ALL {
+        for (&(number, write), found) in accesses.iter().zip(here(mode, &words)) {
+            match csr::expected(number, write, mode) {
+                None => open += 1,
+                Some(expected) if expected == found => {}
+                Some(expected) => wrong.push(format!(
+                    "{mode:?}: {number:#05x}, write {write}: {found:?}, not {expected:?}"
+                )),
+            }
+        }
+    }
+    println!(
+        "{} accesses, of {open} of which the specification says nothing",
+        5 * words.len()
+    );
+    none("accesses differ", &wrong);
+}
+
+#[test]
+fn csrs_keep_what_the_chapters_say() {
+    let left = run_within(&value::image(), 1, WHOLE, 100_000).expect("the sweep ends");
+    none("values differ", &value::complaints(&left));
+}
+
+/// Where QEMU 10.0.2 departs from the tables, or has chosen otherwise.
+fn departure(word: u32, mode: Mode) -> Option<&'static str> {
+    // All that is known is about CSR instructions.
+    if word & 0x7f != 0x73 || matches!(word >> 12 & 7, 0 | 4) {
+        return None;
+    }
+    let number = (word >> 20) as u16;
+    match number {
+        0x31c..=0x31f | 0x61c..=0x61f => Some("it has RV32's mstateenh and hstateenh on RV64"),
+        0x7a4 | 0x7a8 => Some("it has other parts of Sdtrig"),
+        0xb13..=0xb1f | 0xc13..=0xc1f => Some("it has 16 counters"),
+        0xda0 => Some("Sscofpmf is off in it"),
+        0x100..=0x1ff if mode == Mode::VirtualUser => {
+            Some("supervisor CSRs raise an illegal instruction in VU-mode, RV32's a virtual one")
+        }
+        0x214 | 0x254 | 0x613 | 0x618 | 0x655..=0x657 if mode == Mode::VirtualUser => {
+            Some("the AIA's CSRs of RV32 raise a virtual instruction in VU-mode")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn qemu_says_the_same() {
+    let mut known = BTreeMap::<&str, u64>::new();
+    let mut wrong = Vec::new();
+    let mut tried = 0;
+    for mode in Mode::ALL {
+        // QEMU takes its time for an instruction that has just been written.
+        let mut words: Vec<u32> = asked(mode).into_iter().step_by(QEMU_STEP).collect();
+        words.extend(csr::accesses().map(|(number, write)| csr::access(number, write)));
+        tried += words.len();
+        let Some(theirs) = there(mode, &words) else {
+            return;
+        };
+        for ((&word, ours), theirs) in words.iter().zip(here(mode, &words)).zip(theirs) {
+            if ours == theirs {
+                continue;
+            }
+            if let Some(departure) = departure(word, mode) {
+                *known.entry(departure).or_default() += 1;
+            } else {
+                let word = encoding::describe(word);
+                wrong.push(format!("{mode:?}: {word}: here {ours:?}, there {theirs:?}"));
+            }
+        }
+    }
+    println!("{tried} outcomes beside QEMU's, known departures: {known:#?}");
+    none("outcomes differ", &wrong);
+}

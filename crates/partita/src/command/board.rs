@@ -1,0 +1,80 @@
+//! `partita board`.
+
+use super::{Failure, HypervisorArgument, SystemArguments, at};
+use partita::board;
+use partita::cache::Cache;
+use partita::image::{self, slots::Assignment};
+use partita::images::{self, Progress};
+use partita::system::FileName;
+use std::io::Write;
+use std::path::Path;
+
+pub(super) fn execute(
+    arguments: &SystemArguments,
+    folder: &Path,
+    disk: Option<&Path>,
+    hypervisor: &HypervisorArgument,
+) -> Result<(), Failure> {
+    let system = arguments.read()?;
+    let elf = hypervisor.path()?;
+    let cache = Cache::from_environment()?;
+    images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
+    let slots = Assignment::of(&system);
+    let archive = image::compose(&system, &slots, &cache, None)
+        .map_err(|error| Failure::Run(error.into()))?;
+    let bytes = std::fs::read(&elf).map_err(at(&elf))?;
+    let kernel = board::kernel_image(&bytes).map_err(|error| Failure::File {
+        path: elf.clone(),
+        error: std::io::Error::other(error),
+    })?;
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(at(parent))?;
+        std::fs::write(&path, bytes).map_err(at(&path))
+    };
+    write(board::KERNEL, &kernel)?;
+    write(board::SYSTEM, &archive)?;
+    write(board::MENU, board::menu().as_bytes())?;
+    if let Some(disk) = disk {
+        images::boot_disk(folder, disk)?;
+    }
+    let disks = system.vms.iter().enumerate().flat_map(|(index, vm)| {
+        let disks = slots.vm(index).iter();
+        disks.map(move |(slot, device)| (vm, slot, device))
+    });
+    let mut out = std::io::stdout().lock();
+    // A reader that has gone needs no line.
+    let _ = writeln!(
+        out,
+        "{folder}/{kernel}   the hypervisor, a kernel image for booti: {size} KiB, at {address:#x}\n\
+         {folder}/{system}   the system image, its initial RAM disk: {archive} KiB\n\
+         {folder}/{menu}   tells U-Boot of both\n\
+         Put the three on a file system that U-Boot reads, the last at this path from its root.",
+        folder = folder.display(),
+        kernel = board::KERNEL,
+        system = board::SYSTEM,
+        menu = board::MENU,
+        size = kernel.len() >> 10,
+        archive = archive.len() >> 10,
+        address = board::ADDRESS,
+    );
+    for (vm, slot, device) in disks {
+        let what = match device {
+            image::slots::Device::Disk(number) => {
+                match vm.disks.get(*number).map(|disk| &disk.file.value) {
+                    Some(FileName::Path(path)) => format!("a disk with {}", path.display()),
+                    Some(FileName::Built(name)) => {
+                        format!("a disk with {}", cache.folder().join(name).display())
+                    }
+                    None => continue,
+                }
+            }
+            image::slots::Device::Card(_) => String::from("a network card"),
+            image::slots::Device::Rng => String::from("a source of random numbers"),
+            image::slots::Device::Terminals => String::from("a console device"),
+        };
+        let _ = writeln!(out, "{} expects {what} in virtio-mmio slot {slot}", vm.name);
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! `partita results`.
+
+use super::claims::ClaimsArguments;
+use super::laboratory::LaboratoryArguments;
+use super::paper::{Paper, PaperArguments};
+use super::{Failure, output};
+use clap::{Subcommand, ValueEnum};
+use partita::claims::Claims;
+use partita::results::{Content, FORM, Kept, Made, names, places, stale};
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ResultsArguments {
+    #[command(subcommand)]
+    what: What,
+    /// Where results are kept; without it, `docs/results` in the tree that this command was built in
+    #[arg(long, global = true, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Makes the pages of all results from their files
+    Render {
+        /// Changes nothing, and fails if a page is not that of its file
+        #[arg(long)]
+        check: bool,
+    },
+    /// Runs what is missing of a result, writes its file, and makes its page: broken off, it goes on where it was
+    Refresh(Box<RefreshArguments>),
+}
+
+#[derive(Debug, clap::Args)]
+struct RefreshArguments {
+    /// The results to refresh; without any, all, as their files say how
+    #[arg(value_enum)]
+    names: Vec<Name>,
+    /// Shorter runs, and fewer of them; the page says so. A result that has a file is refreshed as it was made, unless this or
+    /// --full says otherwise
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// The full runs
+    #[arg(long)]
+    full: bool,
+    /// How many start phases each method is run with
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seeds: Option<u32>,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+/// Results that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// Paper 000's tables
+    #[value(name = "paper-000")]
+    Paper000,
+    /// Paper 002's table
+    #[value(name = "paper-002")]
+    Paper002,
+    /// What the policies are claimed to do
+    Claims,
+}
+
+impl Name {
+    fn file(self) -> &'static str {
+        match self {
+            Self::Paper000 => "paper-000",
+            Self::Paper002 => "paper-002",
+            Self::Claims => "claims",
+        }
+    }
+}
+
+pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
+    let folder = arguments.folder.clone();
+    let command = partita::installed::command();
+    let folder = folder.unwrap_or_else(|| partita::installed::folder(&command, "docs/results"));
+    match &arguments.what {
+        What::Render { check } => {
+            let stale = stale(&folder)?;
+            if *check && !stale.is_empty() {
+                let pages = stale.iter().map(|(page, _)| page.display().to_string());
+                let pages = pages.collect::<Vec<_>>().join(", ");
+                return Err(Failure::Different(format!(
+                    "partita results render makes these pages anew: {pages}"
+                )));
+            }
+            for (page, text) in stale {
+                output::write(&page, text.as_bytes())?;
+            }
+            Ok(())
+        }
+        What::Refresh(refresh) => {
+            let known = names(&folder)?;
+            let chosen: Vec<Name> = match refresh.names.is_empty() {
+                false => refresh.names.clone(),
+                true => {
+                    let all = Name::value_variants().iter().copied();
+                    all.filter(|name| known.iter().any(|known| known == name.file()))
+                        .collect()
+                }
+            };
+            let mut failures = Vec::new();
+            for name in chosen {
+                let (file, page) = places(&folder, name.file());
+                // What was made quickly is made quickly again, so that the same words refresh what is there.
+                let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
+                let kept = refresh.make(name, (refresh.quick || was_quick) && !refresh.full)?;
+                output::write(&file, kept.text().as_bytes())?;
+                output::write(&page, kept.page(name.file()).as_bytes())?;
+                // A reader that has gone needs no answer.
+                let _ = writeln!(std::io::stdout(), "{}", page.display());
+                failures.extend(kept.failures());
+            }
+            if failures.is_empty() {
+                Ok(())
+            } else {
+                Err(Failure::Different(failures.join("\npartita: ")))
+            }
+        }
+    }
+}
+
+impl RefreshArguments {
+    fn make(&self, name: Name, quick: bool) -> Result<Kept, Failure> {
+        let mut command = vec![String::from("results"), String::from("refresh")];
+        command.push(String::from(name.file()));
+        command.extend(quick.then(|| String::from("--quick")));
+        command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
+        let (made, content) = match name {
+            Name::Paper000 | Name::Paper002 => {
+                let paper = match name {
+                    Name::Paper000 => Paper::Spins,
+                    _ => Paper::SelfWait,
+                };
+                let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
+                let repeated = arguments.repeat()?;
+                let made = Made::of(&repeated.entries, repeated.how, quick);
+                (made, Content::Paper(Box::new(repeated.judgement)))
+            }
+            Name::Claims => {
+                let arguments = ClaimsArguments::of(self.seeds, &self.laboratory);
+                let file = arguments.file();
+                let all = Claims::read(&file)?;
+                let wanted: Vec<_> = all.claims.iter().collect();
+                let shown = super::claims::show(&arguments, &file, &wanted)?;
+                let how = String::from("On the machine, each claim with its own profile.");
+                let made = Made::of(&shown.entries, how, false);
+                let content = Content::Claims {
+                    title: all.title,
+                    claims: shown.judged,
+                    below: shown.below,
+                };
+                (made, content)
+            }
+        };
+        Ok(Kept {
+            form: FORM,
+            command,
+            made,
+            content,
+        })
+    }
+}

@@ -1,0 +1,295 @@
+//! Measures over a steady window: from when all VMs work to when the first of them ends.
+//!
+//! Accounts are read without touching the run. At each end of the window the machine is written to a checkpoint and continued in a
+//! copy, in which somebody asks the operator's prompt for a report; the run itself goes on as if nothing had been. A report closes
+//! to the cycle, and so does the difference of two.
+
+use super::checkpoint::{Boot, CheckpointFailure, ask, look};
+use crate::computer::Setup;
+use crate::computer::headless::{Limits, Run};
+use crate::image::{self, slots::Assignment};
+use crate::report::{Report, Work};
+use crate::run::{Line, Outcome, check_memory};
+use crate::system::System;
+use machine::monitor::Snapshot;
+use machine::{Machine, Stop};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What an exerciser says before it works.
+const BEGINS: &str = "exerciser: harts=";
+/// The exercise that works for a time, and the word that says how long, in milliseconds.
+const WORK: &str = "exercise=work";
+const LENGTH: &str = "duration-ms=";
+/// How long before the first end the window ends, in milliseconds of machine time: the prompt takes a key in each, and none of
+/// what ends a VM may lie in the report.
+const MARGIN: u64 = 25;
+
+/// A window of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// What each VM says when it begins its work.
+    pub text: String,
+    /// How long the work of each takes at least, in milliseconds of machine time.
+    pub milliseconds: u64,
+}
+
+impl Window {
+    /// The window in which all VMs of a system work: there is one where each is an exerciser that works for a time. It is as long as
+    /// the shortest work.
+    pub fn of(system: &System) -> Option<Self> {
+        let length = |line: &str| -> Option<u64> {
+            let mut words = line.split_whitespace();
+            words.clone().find(|word| *word == WORK)?;
+            words.find_map(|word| word.strip_prefix(LENGTH)?.parse().ok())
+        };
+        let vms = system.vms.iter().filter(|vm| vm.autostart);
+        let lengths: Option<Vec<u64>> = vms.map(|vm| length(&vm.command_line)).collect();
+        let milliseconds = lengths?.into_iter().min()?;
+        // A window that is mostly margin says nothing.
+        (milliseconds > 4 * MARGIN).then(|| Self {
+            text: String::from(BEGINS),
+            milliseconds,
+        })
+    }
+}
+
+/// Runs a system from its boot to its end, with the reports of the window. Lines for people go to `show`.
+///
+/// # Errors
+/// [`CheckpointFailure`].
+pub fn measure(
+    boot: &Boot<'_>,
+    window: &Window,
+    show: &mut dyn FnMut(&str),
+) -> Result<Outcome, CheckpointFailure> {
+    let slots = Assignment::of(boot.system);
+    let image = image::compose(boot.system, &slots, boot.cache, None)?;
+    check_memory(boot.system, image.len() as u64)?;
+    let setup = Setup {
+        system: boot.system,
+        slots: &slots,
+        image: &image,
+        hypervisor: boot.hypervisor,
+        cache: boot.cache,
+    };
+    let mut run = Run::boot(&setup, &boot.chosen)?;
+    let first_end = begin(&mut run, boot, window, show)?;
+    let from = sample(&mut run.machine, &setup)?;
+    let to_end = Limits {
+        stop: Some(boot.stop),
+        ..Limits::of(boot.system, boot.limit, run.machine.clock())
+    };
+    let limits = Limits {
+        cycles: Some(first_end),
+        ..to_end
+    };
+    let stop = run.follow(&limits, show);
+    let to = match stop {
+        Stop::Limit if run.machine.now() >= first_end => Some(sample(&mut run.machine, &setup)?),
+        // It was given up, or a VM took everything with it: the end says so.
+        _ => None,
+    };
+    let stop = match stop {
+        Stop::Limit if to.is_some() => run.follow(&to_end, show),
+        other => other,
+    };
+    let mut outcome = run.finish(stop).outcome;
+    match to {
+        Some(to) => {
+            outcome.report = Some(between(&from.report, &to.report));
+            outcome.monitor = Some(to.machine.report_since(&from.counted));
+        }
+        None => outcome.failures.push(String::from(
+            "it came to no steady window: the work ended before its time",
+        )),
+    }
+    Ok(outcome)
+}
+
+/// Follows a run until all VMs work, and says at which machine time the window ends.
+fn begin(
+    run: &mut Run,
+    boot: &Boot<'_>,
+    window: &Window,
+    show: &mut dyn FnMut(&str),
+) -> Result<u64, CheckpointFailure> {
+    let vms = boot.system.vms.iter().filter(|vm| vm.autostart);
+    let mut missing: BTreeMap<String, ()> = vms.map(|vm| (vm.name.to_string(), ())).collect();
+    let all = missing.len();
+    let mut first = None;
+    let limit = Limits::of(boot.system, boot.limit, run.machine.clock());
+    let begun = std::time::Instant::now();
+    while !missing.is_empty() {
+        let limits = Limits {
+            cycles: Some(run.machine.now() + look(&run.machine)),
+            stop: Some(boot.stop),
+            ..Limits::default()
+        };
+        let before = run.machine.now();
+        let stop = run.follow(&limits, &mut |line| {
+            if let Line::Guest { vm, text } = Line::of(line)
+                && text.contains(&window.text)
+            {
+                missing.remove(vm);
+            }
+            show(line);
+        });
+        if missing.len() < all {
+            first.get_or_insert(before);
+        }
+        if boot.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(CheckpointFailure::BrokenOff);
+        }
+        let is_over = stop != Stop::Limit || limit.reached(run.machine.now(), begun);
+        if is_over && !missing.is_empty() {
+            return Err(CheckpointFailure::NeverSaid {
+                missing: missing.into_keys().collect(),
+                text: window.text.clone(),
+                why: format!("the machine stopped by {stop:?}"),
+            });
+        }
+    }
+    let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
+    let length = window.milliseconds.saturating_sub(MARGIN);
+    Ok(first.unwrap_or(0) + a_millisecond * length)
+}
+
+/// What was counted between the reports of two copies. What the prompt took in the first copy, some ten thousand cycles, is in
+/// no history of the second. Where the first booked it on a hart on which the second booked less, a difference below zero counts as
+/// zero, and the hart's parts come to more than its time. The prompt's cycles are missing from what the hart did otherwise, so
+/// they are taken off the largest part, and the accounts close again.
+fn between(from: &Report, to: &Report) -> Report {
+    let mut report = to.since(from);
+    for hart in &mut report.harts {
+        let own = |work: &&mut Work| work.hart == hart.hart;
+        let mut work: Vec<&mut Work> = report
+            .vms
+            .iter_mut()
+            .flat_map(|vm| &mut vm.work)
+            .filter(own)
+            .collect();
+        let of_vms: u64 = work
+            .iter()
+            .map(|work| work.guest + work.scheduling + work.simulation)
+            .sum();
+        let sum = of_vms + hart.idle + hart.scheduling;
+        let excess = sum.saturating_sub(hart.elapsed);
+        let largest = work.iter_mut().map(|work| &mut work.guest).max();
+        let part = match largest {
+            Some(guest) if *guest > hart.idle => guest,
+            _ => &mut hart.idle,
+        };
+        *part = part.saturating_sub(excess);
+    }
+    report
+}
+
+/// What had been counted at a moment.
+struct Sample {
+    report: Report,
+    counted: Snapshot,
+    /// The copy in which it was asked for.
+    machine: Machine,
+}
+
+/// Asks a copy of the machine for its report.
+fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Sample, CheckpointFailure> {
+    let copying = |error| CheckpointFailure::Checkpoint {
+        path: std::path::PathBuf::from("a copy of the machine"),
+        error,
+    };
+    let mut bytes = Vec::new();
+    machine.checkpoint(&mut bytes).map_err(copying)?;
+    let copy = Machine::restore(&bytes).map_err(copying)?;
+    drop(bytes);
+    let (run, report) = ask(copy, setup, &[], &mut |_| {})?;
+    Ok(Sample {
+        report,
+        counted: run.machine.snapshot(),
+        machine: run.machine,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{HartReport, VmReport};
+    use crate::system::Document;
+    use std::path::Path;
+
+    /// A report of one VM on two harts: the time and the VM's, the idle and the scheduler's part of it, hart by hart.
+    fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
+        let of_hart =
+            |(number, (elapsed, _, idle, scheduling)): (usize, &(u64, u64, u64, u64))| HartReport {
+                hart: number as u32,
+                elapsed: *elapsed,
+                idle: *idle,
+                scheduling: *scheduling,
+            };
+        let work = |(number, (_, guest, ..)): (usize, &(u64, u64, u64, u64))| Work {
+            hart: number as u32,
+            guest: *guest,
+            scheduling: 0,
+            simulation: 0,
+            dispatches: 0,
+            calls: 0,
+            injected: 0,
+            exits: BTreeMap::new(),
+            events: BTreeMap::new(),
+        };
+        let vm = VmReport {
+            name: String::from("a"),
+            state: "running",
+            reason: "none",
+            restarts: 0,
+            guest_interrupts: None,
+            work: harts.iter().enumerate().map(work).collect(),
+        };
+        Report {
+            seconds: 1.0,
+            vms: vec![vm],
+            harts: harts.iter().enumerate().map(of_hart).collect(),
+        }
+    }
+
+    #[test]
+    fn accounts_close_where_the_prompt_was_on_another_hart() {
+        // The first copy's prompt took 30 cycles of hart 1, which its guest missed, and the scheduler took 15 there since.
+        let from = report([(100, 80, 10, 10), (100, 60, 5, 35)]);
+        let to = report([(300, 245, 10, 45), (300, 275, 5, 20)]);
+        let window = between(&from, &to);
+        for (hart, expected) in window.harts.iter().zip([(165, 0, 35), (200, 0, 0)]) {
+            let own = window.vms[0]
+                .work
+                .iter()
+                .find(|work| work.hart == hart.hart);
+            let guest = own.unwrap().guest;
+            assert_eq!((guest, hart.idle, hart.scheduling), expected, "{hart:?}");
+            assert_eq!(guest + hart.idle + hart.scheduling, hart.elapsed);
+        }
+    }
+
+    fn window(lines: &[&str]) -> Option<Window> {
+        let mut text = String::from("harts = 1\nmemory = \"2 GiB\"\n");
+        for (line, name) in lines.iter().zip(["a", "b", "c"]) {
+            text += &format!(
+                "[vm.{name}]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:exerciser\"\n\
+                 command-line = \"{line}\"\n"
+            );
+        }
+        let document = Document::new(Path::new("a.toml"), text, &[]).unwrap();
+        Window::of(&System::read(&document).unwrap())
+    }
+
+    #[test]
+    fn a_window_is_as_long_as_the_shortest_work_of_all_vms() {
+        let long = "exercise=work duration-ms=2000 jobs=1";
+        let found = window(&[long, "exercise=work duration-ms=500"]).unwrap();
+        assert_eq!(found.milliseconds, 500);
+        assert_eq!(window(&[long, "exercise=boot duration-ms=500"]), None);
+        assert_eq!(window(&[long, "exercise=work"]), None);
+        // Nothing is left of it beside its margin.
+        assert_eq!(window(&[long, "exercise=work duration-ms=80"]), None);
+    }
+}
