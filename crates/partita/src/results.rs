@@ -140,6 +140,17 @@ impl Kept {
         )
     }
 
+    /// Runs that failed, and effects where there can be none.
+    pub fn failures(&self) -> Vec<String> {
+        match &self.content {
+            Content::Paper(judgement) => judgement.failures(),
+            Content::Claims { claims, .. } => {
+                let each = claims.iter().flat_map(|claim| &claim.failures);
+                each.cloned().collect()
+            }
+        }
+    }
+
     /// Reads a result.
     ///
     /// # Errors

@@ -278,17 +278,18 @@ fn no_translation_is_stale() {
     }
 }
 
-/// A program of a guest waits for words of its kernel's, on a hart that another guest wants too. It learns nothing: its waits end,
-/// whether it guesses right or not.
+/// A program of a guest waits for words of its kernel's, on a hart that another guest wants too. It learns nothing: waits with the
+/// right guess last no more often than those with a wrong one. Where the word was read for it, all of them did.
 #[test]
-#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_program_reads_its_kernels_memory_by_waiting() {
-    for on in COMPUTERS {
-        for spin in ["reservation", "wapd"] {
-            let spin = format!("spin=\"{spin}\"");
-            together(on, "hostile test=waits rounds=10", &["harts=1", &spin]);
-        }
-    }
+    let changes = [
+        "harts=1",
+        "spin=\"reservation\"",
+        "vm.one.command-line=\"exercise=hostile test=waits rounds=10\"",
+        "vm.two.command-line=\"exercise=stale harts=1 sleep-one-in=0 rounds=500000\"",
+    ];
+    exercise("machine", "exercises.toml", 2, &changes.map(String::from));
 }
 
 /// Guests whose RAM begins at the same address for each of them, and lies elsewhere for all but one: they must not see
@@ -310,6 +311,7 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
 
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
 /// translation that it uses against the tables. Only the number of VMID bits differs: none, few, as many as there can be.
+/// Both guests have the same addresses. With a hypervisor that takes the bits for granted there were 2,503 stale uses, and 759.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_translation_is_stale_however_few_vmids_there_are() {
@@ -318,11 +320,10 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
     let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     for bits in [0, 3, 14] {
         std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
-        let mut all: Vec<String> = ["migration=\"always\"", "time-slice=\"1 ms\""]
-            .map(String::from)
-            .into();
+        let mut all: Vec<String> = ["harts=1", "time-slice=\"1 ms\""].map(String::from).into();
         for vm in ["one", "two"] {
             all.push(format!("vm.{vm}.vcpus=5"));
+            all.push(format!("vm.{vm}.placement=\"resident\""));
             all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
         }
         let more = [
@@ -330,8 +331,7 @@ fn no_translation_is_stale_however_few_vmids_there_are() {
             "--profile",
             profile.to_str().unwrap(),
         ];
-        let told = exercise_with("machine", "exercises.toml", 2, &all, &more);
-        assert!(migrations(&told) > 100, "{told}");
+        exercise_with("machine", "exercises.toml", 2, &all, &more);
     }
 }
 

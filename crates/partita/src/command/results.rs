@@ -102,6 +102,7 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
                         .collect()
                 }
             };
+            let mut failures = Vec::new();
             for name in chosen {
                 let (file, page) = places(&folder, name.file());
                 // What was made quickly is made quickly again, so that the same words refresh what is there.
@@ -111,8 +112,13 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
                 output::write(&page, kept.page(name.file()).as_bytes())?;
                 // A reader that has gone needs no answer.
                 let _ = writeln!(std::io::stdout(), "{}", page.display());
+                failures.extend(kept.failures());
             }
-            Ok(())
+            if failures.is_empty() {
+                Ok(())
+            } else {
+                Err(Failure::Different(failures.join("\npartita: ")))
+            }
         }
     }
 }

@@ -26,7 +26,7 @@ const PROGRAMS: [&str; 3] = ["usr/bin/dpkg-deb", "usr/bin/tar", "usr/sbin/mke2fs
 /// The packages that every package takes for granted (Debian Policy, section 3.8), as apt's pattern.
 const ESSENTIAL: &str = "?essential";
 /// The system's packages.
-const PACKAGES: [&str; 18] = [
+const PACKAGES: [&str; 19] = [
     ESSENTIAL,
     "apt",
     "ca-certificates",
@@ -38,6 +38,7 @@ const PACKAGES: [&str; 18] = [
     "kmod",
     "less",
     "libpam-systemd",
+    "login",
     "nano",
     "netbase",
     "openssh-server",

@@ -8,7 +8,7 @@ use super::checkpoint::{Boot, CheckpointFailure, ask, look};
 use crate::computer::Setup;
 use crate::computer::headless::{Limits, Run};
 use crate::image::{self, slots::Assignment};
-use crate::report::Report;
+use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use crate::system::System;
 use machine::monitor::Snapshot;
@@ -97,7 +97,7 @@ pub fn measure(
     let mut outcome = run.finish(stop).outcome;
     match to {
         Some(to) => {
-            outcome.report = Some(to.report.since(&from.report));
+            outcome.report = Some(between(&from.report, &to.report));
             outcome.monitor = Some(to.machine.report_since(&from.counted));
         }
         None => outcome.failures.push(String::from(
@@ -155,6 +155,36 @@ fn begin(
     Ok(first.unwrap_or(0) + a_millisecond * length)
 }
 
+/// What was counted between the reports of two copies. What the prompt took in the first copy, some ten thousand cycles, is in
+/// no history of the second. Where the first booked it on a hart on which the second booked less, a difference below zero counts as
+/// zero, and the hart's parts come to more than its time. The prompt's cycles are missing from what the hart did otherwise, so
+/// they are taken off the largest part, and the accounts close again.
+fn between(from: &Report, to: &Report) -> Report {
+    let mut report = to.since(from);
+    for hart in &mut report.harts {
+        let own = |work: &&mut Work| work.hart == hart.hart;
+        let mut work: Vec<&mut Work> = report
+            .vms
+            .iter_mut()
+            .flat_map(|vm| &mut vm.work)
+            .filter(own)
+            .collect();
+        let of_vms: u64 = work
+            .iter()
+            .map(|work| work.guest + work.scheduling + work.simulation)
+            .sum();
+        let sum = of_vms + hart.idle + hart.scheduling;
+        let excess = sum.saturating_sub(hart.elapsed);
+        let largest = work.iter_mut().map(|work| &mut work.guest).max();
+        let part = match largest {
+            Some(guest) if *guest > hart.idle => guest,
+            _ => &mut hart.idle,
+        };
+        *part = part.saturating_sub(excess);
+    }
+    report
+}
+
 /// What had been counted at a moment.
 struct Sample {
     report: Report,
@@ -184,8 +214,61 @@ fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Sample, Checkpoint
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::{HartReport, VmReport};
     use crate::system::Document;
     use std::path::Path;
+
+    /// A report of one VM on two harts: the time and the VM's, the idle and the scheduler's part of it, hart by hart.
+    fn report(harts: [(u64, u64, u64, u64); 2]) -> Report {
+        let of_hart =
+            |(number, (elapsed, _, idle, scheduling)): (usize, &(u64, u64, u64, u64))| HartReport {
+                hart: number as u32,
+                elapsed: *elapsed,
+                idle: *idle,
+                scheduling: *scheduling,
+            };
+        let work = |(number, (_, guest, ..)): (usize, &(u64, u64, u64, u64))| Work {
+            hart: number as u32,
+            guest: *guest,
+            scheduling: 0,
+            simulation: 0,
+            dispatches: 0,
+            calls: 0,
+            injected: 0,
+            exits: BTreeMap::new(),
+            events: BTreeMap::new(),
+        };
+        let vm = VmReport {
+            name: String::from("a"),
+            state: "running",
+            reason: "none",
+            restarts: 0,
+            guest_interrupts: None,
+            work: harts.iter().enumerate().map(work).collect(),
+        };
+        Report {
+            seconds: 1.0,
+            vms: vec![vm],
+            harts: harts.iter().enumerate().map(of_hart).collect(),
+        }
+    }
+
+    #[test]
+    fn accounts_close_where_the_prompt_was_on_another_hart() {
+        // The first copy's prompt took 30 cycles of hart 1, which its guest missed, and the scheduler took 15 there since.
+        let from = report([(100, 80, 10, 10), (100, 60, 5, 35)]);
+        let to = report([(300, 245, 10, 45), (300, 275, 5, 20)]);
+        let window = between(&from, &to);
+        for (hart, expected) in window.harts.iter().zip([(165, 0, 35), (200, 0, 0)]) {
+            let own = window.vms[0]
+                .work
+                .iter()
+                .find(|work| work.hart == hart.hart);
+            let guest = own.unwrap().guest;
+            assert_eq!((guest, hart.idle, hart.scheduling), expected, "{hart:?}");
+            assert_eq!(guest + hart.idle + hart.scheduling, hart.elapsed);
+        }
+    }
 
     fn window(lines: &[&str]) -> Option<Window> {
         let mut text = String::from("harts = 1\nmemory = \"2 GiB\"\n");

@@ -46,6 +46,11 @@ pub fn show(judgement: &Judgement) -> String {
         let _ = writeln!(text, "{}", of_negative(negative));
     }
     let _ = write!(text, "\n{}", summary(judgement));
+    for failure in judgement.failures() {
+        // The first line says which run and what; the rest is what it wrote.
+        let first = failure.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "FAILED: {first}");
+    }
     text
 }
 

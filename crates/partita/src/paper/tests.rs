@@ -115,6 +115,19 @@ fn the_papers_hardware_is_that_of_their_own_profile_alone() {
 }
 
 #[test]
+fn the_papers_are_registered_before_they_are_run() {
+    let experiments = folder("");
+    for paper in ["paper-000", "paper-002"] {
+        let state = registration::state(&experiments, paper, &published(paper)).unwrap();
+        let registration::State::Registered { commit, files, .. } = state else {
+            panic!("partita paper NAME --register has not been said of {paper}")
+        };
+        assert!(commit.len() == 40 && commit.chars().all(|digit| digit.is_ascii_hexdigit()));
+        assert!(files > 5, "{paper}");
+    }
+}
+
+#[test]
 fn ours_is_compared_with_ours() {
     let paper = published("paper-000");
     let case = &paper.cases[0];

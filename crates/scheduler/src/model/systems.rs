@@ -68,6 +68,26 @@ fn all_states_of_three_vcpus_with_the_global_test() {
     }
 }
 
+/// A vCPU leaves and the next one comes in one step.
+#[test]
+fn all_states_of_three_vcpus_that_change_places_in_one_step() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::NotSame, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::SelfWaitAll),
+    ] {
+        let surroundings = Surroundings {
+            together: true,
+            ..Surroundings::default()
+        };
+        System {
+            surroundings,
+            ..whole(strict(spin, wait), &[2, 1], 1)
+        }
+        .explore(WITHOUT_LIMIT);
+    }
+}
+
 /// Nobody is dispatched twice in a row on one hart.
 #[test]
 fn all_states_of_three_vcpus_that_always_move() {

@@ -49,6 +49,7 @@ fn small_systems() -> Vec<System> {
         spins: &[SpinPolicy::Rslp, SpinPolicy::Directed],
         waits: &[WaitPolicy::SelfWait],
         tests_any_file: true,
+        together: false,
         parameters: true,
     };
     let fixed = Config {

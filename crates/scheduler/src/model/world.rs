@@ -70,6 +70,8 @@ pub(super) struct Surroundings {
     pub(super) waits: &'static [WaitPolicy],
     /// Whether the operator changes shares and slices.
     pub(super) parameters: bool,
+    /// Harts leave and dispatch in one step.
+    pub(super) together: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -385,9 +387,31 @@ impl World {
             return;
         };
         self.scheduler.prepare_charge(vcpu, consumed);
+        if self.surroundings.together {
+            let answer = {
+                let mut tests = self.tests(hart);
+                let now = Ticks::ZERO;
+                let (stopped, answer) = self
+                    .scheduler
+                    .leave_and_dispatch(hart, &left, now, &mut tests);
+                let state = self.scheduler.state(vcpu);
+                assert_eq!(stopped, state == VcpuState::Stopped);
+                answer
+            };
+            self.go(hart, answer);
+            if self.scheduler.running_on(vcpu).is_none() {
+                self.put_away(vcpu);
+            }
+            return;
+        }
         let kicks = self.scheduler.leave(hart, left, Ticks::ZERO);
         self.deliver(kicks);
         self.modes[hart.index()] = Mode::Between;
+        self.put_away(vcpu);
+    }
+
+    /// What the hypervisor does for a vCPU that has left its hart.
+    fn put_away(&mut self, vcpu: VcpuId) {
         match self.scheduler.state(vcpu) {
             VcpuState::Stopped => self.forget(vcpu),
             _ => {
@@ -403,15 +427,26 @@ impl World {
         if core::mem::take(&mut self.kicked[hart.index()]) {
             self.arm_as_wanted(hart);
         }
+        let mut tests = self.tests(hart);
+        let answer = self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests);
+        self.go(hart, answer);
+    }
+
+    /// What this hart can find out.
+    fn tests(&self, hart: HartId) -> Tests {
         let any_file = self.surroundings.tests_any_file;
         let here = |vcpu: &VcpuId| any_file || self.scheduler.last_hart(*vcpu) == Some(hart);
         let pending = self.pending.iter().filter(here).collect();
-        let mut tests = Tests {
+        Tests {
             pending,
             changed: self.changed,
             any_file,
-        };
-        match self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests) {
+        }
+    }
+
+    /// The hart does what it was told.
+    fn go(&mut self, hart: HartId, answer: Dispatch) {
+        match answer {
             Dispatch::Run {
                 vcpu,
                 slice,

@@ -72,6 +72,8 @@ pub struct Simulation {
     harts: Vec<Hart>,
     /// Check everything after each step. Long runs for shares do without.
     pub checked: bool,
+    /// Harts leave and dispatch in one step.
+    together: bool,
 }
 
 /// What a hart can find out about vCPUs that wait.
@@ -113,6 +115,7 @@ impl Simulation {
                 })
                 .collect(),
             checked: true,
+            together: seed % 2 == 1,
         };
         for place in 0..simulation.harts.len() {
             simulation.dispatch(place);
@@ -417,23 +420,38 @@ impl Simulation {
         let policy = self.scheduler.config().spin;
         let hart = self.harts[place].id;
         let left = Left::new(reason, Ticks::new(ran));
-        let kicks = self.scheduler.leave(hart, left, self.ticks());
         let shares = self
             .scheduler
             .vm_of(guest.vcpu)
             .is_some_and(|vm| !self.scheduler.is_dedicated(vm));
         let until = self.now + self.scheduler.config().reservation_limit.get();
+        // A file whose interrupt is pending when its vCPU goes to sleep reports it at once.
+        let reports = self.vcpus[index].pending && !self.tests_files();
+        if self.together {
+            self.reference
+                .leave(guest.vcpu, reason, policy, shares, until);
+            self.decide(place, Some((guest.vcpu, left)));
+            if reports {
+                self.report(index);
+            }
+            return;
+        }
+        let kicks = self.scheduler.leave(hart, left, self.ticks());
         self.reference
             .leave(guest.vcpu, reason, policy, shares, until);
         self.deliver(kicks);
-        // A file whose interrupt is pending when its vCPU goes to sleep reports it at once.
-        if self.vcpus[index].pending && !self.tests_files() {
+        if reports {
             self.report(index);
         }
         self.dispatch(place);
     }
 
     fn dispatch(&mut self, place: usize) {
+        self.decide(place, None);
+    }
+
+    /// Dispatches, after this vCPU has left if it is given.
+    fn decide(&mut self, place: usize, left: Option<(VcpuId, Left)>) {
         let hart = self.harts[place].id;
         let now = self.ticks();
         let here = |vcpu: &&Vcpu| self.scheduler.last_hart(vcpu.id) == Some(hart);
@@ -448,7 +466,17 @@ impl Simulation {
             .filter(|vcpu| self.may_run(vcpu.id, hart))
             .map(|vcpu| vcpu.id)
             .collect();
-        let answer = self.scheduler.dispatch(hart, now, &mut files);
+        let answer = match left {
+            None => self.scheduler.dispatch(hart, now, &mut files),
+            Some((vcpu, left)) => {
+                let (stopped, answer) = self
+                    .scheduler
+                    .leave_and_dispatch(hart, &left, now, &mut files);
+                let is_stopped = self.scheduler.state(vcpu) == VcpuState::Stopped;
+                assert_eq!(stopped, is_stopped, "{vcpu}");
+                answer
+            }
+        };
         let whole_vm = self.scheduler.config().wait == WaitPolicy::SelfWaitAll;
         self.reference.found(&files.found, whole_vm, self.now);
         match answer {
