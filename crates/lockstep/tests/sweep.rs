@@ -121,7 +121,13 @@ fn csrs_keep_what_the_chapters_say() {
 
 /// Where QEMU 10.0.2 departs from the tables, or has chosen otherwise.
 fn departure(word: u32, mode: Mode) -> Option<&'static str> {
-    // All that is known is about CSR instructions.
+    const SFENCE_W_INVAL: u32 = 0x1800_0073;
+    const SFENCE_INVAL_IR: u32 = 0x1810_0073;
+    let user = matches!(mode, Mode::User | Mode::VirtualUser);
+    if user && matches!(word, SFENCE_W_INVAL | SFENCE_INVAL_IR) {
+        return Some("Svinval's ordering fences are legal for users (Svinval: in S- and VS-mode)");
+    }
+    // All else that is known is about CSR instructions.
     if word & 0x7f != 0x73 || matches!(word >> 12 & 7, 0 | 4) {
         return None;
     }
