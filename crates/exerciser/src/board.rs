@@ -42,6 +42,8 @@ pub struct Board {
     pub timebase: u64,
     pub uart: u64,
     pub aplic: u64,
+    /// The clock that tells the date; 0 where there is none.
+    pub clock: u64,
     pub slots: [Slot; MOST_SLOTS],
     pub slot_count: usize,
     pub isa: &'static str,
@@ -118,6 +120,7 @@ impl Board {
             timebase: 0,
             uart: 0,
             aplic: 0,
+            clock: 0,
             slots: [Slot::default(); MOST_SLOTS],
             slot_count: 0,
             isa: "",
@@ -182,6 +185,8 @@ impl Board {
                 }
             } else if is_compatible(node, "ns16550a") {
                 board.uart = address(node).unwrap_or(0);
+            } else if is_compatible(node, "google,goldfish-rtc") {
+                board.clock = address(node).unwrap_or(0);
             } else if is_compatible(node, "virtio,mmio") {
                 let source = cells(node, "interrupts").next().unwrap_or(0);
                 if let (Some(address), Some(slot)) =

@@ -1,8 +1,8 @@
 //! The harts: one record each, sleep and wake, messages between them.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::arch::{csr, imsic, sandbox, sbi, team};
+use crate::arch::{csr, imsic, locks, sandbox, sbi, team};
 use crate::board::{MOST_HARTS, board};
 use crate::frames;
 use crate::interrupts;
@@ -192,6 +192,16 @@ pub fn sleep_until(deadline: u64) {
     let enabled = csr::interrupt_enables();
     csr::set_interrupt_enables(enabled | csr::TIMER | csr::EXTERNAL | csr::SOFTWARE);
     csr::wait_for_interrupt();
+    csr::take_interrupts();
+}
+
+/// The same by WRS.NTO, on a word that nobody writes: such a wait has no end but an interrupt (Zawrs, "Wait-on-Reservation-Set").
+pub fn wait_in_vain_until(deadline: u64) {
+    let word = AtomicU32::new(0);
+    set_timer(deadline);
+    let enabled = csr::interrupt_enables();
+    csr::set_interrupt_enables(enabled | csr::TIMER | csr::EXTERNAL | csr::SOFTWARE);
+    locks::wait_on_reservation(&word, 0);
     csr::take_interrupts();
 }
 

@@ -10,7 +10,7 @@ use exerciser::arguments::Arguments;
 use exerciser::random::Random;
 
 use super::{Exercise, Outcome, Verdict};
-use crate::arch::{csr, imsic, locks, sbi, state};
+use crate::arch::{csr, imsic, sbi, state};
 use crate::board::board;
 use crate::console::say;
 use crate::harts::{self, Hart};
@@ -105,7 +105,7 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
     }
     match sleeps {
         0 => {
-            // The sleep sets the timer itself.
+            // The sleep sets the timer itself, and so does the wait.
             harts::sleep_until(csr::time() + board().ticks(random.below(away)));
             kept[4] = state::kept_after_sleep(has_sstc);
         }
@@ -116,9 +116,11 @@ fn round(hart: &Hart, random: &mut Random, away: u64, tally: &Tally) {
             }
         }
         2 => {
-            let word = core::sync::atomic::AtomicU32::new(0);
             if board().has("zawrs") {
-                (0..20).for_each(|_| locks::wait_on_reservation(&word, 0));
+                for _ in 0..20 {
+                    harts::wait_in_vain_until(csr::time() + board().ticks(random.below(away) / 20));
+                }
+                kept[4] = state::kept_after_sleep(has_sstc);
             }
         }
         _ => {

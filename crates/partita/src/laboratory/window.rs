@@ -274,7 +274,7 @@ mod tests {
         let mut text = String::from("harts = 1\nmemory = \"2 GiB\"\n");
         for (line, name) in lines.iter().zip(["a", "b", "c"]) {
             text += &format!(
-                "[vm.{name}]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:exerciser\"\n\
+                "[vm.{name}]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:debian/kernel\"\n\
                  command-line = \"{line}\"\n"
             );
         }
