@@ -111,7 +111,17 @@ enum Rest {
     Active,
 }
 
+/// The vCPU starts at `address` with `opaque`, as after power-on. Out of line: a hart's loop keeps no room for another vCPU's
+/// registers, so that what it does keep lies within the reach of one instruction.
+#[cold]
+#[inline(never)]
+fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64) {
+    *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+    vcpu.word.lock().take();
+}
+
 /// Waits for an interrupt, or what else ends the wait, and attends to it.
+#[inline(never)]
 fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
@@ -146,10 +156,7 @@ fn run_vcpu(
     match lifecycle::dispatched(system, vm, vcpu) {
         Begin::GoOn => {}
         // Nothing of its former life counts, so that its cached translations are dropped too.
-        Begin::At { address, opaque } => {
-            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-            vcpu.word.lock().take();
-        }
+        Begin::At { address, opaque } => begin_life(vcpu, &mut registers, address, opaque),
         Begin::Load(run) => {
             let since = (terms.began, terms.slice);
             *left = left_without_guest(loading::load(system, hart, vm, run, since, books));

@@ -11,6 +11,7 @@ use crate::system::{Hypervisor, now};
 use crate::vm::vcpu::Registers;
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
+#[inline(never)]
 pub fn reconsider(
     system: &Hypervisor,
     hart: &Hart,

@@ -34,29 +34,31 @@ use crate::vm::vcpu::Vcpu;
 
 /// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
 #[derive(Debug)]
+// In this order, so that what every exit needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Hypervisor {
-    pub board: Board,
-    /// The host's memory: who has what of it.
-    pub frames: Mutex<Frames>,
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
     pub scheduler: TurnMutex<Scheduler>,
+    pub board: Board,
+    /// The host's memory: who has what of it.
+    pub frames: Mutex<Frames>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
     /// The counters that guests are offered.
     pub counters: Offer,
-    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
-    host_interrupts: AtomicBool,
-    /// When cached translations are dropped: a place in [`Translations::ALL`].
-    translations: AtomicUsize,
-    /// What the hypervisor costs in addition.
-    pub costs: Costs,
-    /// The harts that wait with nothing to do, a bit each.
-    resting: AtomicU64,
-    /// When the devices' wires are next looked at.
-    next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
     pub when_idle: WhenIdle,
     /// The time of entry, in ticks of the timebase.

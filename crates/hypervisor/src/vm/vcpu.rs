@@ -118,23 +118,25 @@ impl SupervisorState {
 
 /// Everything of a vCPU that only the hart running it touches.
 #[derive(Debug)]
+// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Registers {
     pub context: GuestContext,
-    pub float: Float,
     pub supervisor: SupervisorState,
-    pub counters: Counters,
-    /// Where its translations may be cached.
-    pub cached: Cached,
-    /// The code of its last spin.
-    pub code: KnownCode,
-    /// The wait that its last spin exits belong to.
-    pub spinning: Spinning,
-    /// Whether looking has been worth it.
-    pub looks: Looks,
     /// It has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
+    /// The wait that its last spin exits belong to.
+    pub spinning: Spinning,
+    /// Whether looking has been worth it.
+    pub looks: Looks,
+    /// The code of its last spin.
+    pub code: KnownCode,
+    pub float: Float,
+    /// Where its translations may be cached.
+    pub cached: Cached,
+    pub counters: Counters,
 }
 
 impl Registers {
@@ -158,6 +160,8 @@ impl Registers {
 
 /// A virtual CPU.
 #[derive(Debug)]
+// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Vcpu {
     pub id: VcpuId,
     pub vm: VmId,
@@ -165,21 +169,21 @@ pub struct Vcpu {
     pub index: u16,
     /// What marks its translations on every hart.
     pub tag: Tag,
-    pub registers: Mutex<Registers>,
+    /// 1 + the hart in whose guest mode it is, or 0.
+    in_guest: AtomicU16,
+    requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
+    /// A software interrupt (SBI IPI) that is not yet in hvip.
+    software_interrupt: AtomicBool,
+    /// When it wants to be woken while it waits, in the board's time.
+    pub deadline: AtomicU64,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub place: LastPlace,
-    requests: AtomicU32,
-    /// A software interrupt (SBI IPI) that is not yet in hvip.
-    software_interrupt: AtomicBool,
-    /// 1 + the hart in whose guest mode it is, or 0.
-    in_guest: AtomicU16,
-    /// When it wants to be woken while it waits, in the board's time.
-    pub deadline: AtomicU64,
+    pub registers: Mutex<Registers>,
 }
 
 impl Vcpu {

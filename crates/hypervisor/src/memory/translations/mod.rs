@@ -149,6 +149,8 @@ pub struct Remembered {
 
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+// The one large part last.
+#[repr(C)]
 pub struct Cached {
     last: Option<HartId>,
     /// The harts where no entry of the vCPU is older than its last fence.
