@@ -79,7 +79,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     slice,
                     trap_waits,
                 };
-                run_vcpu(system, hart, &mut holders, (vcpu, &terms), &mut left);
+                left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
@@ -140,14 +140,13 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     attend(system, hart);
 }
 
-/// Runs a vCPU until it leaves this hart, and says in `left` how it has. The scheduler is still to be told.
+/// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
     (vcpu, terms): (&Vcpu, &Terms),
-    left: &mut Left,
-) {
+) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
     let mut registers = vcpu.registers.lock();
@@ -159,12 +158,10 @@ fn run_vcpu(
         Begin::At { address, opaque } => begin_life(vcpu, &mut registers, address, opaque),
         Begin::Load(run) => {
             let since = (terms.began, terms.slice);
-            *left = left_without_guest(loading::load(system, hart, vm, run, since, books));
-            return;
+            return left_without_guest(loading::load(system, hart, vm, run, since, books));
         }
         Begin::Leave => {
-            *left = left_without_guest(Leave::Stopped);
-            return;
+            return left_without_guest(Leave::Stopped);
         }
     }
     let last = registers.cached.last_hart();
@@ -213,13 +210,18 @@ fn run_vcpu(
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
-    left.reason = reason;
-    left.supervisor = supervisor;
-    left.open = open;
-    left.holder = registers.holder.take();
-    left.exits = registers.spinning.exits();
+    let left = Left {
+        reason,
+        // It is known when the next stay begins.
+        ran: Ticks::ZERO,
+        supervisor,
+        open,
+        holder: registers.holder.take(),
+        exits: registers.spinning.exits(),
+    };
     drop(registers);
     hart.change.leave(now());
+    left
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -246,6 +248,7 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 /// Enters the guest again and again, until there is a reason to leave.
 ///
 /// What the vCPU uses of its VM's table is of this `generation`.
+#[inline(always)]
 fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
     let Exit {
         system,
@@ -275,6 +278,11 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
         translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
+        if next == Next::Resume {
+            costs::spend(system.costs.mode_change);
+            books.charge_exit(left_at, cause);
+            continue;
+        }
         if !matches!(next, Next::Leave(_)) {
             costs::spend(system.costs.mode_change);
         }

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use spin::{Mutex, MutexGuard};
+use crate::lock::{Mutex, MutexGuard};
 
 /// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
 const PATIENCE: u32 = 64;

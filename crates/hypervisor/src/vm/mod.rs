@@ -20,9 +20,9 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::lock::Mutex;
 use abi::system::{OnFailure, VmName};
 use scheduler::VmId;
-use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
 use crate::console;
@@ -133,10 +133,11 @@ impl Vm {
         self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
-    /// The generation of the G-stage table; it grows with each change that takes a mapping away.
+    /// The generation of the G-stage table; it grows with each change that takes a mapping away. To be sure that a change is
+    /// seen, or its maker sees what this hart has declared, a fence comes before: see `system::running`.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.

@@ -3,10 +3,10 @@
 //! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::lock::Mutex;
 use scheduler::{HartId, VcpuId, VmId};
-use spin::Mutex;
 
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
@@ -208,8 +208,8 @@ impl Vcpu {
 
     /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.
     ///
-    /// The store and the load are sequentially consistent, as are those of [`Vcpu::enter_guest`]: either the hart sees
-    /// the request before it enters, or the requester sees it in the guest.
+    /// The store and the load are sequentially consistent, and there is a fence between those of [`Vcpu::enter_guest`]: either
+    /// the hart sees the request before it enters, or the requester sees it in the guest.
     pub fn ask(&self, what: u32) -> Option<HartId> {
         self.requests.fetch_or(what, Ordering::SeqCst);
         self.guest_hart()
@@ -253,16 +253,17 @@ impl Vcpu {
     /// Declares that `hart` is about to enter the guest. False where a request came in first.
     #[must_use]
     pub fn enter_guest(&self, hart: HartId) -> bool {
-        self.in_guest.store(hart.get() + 1, Ordering::SeqCst);
-        if self.requests.load(Ordering::SeqCst) == 0 {
+        self.in_guest.store(hart.get() + 1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.requests.load(Ordering::Relaxed) == 0 {
             return true;
         }
-        self.in_guest.store(0, Ordering::SeqCst);
+        self.in_guest.store(0, Ordering::Release);
         false
     }
 
-    /// Declares that the guest has been left.
+    /// Declares that the guest has been left. A requester that does not see it yet interrupts the hart in vain.
     pub fn leave_guest(&self) {
-        self.in_guest.store(0, Ordering::SeqCst);
+        self.in_guest.store(0, Ordering::Release);
     }
 }
