@@ -22,7 +22,8 @@ pub fn arrive(
     registers: &mut Registers,
     books: Books<'_>,
 ) {
-    let method = system.translations();
+    let moved = registers.cached.last_hart() != Some(hart.index);
+    let method = registers.trial.method(system.translations(), moved);
     let marks = (vcpu.tag, generation);
     let cached = &mut registers.cached;
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
@@ -30,6 +31,7 @@ pub fn arrive(
         books.count(Event::TranslationsPurged);
     } else if purge.moved {
         books.count(Event::TranslationsKept);
+        registers.trial.has_paid();
     }
     if hart.has(Capability::PurgeMask) {
         let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);
@@ -63,6 +65,9 @@ pub fn leave(hart: &Hart, registers: &mut Registers) {
 
 /// The vCPU, which is on the hart, has fenced or is about to.
 pub fn fenced(hart: &Hart, registers: &mut Registers) {
+    if registers.cached.watch() == Watch::Trap {
+        registers.trial.was_in_vain();
+    }
     registers.cached.fenced(hart.index);
     registers.context.hstatus &= !hstatus::VTVM;
 }
@@ -79,6 +84,7 @@ pub fn left_guest(system: &Hypervisor) {
 #[must_use]
 pub fn access_address_space(hart: &Hart, registers: &mut Registers, access: CsrAccess) -> bool {
     if access.writes() && !registers.cached.changes_address_space(hart.index) {
+        registers.trial.was_in_vain();
         fenced(hart, registers);
         return false;
     }

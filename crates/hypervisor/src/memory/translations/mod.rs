@@ -26,6 +26,7 @@
 mod model;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use crate::hart::capabilities::Capability;
 use crate::hart::fence;

@@ -250,7 +250,15 @@ impl World {
             match (self.harts[hart].vcpu, self.harts[hart].in_guest) {
                 (None, _) => {
                     let idle = (0..case.vcpus).filter(|vcpu| self.place_of(*vcpu).is_none());
-                    next.extend(idle.map(|vcpu| self.dispatched(hart, vcpu, case)));
+                    for vcpu in idle {
+                        next.push(self.dispatched(hart, vcpu, case));
+                        // Where trapping fences does not pay, a visit is as under the conventional method.
+                        if case.method == Translations::OneShot {
+                            let method = Translations::LastHost;
+                            let visit = Case { method, ..case };
+                            next.push(self.dispatched(hart, vcpu, visit));
+                        }
+                    }
                 }
                 (Some(vcpu), false) => {
                     next.push(self.entered(hart, vcpu, case));
