@@ -252,8 +252,9 @@ impl World {
                     let idle = (0..case.vcpus).filter(|vcpu| self.place_of(*vcpu).is_none());
                     for vcpu in idle {
                         next.push(self.dispatched(hart, vcpu, case));
-                        // Where trapping fences does not pay, a visit is as under the conventional method.
-                        if case.method == Translations::OneShot {
+                        // Where trapping fences does not pay, a visit is as under the conventional method. Tags that are too
+                        // few make worlds too many, and say nothing about it.
+                        if case.method == Translations::OneShot && case.tags.are_enough_for(VCPUS) {
                             let method = Translations::LastHost;
                             let visit = Case { method, ..case };
                             next.push(self.dispatched(hart, vcpu, visit));
