@@ -304,7 +304,10 @@ mod tests {
                         };
                         let method = place.method.as_ref();
                         case.figures.iter().any(known)
-                            && method.is_some_and(|method| case.methods.contains(method))
+                            && method.is_some_and(|method| {
+                                let native = method == "native" && case.native.is_some();
+                                native || case.methods.contains(method)
+                            })
                     }
                     (None, None) => false,
                 };

@@ -10,6 +10,7 @@ use crate::hart::{custom, fence};
 use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
+use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
@@ -18,7 +19,7 @@ pub fn arrive(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    (vcpu, generation): (&Vcpu, u64),
+    (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut Registers,
     books: Books<'_>,
 ) {
@@ -38,7 +39,7 @@ pub fn arrive(
         // SAFETY: the hart has the register, which concerns guests alone.
         unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
     }
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    purge.carry_out(vcpu.tag, &vm.table_changes, &mut HartFences);
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
