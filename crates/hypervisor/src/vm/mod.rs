@@ -20,8 +20,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::lock::Mutex;
-use abi::system::{OnFailure, VmName};
+use abi::system::{MAX_VCPUS_PER_VM, OnFailure, VmName};
 use scheduler::VmId;
 
 use crate::board::{Board, BoardDevice};
@@ -29,11 +28,13 @@ use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
+use crate::lock::Mutex;
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
+use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
@@ -72,6 +73,8 @@ pub struct Vm {
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
+    /// Which pages of the table have changed under which generation.
+    pub table_changes: Changes<MAX_VCPUS_PER_VM>,
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     /// Its trapped devices.
@@ -116,6 +119,7 @@ impl Vm {
             table: Mutex::new(table),
             table_register,
             generation: AtomicU64::new(1),
+            table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),
             chips: Mutex::new(chips),
             typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
@@ -152,7 +156,11 @@ impl Vm {
             host.map(HostPhysical::new),
             Permissions::DEVICE,
         );
-        self.generation.fetch_add(1, Ordering::SeqCst) + 1
+        // Nobody else changes it while this has the table.
+        let generation = self.generation() + 1;
+        self.table_changes.note(index, generation);
+        self.generation.store(generation, Ordering::SeqCst);
+        generation
     }
 
     /// What is added to the board's time to give the guest's.

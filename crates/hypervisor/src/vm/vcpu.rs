@@ -12,6 +12,7 @@ use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::Interrupts;
+use crate::memory::translations::trial::Trial;
 use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
@@ -136,6 +137,8 @@ pub struct Registers {
     pub float: Float,
     /// Where its translations may be cached.
     pub cached: Cached,
+    /// Whether watching its fences has been worth it.
+    pub trial: Trial,
     pub counters: Counters,
 }
 
@@ -149,6 +152,7 @@ impl Registers {
             supervisor: SupervisorState::at_reset(),
             counters: Counters::default(),
             cached: Cached::default(),
+            trial: Trial::default(),
             code: KnownCode::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
