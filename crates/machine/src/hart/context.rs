@@ -163,6 +163,18 @@ impl Hart {
         (key.space(), key.is_translated())
     }
 
+    /// After an access with the eyes of a view that has used a mapping of one address space alone; whether tags are
+    /// others now.
+    #[inline]
+    pub(crate) fn note_local(&mut self, view: View) -> bool {
+        let key = ContextKey::new(view, &self.csrs);
+        let changes = key.is_kernel() && self.tlb.note_local(key);
+        if changes {
+            self.translation_changed();
+        }
+        changes
+    }
+
     /// After a change of satp, vsatp or hgatp.
     pub fn translation_changed(&mut self) {
         self.tags = [UNKNOWN; VIEWS];
@@ -216,7 +228,8 @@ impl Hart {
         });
         self.resume = Resume::default();
         let epoch = self.tlb.epoch();
-        if let Some(address) = self.tlb.fence(fence) {
+        let page = self.tlb.fence(fence);
+        if let Some(address) = page {
             self.jumps.forget_page(address);
         }
         if let Some(shadow) = &mut self.shadow {
@@ -225,6 +238,8 @@ impl Hart {
         if self.tlb.epoch() != epoch && self.tlb.epoch() & EPOCH_MASK == 0 {
             self.jumps.clear();
         }
-        self.translation_changed();
+        if page.is_none() {
+            self.translation_changed();
+        }
     }
 }

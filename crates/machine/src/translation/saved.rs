@@ -35,7 +35,7 @@ struct SavedEntry {
 pub struct SavedTlb {
     entries: Vec<SavedEntry>,
     contexts: Contexts,
-    large: Option<(u64, u64)>,
+    large: [Option<(u64, u64)>; 2],
     epoch: u32,
 }
 

@@ -4,7 +4,7 @@
 //! it, exactly as a TLB entry may. What they hold is part of a checkpoint, because software that
 //! omits a fence can tell.
 
-use super::{ContextKey, Contexts};
+use super::{ContextKey, Contexts, View};
 use crate::base::Fence;
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::ram::{OpenPage, Scalar};
@@ -44,6 +44,11 @@ const FETCH_ENTRIES: usize = 256;
 pub(crate) const JUMP_ENTRIES: usize = 16384;
 /// Places in which it counts its pages.
 const JUMP_PAGES: usize = 4096;
+
+/// The half of all virtual addresses that one is in.
+const fn half(address: u64) -> usize {
+    (address >> 63) as usize
+}
 
 /// A known target of a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,8 +164,9 @@ pub struct HostTlb {
     pub(super) store: Box<[Entry; DATA_ENTRIES]>,
     pub(super) fetch: Box<[Entry; FETCH_ENTRIES]>,
     pub(super) contexts: Contexts,
-    /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
-    pub(super) large: Option<(u64, u64)>,
+    /// Range of virtual addresses that entries of pages larger than 4 KiB come from, in the lower half of
+    /// addresses and in the upper one.
+    pub(super) large: [Option<(u64, u64)>; 2],
     pub(super) epoch: u32,
 }
 
@@ -173,7 +179,7 @@ impl HostTlb {
             store: Box::new([Entry::EMPTY; DATA_ENTRIES]),
             fetch: Box::new([Entry::EMPTY; FETCH_ENTRIES]),
             contexts: Contexts::default(),
-            large: None,
+            large: [None; 2],
             epoch: 0,
         }
     }
@@ -237,8 +243,9 @@ impl HostTlb {
             (1 << shift) - 1
         };
         let (low, high) = (address & !mask, address | mask);
-        let (known_low, known_high) = self.large.unwrap_or((low, high));
-        self.large = Some((low.min(known_low), high.max(known_high)));
+        let known = &mut self.large[half(address)];
+        let (known_low, known_high) = known.unwrap_or((low, high));
+        *known = Some((low.min(known_low), high.max(known_high)));
     }
 
     /// Keeps a load translation. `offset` is that of `address` in RAM, the page all RAM.
@@ -292,7 +299,7 @@ impl HostTlb {
         self.store.fill(Entry::EMPTY);
         self.fetch.fill(Entry::EMPTY);
         self.contexts.clear();
-        self.large = None;
+        self.large = [None; 2];
         self.next_epoch();
     }
 
@@ -329,9 +336,7 @@ impl HostTlb {
             }
         };
         if let Some(address) = address
-            && !self
-                .large
-                .is_some_and(|(low, high)| (low..=high).contains(&address))
+            && !self.large[half(address)].is_some_and(|(low, high)| (low..=high).contains(&address))
         {
             self.forget_page(address);
             return Some(address);
@@ -341,11 +346,29 @@ impl HostTlb {
                 Fence::Virtual { vmid, .. } => key.is_virtualized() && key.vmid() == vmid,
                 _ => !key.is_virtualized() && key.is_translated(),
             };
-            // A global mapping may have been reached with any ASID; without an address the fence
-            // leaves global mappings alone, with one it is rare: only ASIDs are compared.
-            stage && asid.is_none_or(|asid| key.asid() == asid)
+            // With an ASID a fence leaves global mappings alone, and a context of all address spaces has no other.
+            stage && asid.is_none_or(|asid| !key.is_everywhere() && key.asid() == asid)
         });
+        if address.is_none() && asid.is_none() {
+            self.contexts.join(matches!(fence, Fence::Virtual { .. }));
+        }
         None
+    }
+
+    /// Notes that an access with this key has used a mapping that is not global. Whether contexts have changed
+    /// by that.
+    pub fn note_local(&mut self, key: ContextKey) -> bool {
+        let parts = self.contexts.is_shared(&key);
+        if parts {
+            self.contexts.part(key.is_virtualized());
+        }
+        parts
+    }
+
+    /// Whether all address spaces share the context of a view whose first stage translates.
+    #[must_use]
+    pub const fn shares(&self, view: View) -> bool {
+        self.contexts.shares(view)
     }
 
     fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {
