@@ -144,6 +144,28 @@ impl Hart {
             .ok_or_else(|| self.raise(Exception::at(Cause::FetchAccess, address, guest)))
     }
 
+    /// The decoded instruction at `target`, to which a block leads that stands at `origin`; `from` is its jump if
+    /// that stays in its page, else 0.
+    ///
+    /// # Errors
+    /// [`Trapped`] with the exception of the fetch.
+    #[inline(always)]
+    pub(super) fn follow(
+        &mut self,
+        system: &mut System,
+        from: CodeIndex,
+        origin: u64,
+        target: u64,
+    ) -> Result<CodeIndex, Trapped> {
+        // The jump cache is cleared when indices lose their meaning.
+        let place = self.jumps.place(target);
+        if from == 0 && place.pc == target && place.tag == self.jump_tag {
+            return Ok(place.index);
+        }
+        self.pc = target;
+        self.chase(system, from, origin, target)
+    }
+
     /// Finds where a jump leads and, if it stays in its page, remembers it in the jump itself.
     #[inline(never)]
     pub(super) fn chase(

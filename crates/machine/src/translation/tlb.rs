@@ -42,8 +42,9 @@ pub(crate) const DATA_ENTRIES: usize = 1024;
 const FETCH_ENTRIES: usize = 256;
 /// Entries of the jump cache.
 pub(crate) const JUMP_ENTRIES: usize = 16384;
-/// Places in which it counts its pages.
-const JUMP_PAGES: usize = 4096;
+/// Places in which it counts its pages: so many that few pages share one, because a fence for a page looks at all places
+/// of its targets if there may be any.
+const JUMP_PAGES: usize = 32768;
 
 /// The half of all virtual addresses that one is in.
 const fn half(address: u64) -> usize {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod assembler;
+mod atomic;
 mod filter;
 mod layout;
 mod memory;

@@ -307,7 +307,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Leaves in RCX where in RAM an access of the present instruction goes. RAX is lost.
-    fn translate_address(&mut self, i: Instruction, size: u64, store: bool) {
+    pub(super) fn translate_address(&mut self, i: Instruction, size: u64, store: bool) {
         let base = self.get(i.rs1, None);
         self.a.memory(Quad, op::LEA, RAX, at(base, i.immediate));
         let table = if store { R13 } else { R12 };
@@ -425,6 +425,8 @@ impl<'a> Translator<'a> {
             Operation::Sh => self.store(i, 2),
             Operation::Sw => self.store(i, 4),
             Operation::Sd => self.store(i, 8),
+            Operation::AmoW => return self.atomic(i, Double),
+            Operation::AmoD => return self.atomic(i, Quad),
             Operation::Nop => {}
             Operation::Fence if self.has_room(|costs| costs.fence) => {
                 self.cost(|costs| costs.fence);
