@@ -291,17 +291,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
 
             match operation {
-                Operation::FallThrough => {
-                    break 'block (
-                        block.wrapping_add(immediate!()),
-                        field!(count),
-                        field!(link),
-                        here,
-                    );
-                }
                 Operation::Stale => {
-                    // The jump cache may have led here, and would again.
-                    hart.jumps.forget(block);
                     break 'block (block, 0, 0, std::ptr::null());
                 }
                 Operation::Nop => {}
@@ -327,7 +317,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                             .wrapping_add(immediate!())
                     );
                 }
-                Operation::Jump => {
+                Operation::FallThrough | Operation::Jump => {
                     break 'block (
                         block.wrapping_add(immediate!()),
                         field!(count),
@@ -488,7 +478,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             return Exit::Limit;
         }
         let index = match link {
-            0 => match hart.follow(system, from, block, target) {
+            0 => match hart.chase(system, from, block, target) {
                 Ok(index) => index,
                 Err(_) => return Exit::Trap,
             },

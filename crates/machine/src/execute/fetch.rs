@@ -44,18 +44,6 @@ impl Hart {
     /// [`Trapped`] with the exception of the fetch.
     #[inline(never)]
     pub(super) fn find_code(&mut self, system: &mut System, pc: u64) -> Result<CodeIndex, Trapped> {
-        if self.code_generation != system.memory.code.generation() {
-            self.jumps.clear();
-            self.code_generation = system.memory.code.generation();
-        }
-        let place = self.jumps.place(pc);
-        if place.pc == pc
-            && place.tag == self.jump_tag
-            && !system.memory.code.is_stale(place.index)
-            && self.shadow.is_none()
-        {
-            return Ok(place.index);
-        }
         let Some(offset) = self.fetch_offset(system, pc, 2)? else {
             return self.find_single(system, pc);
         };
@@ -72,14 +60,8 @@ impl Hart {
                 None => return self.find_single(system, pc),
             },
         };
-        if self.code_generation != system.memory.code.generation() {
-            // The cache was full and has been emptied.
-            self.jumps.clear();
-            self.code_generation = system.memory.code.generation();
-        }
-        let tag = self.jump_tag;
-        let entry = crate::translation::JumpEntry { pc, tag, index };
-        self.jumps.insert(entry);
+        // The cache may have been full, and emptied.
+        self.code_generation = system.memory.code.generation();
         Ok(index)
     }
 
@@ -144,28 +126,6 @@ impl Hart {
             .ok_or_else(|| self.raise(Exception::at(Cause::FetchAccess, address, guest)))
     }
 
-    /// The decoded instruction at `target`, to which a block leads that stands at `origin`; `from` is its jump if
-    /// that stays in its page, else 0.
-    ///
-    /// # Errors
-    /// [`Trapped`] with the exception of the fetch.
-    #[inline(always)]
-    pub(super) fn follow(
-        &mut self,
-        system: &mut System,
-        from: CodeIndex,
-        origin: u64,
-        target: u64,
-    ) -> Result<CodeIndex, Trapped> {
-        // The jump cache is cleared when indices lose their meaning.
-        let place = self.jumps.place(target);
-        if from == 0 && place.pc == target && place.tag == self.jump_tag {
-            return Ok(place.index);
-        }
-        self.pc = target;
-        self.chase(system, from, origin, target)
-    }
-
     /// Finds where a jump leads and, if it stays in its page, remembers it in the jump itself.
     #[inline(never)]
     pub(super) fn chase(
@@ -175,6 +135,7 @@ impl Hart {
         origin: u64,
         target: u64,
     ) -> Result<CodeIndex, Trapped> {
+        self.pc = target;
         let generation = system.memory.code.generation();
         let index = self.find_code(system, target)?;
         let same_page = origin >> PAGE_SHIFT == target >> PAGE_SHIFT;

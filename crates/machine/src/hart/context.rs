@@ -11,8 +11,6 @@ use crate::translation::{ContextKey, Masking, Resume, View};
 pub(super) const VIEWS: usize = Mode::COUNT * 16;
 /// A tag that has not been looked up.
 pub(super) const UNKNOWN: u64 = u64::MAX;
-/// Epochs that fit beside a context number in a jump tag.
-const EPOCH_MASK: u32 = (1 << 23) - 1;
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {
@@ -133,7 +131,6 @@ impl Hart {
                 if self.tlb.epoch() != epoch {
                     // The numbers began anew: those handed out before mean nothing.
                     self.tags = [UNKNOWN; VIEWS];
-                    self.jumps.clear();
                 }
                 if let Some(slot) = self.tags.get_mut(place) {
                     *slot = tag;
@@ -227,18 +224,11 @@ impl Hart {
             mode: hart.mode,
         });
         self.resume = Resume::default();
-        let epoch = self.tlb.epoch();
-        let page = self.tlb.fence(fence);
-        if let Some(address) = page {
-            self.jumps.forget_page(address);
-        }
+        let retags = self.tlb.fence(fence);
         if let Some(shadow) = &mut self.shadow {
             shadow.fence(fence);
         }
-        if self.tlb.epoch() != epoch && self.tlb.epoch() & EPOCH_MASK == 0 {
-            self.jumps.clear();
-        }
-        if page.is_none() {
+        if retags {
             self.translation_changed();
         }
     }
