@@ -14,6 +14,7 @@ use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
 use crate::run::translations;
+use crate::vm::spin_code::Code;
 use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
@@ -97,15 +98,16 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::look(exit.vm, exit.registers);
+    let seen = spin::look(exit.vm, exit.registers, Code::of_reservation);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
 }
 
-/// A pause loop: the vCPU spins on nobody knows what.
+/// A pause loop: the vCPU spins.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    let seen = spin::look(exit.vm, exit.registers, Code::of_pause);
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.
