@@ -51,7 +51,8 @@ pub use limits::{
     MAX_VMS, MEMORY_GRANULE, SHARE, TIME_SLICE_US,
 };
 pub use parameters::{
-    AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+    AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, SELF_WAIT_BUDGET,
 };
 
 use arrayvec::{ArrayString, ArrayVec};
@@ -219,7 +220,7 @@ pub struct VmDescription<'a> {
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
-    /// When its pause loops exit, where that is not as the system says.
+    /// When its pause loops exit, as it or the system says.
     pub pause_loops: PauseLoops,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,

@@ -3,10 +3,10 @@
 use super::names;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
-    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem,
-    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, Slot,
-    SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US, Translations, ValueText,
-    VmDescription, VmName, WaitMethod, WhenIdle,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops,
+    Placement, Problem, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE,
+    Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US,
+    Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -400,6 +400,9 @@ impl<'a> SystemParts<'a> {
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),
             vms: self.vms,
         };
+        for vm in &mut system.vms {
+            vm.pause_loops = vm.pause_loops.or(system.parameters.pause_loops);
+        }
         if let Some(limit) = system.parameters.reservation_limit_us
             && limit < system.time_slice_us
         {

@@ -96,7 +96,11 @@ fn watched(registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Opt
             Place::Register(base, offset) => register(base).wrapping_add_signed(offset),
             Place::Fixed(address) => address,
         },
-        seen: if wide { seen } else { i64::from(seen as i32) as u64 },
+        seen: if wide {
+            seen
+        } else {
+            i64::from(seen as i32) as u64
+        },
         wide,
         ticket: code.ticket.map(|ticket| register(ticket) as u16),
     })

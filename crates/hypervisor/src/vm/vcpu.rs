@@ -15,6 +15,7 @@ use crate::interrupts::Interrupts;
 use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
+use crate::vm::pauses::PauseWindow;
 use crate::vm::spin_code::KnownCode;
 use crate::vm::word::{LastPlace, Spinning, Word};
 
@@ -127,6 +128,8 @@ pub struct Registers {
     pub cached: Cached,
     /// The code of its last spin.
     pub code: KnownCode,
+    /// When its pause loops exit, since it was dispatched.
+    pub pauses: PauseWindow,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
     /// Whether looking has been worth it.
@@ -148,6 +151,7 @@ impl Registers {
             counters: Counters::default(),
             cached: Cached::default(),
             code: KnownCode::default(),
+            pauses: PauseWindow::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             waits_for_word: false,

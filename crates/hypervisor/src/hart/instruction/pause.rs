@@ -159,3 +159,6 @@ impl PauseLoop {
         None
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,9 +65,10 @@ fn is_sign_extension(parcel: Parcel) -> Option<()> {
 /// BNE: what is compared.
 fn compared(parcel: Parcel) -> Option<(Register, Register)> {
     match parcel {
-        Parcel::Long(bits) if bits & 0x707f == 0x1063 => {
-            Some((Register::from_field(bits >> 15), Register::from_field(bits >> 20)))
-        }
+        Parcel::Long(bits) if bits & 0x707f == 0x1063 => Some((
+            Register::from_field(bits >> 15),
+            Register::from_field(bits >> 20),
+        )),
         _ => None,
     }
 }

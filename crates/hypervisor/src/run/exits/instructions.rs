@@ -13,6 +13,7 @@ use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::run::terms;
 use crate::run::translations;
 use crate::vm::spin_code::Code;
 use crate::vm::word::Spin;
@@ -105,7 +106,14 @@ fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// A pause loop: the vCPU spins.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::look(exit.vm, exit.registers, Code::of_pause);
+    exit.registers.pauses.grow();
+    terms::set_pause_loops(exit.hart, exit.registers.pauses, true);
+    // A policy that waits for words has the loop read. The others are what other hypervisors do, which know nothing of it.
+    let waits_for_words = exit.system.scheduler.lock().waits_for_words();
+    let seen = match waits_for_words {
+        true => spin::look(exit.vm, exit.registers, Code::of_pause),
+        false => Spin::Unknown,
+    };
     advance(exit);
     (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
