@@ -178,7 +178,8 @@ fn run_vcpu(
         end_spin(books, &mut registers, word, file);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
-    terms::set_pause_loops(hart, terms.trap_waits);
+    registers.pauses = vm.pauses.begin();
+    terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
     set_slice(system, hart, ready, terms.slice);

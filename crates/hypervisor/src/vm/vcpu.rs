@@ -16,6 +16,7 @@ use crate::memory::translations::trial::Trial;
 use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
+use crate::vm::pauses::PauseWindow;
 use crate::vm::spin_code::KnownCode;
 use crate::vm::word::{LastPlace, Spinning, Word};
 
@@ -128,6 +129,8 @@ pub struct Registers {
     pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
+    /// When its pause loops exit, since it was dispatched.
+    pub pauses: PauseWindow,
     /// The wait that its last spin exits belong to.
     pub spinning: Spinning,
     /// Whether looking has been worth it.
@@ -154,6 +157,7 @@ impl Registers {
             cached: Cached::default(),
             trial: Trial::default(),
             code: KnownCode::default(),
+            pauses: PauseWindow::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             waits_for_word: false,

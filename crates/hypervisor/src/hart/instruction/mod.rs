@@ -13,11 +13,14 @@
     )
 )]
 
+mod code;
+mod pause;
 mod reservation;
 #[cfg(test)]
 mod tests;
 pub mod ticket;
 
+pub use pause::{PauseLoop, Place};
 pub use reservation::WatchedWord;
 
 use crate::hart::decode::Register;

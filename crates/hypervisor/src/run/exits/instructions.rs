@@ -13,7 +13,9 @@ use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::run::terms;
 use crate::run::translations;
+use crate::vm::spin_code::Code;
 use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
@@ -109,15 +111,23 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::look(exit.vm, exit.registers);
+    let seen = spin::look(exit.vm, exit.registers, Code::of_reservation);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
 }
 
-/// A pause loop: the vCPU spins on nobody knows what.
+/// A pause loop: the vCPU spins.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    exit.registers.pauses.grow();
+    terms::set_pause_loops(exit.hart, exit.registers.pauses, true);
+    // A policy that waits for words has the loop read. The others are what other hypervisors do, which know nothing of it.
+    let waits_for_words = exit.system.scheduler.lock().waits_for_words();
+    let seen = match waits_for_words {
+        true => spin::look(exit.vm, exit.registers, Code::of_pause),
+        false => Spin::Unknown,
+    };
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.
