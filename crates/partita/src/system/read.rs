@@ -1,5 +1,6 @@
 //! From a document to a system: every key read by its rules, every mistake kept.
 
+mod loops;
 mod vm;
 
 use super::document::{Document, Node, Origin, Value};
@@ -266,6 +267,7 @@ fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
             mode_change: integer("mode-change-cost", COST),
         },
         reservation_limit_us: read_reservation_limit(root, time_slice),
+        pause_loops: loops::read_pause_loops(root),
     }
 }
 

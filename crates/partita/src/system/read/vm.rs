@@ -1,5 +1,6 @@
 //! One VM of a system file.
 
+use super::loops::{read_hidden, read_pause_loops};
 use crate::system::document::{Node, Origin, Value};
 use crate::system::section::Section;
 use crate::system::{BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, FileName, Located, Problem, Vm};
@@ -67,6 +68,9 @@ pub(super) fn read_vm(
         OnFailure::Stop,
     );
 
+    let hidden = read_hidden(&mut section);
+    let pause_loops = read_pause_loops(&mut section);
+
     let vm = checked.zip(allocation).map(|(name, allocation)| {
         // As for the system: what is missing has been reported.
         let harts = match allocation.value {
@@ -95,6 +99,8 @@ pub(super) fn read_vm(
             network,
             rng,
             terminals,
+            hidden,
+            pause_loops,
             autostart,
             on_failure,
             origin,
