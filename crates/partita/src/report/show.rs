@@ -161,7 +161,9 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} harts, {:.3} s\n", self.harts.len(), self.seconds)?;
+        let harts = self.harts.len();
+        let word = if harts == 1 { "hart" } else { "harts" };
+        writeln!(f, "{harts} {word}, {:.3} s\n", self.seconds)?;
         writeln!(
             f,
             "{}\n{}\n{}\n{}",

@@ -80,6 +80,7 @@ fn a_report_is_gathered() {
         ["wfi", "0.5"],
         ["(no VM)", "25.00 %"],
         ["web", "power-off"],
+        ["1 hart,", "4.000 s"],
     ] {
         assert!(
             text.lines()
