@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install test check-style host-tests system-tests conformance bench clean
+.PHONY: all build setup run install test check-style host-tests system-tests soak conformance bench clean
 
 all: build
 
@@ -42,6 +42,10 @@ bench: setup build
 # Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]
 conformance: setup
 	$(CARGO) run --release -p lockstep --bin conformance -- $(SUITE) $(if $(KNOWN),--known $(KNOWN))
+
+# What takes minutes each and is no part of `make test`: all states of larger models, and long runs of guests.
+soak: setup
+	scripts/test soak
 
 check-style host-tests system-tests: setup
 	scripts/test $@

@@ -201,6 +201,7 @@ pub fn wait_in_vain_until(deadline: u64) {
     set_timer(deadline);
     let enabled = csr::interrupt_enables();
     csr::set_interrupt_enables(enabled | csr::TIMER | csr::EXTERNAL | csr::SOFTWARE);
+    // Closed interrupts end the wait too, and none can be taken in front of it and be missed by it.
     locks::wait_on_reservation(&word, 0);
     csr::take_interrupts();
 }

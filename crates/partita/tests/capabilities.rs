@@ -2,13 +2,13 @@
 
 mod common;
 
-use common::{alone, hypervisor, root};
+use common::{hypervisor, room, root};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 /// Runs two guests that make spin calls on QEMU's harts without `extension`; returns what was printed.
 fn without(extension: &str) -> String {
-    let _alone = alone();
+    let _room = room("qemu");
     let folder = tempfile::tempdir().unwrap();
     // The last of several `-cpu` counts.
     let script = folder.path().join("qemu-system-riscv64");

@@ -3,7 +3,7 @@
 mod common;
 
 use abi::system::Translations;
-use common::{alone, hypervisor, root};
+use common::{hypervisor, room, root};
 use std::path::Path;
 use std::process::Command;
 
@@ -17,7 +17,7 @@ fn exercise(on: &str, system: &str, vms: usize, changes: &[String]) -> String {
 
 /// The same, with these further options.
 fn exercise_with(on: &str, system: &str, vms: usize, changes: &[String], more: &[&str]) -> String {
-    let _alone = alone();
+    let _room = room(on);
     let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
     command.arg("run").arg(root().join("systems").join(system));
     command

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{alone, hypervisor, root};
+use abi::system::Translations;
+use common::{hypervisor, room, root};
 use std::fs;
 use std::io::Write;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -24,7 +25,7 @@ fn run_command(on: &str, system: &str) -> Command {
 
 /// Runs an example with changes; it must end well. Returns its report.
 fn run(on: &str, system: &str, changes: &[&str]) -> serde_json::Value {
-    let _alone = alone();
+    let _room = room(on);
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
     let mut command = run_command(on, system);
@@ -120,7 +121,7 @@ fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
 #[test]
 #[ignore = "needs QEMU and the images; make test runs it"]
 fn the_images_boot_without_a_hypervisor() {
-    let _alone = alone();
+    let _room = room("qemu");
     let cache = partita::cache::Cache::from_environment().unwrap();
     for harts in ["1", "4"] {
         let file = |name: &str| cache.folder().join("debian").join(name);
@@ -183,7 +184,7 @@ fn the_images_boot_without_a_hypervisor() {
 #[test]
 #[ignore = "needs the images; make test runs it"]
 fn disks_take_time_and_fail_as_the_profile_says() {
-    let _alone = alone();
+    let _room = room("machine");
     let cache = partita::cache::Cache::from_environment().unwrap();
     let file = |name: &str| cache.folder().join("debian").join(name);
     let folder = tempfile::tempdir().unwrap();
@@ -278,8 +279,8 @@ fn wait_for(console: &mut impl std::io::Read, words: &str) -> String {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_guests_console_can_be_used() {
-    let _alone = alone();
     for on in COMPUTERS {
+        let _room = room(on);
         let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
         wait_for(&mut console, "partita-guest start workload=shell");
         wait_for(&mut console, "# ");
@@ -296,7 +297,7 @@ fn a_guests_console_can_be_used() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
-    let _alone = alone();
+    let _room = room("qemu");
     let changes = [
         "harts=3",
         "vm.one.command-line=exercise=allocation duration-ms=12000 changes=4",
@@ -322,8 +323,8 @@ fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn the_escape_key_powers_everything_off() {
-    let _alone = alone();
     for on in COMPUTERS {
+        let _room = room(on);
         let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
         wait_for(&mut console, "partita-guest start workload=shell");
         keys.write_all(b"\x1dq").unwrap();
@@ -336,8 +337,8 @@ fn the_escape_key_powers_everything_off() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_run_that_is_broken_off_leaves_nothing_behind() {
-    let _alone = alone();
     for on in COMPUTERS {
+        let _room = room(on);
         let mut child = run_command(on, "shell.toml")
             .args(["--timeout", "240"])
             .stdout(Stdio::piped())
@@ -363,8 +364,8 @@ fn a_run_that_is_broken_off_leaves_nothing_behind() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_run_that_takes_too_long_is_ended() {
-    let _alone = alone();
     for on in COMPUTERS {
+        let _room = room(on);
         // No host boots Debian in a second.
         let output = run_command(on, "one-debian.toml")
             .args(["--timeout", "1"])
@@ -380,7 +381,7 @@ fn a_run_that_takes_too_long_is_ended() {
 #[test]
 #[ignore = "needs the hypervisor and the images; make test runs it"]
 fn a_script_reaches_a_guest() {
-    let _alone = alone();
+    let _room = room("machine");
     let (mut child, mut console, mut keys) = with_console("machine", "shell.toml", "debian", &[]);
     keys.write_all(b"echo 6 times 7 is $((6 * 7))\nexit\n")
         .unwrap();
@@ -394,7 +395,7 @@ fn a_script_reaches_a_guest() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn the_operator_and_programs_are_answered() {
-    let _alone = alone();
+    let _room = room("machine");
     let changes = [
         "vm.one.command-line=exercise=heartbeat duration-ms=0",
         "vm.two.command-line=exercise=heartbeat duration-ms=0",
@@ -459,4 +460,47 @@ fn the_operator_and_programs_are_answered() {
             .contains("exerciser: ")
     );
     assert!(!socket.exists());
+}
+
+/// Debian on two vCPUs, with processes that start, write to each other and end, under each method of keeping translations: the
+/// machine holds each translation that it uses against the tables.
+#[test]
+#[ignore = "soak: a boot of Debian in the measured gear for each method; make soak runs it"]
+fn soak_no_method_keeps_a_stale_translation_of_debian() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile.toml");
+    let ideal = fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
+    let more = "\n[extensions]\npurge_mask = true\npurge_check = true\n";
+    fs::write(&profile, ideal + more).unwrap();
+    for method in Translations::ALL {
+        let _room = room("machine");
+        let scheduling = match method {
+            Translations::Keep => ["scheduling=\"fixed\"", "migration=\"as-needed\""],
+            _ => ["scheduling=\"floating\"", "migration=\"always\""],
+        };
+        let mut command = run_command("machine", "two-debian.toml");
+        command
+            .args(["--set", "harts=2"])
+            .args(["--set", scheduling[0]]);
+        command.args(["--set", scheduling[1], "--set"]);
+        command.arg(format!("translations=\"{}\"", method.name()));
+        for vm in ["web", "database"] {
+            let line = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=1";
+            command.args(["--set", &format!("vm.{vm}.vcpus=2")]);
+            command.args(["--set", &format!("vm.{vm}.command-line=\"{line}\"")]);
+        }
+        let output = command
+            .args(["--check-translations", "--profile"])
+            .arg(&profile)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_stale = text.contains("may be stale") || errors.contains("may be stale");
+        assert!(
+            output.status.success() && !is_stale,
+            "{}: {text}\n{errors}",
+            method.name()
+        );
+    }
 }

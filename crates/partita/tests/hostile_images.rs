@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, hypervisor, root};
+use common::{hypervisor, room, root};
 use partita::cache::Cache;
 use partita::computer::firmware;
 use partita::image::slots::Assignment;
@@ -94,7 +94,7 @@ fn refused(what: &str, image: &[u8], words: &[&str]) {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn images_that_are_cut_short_are_refused() {
-    let _alone = alone();
+    let _room = room("qemu");
     let image = good();
     for length in [1, 109, 111, 300, 4096, image.len() / 2, image.len() - 200] {
         refused(&format!("{length} bytes"), &image[..length], &["image"]);
@@ -104,7 +104,7 @@ fn images_that_are_cut_short_are_refused() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn images_with_wild_sizes_are_refused() {
-    let _alone = alone();
+    let _room = room("qemu");
     let mut image = good();
     // The size of the first file: the seventh number after the magic.
     for size in ["ffffffff", "80000000", "7fffffff", "gggggggg"] {
@@ -116,7 +116,7 @@ fn images_with_wild_sizes_are_refused() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn descriptions_that_are_none_are_refused() {
-    let _alone = alone();
+    let _room = room("qemu");
     for (what, tree) in [
         ("no tree", &b"no device tree"[..]),
         ("nothing", b""),
@@ -133,7 +133,7 @@ fn descriptions_that_are_none_are_refused() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_kernel_that_is_none_is_refused() {
-    let _alone = alone();
+    let _room = room("qemu");
     let system = system();
     let cache = tempfile::tempdir().unwrap();
     std::fs::create_dir(cache.path().join("debian")).unwrap();

@@ -3,7 +3,7 @@
 mod common;
 
 use abi::system::{SpinMethod, WaitMethod};
-use common::{alone, hypervisor, root};
+use common::{hypervisor, room, root};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -56,7 +56,7 @@ fn number(value: &Value, name: &str) -> u64 {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn every_cycle_of_a_hart_is_accounted_for() {
-    let _alone = alone();
+    let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     // Every method of either kind with the other's default, and two profiles.
@@ -105,7 +105,7 @@ fn close(report: &Value, what: &str) {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_run_repeats_itself_to_the_last_digit_and_a_changed_record_is_found() {
-    let _alone = alone();
+    let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("report.json");
     let mut command = on_exercises("run", folder.path());
@@ -136,7 +136,7 @@ fn a_run_repeats_itself_to_the_last_digit_and_a_changed_record_is_found() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_comparison_that_was_killed_goes_on_and_comes_to_the_same() {
-    let _alone = alone();
+    let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results.jsonl");
     let compare = |results: &Path, json: &Path| {
@@ -176,7 +176,7 @@ fn a_comparison_that_was_killed_goes_on_and_comes_to_the_same() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
-    let _alone = alone();
+    let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("compared.json");
     let mut command = on_exercises("compare", folder.path());
@@ -219,7 +219,7 @@ fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_guest_that_never_ends_costs_nobody_else_a_run() {
-    let _alone = alone();
+    let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let results = folder.path().join("results.jsonl");
     let mut command = on_exercises("compare", folder.path());
@@ -241,7 +241,7 @@ fn a_guest_that_never_ends_costs_nobody_else_a_run() {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
-    let _alone = alone();
+    let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let timed = WORK.replace("jobs=8 duration-ms=0", "duration-ms=300");
     let run = |name: &str, options: &[&str]| {
@@ -304,7 +304,7 @@ fn children(parent: u32) -> Vec<u32> {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn no_run_outlives_the_command_that_began_it() {
-    let _alone = alone();
+    let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();
     let mut command = on_exercises("compare", folder.path());
     command.args(["--profile", "mainframe-1994", "--jobs", "2", "--seeds", "2"]);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, hypervisor, root};
+use common::{hypervisor, room, root};
 use std::path::Path;
 use std::process::Command;
 
@@ -85,7 +85,7 @@ fn victims_time(folder: &Path, starts: u32, initrd: usize) -> f64 {
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_guest_that_reboots_all_the_time_does_so_in_its_own_share() {
-    let _alone = alone();
+    let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let alone = victims_time(folder.path(), 0, 4096);
     for (starts, initrd) in [(40, 48 << 20), (400, 4096)] {

@@ -124,6 +124,63 @@ fn every_figure_has_a_definition() {
 }
 
 #[test]
+fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
+    // Two harts with one guest: half of it in each mode, on each of them.
+    let counts = || {
+        let events = [
+            ("cycles", 325_000),
+            ("waited-cycles", 12_500),
+            ("instructions", 125_000),
+            ("walks", 2_500),
+            ("walk-cycles", 62_500),
+        ];
+        BTreeMap::from(events)
+    };
+    let hart = |hart| machine::monitor::HartReport {
+        hart,
+        cycles: 1_000_000,
+        instructions: 300_000,
+        mean_instruction_picoseconds: None,
+        total: BTreeMap::new(),
+        modes: BTreeMap::new(),
+        virtual_machines: BTreeMap::from([(
+            1,
+            machine::monitor::VirtualReport {
+                supervisor: counts(),
+                user: counts(),
+                exits: BTreeMap::new(),
+            },
+        )]),
+        exits: BTreeMap::new(),
+        exits_to_machine: BTreeMap::new(),
+        traps: BTreeMap::new(),
+        host_translations: 0,
+    };
+    let hardware = machine::monitor::Report {
+        cycles: 1_000_000,
+        hertz: 45_000_000,
+        measured: true,
+        memory_hash: String::new(),
+        harts: vec![hart(0), hart(1)],
+        devices: Vec::new(),
+        definitions: BTreeMap::new(),
+    };
+    let guests = Guests::default();
+    let figures = compute(&Inputs {
+        report: None,
+        hardware: Some(&hardware),
+        guests: &guests,
+    });
+    near(&figures, "guest-instructions", 0.25, 1e-9);
+    near(&figures, "guest-walks", 0.005, 1e-9);
+    near(&figures, "guest-tlb-miss-ratio", 2.0, 1e-9);
+    near(&figures, "guest-walk-time", 25.0, 1e-9);
+    near(&figures, "guest-instruction-time", 2.5, 1e-9);
+    // MIET = T0 + NITR x AT.
+    near(&figures, "guest-basic-time", 2.5 - 0.02 * 25.0, 1e-9);
+}
+
+#[test]
 fn per_cent_of_native() {
     // Paper 002, table 1, #4: 16.34 against 16.90 natively is 96.69 %.
     let run = Figures::from([(String::from("etr"), 16.34), (String::from("itr"), 1.0)]);
@@ -178,7 +235,7 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     say(2, "start workload=batch cpus=2 disk=yes");
     say(3, "begin workload=batch number=1");
     say(4, "begin workload=batch number=2");
-    say(7, "job workload=batch number=2 ok=yes");
+    say(7, "job workload=batch number=2 name=link ok=yes");
     say(8, "job workload=batch number=1 ok=yes");
     // A job that failed is no end, and one that never began has no time.
     say(9, "begin workload=batch number=3");
@@ -190,6 +247,7 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     assert_eq!(web.get("elapsed-us"), Some(10e6));
     assert_eq!(web.get("response-ns.p50"), Some(3e9));
     assert_eq!(web.get("response-ns.p99"), Some(5e9));
+    assert_eq!(web.get("job-ns.link"), Some(3e9));
     // A guest that only says when it starts and ends has counted nothing.
     guests.line("db", "partita-guest start workload=boot", Duration::ZERO);
     guests.line(

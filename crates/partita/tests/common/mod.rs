@@ -1,13 +1,24 @@
 //! What the tests on QEMU share.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// QEMU fills the computer that the tests run on; two at a time would only disturb each other.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// A run on the machine takes one thread and no clock but its own. Whatever else is tried fills the computer that the tests run on.
+static ROOM: RwLock<()> = RwLock::new(());
 
-pub fn alone() -> MutexGuard<'static, ()> {
-    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+/// What a run has while it lasts: the computer to itself, or a place beside others.
+pub struct Room {
+    _alone: Option<RwLockWriteGuard<'static, ()>>,
+    _shared: Option<RwLockReadGuard<'static, ()>>,
+}
+
+/// Waits until there is room for `what`: "machine" goes beside others of its kind, anything else (`"qemu"`, `"compare"`) runs alone.
+pub fn room(what: &str) -> Room {
+    let shares = what == "machine";
+    Room {
+        _alone: (!shares).then(|| ROOM.write().unwrap_or_else(PoisonError::into_inner)),
+        _shared: shares.then(|| ROOM.read().unwrap_or_else(PoisonError::into_inner)),
+    }
 }
 
 /// The tree's root.

@@ -1,5 +1,5 @@
 //! Explorations that take too long for every test:
-//! `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1 soak`.
+//! `make soak`, or `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1 soak`.
 //!
 //! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` say how far, and how many disturbances there are (1).
 

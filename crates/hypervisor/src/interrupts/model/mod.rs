@@ -332,10 +332,10 @@ fn all_states_of_two_siblings_with_one_interruption() {
     explore_each(&[(2, 1, &[2], false, false, 1, 0)]);
 }
 
-/// `cargo test -p hypervisor --release --lib -- --ignored --nocapture states_of_larger`.
+/// `cargo test -p hypervisor --release --lib -- --ignored --nocapture soak`; `make soak` runs it.
 #[test]
 #[ignore = "takes minutes and gigabytes"]
-fn all_states_of_larger_computers() {
+fn soak_all_states_of_larger_computers() {
     explore_each(&[
         (2, 2, &[2], false, true, 0, 1),
         (2, 1, &[2, 1], false, true, 0, 1),
