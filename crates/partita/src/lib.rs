@@ -15,6 +15,7 @@ pub mod installed;
 pub mod laboratory;
 pub mod measures;
 pub mod paper;
+pub mod papers;
 pub mod qemu;
 pub mod reference;
 pub mod report;

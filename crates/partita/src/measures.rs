@@ -55,7 +55,7 @@ const fn measure(
 }
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 38] = [
+pub const MEASURES: [Measure; 43] = [
     measure(
         "etr",
         "ends/s",
@@ -279,6 +279,43 @@ pub const MEASURES: [Measure; 38] = [
         Better::Less,
         "the same while guests had the harts",
         "VM NIBR of paper 003 table 1: as cache-miss-ratio, in VS and VU mode.",
+    ),
+    measure(
+        "guest-instructions",
+        "million",
+        Better::Neither,
+        "instructions that guests retired, for each hart",
+        "VMEI of paper 003 table 1: instructions retired in VS and VU mode / harts, from the hardware monitor.",
+    ),
+    measure(
+        "guest-walks",
+        "million",
+        Better::Less,
+        "translations of guests that no TLB had, for each hart",
+        "VM NITLB of paper 003 table 1: page-table walks in VS and VU mode / harts, from the hardware monitor.",
+    ),
+    measure(
+        "guest-instruction-time",
+        "cycles",
+        Better::Less,
+        "mean time of a guest's instruction",
+        "MIET of paper 003 §4.3: cycles in VS and VU mode in which the hart did not wait / instructions retired there, from the \
+         hardware monitor. Traps begin and end in the hypervisor's time.",
+    ),
+    measure(
+        "guest-basic-time",
+        "cycles",
+        Better::Less,
+        "the same without page-table walks",
+        "T0 of paper 003 §4.3: guest-instruction-time - guest-tlb-miss-ratio / 100 x guest-walk-time.",
+    ),
+    measure(
+        "guest-walk-time",
+        "cycles",
+        Better::Less,
+        "mean time of a page-table walk of a guest",
+        "AT of paper 003 §4.3: cycles of page-table walks in VS and VU mode, both stages and their cache misses / walks there, \
+         from the hardware monitor.",
     ),
     measure(
         "tlb-misses",

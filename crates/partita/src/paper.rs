@@ -1,6 +1,7 @@
 //! The papers' tables, repeated: what they published, what we measure, and what follows from both.
 
 mod judge;
+mod model;
 mod plan;
 mod published;
 pub mod registration;
@@ -16,7 +17,7 @@ pub use published::{
     SmallestEffect, Variant,
 };
 pub use result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
-    Question, Size,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, ModelPoint,
+    NegativeResult, Question, Size,
 };
 pub use show::{document, page, show};

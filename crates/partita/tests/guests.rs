@@ -2,6 +2,7 @@
 
 mod common;
 
+use abi::system::Translations;
 use common::{hypervisor, room, root};
 use std::fs;
 use std::io::Write;
@@ -459,4 +460,47 @@ fn the_operator_and_programs_are_answered() {
             .contains("exerciser: ")
     );
     assert!(!socket.exists());
+}
+
+/// Debian on two vCPUs, with processes that start, write to each other and end, under each method of keeping translations: the
+/// machine holds each translation that it uses against the tables.
+#[test]
+#[ignore = "soak: a boot of Debian in the measured gear for each method; make soak runs it"]
+fn soak_no_method_keeps_a_stale_translation_of_debian() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile.toml");
+    let ideal = fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
+    let more = "\n[extensions]\npurge_mask = true\npurge_check = true\n";
+    fs::write(&profile, ideal + more).unwrap();
+    for method in Translations::ALL {
+        let _room = room("machine");
+        let scheduling = match method {
+            Translations::Keep => ["scheduling=\"fixed\"", "migration=\"as-needed\""],
+            _ => ["scheduling=\"floating\"", "migration=\"always\""],
+        };
+        let mut command = run_command("machine", "two-debian.toml");
+        command
+            .args(["--set", "harts=2"])
+            .args(["--set", scheduling[0]]);
+        command.args(["--set", scheduling[1], "--set"]);
+        command.arg(format!("translations=\"{}\"", method.name()));
+        for vm in ["web", "database"] {
+            let line = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=1";
+            command.args(["--set", &format!("vm.{vm}.vcpus=2")]);
+            command.args(["--set", &format!("vm.{vm}.command-line=\"{line}\"")]);
+        }
+        let output = command
+            .args(["--check-translations", "--profile"])
+            .arg(&profile)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_stale = text.contains("may be stale") || errors.contains("may be stale");
+        assert!(
+            output.status.success() && !is_stale,
+            "{}: {text}\n{errors}",
+            method.name()
+        );
+    }
 }

@@ -37,7 +37,14 @@ pub fn load(
     let file = interrupts::attach(&InterruptPort::new(system, hart), vcpu.id);
     // Behind `attach`, which may change the table.
     let generation = declare_table(hart, vm);
-    translations::arrive(system, hart, holders, (vcpu, generation), registers, books);
+    translations::arrive(
+        system,
+        hart,
+        holders,
+        (vm, vcpu, generation),
+        registers,
+        books,
+    );
     if in_place {
         registers.supervisor.arm();
     } else {
@@ -80,10 +87,11 @@ pub fn unload(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+#[inline(never)]
 pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    purge.carry_out(vcpu.tag, &vm.table_changes, &mut HartFences);
     generation
 }
 

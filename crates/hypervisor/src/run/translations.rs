@@ -7,36 +7,57 @@ use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, hstatus, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
-use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
+use crate::memory::translations::{HartFences, Holders, Remembered, Tag, Watch};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
+use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
 /// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
+#[inline]
 pub fn arrive(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    (vcpu, generation): (&Vcpu, u64),
+    (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut Registers,
     books: Books<'_>,
 ) {
-    let method = system.translations();
     let marks = (vcpu.tag, generation);
+    let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, marks);
+    if back && !hart.has(Capability::PurgeMask) {
+        registers.context.hstatus &= !hstatus::VTVM;
+        return;
+    }
+    arrive_from_elsewhere(system, hart, holders, (vm, vcpu, marks), registers, books);
+}
+
+#[inline(never)]
+fn arrive_from_elsewhere(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    (vm, vcpu, marks): (&Vm, &Vcpu, (Tag, u64)),
+    registers: &mut Registers,
+    books: Books<'_>,
+) {
+    let moved = registers.cached.last_hart() != Some(hart.index);
+    let method = registers.trial.method(system.translations(), moved);
     let cached = &mut registers.cached;
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
     if purge.stale {
         books.count(Event::TranslationsPurged);
     } else if purge.moved {
         books.count(Event::TranslationsKept);
+        registers.trial.has_paid();
     }
     if hart.has(Capability::PurgeMask) {
         let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);
         // SAFETY: the hart has the register, which concerns guests alone.
         unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
     }
-    purge.carry_out(vcpu.tag, &mut HartFences);
+    purge.carry_out(vcpu.tag, &vm.table_changes, &mut HartFences);
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
@@ -63,6 +84,9 @@ pub fn leave(hart: &Hart, registers: &mut Registers) {
 
 /// The vCPU, which is on the hart, has fenced or is about to.
 pub fn fenced(hart: &Hart, registers: &mut Registers) {
+    if registers.cached.watch() == Watch::Trap {
+        registers.trial.was_in_vain();
+    }
     registers.cached.fenced(hart.index);
     registers.context.hstatus &= !hstatus::VTVM;
 }
@@ -79,6 +103,7 @@ pub fn left_guest(system: &Hypervisor) {
 #[must_use]
 pub fn access_address_space(hart: &Hart, registers: &mut Registers, access: CsrAccess) -> bool {
     if access.writes() && !registers.cached.changes_address_space(hart.index) {
+        registers.trial.was_in_vain();
         fenced(hart, registers);
         return false;
     }

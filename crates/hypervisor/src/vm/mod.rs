@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
+pub mod pauses;
 pub mod seed;
 pub mod spacing;
 pub mod spin_code;
@@ -20,23 +21,25 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::system::{OnFailure, VmName};
+use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
 use scheduler::VmId;
-use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
 use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
+use crate::lock::Mutex;
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
+use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
+use crate::vm::pauses::PauseTerms;
 use crate::vm::spacing::Spacing;
 use crate::vm::told::Told;
 use crate::vm::vcpu::SupervisorState;
@@ -55,6 +58,10 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// How many harts are its own; none where it shares.
     pub dedicated: Option<u32>,
+    /// What its guest is not told of.
+    pub hidden: Hidden,
+    /// When its pause loops exit, as far as it or its system says.
+    pub pause_loops: PauseLoops,
 }
 
 /// Typed input that is kept for a guest.
@@ -72,6 +79,8 @@ pub struct Vm {
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
+    /// Which pages of the table have changed under which generation.
+    pub table_changes: Changes<MAX_VCPUS_PER_VM>,
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     /// Its trapped devices.
@@ -85,6 +94,8 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
+    /// When its pause loops exit.
+    pub pauses: PauseTerms,
     /// How often a line of the guest's report is printed.
     reports: Spacing,
 }
@@ -108,6 +119,7 @@ impl Vm {
         let table_register = table.hgatp(0);
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
+        let pauses = PauseTerms::new(settings.pause_loops);
         Self {
             id,
             settings,
@@ -115,7 +127,9 @@ impl Vm {
             memory,
             table: Mutex::new(table),
             table_register,
+            pauses,
             generation: AtomicU64::new(1),
+            table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),
             chips: Mutex::new(chips),
             typed: Mutex::new(VecDeque::with_capacity(INPUT_LIMIT)),
@@ -133,10 +147,11 @@ impl Vm {
         self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
-    /// The generation of the G-stage table; it grows with each change that takes a mapping away.
+    /// The generation of the G-stage table; it grows with each change that takes a mapping away. To be sure that a change is
+    /// seen, or its maker sees what this hart has declared, a fence comes before: see `system::running`.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.
@@ -151,7 +166,11 @@ impl Vm {
             host.map(HostPhysical::new),
             Permissions::DEVICE,
         );
-        self.generation.fetch_add(1, Ordering::SeqCst) + 1
+        // Nobody else changes it while this has the table.
+        let generation = self.generation() + 1;
+        self.table_changes.note(index, generation);
+        self.generation.store(generation, Ordering::SeqCst);
+        generation
     }
 
     /// What is added to the board's time to give the guest's.

@@ -52,11 +52,13 @@ pub enum Event {
     EntryPurges = 22,
     /// Lines that a prefetcher brought into the first-level data cache.
     Prefetches = 23,
+    /// Cycles of page-table walks: the part of the lost cycles that translations take which no TLB had.
+    WalkCycles = 24,
 }
 
 impl Event {
     /// One more than the greatest number.
-    pub const COUNT: usize = 24;
+    pub const COUNT: usize = 25;
 
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT - 1] = [
@@ -83,6 +85,7 @@ impl Event {
         Self::TranslationFences,
         Self::EntryPurges,
         Self::Prefetches,
+        Self::WalkCycles,
     ];
 
     /// The event of a number.
@@ -119,6 +122,7 @@ impl Event {
             Self::TranslationFences => "translation-fences",
             Self::EntryPurges => "entry-purges",
             Self::Prefetches => "prefetches",
+            Self::WalkCycles => "walk-cycles",
         }
     }
 
@@ -153,6 +157,7 @@ impl Event {
             Self::TranslationFences => "SFENCE, HFENCE, SINVAL and HINVAL instructions executed",
             Self::EntryPurges => "purges of translations by hardware at entries to guests",
             Self::Prefetches => "lines that a prefetcher brought into the first-level data cache",
+            Self::WalkCycles => "cycles of page-table walks, which are part of stalled-cycles",
         }
     }
 }

@@ -207,6 +207,7 @@ impl Timing {
         counts.add(Event::Walks, 1);
         let walked = walk();
         let cycles = self.charge_walk(id, charge, &walked, counts);
+        counts.add(Event::WalkCycles, cycles);
         let entry = Entry::new(charge.page(), walked.shift, walked.global, charge.space)
             .leading_to(walked.guest_physical >> PAGE_SHIFT);
         let slot = self.harts.get_mut(id.index()).map(|hart| {

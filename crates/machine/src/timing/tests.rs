@@ -63,6 +63,7 @@ impl Bench {
             space,
             translated: space.paged || space.virtualized,
             name: Some(name(address, space)),
+            shared: false,
         };
         let walk = || Walked {
             shift,
@@ -209,6 +210,8 @@ fn a_walk_in_two_dimensions_is_charged_reference_by_reference() {
     let each = profile.costs.memory + profile.costs.walk_step;
     // Every reference is to a line of its own, and then the page itself is read.
     assert_eq!(cycles, 15 * each + profile.costs.memory);
+    // The walk's own part, without the page.
+    assert_eq!(bench.count(Event::WalkCycles), 15 * each);
     assert_eq!(bench.count(Event::WalkReferences), 3);
     assert_eq!(bench.count(Event::GuestWalkReferences), 12);
     assert_eq!(bench.count(Event::LoadMisses), 16);

@@ -50,6 +50,8 @@ pub(super) enum Paper {
     Spins,
     /// Paper 002: self-wait against host interrupts
     SelfWait,
+    /// Paper 003: cached translations that follow a vCPU
+    TlbReuse,
 }
 
 impl Paper {
@@ -57,6 +59,7 @@ impl Paper {
         match self {
             Self::Spins => "paper-000",
             Self::SelfWait => "paper-002",
+            Self::TlbReuse => "paper-003",
         }
     }
 }

@@ -6,9 +6,10 @@ use super::paper::{Paper, PaperArguments};
 use super::{Failure, output};
 use clap::{Subcommand, ValueEnum};
 use partita::claims::Claims;
+use partita::papers::{self, Papers};
 use partita::results::{Content, FORM, Kept, Made, names, places, stale};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ResultsArguments {
@@ -59,6 +60,9 @@ enum Name {
     /// Paper 002's table
     #[value(name = "paper-002")]
     Paper002,
+    /// Paper 003's table and figures
+    #[value(name = "paper-003")]
+    Paper003,
     /// What the policies are claimed to do
     Claims,
 }
@@ -68,6 +72,7 @@ impl Name {
         match self {
             Self::Paper000 => "paper-000",
             Self::Paper002 => "paper-002",
+            Self::Paper003 => "paper-003",
             Self::Claims => "claims",
         }
     }
@@ -79,7 +84,8 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
     let folder = folder.unwrap_or_else(|| partita::installed::folder(&command, "docs/results"));
     match &arguments.what {
         What::Render { check } => {
-            let stale = stale(&folder)?;
+            let mut stale = stale(&folder)?;
+            stale.extend(stale_page(&folder)?);
             if *check && !stale.is_empty() {
                 let pages = stale.iter().map(|(page, _)| page.display().to_string());
                 let pages = pages.collect::<Vec<_>>().join(", ");
@@ -114,6 +120,9 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
                 let _ = writeln!(std::io::stdout(), "{}", page.display());
                 failures.extend(kept.failures());
             }
+            if let Some((page, text)) = stale_page(&folder)? {
+                output::write(&page, text.as_bytes())?;
+            }
             if failures.is_empty() {
                 Ok(())
             } else {
@@ -123,6 +132,32 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
     }
 }
 
+/// The list of the papers' claims.
+fn list() -> Result<Papers, Failure> {
+    Ok(Papers::read(
+        &super::laboratory::experiments().join(papers::FILE),
+    )?)
+}
+
+/// The page of all papers, if it is not that of the list and of the results.
+fn stale_page(folder: &Path) -> Result<Option<(PathBuf, String)>, Failure> {
+    let page = folder.join(papers::PAGE);
+    let text = list()?.page(folder)?;
+    // A page that is not there is stale, too.
+    let there = std::fs::read_to_string(&page).unwrap_or_default();
+    Ok((there != text).then_some((page, text)))
+}
+
+/// Shows the page of all papers.
+pub(super) fn papers() -> Result<(), Failure> {
+    let command = partita::installed::command();
+    let folder = partita::installed::folder(&command, "docs/results");
+    let page = list()?.page(&folder)?;
+    // A reader that has gone needs no page.
+    let _ = write!(std::io::stdout(), "{page}");
+    Ok(())
+}
+
 impl RefreshArguments {
     fn make(&self, name: Name, quick: bool) -> Result<Kept, Failure> {
         let mut command = vec![String::from("results"), String::from("refresh")];
@@ -130,10 +165,11 @@ impl RefreshArguments {
         command.extend(quick.then(|| String::from("--quick")));
         command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
         let (made, content) = match name {
-            Name::Paper000 | Name::Paper002 => {
+            Name::Paper000 | Name::Paper002 | Name::Paper003 => {
                 let paper = match name {
                     Name::Paper000 => Paper::Spins,
-                    _ => Paper::SelfWait,
+                    Name::Paper002 => Paper::SelfWait,
+                    _ => Paper::TlbReuse,
                 };
                 let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
                 let repeated = arguments.repeat()?;

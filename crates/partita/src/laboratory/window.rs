@@ -24,6 +24,8 @@ const LENGTH: &str = "duration-ms=";
 /// How long before the first end the window ends, in milliseconds of machine time: the prompt takes a key in each, and none of
 /// what ends a VM may lie in the report.
 const MARGIN: u64 = 25;
+/// A hart's booked time and its true time may differ by so small a part, as the prompt that asks for the report takes time.
+const SHARE_OF_THE_PROMPT: u64 = 50;
 
 /// A window of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,8 +99,13 @@ pub fn measure(
     let mut outcome = run.finish(stop).outcome;
     match to {
         Some(to) => {
-            outcome.report = Some(between(&from.report, &to.report));
-            outcome.monitor = Some(to.machine.report_since(&from.counted));
+            let counted = to.machine.report_since(&from.counted);
+            let mut report = between(&from.report, &to.report);
+            let harts = counted.harts.iter();
+            let passed = harts.map(|hart| (hart.hart, hart.cycles)).collect();
+            leave_out_what_was_before(&mut report, &passed);
+            outcome.report = Some(report);
+            outcome.monitor = Some(counted);
         }
         None => outcome.failures.push(String::from(
             "it came to no steady window: the work ended before its time",
@@ -185,6 +192,29 @@ fn between(from: &Report, to: &Report) -> Report {
     report
 }
 
+/// A hart books its time when it changes what it does. One that did nothing else for long before the window, as a hart that is
+/// idle while VMs boot on another, books all of that time within it. `passed` are the cycles of each hart in the window: what
+/// it booked beyond them is taken off what it did at the beginning, which was to idle, or else to be with one guest. The few
+/// thousand cycles by which the prompt moves the ends of the window are left as they are.
+fn leave_out_what_was_before(report: &mut Report, passed: &BTreeMap<u32, u64>) {
+    for hart in &mut report.harts {
+        let most = passed.get(&hart.hart).map_or(u64::MAX, |cycles| {
+            cycles.saturating_add(cycles / SHARE_OF_THE_PROMPT)
+        });
+        let excess = hart.elapsed.saturating_sub(most);
+        let idle = excess.min(hart.idle);
+        hart.idle -= idle;
+        hart.elapsed -= idle;
+        let works = report.vms.iter_mut().flat_map(|vm| &mut vm.work);
+        let own = works.filter(|work| work.hart == hart.hart);
+        if let Some(guest) = own.map(|work| &mut work.guest).max() {
+            let rest = (excess - idle).min(*guest);
+            *guest -= rest;
+            hart.elapsed -= rest;
+        }
+    }
+}
+
 /// What had been counted at a moment.
 struct Sample {
     report: Report,
@@ -268,6 +298,32 @@ mod tests {
             assert_eq!((guest, hart.idle, hart.scheduling), expected, "{hart:?}");
             assert_eq!(guest + hart.idle + hart.scheduling, hart.elapsed);
         }
+    }
+
+    #[test]
+    fn what_a_hart_did_before_the_window_is_left_out() {
+        // Hart 0 worked all the time. Hart 1 idled before and booked it within; below, it was with its guest.
+        let from = report([(100_000, 90_000, 0, 10_000), (10, 0, 0, 10)]);
+        let to = report([
+            (300_000, 280_000, 0, 20_000),
+            (300_010, 150_000, 130_000, 20_010),
+        ]);
+        let passed = BTreeMap::from([(0, 200_000), (1, 200_000)]);
+        let mut window = between(&from, &to);
+        leave_out_what_was_before(&mut window, &passed);
+        let [first, second] = &window.harts[..] else {
+            panic!("{window:?}")
+        };
+        assert_eq!(first.elapsed, 200_000);
+        // Its 2 % are the prompt's.
+        assert_eq!((second.elapsed, second.idle), (204_000, 34_000));
+        let from = report([(100, 90, 0, 10), (10, 0, 0, 10)]);
+        let to = report([(300, 280, 0, 20), (400, 380, 0, 20)]);
+        let mut window = between(&from, &to);
+        leave_out_what_was_before(&mut window, &BTreeMap::from([(1, 200)]));
+        let guests: Vec<u64> = window.vms[0].work.iter().map(|work| work.guest).collect();
+        assert_eq!(guests, [190, 194]);
+        assert_eq!(window.harts[1].elapsed, 204);
     }
 
     fn window(lines: &[&str]) -> Option<Window> {

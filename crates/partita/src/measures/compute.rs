@@ -207,6 +207,18 @@ fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option
             .sum::<u64>()
     };
     let guests = in_guests(Event::Instructions) as f64;
+    let harts = report.harts.len() as f64;
+    put("guest-instructions", ratio(Some(guests / 1e6), Some(harts)));
+    let walks = in_guests(Event::Walks) as f64;
+    put("guest-walks", ratio(Some(walks / 1e6), Some(harts)));
+    let busy = in_guests(Event::Cycles).saturating_sub(in_guests(Event::Waited)) as f64;
+    let walking = in_guests(Event::WalkCycles) as f64;
+    put("guest-instruction-time", ratio(Some(busy), Some(guests)));
+    put(
+        "guest-basic-time",
+        ratio(Some(busy - walking), Some(guests)),
+    );
+    put("guest-walk-time", ratio(Some(walking), Some(walks)));
     put(
         "guest-tlb-miss-ratio",
         per_cent(in_guests(Event::Walks), guests),

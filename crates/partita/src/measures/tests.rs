@@ -124,6 +124,63 @@ fn every_figure_has_a_definition() {
 }
 
 #[test]
+fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
+    // Two harts with one guest: half of it in each mode, on each of them.
+    let counts = || {
+        let events = [
+            ("cycles", 325_000),
+            ("waited-cycles", 12_500),
+            ("instructions", 125_000),
+            ("walks", 2_500),
+            ("walk-cycles", 62_500),
+        ];
+        BTreeMap::from(events)
+    };
+    let hart = |hart| machine::monitor::HartReport {
+        hart,
+        cycles: 1_000_000,
+        instructions: 300_000,
+        mean_instruction_picoseconds: None,
+        total: BTreeMap::new(),
+        modes: BTreeMap::new(),
+        virtual_machines: BTreeMap::from([(
+            1,
+            machine::monitor::VirtualReport {
+                supervisor: counts(),
+                user: counts(),
+                exits: BTreeMap::new(),
+            },
+        )]),
+        exits: BTreeMap::new(),
+        exits_to_machine: BTreeMap::new(),
+        traps: BTreeMap::new(),
+        host_translations: 0,
+    };
+    let hardware = machine::monitor::Report {
+        cycles: 1_000_000,
+        hertz: 45_000_000,
+        measured: true,
+        memory_hash: String::new(),
+        harts: vec![hart(0), hart(1)],
+        devices: Vec::new(),
+        definitions: BTreeMap::new(),
+    };
+    let guests = Guests::default();
+    let figures = compute(&Inputs {
+        report: None,
+        hardware: Some(&hardware),
+        guests: &guests,
+    });
+    near(&figures, "guest-instructions", 0.25, 1e-9);
+    near(&figures, "guest-walks", 0.005, 1e-9);
+    near(&figures, "guest-tlb-miss-ratio", 2.0, 1e-9);
+    near(&figures, "guest-walk-time", 25.0, 1e-9);
+    near(&figures, "guest-instruction-time", 2.5, 1e-9);
+    // MIET = T0 + NITR x AT.
+    near(&figures, "guest-basic-time", 2.5 - 0.02 * 25.0, 1e-9);
+}
+
+#[test]
 fn per_cent_of_native() {
     // Paper 002, table 1, #4: 16.34 against 16.90 natively is 96.69 %.
     let run = Figures::from([(String::from("etr"), 16.34), (String::from("itr"), 1.0)]);

@@ -1,5 +1,6 @@
 //! How runs become a comparison with a paper.
 
+use super::model;
 use super::plan::Plan;
 use super::published::NATIVE;
 use super::registration::State;
@@ -103,6 +104,7 @@ fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult 
             .collect(),
         absolutes: absolutes.collect(),
         claims: claims.map(|claim| of_claim(claim, methods)).collect(),
+        model: model::of_case(case, |method, measure| values(methods, method, measure)),
         failures: failures(&place, methods),
     }
 }
@@ -179,20 +181,34 @@ fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
     let pairs = pairs(methods, &claim.more, &claim.less, &claim.measure);
     let both = (summary(&claim.more), summary(&claim.less));
     let found = match both {
-        (Some(more), Some(less)) => format!(
-            "{}: {} {}, {} {}",
-            claim.measure,
-            claim.more,
-            with_interval(&more),
-            claim.less,
-            with_interval(&less)
-        ),
+        (Some(more), Some(less)) => {
+            let found = format!(
+                "{}: {} {}, {} {}",
+                claim.measure,
+                claim.more,
+                with_interval(&more),
+                claim.less,
+                with_interval(&less)
+            );
+            match (claim.times, paired_ratio(&pairs)) {
+                (Some(times), Some(ratio)) => {
+                    format!(
+                        "{found}; ratio {}, wanted above {times}",
+                        with_interval(&ratio)
+                    )
+                }
+                _ => found,
+            }
+        }
         _ => format!("{} is not known of both", claim.measure),
     };
     let evidence = match one_run(methods, &[&claim.more, &claim.less]) {
         true => Evidence::of_one_run(),
         // Equal values are no more: they count against the claim.
-        false => Evidence::of_relation(pairs.iter().map(|(more, less)| more > less)),
+        false => {
+            let times = claim.times.unwrap_or(1.0);
+            Evidence::of_relation(pairs.iter().map(|(more, less)| *more > times * less))
+        }
     };
     ClaimResult {
         text: claim.text.clone(),
@@ -295,7 +311,7 @@ fn of_negative(negative: &Negative, methods: &Methods<'_>) -> NegativeResult {
 
 impl Question {
     /// Whether a claim holds, in words.
-    pub(super) fn as_claim(&self) -> String {
+    pub fn as_claim(&self) -> String {
         match self.answer {
             Answer::Above => String::from("holds"),
             Answer::Below | Answer::Within => String::from("DOES NOT HOLD"),

@@ -1,9 +1,10 @@
 //! From a paper's cases to points.
 
 use super::published::PROFILE;
-use super::{Case, Published};
+use super::{Case, Published, Setting};
 use crate::compare::{with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
+use machine::timing::{Profile, ProfileError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,29 @@ pub struct Wanted {
     pub hertz: Option<u64>,
 }
 
+impl Wanted {
+    /// The same on a case's own computer, unless the computer is another than the papers' already.
+    fn on(&self, profile: Option<&str>) -> Result<Self, PlanError> {
+        let mut wanted = self.clone();
+        if let (Some(name), true) = (profile, is_papers(&self.computer)) {
+            let error = |error| PlanError::Profile {
+                name: String::from(name),
+                error,
+            };
+            wanted.hertz = Some(Profile::find(name).map_err(error)?.hertz);
+            wanted.computer = Computer::Machine {
+                profile: Some(String::from(name)),
+            };
+        }
+        Ok(wanted)
+    }
+}
+
+/// Whether this is the computer that the papers measured on.
+fn is_papers(computer: &Computer) -> bool {
+    matches!(computer, Computer::Machine { profile: Some(profile) } if profile == PROFILE)
+}
+
 /// Why a paper cannot be repeated.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -41,6 +65,14 @@ pub enum PlanError {
     /// A system file has mistakes or is not there.
     #[error(transparent)]
     Point(#[from] PointError),
+    /// A case names a profile that is not to be had.
+    #[error("profile {name}: {error}")]
+    Profile {
+        /// Which.
+        name: String,
+        /// What is the matter.
+        error: ProfileError,
+    },
 }
 
 /// The runs of one case or one negative, by method.
@@ -80,10 +112,11 @@ impl Plan {
             .map(|case| {
                 let group = Runs {
                     paper,
-                    wanted,
+                    wanted: &wanted.on(case.profile.as_deref())?,
                     system: folder.join(&case.system),
                     methods: &case.methods,
                     parameters: [&case.parameters, &case.quick],
+                    hardware: &case.hardware,
                     native: case.native.as_ref(),
                 };
                 Ok((case.clone(), group.plan()?))
@@ -95,10 +128,11 @@ impl Plan {
             .map(|negative| {
                 let group = Runs {
                     paper,
-                    wanted,
+                    wanted: &wanted.on(negative.profile.as_deref())?,
                     system: folder.join(&negative.system),
                     methods: &negative.methods,
                     parameters: [&negative.parameters, &negative.quick],
+                    hardware: &BTreeMap::new(),
                     native: None,
                 };
                 group.plan()
@@ -145,6 +179,7 @@ struct Runs<'a> {
     system: PathBuf,
     methods: &'a [String],
     parameters: [&'a BTreeMap<String, u64>; 2],
+    hardware: &'a BTreeMap<String, Setting>,
     native: Option<&'a BTreeMap<String, u64>>,
 }
 
@@ -155,10 +190,7 @@ impl Runs<'_> {
             parameters.extend(self.parameters[1].clone());
         }
         let mut methods = Vec::new();
-        let own_profile = matches!(
-            &self.wanted.computer,
-            Computer::Machine { profile: Some(profile) } if profile == PROFILE
-        );
+        let own_profile = is_papers(&self.wanted.computer);
         for method in self.methods {
             if let Some((value, hardware)) = self.paper.method(method, own_profile) {
                 let change = format!("{}={value}", self.paper.vary);
@@ -202,6 +234,10 @@ impl Runs<'_> {
                 // Keys of the profile are no keys of the system, so the window is found before they are added.
                 let mut point = with_window(with_phase(point)?)?;
                 point.changes.extend_from_slice(hardware);
+                let own = self.hardware.iter();
+                point
+                    .changes
+                    .extend(own.map(|(key, value)| format!("profile.{key}={value}")));
                 Ok(point)
             })
             .collect()

@@ -118,6 +118,16 @@ pub struct Case {
     /// What the text says without figures.
     #[serde(rename = "claim", default)]
     pub claims: Vec<Claim>,
+    /// The machine's profile, where the case belongs to another computer than [`PROFILE`]. A profile that the command names
+    /// comes first.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// Keys of the machine's profile that this case changes, whichever profile it is: what the case is about.
+    #[serde(default)]
+    pub hardware: BTreeMap<String, Setting>,
+    /// The method beside which paper 003's model of the mean instruction time is shown for the others.
+    #[serde(default)]
+    pub model: Option<String>,
 }
 
 /// One line of a table: a measure for each method.
@@ -150,6 +160,10 @@ pub struct Claim {
     pub more: String,
     /// The method that has less.
     pub less: String,
+    /// How often what the one has goes into what the other has, at least: the claim is more > times x less. Below 1 it says how
+    /// much more "less" may have at most.
+    #[serde(default)]
+    pub times: Option<f64>,
 }
 
 /// A comparison in which nothing can come out.
@@ -172,6 +186,9 @@ pub struct Negative {
     pub measure: String,
     /// The largest effect in per cent that counts as none.
     pub tolerance: f64,
+    /// As for a case.
+    #[serde(default)]
+    pub profile: Option<String>,
 }
 
 /// Cases whose effects come in an order.
@@ -244,7 +261,15 @@ impl Published {
                     return Err(format!("{name}: {method} is none of its methods"));
                 }
             }
+            if let Some(model) = &case.model
+                && !case.methods.contains(model)
+            {
+                return Err(format!("{name}: {model} is none of its methods"));
+            }
             for claim in &case.claims {
+                if crate::measures::find(&claim.measure).is_none() {
+                    return Err(format!("{name}: there is no measure {}", claim.measure));
+                }
                 for method in [&claim.more, &claim.less] {
                     if !case.methods.contains(method) {
                         return Err(format!("{name}: {method} is none of its methods"));
@@ -311,6 +336,14 @@ impl Published {
             true => String::new(),
             false => format!(" with{}", settings.join(",")),
         }
+    }
+
+    /// The other computers' profiles, each once.
+    pub fn profiles(&self) -> std::collections::BTreeSet<&str> {
+        let cases = self.cases.iter().map(|case| &case.profile);
+        let negatives = self.negatives.iter().map(|negative| &negative.profile);
+        let all = cases.chain(negatives);
+        all.filter_map(|profile| profile.as_deref()).collect()
     }
 
     /// The numbers of the tables, in their order.

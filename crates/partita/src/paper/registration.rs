@@ -118,9 +118,12 @@ impl State {
 }
 
 /// Every file that a paper's results follow from, by its path from `experiments`: all of its folder, the systems of other folders
-/// that it names, and the profile of the paper's computer.
+/// that it names, and the profiles of the paper's computer and of others that cases are run on.
 fn files(experiments: &Path, folder: &str, paper: &Published) -> std::io::Result<Vec<String>> {
-    let mut names = vec![format!("../profiles/{}.toml", super::PROFILE)];
+    let profiles = paper.profiles().into_iter().chain([super::PROFILE]);
+    let mut names: Vec<String> = profiles
+        .map(|profile| format!("../profiles/{profile}.toml"))
+        .collect();
     let mut folders = vec![String::from(folder)];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(experiments.join(&folder))? {

@@ -130,6 +130,27 @@ pub struct ClaimResult {
     pub question: Question,
 }
 
+/// A point of paper 003's figure 6: by how much the mean instruction time of a guest is shorter under a method than under another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelPoint {
+    /// The method.
+    pub method: String,
+    /// The one that it is compared with.
+    pub base: String,
+    /// r: the NITR of that one beside the method's.
+    pub r: Summary,
+    /// T0 of the other one, in cycles.
+    pub instruction: f64,
+    /// AT of the other one, in cycles.
+    pub walk: f64,
+    /// NITR of the other one, as a part.
+    pub nitr: f64,
+    /// D by the model, in per cent.
+    pub modelled: f64,
+    /// D as measured, in per cent.
+    pub measured: Summary,
+}
+
 /// One case beside what we found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseResult {
@@ -145,6 +166,9 @@ pub struct CaseResult {
     pub absolutes: Vec<AbsoluteResult>,
     /// Claim by claim.
     pub claims: Vec<ClaimResult>,
+    /// Paper 003's model beside each method that it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub model: Vec<ModelPoint>,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
 }

@@ -1,7 +1,7 @@
 //! A judgement as people read it.
 
 use super::result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, NegativeResult,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, ModelPoint, NegativeResult,
 };
 use crate::drawing::Page;
 use crate::laboratory::statistics::Summary;
@@ -24,6 +24,9 @@ pub fn show(judgement: &Judgement) -> String {
         }
         for claim in &case.claims {
             let _ = writeln!(text, "{}", of_claim(claim));
+        }
+        for point in &case.model {
+            let _ = writeln!(text, "{}", of_model(point));
         }
         let notes = case
             .effects
@@ -67,6 +70,9 @@ pub fn page(judgement: &Judgement, below: &str) -> String {
         }
         for claim in &case.claims {
             page.paragraph(&of_claim(claim));
+        }
+        for point in &case.model {
+            page.paragraph(&of_model(point));
         }
     }
     if !judgement.orders.is_empty() {
@@ -173,6 +179,23 @@ fn of_absolute(absolute: &AbsoluteResult) -> String {
 fn of_claim(claim: &ClaimResult) -> String {
     let verdict = claim.question.as_claim();
     format!("claim: {}\n  {verdict}: {}", claim.text, claim.found)
+}
+
+fn of_model(point: &ModelPoint) -> String {
+    format!(
+        "model: {} beside {}: r {} [{}], so D {:.1} % with T0 {}, AT {} cycles and NITR {} %\n  measured D: {:.1} % [{:.1} .. {:.1}]",
+        point.method,
+        point.base,
+        number(point.r.median),
+        interval(&point.r),
+        point.modelled,
+        number(point.instruction),
+        number(point.walk),
+        number(100.0 * point.nitr),
+        point.measured.median,
+        point.measured.low,
+        point.measured.high
+    )
 }
 
 fn of_negative(negative: &NegativeResult) -> String {

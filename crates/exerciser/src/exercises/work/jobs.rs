@@ -322,7 +322,7 @@ impl Floor {
         let workload = &self.workload;
         csr::open_interrupts();
         locks::turn(workload.compute);
-        self.spaces.touch(number, random);
+        self.spaces.touch(number, hart.index(), random);
         csr::close_interrupts();
         for _ in 0..workload.calls {
             locks::user_call();

@@ -1,11 +1,17 @@
 //! The address spaces of jobs: what their references to memory go through.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use exerciser::random::Random;
 use exerciser::workload::{MOST_SPACES, Workload};
 
 use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
 use crate::arch::{csr, memory};
+use crate::board::MOST_HARTS;
 use crate::frames::{self, FRAME};
+
+/// For each hart: the space that it is in, from 1; 0 is none. As other systems do, a hart writes satp where its space changes, and nowhere else.
+static CURRENT: [AtomicUsize; MOST_HARTS] = [const { AtomicUsize::new(0) }; MOST_HARTS];
 
 /// The address spaces of a workload, the same for all harts.
 #[derive(Debug)]
@@ -38,20 +44,21 @@ impl Spaces {
         })
     }
 
-    /// What a step of job `number` refers to. The space has the same identifier on each hart; without identifiers
+    /// What a step of job `number` refers to on a hart. The space has the same identifier on each hart; without identifiers
     /// (ASIDLEN = 0) each change of the space is a fence.
-    pub fn touch(&self, number: usize, random: &mut Random) {
+    pub fn touch(&self, number: usize, hart: usize, random: &mut Random) {
         let count = self.spaces.iter().flatten().count().max(1);
         let index = number % count;
         let Some(Some(space)) = self.spaces.get(index) else {
             return;
         };
         let asid = index as u64 + 1;
-        let before = csr::translation();
-        paging::enter(*space, asid);
-        let now = csr::translation();
-        if now >> 44 & 0xffff != asid && now != before {
-            csr::fence_translation(None, None);
+        let current = CURRENT.get(hart);
+        if current.is_none_or(|current| current.swap(index + 1, Ordering::Relaxed) != index + 1) {
+            paging::enter(*space, asid);
+            if csr::translation() >> 44 & 0xffff != asid {
+                csr::fence_translation(None, None);
+            }
         }
         for _ in 0..self.touches {
             let at = random.next();

@@ -69,6 +69,9 @@ pub mod fence {
     pub fn guest_physical_of(_vmid: u64) {}
 
     /// Drops nothing.
+    pub fn guest_physical_page(_address: u64, _vmid: u64) {}
+
+    /// Drops nothing.
     pub fn guest_physical_all() {}
 
     /// Drops nothing.

@@ -1,7 +1,8 @@
 //! Fences over the guests' translations (privileged architecture, "Hypervisor Memory-Management Fence Instructions").
 //!
-//! HFENCE.GVMA need not drop entries that hold a whole VS-stage translation, so a change of the G-stage is always
-//! followed by both fences.
+//! HFENCE.GVMA need not drop what is known of the VS-stage alone. What leads through a G-stage translation that it names it does drop: "any
+//! entry whose guest virtual address maps to a guest physical address that matches the HFENCE.GVMA's address and VMID arguments must
+//! be flushed".
 
 /// Drops every VS-stage translation of the hart that is tagged with the VMID in hgatp.
 #[inline]
@@ -26,6 +27,18 @@ pub fn guest_physical_of(vmid: u64) {
         core::arch::asm!(
             ".option push", ".option arch, +h", "hfence.gvma zero, {0}", ".option pop",
             in(reg) vmid, options(nostack)
+        );
+    }
+}
+
+/// Drops what leads to the page at the guest-physical `address` by `vmid`.
+#[inline]
+pub fn guest_physical_page(address: u64, vmid: u64) {
+    // SAFETY: a fence only drops cached translations.
+    unsafe {
+        core::arch::asm!(
+            ".option push", ".option arch, +h", "hfence.gvma {0}, {1}", ".option pop",
+            in(reg) address >> 2, in(reg) vmid, options(nostack)
         );
     }
 }

@@ -13,7 +13,8 @@
 //! - another vCPU made it: then that vCPU had the tag on H later than V, and `Holders` knows ([`Purge::others`]);
 //! - V changed its tables and fenced on another hart since it left H: then H is not one of V's good harts ([`Purge::stale`]; below);
 //! - a sibling asked V for a fence, or V's life began anew: [`Cached::fenced`] and a new [`Cached`] lead to the same purge;
-//! - the G-stage table changed: then the generation under which V last ran on H is an older one ([`Purge::older`]).
+//! - the G-stage table changed: then the generation under which V last ran on H is an older one ([`Purge::older`]). What changes is the
+//!   page of a sibling's interrupt file, and of V's own at each change of hart, so those pages are dropped alone ([`changes::Changes`]).
 //!
 //! V's *good* harts are those where whatever is cached for V is right: it is the complement of paper 003's TLB purge control
 //! word. A fence of V leaves the hart that it runs on as the only good one. The methods differ in how the hypervisor comes to
@@ -22,14 +23,18 @@
 //! traps ([`Translations::OneShot`]), as long as there is another good hart that it would make a bad one. So a fence that does not trap
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
+pub mod changes;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod tests;
+pub mod trial;
 
 use crate::hart::capabilities::Capability;
 use crate::hart::fence;
+use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
+use changes::Changed;
 use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
@@ -89,22 +94,29 @@ impl Tags {
 
 /// For one hart: whose entries each tag may mark there. Only the hart itself uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Holders([Option<VcpuId>; MAX_VCPUS + 1]);
+// 1 + the vCPU, or 0: in one word.
+pub struct Holders([u16; MAX_VCPUS + 1]);
 
 impl Default for Holders {
     fn default() -> Self {
-        Self([None; MAX_VCPUS + 1])
+        Self([0; MAX_VCPUS + 1])
     }
 }
 
 impl Holders {
+    /// Whether `vcpu` had the tag last.
+    fn has(&self, tag: Tag, vcpu: VcpuId) -> bool {
+        self.0.get(usize::from(tag.number())) == Some(&(vcpu.get() + 1))
+    }
+
     /// Gives the tag to `vcpu`. True where another one's entries may be marked with it.
     fn take(&mut self, tag: Tag, vcpu: VcpuId) -> bool {
         // A tag that had no place here would be purged each time.
         let Some(place) = self.0.get_mut(usize::from(tag.number())) else {
             return true;
         };
-        place.replace(vcpu) != Some(vcpu)
+        let own = vcpu.get() + 1;
+        core::mem::replace(place, own) != own
     }
 }
 
@@ -149,6 +161,8 @@ pub struct Remembered {
 
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+// The one large part last.
+#[repr(C)]
 pub struct Cached {
     last: Option<HartId>,
     /// The harts where no entry of the vCPU is older than its last fence.
@@ -216,6 +230,23 @@ impl Cached {
         }
     }
 
+    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing and have nothing dropped:
+    /// it ran nowhere else, no other hart is a good one, nobody else has had its tag, and the G-stage table is the same.
+    #[inline]
+    #[must_use]
+    pub fn comes_back(
+        &self,
+        vcpu: VcpuId,
+        hart: HartId,
+        holders: &Holders,
+        (tag, generation): (Tag, u64),
+    ) -> bool {
+        self.last == Some(hart)
+            && self.good == HartSet::only(hart)
+            && self.seen[hart.index()] == generation
+            && holders.has(tag, vcpu)
+    }
+
     /// How the vCPU's fences are watched now.
     #[must_use]
     pub const fn watch(&self) -> Watch {
@@ -259,7 +290,11 @@ impl Cached {
     #[must_use]
     pub const fn renew(&mut self, hart: HartId, generation: u64) -> Purge {
         let seen = &mut self.seen[hart.index()];
-        let older = *seen != generation;
+        let older = if *seen == generation {
+            None
+        } else {
+            Some(*seen)
+        };
         *seen = generation;
         Purge {
             others: false,
@@ -279,8 +314,8 @@ pub struct Purge {
     pub moved: bool,
     /// The vCPU may have fenced since it was here.
     pub stale: bool,
-    /// The G-stage table may have changed.
-    pub older: bool,
+    /// The G-stage table may have changed since it had this generation; 0 is before the first.
+    pub older: Option<u64>,
 }
 
 /// A hart's fences.
@@ -290,6 +325,8 @@ pub trait Fences {
     /// Drops the G-stage entries with this tag (HFENCE.GVMA). Entries that hold a whole translation of both stages may stay,
     /// so [`guest_virtual`](Self::guest_virtual) follows.
     fn guest_physical(&mut self, tag: Tag);
+    /// Drops what leads to a page of the guest with this tag, of either stage (HFENCE.GVMA with an address).
+    fn guest_page(&mut self, tag: Tag, page: GuestPhysical);
     /// Makes stores to code visible to this hart's fetches (FENCE.I).
     fn instructions(&mut self);
 }
@@ -307,18 +344,26 @@ impl Fences for HartFences {
         fence::guest_physical_of(tag.number().into());
     }
 
+    fn guest_page(&mut self, tag: Tag, page: GuestPhysical) {
+        fence::guest_physical_page(page.raw(), tag.number().into());
+    }
+
     fn instructions(&mut self) {
         fence::instructions();
     }
 }
 
 impl Purge {
-    /// Drops what must be dropped. hgatp has `tag`.
-    pub fn carry_out(self, tag: Tag, fences: &mut impl Fences) {
-        if self.others || self.older {
+    /// Drops what must be dropped. hgatp has `tag`; `changes` are those of its table.
+    pub fn carry_out(self, tag: Tag, changes: &impl Changed, fences: &mut impl Fences) {
+        let pages = self.older.and_then(|since| changes.since(since));
+        let all = self.others || self.older.is_some() && pages.is_none();
+        if all {
             fences.guest_physical(tag);
+        } else if let Some(pages) = pages {
+            pages.for_each(|page| fences.guest_page(tag, page));
         }
-        if self.others || self.older || self.stale {
+        if all || self.stale {
             fences.guest_virtual();
         }
         if self.moved {

@@ -91,6 +91,20 @@ struct Model<'a> {
     tags: Tags,
     /// The tag in hgatp.
     tag: Tag,
+    /// The generation that the table in hgatp has.
+    generation: u64,
+}
+
+/// The one page that changes, at each change of the table.
+struct Page {
+    generation: u64,
+}
+
+impl Changed for Page {
+    fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
+        let page = (generation < self.generation).then_some(GuestPhysical::new(0));
+        (generation != 0).then_some(page.into_iter())
+    }
 }
 
 impl Model<'_> {
@@ -108,6 +122,21 @@ impl Fences for Model<'_> {
 
     fn guest_physical(&mut self, _tag: Tag) {
         // An entry of both stages may stay.
+    }
+
+    fn guest_page(&mut self, tag: Tag, _page: GuestPhysical) {
+        // What leads elsewhere stays, as right as it would be under the table as it is.
+        for vcpu in (0..VCPUS).filter(|vcpu| self.tags.of(id(*vcpu)) == tag) {
+            for stale in [false, true] {
+                for older in 1..self.generation {
+                    let old = bit(vcpu, stale, older);
+                    if *self.entries & old != 0 {
+                        *self.entries &= !old;
+                        *self.entries |= bit(vcpu, stale, self.generation);
+                    }
+                }
+            }
+        }
     }
 
     fn instructions(&mut self) {}
@@ -132,6 +161,7 @@ impl World {
 
     fn fences(&mut self, hart: usize, vcpu: usize, tags: Tags) -> Model<'_> {
         Model {
+            generation: self.generations[VM[vcpu]],
             entries: &mut self.harts[hart].entries,
             tags,
             tag: tags.of(id(vcpu)),
@@ -178,7 +208,7 @@ impl World {
             packer.put(hart.mask.into(), 2);
             for vcpu in 0..VCPUS {
                 let holder = hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                packer.put(holder.map_or(0, |holder| u128::from(holder.get()) + 1), 2);
+                packer.put(holder.into(), 2);
             }
         }
         for vcpu in &self.vcpus {
@@ -211,9 +241,8 @@ impl World {
             hart.declared = packer.take(2);
             hart.mask = packer.take(2) as u8;
             for vcpu in 0..VCPUS {
-                let holder = packer.take(2) as usize;
                 let place = &mut hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                *place = holder.checked_sub(1).map(id);
+                *place = packer.take(2) as u16;
             }
         }
         for vcpu in &mut world.vcpus {
@@ -250,7 +279,16 @@ impl World {
             match (self.harts[hart].vcpu, self.harts[hart].in_guest) {
                 (None, _) => {
                     let idle = (0..case.vcpus).filter(|vcpu| self.place_of(*vcpu).is_none());
-                    next.extend(idle.map(|vcpu| self.dispatched(hart, vcpu, case)));
+                    for vcpu in idle {
+                        next.push(self.dispatched(hart, vcpu, case));
+                        // Where trapping fences does not pay, a visit is as under the conventional method. Tags that are too
+                        // few make worlds too many, and say nothing about it.
+                        if case.method == Translations::OneShot && case.tags.are_enough_for(VCPUS) {
+                            let method = Translations::LastHost;
+                            let visit = Case { method, ..case };
+                            next.push(self.dispatched(hart, vcpu, visit));
+                        }
+                    }
                 }
                 (Some(vcpu), false) => {
                     next.push(self.entered(hart, vcpu, case));
@@ -290,16 +328,29 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (tag, generation));
+        let marks = (tag, generation);
+        let before = cached
+            .comes_back(id(vcpu), hart_id(hart), holders, marks)
+            .then(|| (cached.clone(), holders.clone()));
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, marks);
+        if let Some(before) = before {
+            // Such an arrival is left out.
+            assert_eq!(purge, Purge::default());
+            assert_eq!(before, (cached.clone(), holders.clone()));
+        }
         purge.others &= forgotten != Forgotten::Others;
         purge.stale &= forgotten != Forgotten::Stale;
-        purge.older &= forgotten != Forgotten::Older;
+        purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
         world.harts[hart].mask = 0;
         if method == Translations::PurgeCheck {
             let told = core::mem::take(&mut purge.stale) && forgotten != Forgotten::Told;
             world.harts[hart].mask = u8::from(told) << hart;
         }
-        purge.carry_out(tag, &mut world.fences(hart, vcpu, tags));
+        purge.carry_out(
+            tag,
+            &Page { generation },
+            &mut world.fences(hart, vcpu, tags),
+        );
         world.harts[hart].vcpu = Some(vcpu);
         world
     }
@@ -313,8 +364,12 @@ impl World {
         let generation = world.generations[VM[vcpu]];
         world.harts[hart].declared = generation;
         let mut purge = world.vcpus[vcpu].cached.renew(hart_id(hart), generation);
-        purge.older &= forgotten != Forgotten::Older;
-        purge.carry_out(tags.of(id(vcpu)), &mut world.fences(hart, vcpu, tags));
+        purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
+        purge.carry_out(
+            tags.of(id(vcpu)),
+            &Page { generation },
+            &mut world.fences(hart, vcpu, tags),
+        );
         if core::mem::take(&mut world.vcpus[vcpu].asked) && forgotten != Forgotten::Asked {
             world.fences(hart, vcpu, tags).guest_virtual();
             world.vcpus[vcpu].cached.fenced(hart_id(hart));

@@ -1,3 +1,4 @@
+use super::changes::Changes;
 use super::*;
 
 fn vcpu(index: u16) -> VcpuId {
@@ -44,6 +45,10 @@ impl Fences for Fenced {
         self.0.push("physical");
     }
 
+    fn guest_page(&mut self, _tag: Tag, _page: GuestPhysical) {
+        self.0.push("page");
+    }
+
     fn instructions(&mut self) {
         self.0.push("instructions");
     }
@@ -84,13 +89,32 @@ fn tags_of_their_own_need_no_purge_and_shared_ones_one_at_each_change() {
 #[test]
 fn a_g_stage_purge_is_followed_by_one_of_both_stages() {
     let mut fenced = Fenced::default();
-    let older = Purge {
-        older: true,
+    let changes = Changes::<2>::new(|_| GuestPhysical::new(0));
+    changes.note(1, 2);
+    let older = |since| Purge {
+        older: Some(since),
         ..Purge::default()
     };
-    older.carry_out(Tag(1), &mut fenced);
+    older(0).carry_out(Tag(1), &changes, &mut fenced);
     assert_eq!(fenced.0, ["physical", "virtual"]);
     let mut fenced = Fenced::default();
-    Purge::default().carry_out(Tag(1), &mut fenced);
+    Purge::default().carry_out(Tag(1), &changes, &mut fenced);
     assert!(fenced.0.is_empty());
+    // A page that is known to have changed is dropped alone, and what is stale besides.
+    older(1).carry_out(Tag(1), &changes, &mut fenced);
+    assert_eq!(fenced.0, ["page"]);
+    let mut fenced = Fenced::default();
+    let both = Purge {
+        stale: true,
+        ..older(1)
+    };
+    both.carry_out(Tag(1), &changes, &mut fenced);
+    assert_eq!(fenced.0, ["page", "virtual"]);
+    let mut fenced = Fenced::default();
+    let others = Purge {
+        others: true,
+        ..older(1)
+    };
+    others.carry_out(Tag(1), &changes, &mut fenced);
+    assert_eq!(fenced.0, ["physical", "virtual"]);
 }

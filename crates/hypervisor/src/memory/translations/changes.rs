@@ -1,0 +1,93 @@
+//! Which pages of a VM's G-stage table have changed, and when.
+//!
+//! Only the pages of its vCPUs' interrupt files ever change: at each change of hart, the page of the vCPU's file is another one. To drop all of
+//! the VM's translations for that would be as much as any method of keeping them can save.
+
+use crate::memory::address::GuestPhysical;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Pages that are dropped one by one; for more, everything is dropped at once, which takes two fences.
+const MOST: usize = 4;
+
+/// What has changed in a table.
+pub trait Changed {
+    /// The pages that have changed since the table had `generation`; `None` where everything may have, or too many have to be dropped one by one.
+    fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>>;
+}
+
+/// For each of up to `N` pages, the generation of the table that its last change led to.
+#[derive(Debug)]
+pub struct Changes<const N: usize> {
+    page: fn(u32) -> GuestPhysical,
+    last: [AtomicU64; N],
+}
+
+impl<const N: usize> Changes<N> {
+    /// None yet. Page `index` of the table is `page(index)`.
+    pub const fn new(page: fn(u32) -> GuestPhysical) -> Self {
+        Self {
+            page,
+            last: [const { AtomicU64::new(0) }; N],
+        }
+    }
+
+    /// Page `index` has changed, and the table is about to have `generation`. Changes of one table are noted one after the other, each before
+    /// its generation is shown.
+    pub fn note(&self, index: u16, generation: u64) {
+        if let Some(last) = self.last.get(usize::from(index)) {
+            last.store(generation, Ordering::SeqCst);
+        }
+    }
+}
+
+impl<const N: usize> Changed for Changes<N> {
+    fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
+        let pages = || {
+            let each = (0u32..).zip(&self.last);
+            let later = each.filter(move |(_, last)| last.load(Ordering::SeqCst) > generation);
+            later.map(|(index, _)| (self.page)(index))
+        };
+        let is_known = generation != 0 && pages().count() <= MOST;
+        is_known.then(pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(index: u32) -> GuestPhysical {
+        GuestPhysical::new(0x2800_0000 + 0x1000 * u64::from(index))
+    }
+
+    fn since<const N: usize>(changes: &Changes<N>, generation: u64) -> Option<Vec<u64>> {
+        let pages = changes.since(generation)?;
+        Some(pages.map(GuestPhysical::raw).collect())
+    }
+
+    #[test]
+    fn what_changed_later_is_told_and_nothing_else() {
+        let changes = Changes::<8>::new(page);
+        changes.note(0, 2);
+        changes.note(3, 3);
+        changes.note(0, 4);
+        assert_eq!(since(&changes, 1), Some(vec![0x2800_0000, 0x2800_3000]));
+        assert_eq!(since(&changes, 3), Some(vec![0x2800_0000]));
+        assert_eq!(since(&changes, 4), Some(vec![]));
+        // Who never saw a table cannot say what of it is old.
+        assert_eq!(since(&changes, 0), None);
+        // There is no such page.
+        changes.note(8, 9);
+        assert_eq!(since(&changes, 4), Some(vec![]));
+    }
+
+    #[test]
+    fn many_pages_are_everything() {
+        let changes = Changes::<8>::new(page);
+        for index in 0..5 {
+            changes.note(index, 2 + u64::from(index));
+        }
+        assert_eq!(since(&changes, 1), None);
+        assert_eq!(since(&changes, 2).map(|pages| pages.len()), Some(MOST));
+    }
+}

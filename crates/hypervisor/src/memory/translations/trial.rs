@@ -1,0 +1,116 @@
+//! Whether it pays to have a vCPU's fences trap after it has changed its hart.
+//!
+//! [`Translations::OneShot`] pays a trap for each fence that ends a watch, and for some changes of the address space, and gains what is
+//! found again on another hart. Which of the two there is more of depends on the guest, so it is tried: after each watch that ended
+//! in a trap, so many changes of hart go unwatched, as under [`Translations::LastHost`], and twice as many after the next. Each time
+//! that translations are found again, half as many. A guest that fences wherever it goes then pays for one watch in [`MOST`] changes of hart.
+
+use abi::system::Translations;
+
+/// Changes of hart that go unwatched at most after a watch in vain. A watch in vain takes up to three traps of some 300 instructions,
+/// a change of hart some 2,500 in the hypervisor alone: so this is below 0.2 % of it.
+pub const MOST: u16 = 256;
+
+/// For one vCPU: what has come of watching its fences. Only the hart that has the vCPU uses it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trial {
+    /// Changes of hart that went unwatched after the last watch in vain, or half of them for each that has paid since.
+    penalty: u16,
+    /// Those that still go unwatched.
+    unwatched: u16,
+}
+
+impl Trial {
+    /// The method by which the vCPU, whose system has `method`, comes to a hart: another one than its last if it has `moved`.
+    pub const fn method(&mut self, method: Translations, moved: bool) -> Translations {
+        if !matches!(method, Translations::OneShot) || self.unwatched == 0 {
+            return method;
+        }
+        if moved {
+            self.unwatched -= 1;
+        }
+        Translations::LastHost
+    }
+
+    /// A watch has ended in a trap: nothing is kept on other harts.
+    pub const fn was_in_vain(&mut self) {
+        let next = 2 * self.penalty + 1;
+        self.penalty = if next < MOST { next } else { MOST };
+        self.unwatched = self.penalty;
+    }
+
+    /// The vCPU has found translations again on another hart.
+    pub const fn has_paid(&mut self) {
+        self.penalty /= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Watches of a vCPU that changes its hart so often, where `pays` tells of the number of a watch whether it pays.
+    fn watches(moves: usize, pays: impl Fn(usize) -> bool) -> usize {
+        let mut trial = Trial::default();
+        let mut count = 0;
+        for _ in 0..moves {
+            if trial.method(Translations::OneShot, true) != Translations::OneShot {
+                continue;
+            }
+            match pays(count) {
+                true => trial.has_paid(),
+                false => trial.was_in_vain(),
+            }
+            count += 1;
+        }
+        count
+    }
+
+    #[test]
+    fn a_guest_that_fences_everywhere_is_watched_ever_less() {
+        // After 1, 3, 7, ... unwatched changes, and then after MOST each time.
+        let first = watches(1000, |_| false);
+        assert!(first <= 11, "{first}");
+        let more = watches(1000 + 100 * (usize::from(MOST) + 1), |_| false);
+        assert!((95..=first + 100).contains(&more), "{more}");
+    }
+
+    #[test]
+    fn a_guest_that_never_fences_is_always_watched() {
+        assert_eq!(watches(1000, |_| true), 1000);
+        // And after one bad time it is again, soon.
+        let rarely = watches(1000, |watch| watch % 100 != 0);
+        assert!(rarely > 980, "{rarely}");
+        let at_first_not = watches(2000, |watch| watch > 9);
+        assert!(at_first_not > 400, "{at_first_not}");
+    }
+
+    #[test]
+    fn where_half_of_the_watches_pay_about_half_of_the_changes_are_watched() {
+        let half = watches(10_000, |watch| watch % 2 == 0);
+        assert!((4_000..=7_000).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn other_methods_and_stays_on_one_hart_are_left_alone() {
+        let mut trial = Trial::default();
+        trial.was_in_vain();
+        let all = Translations::ALL.iter().copied();
+        for method in all.filter(|method| *method != Translations::OneShot) {
+            assert_eq!(trial.method(method, true), method);
+        }
+        // A vCPU that is dispatched again where it was has not used up its change of hart.
+        for _ in 0..3 {
+            let method = trial.method(Translations::OneShot, false);
+            assert_eq!(method, Translations::LastHost);
+        }
+        assert_eq!(
+            trial.method(Translations::OneShot, true),
+            Translations::LastHost
+        );
+        assert_eq!(
+            trial.method(Translations::OneShot, false),
+            Translations::OneShot
+        );
+    }
+}
