@@ -109,7 +109,7 @@ macro_rules! named {
 }
 
 named! {
-    /// Why a vCPU left VS-mode.
+    /// Why a vCPU left VS-mode, or for what else the hypervisor worked for its VM.
     ExitCause {
         /// The host's timer: the end of a time slice, or a deadline of another vCPU.
         HostTimer = "host-timer",
@@ -169,6 +169,8 @@ named! {
         GuestPageFault = "guest-page-fault",
         /// An illegal instruction that the guest gets back.
         IllegalInstruction = "illegal-instruction",
+        /// No exit: the hypervisor has loaded the VM.
+        Loading = "loading",
         /// Anything else.
         Other = "other",
     }

@@ -14,6 +14,7 @@ harts NAME 2,3          harts for a VM alone, one for each vCPU
 harts NAME shared       back to the shared harts
 spin METHOD             what a spinning vCPU does
 wait METHOD             what a waiting vCPU does
+ple NAME GAP WINDOW     in cycles: pause loops, and when they exit
 translations METHOD     when a hart drops a vCPU's translations
 help                    this text
 An empty line leaves the prompt.";

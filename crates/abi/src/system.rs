@@ -33,6 +33,7 @@
 
 mod choice;
 mod error;
+mod hidden;
 pub mod limits;
 pub mod names;
 mod parameters;
@@ -44,12 +45,14 @@ pub use choice::{
     Migration, OnFailure, Placement, Scheduling, SpinMethod, Translations, WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
+pub use hidden::{HIDEABLE, Hidden};
 pub use limits::{
     MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM,
     MAX_VMS, MEMORY_GRANULE, SHARE, TIME_SLICE_US,
 };
 pub use parameters::{
-    AFFINITY, COST, Costs, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+    AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, SELF_WAIT_BUDGET,
 };
 
 use arrayvec::{ArrayString, ArrayVec};
@@ -215,6 +218,10 @@ pub struct VmDescription<'a> {
     pub bootargs: &'a str,
     /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
+    /// Extensions that its guest is not told of.
+    pub hidden: Hidden,
+    /// When its pause loops exit, as it or the system says.
+    pub pause_loops: PauseLoops,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.

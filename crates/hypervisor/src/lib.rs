@@ -12,6 +12,7 @@ mod console;
 mod devices;
 mod hart;
 mod interrupts;
+mod lock;
 pub mod memory;
 mod operator;
 mod run;

@@ -8,6 +8,7 @@
 mod program;
 
 use std::error::Error;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -25,6 +26,8 @@ const ROUNDS: u32 = 11_500 << 12;
 /// Instructions measured while every hart is busy.
 const BUSY: u64 = 2_000_000_000;
 /// What the guests' first process prints before it begins to work.
+const START: &str = "partita-guest start";
+/// The same, as the machine is told where to write a checkpoint.
 const MARKER: &str = "text=partita-guest start";
 /// Clock ticks a second in /proc (proc(5): sysconf(_SC_CLK_TCK), 100 on Linux).
 const TICKS: f64 = 100.0;
@@ -62,15 +65,27 @@ fn program() -> Vec<u32> {
     words
 }
 
-/// Processor time in seconds that children have used which have ended.
-fn children_seconds() -> Outcome<f64> {
-    let text = std::fs::read_to_string("/proc/self/stat")?;
-    // The second field, the name in parentheses, may hold spaces: cutime and cstime are 16 and 17.
-    let rest = text.rsplit(')').next().ok_or("/proc/self/stat")?;
+/// Two neighbouring times of a process's `stat` together, in seconds. `first` counts from the field behind the name.
+fn process_seconds(process: &str, first: usize) -> Outcome<f64> {
+    let file = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&file)?;
+    // The second field, the name in parentheses, may hold spaces.
+    let rest = text.rsplit(')').next().ok_or_else(|| file.clone())?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let ticks =
-        |index: usize| -> Outcome<f64> { Ok(fields.get(index).ok_or("/proc/self/stat")?.parse()?) };
-    Ok((ticks(13)? + ticks(14)?) / TICKS)
+    let ticks = |index: usize| -> Outcome<f64> {
+        Ok(fields.get(index).ok_or_else(|| file.clone())?.parse()?)
+    };
+    Ok((ticks(first)? + ticks(first + 1)?) / TICKS)
+}
+
+/// Processor time in seconds that children have used which have ended: cutime and cstime, fields 16 and 17.
+fn children_seconds() -> Outcome<f64> {
+    process_seconds("self", 13)
+}
+
+/// Processor time in seconds that a process has used: utime and stime, fields 14 and 15.
+fn own_seconds(process: u32) -> Outcome<f64> {
+    process_seconds(&process.to_string(), 11)
 }
 
 /// Runs a command to its end; gives its processor time and what it said.
@@ -104,6 +119,54 @@ fn statistics(text: &str) -> Outcome<(u64, u64)> {
     Ok((before(" instructions")?, before(" MiB")?))
 }
 
+/// QEMU, which counts instructions.
+fn emulator(arguments: &[&str]) -> Command {
+    let mut command = Command::new("qemu-system-riscv64");
+    command
+        .args([
+            "-M",
+            "virt,aia=aplic-imsic,aia-guests=7",
+            "-nographic",
+            "-no-reboot",
+        ])
+        .args(["-icount", "shift=0"])
+        .args(arguments);
+    command
+}
+
+/// Runs a command to its end; gives the processor time that it uses after it has printed a text.
+fn timed_after(command: &mut Command, text: &str) -> Outcome<f64> {
+    let before = children_seconds()?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut output = child.stdout.take().ok_or("no output")?;
+    let (mut printed, mut start) = (Vec::new(), None);
+    let mut buffer = [0; 4096];
+    loop {
+        let count = output.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        printed.extend_from_slice(&buffer[..count]);
+        if start.is_none() && String::from_utf8_lossy(&printed).contains(text) {
+            start = Some(own_seconds(child.id())?);
+        }
+    }
+    let status = child.wait()?;
+    let start = start.ok_or_else(|| format!("ended with {status} before it said {text}"))?;
+    Ok(children_seconds()? - before - start)
+}
+
+fn show_emulator(what: &str, instructions: u64, seconds: Outcome<f64>) {
+    match seconds {
+        Ok(seconds) => show(what, "QEMU -icount", instructions, seconds, None),
+        Err(error) => println!("QEMU cannot be measured: {error}"),
+    }
+}
+
 struct Bench {
     folder: PathBuf,
 }
@@ -124,22 +187,9 @@ impl Bench {
         Ok(instructions)
     }
 
-    fn emulator(&self, what: &str, instructions: u64, arguments: &[&str]) -> Outcome<()> {
-        let mut command = Command::new("qemu-system-riscv64");
-        command
-            .args([
-                "-M",
-                "virt,aia=aplic-imsic,aia-guests=7",
-                "-nographic",
-                "-no-reboot",
-            ])
-            .args(["-icount", "shift=0"])
-            .args(arguments);
-        match timed(&mut command) {
-            Ok((seconds, _)) => show(what, "QEMU -icount", instructions, seconds, None),
-            Err(error) => println!("QEMU cannot be measured: {error}"),
-        }
-        Ok(())
+    fn emulator(&self, what: &str, instructions: u64, arguments: &[&str]) {
+        let measured = timed(&mut emulator(arguments)).map(|(seconds, _)| seconds);
+        show_emulator(what, instructions, measured);
     }
 
     fn program(&self) -> Outcome<()> {
@@ -150,78 +200,105 @@ impl Bench {
         let what = "program, 1 hart";
         let instructions = self.measure(what, &arguments, "fast")?;
         self.measure(what, &arguments, "measured")?;
-        self.emulator(what, instructions, &["-m", "128", "-bios", file])
+        self.emulator(what, instructions, &["-m", "128", "-bios", file]);
+        Ok(())
     }
 
     fn boot(&self, images: &Path, harts: &str) -> Outcome<()> {
-        let (kernel, initrd) = (images.join("kernel"), images.join("initrd"));
-        let append = "console=ttyS0 quiet partita.workload=boot";
-        let arguments = [
-            "--kernel",
-            path(&kernel)?,
-            "--initrd",
-            path(&initrd)?,
-            "--append",
-            append,
-            "--harts",
-            harts,
-            "--memory",
-            "1024",
-        ];
+        let guest = Guest::new(images, "partita.workload=boot", harts)?;
         let what = format!("boot, harts: {harts}");
-        let instructions = self.measure(&what, &arguments, "fast")?;
-        self.measure(&what, &arguments, "measured")?;
-        let arguments = [
-            "-m",
-            "1024",
-            "-smp",
-            harts,
-            "-kernel",
-            path(&kernel)?,
-            "-initrd",
-            path(&initrd)?,
-            "-append",
-            append,
-        ];
-        self.emulator(&what, instructions, &arguments)
+        let instructions = self.measure(&what, &guest.of_machine(), "fast")?;
+        self.measure(&what, &guest.of_machine(), "measured")?;
+        self.emulator(&what, instructions, &guest.of_emulator());
+        Ok(())
     }
 
-    /// Four harts that all have something to do, from one checkpoint in both gears.
+    /// Boots a guest in the fast gear until its first process begins to work; gives the checkpoint.
+    fn booted(&self, guest: &Guest, name: &str) -> Outcome<String> {
+        let checkpoint = self.folder.join(name);
+        let checkpoint = path(&checkpoint)?.to_owned();
+        let gear = ["--profile", PROFILE, "--gear", "fast"];
+        let end = ["--checkpoint-at", MARKER, "--checkpoint", &checkpoint];
+        timed(
+            self.machine(&guest.of_machine())
+                .args(gear)
+                .args(end)
+                .stdout(Stdio::null()),
+        )?;
+        Ok(checkpoint)
+    }
+
+    /// Four harts that all have something to do, from one checkpoint in both gears; then a piece of the same work from
+    /// its beginning to power-off, on QEMU too.
     fn busy(&self, images: &Path) -> Outcome<()> {
-        let (kernel, initrd) = (images.join("kernel"), images.join("initrd"));
-        let checkpoint = self.folder.join("checkpoint");
-        let append = "console=ttyS0 quiet partita.workload=hackbench";
-        timed(&mut self.machine(&[
-            "--kernel",
-            path(&kernel)?,
-            "--initrd",
-            path(&initrd)?,
-            "--append",
-            append,
-            "--harts",
-            "4",
-            "--memory",
-            "1024",
-            "--profile",
-            PROFILE,
-            "--gear",
-            "fast",
-            "--checkpoint-at",
-            MARKER,
-            "--checkpoint",
-            path(&checkpoint)?,
-        ]))?;
+        let guest = Guest::new(images, "partita.workload=hackbench", "4")?;
+        let checkpoint = self.booted(&guest, "busy")?;
         let instructions = BUSY.to_string();
-        let arguments = [
-            "--restore",
-            path(&checkpoint)?,
-            "--max-instructions",
-            &instructions,
-        ];
+        let limit = ["--max-instructions", &instructions];
+        let arguments = [&["--restore", &checkpoint][..], &limit].concat();
         for gear in ["fast", "measured"] {
             self.measure("hackbench, 4 harts", &arguments, gear)?;
         }
+        // What a restore costs that then does next to nothing.
+        let arguments = ["--restore", &checkpoint, "--max-cycles", "1"];
+        self.measure("restore of 1 GiB", &arguments, "fast")?;
+        let once = "partita.workload=hackbench partita.seconds=0";
+        let guest = Guest::new(images, once, "4")?;
+        let checkpoint = self.booted(&guest, "once")?;
+        let what = "hackbench once, 4 harts";
+        let instructions = self.measure(what, &["--restore", &checkpoint], "fast")?;
+        let measured = timed_after(&mut emulator(&guest.of_emulator()), START);
+        show_emulator(what, instructions, measured);
         Ok(())
+    }
+}
+
+/// A Debian guest.
+struct Guest {
+    kernel: String,
+    initrd: String,
+    append: String,
+    harts: String,
+}
+
+impl Guest {
+    fn new(images: &Path, workload: &str, harts: &str) -> Outcome<Self> {
+        Ok(Self {
+            kernel: path(&images.join("kernel"))?.to_owned(),
+            initrd: path(&images.join("initrd"))?.to_owned(),
+            append: format!("console=ttyS0 quiet {workload}"),
+            harts: harts.to_owned(),
+        })
+    }
+
+    fn of_machine(&self) -> [&str; 10] {
+        [
+            "--kernel",
+            &self.kernel,
+            "--initrd",
+            &self.initrd,
+            "--append",
+            &self.append,
+            "--harts",
+            &self.harts,
+            "--memory",
+            "1024",
+        ]
+    }
+
+    fn of_emulator(&self) -> [&str; 10] {
+        [
+            "-m",
+            "1024",
+            "-smp",
+            &self.harts,
+            "-kernel",
+            &self.kernel,
+            "-initrd",
+            &self.initrd,
+            "-append",
+            &self.append,
+        ]
     }
 }
 

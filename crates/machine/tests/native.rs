@@ -187,11 +187,18 @@ fn plain() -> impl Strategy<Value = u32> {
         let bits = offset.cast_unsigned();
         (bits >> 5 & 0x7f) << 25 | rs2 << 20 | DATA << 15 | funct3 << 12 | (bits & 31) << 7 | 0x23
     });
-    // FENCE, and AMOADD.D, which is the interpreter's.
-    let other = prop_oneof![
-        Just(0x0ff0_000f),
-        free().prop_map(|rd| 10 << 20 | ALIGNED << 15 | 3 << 12 | rd << 7 | 0x2f)
-    ];
+    // AMOs, of which those for minima and maxima are the interpreter's.
+    let amo = (
+        prop::sample::select(&[0_u32, 1, 4, 8, 0xc, 0x10, 0x1c][..]),
+        2..4_u32,
+        free(),
+        any_register(),
+    )
+        .prop_map(|(funct5, width, rd, rs2)| {
+            funct5 << 27 | rs2 << 20 | ALIGNED << 15 | width << 12 | rd << 7 | 0x2f
+        });
+    // And FENCE.
+    let other = prop_oneof![1 => Just(0x0ff0_000f), 3 => amo];
     prop_oneof![
         4 => registers(OP, 0x33),
         2 => registers(OP_32, 0x3b),

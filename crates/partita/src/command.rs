@@ -8,6 +8,7 @@ mod claims;
 mod compare;
 mod diff;
 mod explain;
+mod failure;
 mod images;
 mod laboratory;
 mod output;
@@ -23,26 +24,12 @@ mod top;
 mod trace;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use partita::bench::BenchError;
-use partita::cache::NoCache;
-use partita::compare::{ExpandError, GridError};
-use partita::computer::ComputerError;
-use partita::images::ImagesError;
-use partita::laboratory::{PointError, SeriesError, StoreError};
-use partita::paper::{PlanError, PublishedError};
+pub use failure::Failure;
+use failure::{EXIT_CODES, at};
 use partita::run::RunError;
 use partita::system::{Bytes, Document, Mistakes, System, contents};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-const EXIT_CODES: &str = "Exit codes, those of `partita machine` aside, which its own --help lists:
-  0    what was asked for was done; after a run: every VM powered off in order
-  1    the system file or a profile has mistakes
-  2    the command line has mistakes
-  3    a run ended, but a VM failed or did not power off
-  4    a run took longer than it may, or everybody in it waited for what would never come
-  5    a run could not be started, or images could not be built
-  130  a run was broken off";
 
 /// Composes systems of virtual machines, runs them, and shows what the performance monitor saw.
 #[derive(Debug, Parser)]
@@ -55,7 +42,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Counts the instructions of one guest natively, under Partita and under KVM
-    Bench(BenchArguments),
+    Bench(bench::BenchArguments),
     /// Writes what a shell needs to complete this command's words
     Completions {
         /// The shell
@@ -132,7 +119,7 @@ enum Command {
         what: profile::What,
     },
     /// Runs a system and shows what the performance monitor saw
-    Run(RunArguments),
+    Run(run::RunArguments),
     /// Compares over a quantity, and finds where the conclusion turns over
     Sweep(sweep::SweepArguments),
     /// Shows who has the harts while a system runs on the machine
@@ -164,135 +151,6 @@ enum Computer {
     Qemu,
 }
 
-const RUN_EXAMPLES: &str = "Examples:
-  partita run systems/two-debian.toml                      two Debian guests, to their end
-  partita run systems/shell.toml --console debian          with a guest's console on this terminal
-  partita run systems/terminals.toml --kvm                 the same guests and users under KVM, on the machine
-  partita run experiments/paper-000/light.toml --profile mainframe-1994 --json report.json
-                                                           figures that `partita rerun report.json` repeats";
-
-#[derive(Debug, clap::Args)]
-#[command(after_help = RUN_EXAMPLES)]
-struct RunArguments {
-    #[command(flatten)]
-    system: SystemArguments,
-    /// The computer to run on
-    #[arg(long, value_enum, default_value_t = Computer::Machine)]
-    on: Computer,
-    /// On the machine, what instructions and devices cost: the name of a profile that ships, or a TOML file. Without
-    /// it, every instruction takes one cycle
-    #[arg(long, value_name = "NAME|FILE")]
-    profile: Option<String>,
-    /// On the machine, what everything random follows from
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// On the machine, looks for fences that the hypervisor or a guest leaves out: a use of a page whose translation
-    /// has changed since the hart last used it, with no fence in between, fails the run. Slow
-    #[arg(long)]
-    check_translations: bool,
-    /// On the machine, writes what its hardware monitor counted, as JSON
-    #[arg(long, value_name = "FILE")]
-    monitor: Option<PathBuf>,
-    /// Gives this VM's console to the terminal; `partita` stands for the operator's prompt.
-    /// Ctrl-] is the escape key: then n for the next VM, 1 to 9 for a VM by number, m for the prompt,
-    /// q to power everything off, Ctrl-] for itself
-    #[arg(long, value_name = "VM")]
-    console: Option<String>,
-    /// Writes the report as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// On the machine, boots the first VM's kernel on the computer itself, with all of its harts and memory, its command
-    /// line and its devices, and without the hypervisor
-    #[arg(long, conflicts_with = "console")]
-    native: bool,
-    /// On the machine, runs every VM by QEMU and KVM on a Debian host in the hypervisor's place: the same kernels, disks,
-    /// command lines and terminals
-    #[arg(long, conflicts_with_all = ["console", "native"])]
-    kvm: bool,
-    /// Makes no native run beside this one. Otherwise, where the first VM's work is counted, er, cr and native-etr are
-    /// computed from the same work by the first VM's kernel on the machine itself: a recorded run, else one that is made
-    #[arg(long)]
-    without_native: bool,
-    /// Says what a measure means, instead of running
-    #[arg(long, value_name = "NAME")]
-    explain: Option<String>,
-    /// Leaves out of the report what made it
-    #[arg(long, hide = true)]
-    without_makers: bool,
-    /// On the machine, goes on from this checkpoint, which a comparison made
-    #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "native", "check_translations", "monitor"])]
-    checkpoint: Option<PathBuf>,
-    /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
-    /// exercisers that work for a time
-    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
-    steady: bool,
-    /// What the operator's prompt is asked for before anything is measured from the checkpoint
-    #[arg(
-        long = "command",
-        hide = true,
-        value_name = "COMMAND",
-        requires = "checkpoint"
-    )]
-    commands: Vec<String>,
-    /// The process without which this one is not wanted
-    #[arg(long, hide = true, value_name = "ID")]
-    parent: Option<u32>,
-    /// Gives the run up after this much of the host's time; without it, after the system's time-limit, which on the
-    /// machine is machine time
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    timeout: Option<u64>,
-    #[command(flatten)]
-    hypervisor: HypervisorArgument,
-    /// Shows the firmware's lines too
-    #[arg(long, short)]
-    verbose: bool,
-    /// Keeps each VM's lines in a file of its own in this folder, and the hypervisor's in partita.log
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["native", "kvm"])]
-    logs: Option<PathBuf>,
-    /// Makes a socket at which programs say what an operator says at the prompt, a command a line, and get a line of JSON for
-    /// each. Where everybody waits, the run goes on then, as somebody may yet say something
-    #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
-    control: Option<PathBuf>,
-    /// Shows neither the guests' lines nor tables, but a summary of five lines
-    #[arg(long, short, conflicts_with = "verbose")]
-    quiet: bool,
-}
-
-#[derive(Debug, clap::Args)]
-struct BenchArguments {
-    /// Writes the figures as JSON
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Puts the tables into this document, between the lines that mark their place
-    #[arg(long, value_name = "FILE")]
-    document: Option<PathBuf>,
-    /// Does less work, once
-    #[arg(long)]
-    quick: bool,
-    /// How often everything is counted; without it three times, with --quick once
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
-    runs: Option<u16>,
-    /// Counts the passages through the hypervisor alone: instructions and cycles of exits and dispatches
-    #[arg(long, conflicts_with_all = ["quick", "runs", "on"])]
-    passages: bool,
-    /// Counts on these alone
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
-    on: Vec<BenchWay>,
-    #[command(flatten)]
-    hypervisor: HypervisorArgument,
-}
-
-/// Ways to run a guest whose instructions are counted.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum BenchWay {
-    /// By itself
-    Native,
-    /// Under Partita
-    Partita,
-    /// Under KVM, with QEMU
-    Kvm,
-}
-
 /// Which hypervisor.
 #[derive(Debug, Clone, clap::Args)]
 struct HypervisorArgument {
@@ -313,131 +171,6 @@ impl HypervisorArgument {
         } else {
             Err(RunError::NoHypervisor(path))
         }
-    }
-}
-
-/// Why the command did not do what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The system file.
-    #[error("{0}")]
-    Mistakes(#[from] Mistakes),
-    /// A file of the command line.
-    #[error("{path}: {error}", path = path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What is the matter.
-        error: std::io::Error,
-    },
-    /// A VM failed.
-    #[error("{}", .0.join("\npartita: "))]
-    Vm(Vec<String>),
-    /// The time limit: which, and who had not come to an end.
-    #[error("the run took longer than it may and was ended: {0}")]
-    TimeLimit(String),
-    /// Nobody could go on.
-    #[error(
-        "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
-         the terminal is at that VM's console"
-    )]
-    Waiting,
-    /// The user.
-    #[error("the run was broken off")]
-    Interrupted,
-    /// No place for images.
-    #[error(transparent)]
-    Cache(#[from] NoCache),
-    /// The images.
-    #[error(transparent)]
-    Images(#[from] ImagesError),
-    /// The run.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// A profile.
-    #[error(transparent)]
-    Profile(#[from] machine::timing::ProfileError),
-    /// Profiles with mistakes, which have been shown.
-    #[error("{0} of the profiles cannot be used")]
-    Profiles(usize),
-    /// What the computer is to be like.
-    #[error(transparent)]
-    Computer(#[from] ComputerError),
-    /// An option for another computer.
-    #[error("{0} is for the machine, and this run is on QEMU")]
-    MachineOnly(&'static str),
-    /// The benchmark.
-    #[error(transparent)]
-    Bench(#[from] BenchError),
-    /// No such measure.
-    #[error("{0}")]
-    Measure(String),
-    /// What is varied.
-    #[error(transparent)]
-    Grid(#[from] GridError),
-    /// The file of results.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A series of runs.
-    #[error(transparent)]
-    Series(#[from] SeriesError),
-    /// The file of claims.
-    #[error(transparent)]
-    Claims(#[from] partita::claims::ClaimsError),
-    /// A paper's figures.
-    #[error(transparent)]
-    Published(#[from] PublishedError),
-    /// Its registration.
-    #[error(transparent)]
-    Registration(#[from] partita::paper::registration::RegistrationError),
-    /// Kept results.
-    #[error(transparent)]
-    Results(#[from] partita::results::ResultsError),
-    /// A paper's runs.
-    #[error(transparent)]
-    Plan(PlanError),
-    /// A key that stands for several.
-    #[error(transparent)]
-    Expand(ExpandError),
-    /// Anything else in the laboratory.
-    #[error("{0}")]
-    Laboratory(String),
-    /// What should be equal is not.
-    #[error("{0}")]
-    Different(String),
-    /// The document for the benchmark's tables.
-    #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
-    NoPlace {
-        /// Which.
-        path: PathBuf,
-        /// What is missing.
-        line: &'static str,
-    },
-}
-
-impl Failure {
-    /// What the shell is told; [`EXIT_CODES`] has the list.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
-            Self::Computer(ComputerError::Profile(_)) => 1,
-            Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
-                2
-            }
-            Self::Measure(_)
-            | Self::Grid(_)
-            | Self::Laboratory(_)
-            | Self::Plan(_)
-            | Self::Expand(_) => 2,
-            Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
-            Self::Different(_) => 3,
-            Self::Store(_) => 5,
-            Self::Series(_) => 130,
-            Self::Vm(_) => 3,
-            Self::TimeLimit(_) | Self::Waiting => 4,
-            Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
-            Self::Interrupted => 130,
-        })
     }
 }
 
@@ -492,33 +225,6 @@ impl SystemArguments {
     }
 }
 
-impl From<ExpandError> for Failure {
-    fn from(error: ExpandError) -> Self {
-        match error {
-            ExpandError::Point(error) => error.into(),
-            error => Self::Expand(error),
-        }
-    }
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Point(error) => error.into(),
-            error => Self::Plan(error),
-        }
-    }
-}
-
-impl From<PointError> for Failure {
-    fn from(error: PointError) -> Self {
-        match error {
-            PointError::Mistakes(mistakes) => Self::Mistakes(mistakes),
-            PointError::File { path, error } => Self::File { path, error },
-        }
-    }
-}
-
 /// A system's text; `-` stands for standard input.
 fn read_text(path: &Path) -> Result<String, Failure> {
     if path == Path::new("-") {
@@ -531,13 +237,6 @@ fn read_text(path: &Path) -> Result<String, Failure> {
 fn stem(path: &Path) -> String {
     path.file_stem()
         .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
-}
-
-fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
-    move |error| Failure::File {
-        path: path.to_owned(),
-        error,
-    }
 }
 
 fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {

@@ -23,8 +23,8 @@ pub use section::EXERCISER;
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Migration, OnFailure, Parameters, Placement, Scheduling, SpinMethod, Translations,
-    VmName, WaitMethod, WhenIdle,
+    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Scheduling,
+    SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -106,6 +106,10 @@ pub struct Vm {
     pub rng: bool,
     /// Its terminals, with what the users at them do.
     pub terminals: Option<Habits>,
+    /// Extensions that its guest is not told of.
+    pub hidden: Hidden,
+    /// When its pause loops exit, where that is not as the system says.
+    pub pause_loops: PauseLoops,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.

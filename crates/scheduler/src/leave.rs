@@ -77,7 +77,7 @@ impl Scheduler {
             entry.phase = Phase::Stopped;
             return true;
         }
-        let stay = Stay {
+        let stay = || Stay {
             hart,
             vcpu,
             end: run.end,
@@ -92,9 +92,9 @@ impl Scheduler {
             }
             _ if entry.paused => entry.phase = Phase::Ready,
             Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
-                self.suspend_spin(stay, left, woken, now);
+                self.suspend_spin(stay(), *left, woken, now);
             }
-            Leave::Preempted => self.go_on_later(stay, now),
+            Leave::Preempted => self.go_on_later(stay(), now),
             Leave::SliceEnd => self.end_slice(vcpu, now),
             Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
         }
@@ -150,7 +150,7 @@ impl Scheduler {
 
     /// Suspends a spin as the policy says.
     #[inline(never)]
-    fn suspend_spin(&mut self, stay: Stay, left: &Left, woken: bool, now: Ticks) {
+    fn suspend_spin(&mut self, stay: Stay, left: Left, woken: bool, now: Ticks) {
         let Stay { hart, vcpu, .. } = stay;
         if self.has_own_hart(vcpu) {
             // On a hart of its own, a vCPU had better spin (paper 000 §3.1).
@@ -186,7 +186,7 @@ impl Scheduler {
             }
             Suspend::WaitForWord { favour } => {
                 let turn = known == Known::Turn;
-                self.wait_for_word(vcpu, left, (turn, woken), now);
+                self.wait_for_word(vcpu, &left, (turn, woken), now);
                 if let Some(partner) = favour {
                     self.favour(hart, partner);
                 }

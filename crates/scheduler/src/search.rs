@@ -149,7 +149,7 @@ impl Scheduler {
         // Where none can be granted a reason meanwhile, only these few have to be asked.
         if !wait.grants_all && self.self_wait_ready.is_empty() {
             let mut rest = candidates;
-            while let Some((vcpu, count)) = self.queues.first_to_wait(rest) {
+            while let Some((vcpu, count)) = self.first_of(rest) {
                 if count > FEW {
                     return self.go_through(hart, spent, candidates, now, probe);
                 }
@@ -165,6 +165,17 @@ impl Scheduler {
             return None;
         }
         self.go_through(hart, spent, candidates, now, probe)
+    }
+
+    /// The first in the self-wait queue of `among`, which are there, and how many these are, if that matters: who is at the
+    /// queue's head is found at once.
+    #[inline]
+    fn first_of(&self, among: VcpuSet) -> Option<(VcpuId, usize)> {
+        let head = self.queues.first(Queue::SelfWait);
+        match head.filter(|&head| among.contains(head)) {
+            Some(head) => Some((head, 1)),
+            None => self.queues.first_to_wait(among),
+        }
     }
 
     /// Goes through the self-wait queue, where reasons may be granted on the way.

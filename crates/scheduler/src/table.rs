@@ -240,6 +240,12 @@ impl Scheduler {
         Ok(Kicks(running).and(self.revise()))
     }
 
+    /// Whether the spin policy makes use of what a spinning vCPU waits for, where that can be told.
+    #[must_use]
+    pub fn waits_for_words(&self) -> bool {
+        crate::spin::policy(self.config.spin).waits_for_words()
+    }
+
     /// Changes the spin policy while vCPUs run. All spin waits end.
     pub fn set_spin(&mut self, policy: SpinPolicy, now: Ticks) -> Kicks {
         self.config.spin = policy;

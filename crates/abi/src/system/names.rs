@@ -36,6 +36,12 @@ pub const FUTILE_PASS_COST: &str = "futile-pass-cost";
 pub const DISPATCH_COST: &str = "dispatch-cost";
 /// Root: as before.
 pub const MODE_CHANGE_COST: &str = "mode-change-cost";
+/// Root or VM: `<u32>`, cycles, in [`PAUSE_LOOP`](super::PAUSE_LOOP). Optional, 128 without it.
+pub const PLE_GAP: &str = "ple-gap";
+/// Root or VM: `<u32>`, cycles, in [`PAUSE_LOOP`](super::PAUSE_LOOP). Optional, 4096 without it.
+pub const PLE_WINDOW: &str = "ple-window";
+/// Root or VM: `<u32>`, cycles, in [`PAUSE_LOOP`](super::PAUSE_LOOP). Optional, [`PLE_WINDOW`]'s without it.
+pub const PLE_WINDOW_MOST: &str = "ple-window-most";
 /// Root: `<string>`, the name of the VM that has the console at the start. Optional.
 pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: `<string>`, a [`WhenIdle`](super::WhenIdle). Optional, `power-off-after-all` without it.
@@ -66,6 +72,8 @@ pub const INITRD: &str = "initrd";
 pub const BOOTARGS: &str = "bootargs";
 /// VM: a row of `<u32>`, virtio-mmio slots. Optional, none without it.
 pub const DEVICES: &str = "devices";
+/// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
+pub const HIDE: &str = "hide";
 /// VM: empty; there or not.
 pub const AUTOSTART: &str = "autostart";
 /// VM: `<string>`, an [`OnFailure`](super::OnFailure). Optional, `stop` without it.

@@ -15,6 +15,9 @@ pub const RELAXED_TERMS: RangeInclusive<u32> = 0..=1;
 /// Bounds of each of [`Costs`].
 pub const COST: RangeInclusive<u32> = 0..=1_000_000;
 
+/// Bounds of each of [`PauseLoops`].
+pub const PAUSE_LOOP: RangeInclusive<u32> = 0..=u32::MAX;
+
 /// Those parameters of the policies that a system gives. The others have the scheduler's usual values. What belongs to a policy
 /// that is not chosen waits until it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +32,8 @@ pub struct Parameters {
     pub round: Option<u32>,
     /// 0: a vCPU that has its hart for itself has a slice, and its waits trap, all the same.
     pub relaxed_terms: Option<u32>,
+    /// When pause loops exit.
+    pub pause_loops: PauseLoops,
     /// What the hypervisor costs in addition.
     pub costs: Costs,
 }
@@ -44,4 +49,28 @@ pub struct Costs {
     pub dispatch: Option<u32>,
     /// For each change from the guest to the hypervisor, and again for each change back.
     pub mode_change: Option<u32>,
+}
+
+/// When a pause loop of a guest exits, on harts with pause-loop exiting (`xpartitaple`), in cycles. What is not given comes from the system
+/// for a VM, and for the system is what Xen and KVM use: 128 and 4,096.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PauseLoops {
+    /// PAUSEs that follow each other within it are one loop.
+    pub gap: Option<u32>,
+    /// A loop that is older exits; 0 is never.
+    pub window: Option<u32>,
+    /// The window doubles at each exit up to this, until the vCPU is dispatched again.
+    pub window_most: Option<u32>,
+}
+
+impl PauseLoops {
+    /// These, and what they leave out from `others`.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            gap: self.gap.or(others.gap),
+            window: self.window.or(others.window),
+            window_most: self.window_most.or(others.window_most),
+        }
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::names;
 use super::{
-    AFFINITY, Allocation, COST, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
-    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, Problem,
-    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, Slot,
-    SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US, Translations, ValueText,
-    VmDescription, VmName, WaitMethod, WhenIdle,
+    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
+    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops,
+    Placement, Problem, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE,
+    Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US,
+    Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -134,6 +134,21 @@ impl<'a> Field<'a> {
         Ok(slots)
     }
 
+    fn hidden(&self) -> Parsed<Hidden> {
+        Hidden::from_names(self.text()?).map_err(|name| self.refuse(name, Problem::UnknownWord))
+    }
+
+    /// Keeps one of the parameters of pause loops, if it is one.
+    fn pause_loop(&self, loops: &mut PauseLoops) -> Parsed<()> {
+        let place = match self.property.name {
+            names::PLE_GAP => &mut loops.gap,
+            names::PLE_WINDOW => &mut loops.window,
+            names::PLE_WINDOW_MOST => &mut loops.window_most,
+            _ => return Err(self.error(Problem::UnknownProperty)),
+        };
+        self.keep(place, self.number(PAUSE_LOOP)?)
+    }
+
     /// Keeps a value for a property that may stand once.
     fn keep<T>(&self, place: &mut Option<T>, value: T) -> Parsed<()> {
         if place.is_some() {
@@ -158,6 +173,8 @@ struct VmParts<'a> {
     initrd: Option<&'a str>,
     bootargs: Option<&'a str>,
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    hidden: Option<Hidden>,
+    pause_loops: PauseLoops,
     autostart: Option<()>,
     on_failure: Option<OnFailure>,
 }
@@ -213,7 +230,8 @@ impl<'a> VmParts<'a> {
             names::ON_FAILURE => {
                 field.keep(&mut self.on_failure, field.word(OnFailure::from_name)?)
             }
-            _ => Err(field.error(Problem::UnknownProperty)),
+            names::HIDE => field.keep(&mut self.hidden, field.hidden()?),
+            _ => field.pause_loop(&mut self.pause_loops),
         }
     }
 
@@ -247,6 +265,8 @@ impl<'a> VmParts<'a> {
             initrd: self.initrd,
             bootargs: self.bootargs.unwrap_or(""),
             devices: self.devices.unwrap_or_default(),
+            hidden: self.hidden.unwrap_or_default(),
+            pause_loops: self.pause_loops,
             autostart: self.autostart.is_some(),
             on_failure: self.on_failure.unwrap_or(OnFailure::Stop),
         })
@@ -318,7 +338,7 @@ impl<'a> SystemParts<'a> {
             }
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
-            _ => Err(field.error(Problem::UnknownProperty)),
+            _ => field.pause_loop(&mut self.parameters.pause_loops),
         }
     }
 
@@ -380,6 +400,9 @@ impl<'a> SystemParts<'a> {
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),
             vms: self.vms,
         };
+        for vm in &mut system.vms {
+            vm.pause_loops = vm.pause_loops.or(system.parameters.pause_loops);
+        }
         if let Some(limit) = system.parameters.reservation_limit_us
             && limit < system.time_slice_us
         {

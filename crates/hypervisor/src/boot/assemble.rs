@@ -315,6 +315,8 @@ fn virtual_machine(
         autostart: vm.autostart,
         on_failure: vm.on_failure,
         dedicated,
+        hidden: vm.hidden,
+        pause_loops: vm.pause_loops,
     };
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
 }

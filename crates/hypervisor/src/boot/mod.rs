@@ -12,7 +12,7 @@ use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
 use crate::hart::csr::{self, interrupt, number};
 use crate::hart::firmware::{self, Reset};
-use crate::hart::{counters::hart_counters, custom, fence, interrupt_file, world};
+use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 use crate::memory::translations;
@@ -154,10 +154,6 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
         csr::write::<{ number::STIMECMP }>(u64::MAX);
         csr::write::<{ number::SIE }>(interrupt::STI | interrupt::SEI);
         csr::write::<{ number::HIE }>(interrupt::SGEI);
-    }
-    if hart.has(Capability::PauseLoopExit) {
-        // SAFETY: the hart has the extension.
-        unsafe { custom::open_pause_loops() };
     }
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);

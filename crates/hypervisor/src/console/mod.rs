@@ -6,8 +6,9 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use core::fmt::{self, Write};
 
+use crate::lock::Mutex;
 use abi::system::{VmId, VmName};
-use spin::{Mutex, Once};
+use spin::Once;
 
 use crate::console::terminal::{Console, Event};
 use crate::devices::board_uart::{BoardUart, FIFO};
@@ -91,7 +92,10 @@ pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
         for byte in bytes {
             terminal.console.push(vm, byte);
         }
-        terminal.pump();
+        // What others have to send was begun when it came, and where the UART is busy its interrupt brings the rest.
+        if terminal.console.guest_has_output(vm) && !terminal.uart.wants_transmit_interrupt() {
+            terminal.pump();
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! A device that belongs to a VM sends straight to the guest file of the vCPU that the guest chose. While that vCPU
 //! has no guest file, the message goes to a hart of the hypervisor, under an identity that tells the source.
 
-use spin::Mutex;
+use crate::lock::Mutex;
 
 use crate::board::AplicDescription;
 use crate::devices::wires::{SourceMode, SourceNumber, Sources};

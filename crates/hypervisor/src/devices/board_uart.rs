@@ -93,6 +93,12 @@ impl BoardUart {
         }
     }
 
+    /// Whether the UART interrupts when it can take more.
+    #[must_use]
+    pub fn wants_transmit_interrupt(&self) -> bool {
+        self.transmit_interrupt
+    }
+
     /// The next byte that was received.
     #[must_use]
     pub fn receive(&self) -> Option<u8> {

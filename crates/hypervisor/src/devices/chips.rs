@@ -50,13 +50,6 @@ impl Chips {
         DeviceNumber(self.wired.len())
     }
 
-    fn device(&mut self, number: DeviceNumber) -> Option<&mut dyn Trapped> {
-        match number.0.checked_sub(1) {
-            None => Some(&mut self.aplic),
-            Some(index) => Some(self.wired.get_mut(index)?.device.as_mut()),
-        }
-    }
-
     /// What a guest's load from a device gets, and as what the exit is counted.
     pub fn load(
         &mut self,
@@ -64,10 +57,13 @@ impl Chips {
         access: Access,
         outside: &dyn Outside,
     ) -> (ExitCause, u64) {
-        let Some(device) = self.device(number) else {
+        let Some(index) = number.0.checked_sub(1) else {
+            return (self.aplic.cause(), self.aplic.load(access, outside));
+        };
+        let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, 0);
         };
-        let answer = (device.cause(), device.load(access, outside));
+        let answer = (wired.device.cause(), wired.device.load(access, outside));
         self.settle(number, outside);
         answer
     }
@@ -80,10 +76,17 @@ impl Chips {
         value: u64,
         outside: &dyn Outside,
     ) -> (ExitCause, Result<(), NotNow>) {
-        let Some(device) = self.device(number) else {
+        let Some(index) = number.0.checked_sub(1) else {
+            let taken = self.aplic.store(access, value, outside);
+            return (self.aplic.cause(), taken);
+        };
+        let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, Ok(()));
         };
-        let answer = (device.cause(), device.store(access, value, outside));
+        let answer = (
+            wired.device.cause(),
+            wired.device.store(access, value, outside),
+        );
         self.settle(number, outside);
         answer
     }

@@ -13,26 +13,16 @@ const WINDOW: u16 = 0x6C1;
 /// hpurge: the harts where the running vCPU must not use what was cached before, a bit for each mhartid.
 const PURGE_MASK: u16 = 0x6C2;
 
-/// Xen's and KVM's values (paper 004 §3).
-const USUAL_GAP: u64 = 128;
-const USUAL_WINDOW: u64 = 4096;
-
-/// Sets how close PAUSEs must follow each other to be one loop.
+/// Lets pause loops exit whose PAUSEs follow each other within `gap` cycles, once they are `window` cycles old; never where that is 0.
 ///
 /// # Safety
 /// The hart must have [`PauseLoopExit`](super::capabilities::Capability::PauseLoopExit).
-pub unsafe fn open_pause_loops() {
-    // SAFETY: the caller answers for the register's being there; it concerns guests alone.
-    unsafe { csr::write::<GAP>(USUAL_GAP) };
-}
-
-/// Lets pause loops exit, or not.
-///
-/// # Safety
-/// The hart must have [`PauseLoopExit`](super::capabilities::Capability::PauseLoopExit).
-pub unsafe fn set_pause_loops(exit: bool) {
-    // SAFETY: as for `open_pause_loops`.
-    unsafe { csr::write::<WINDOW>(if exit { USUAL_WINDOW } else { 0 }) };
+pub unsafe fn set_pause_loops(gap: u32, window: u32) {
+    // SAFETY: the caller answers for the registers' being there; they concern guests alone.
+    unsafe {
+        csr::write::<GAP>(gap.into());
+        csr::write::<WINDOW>(window.into());
+    }
 }
 
 /// Sets what the hart remembers of the fences of the vCPU that it runs.
@@ -40,7 +30,7 @@ pub unsafe fn set_pause_loops(exit: bool) {
 /// # Safety
 /// The hart must have [`PurgeMask`](super::capabilities::Capability::PurgeMask).
 pub unsafe fn set_purge_mask(mask: u64) {
-    // SAFETY: as for `open_pause_loops`.
+    // SAFETY: as for `set_pause_loops`.
     unsafe { csr::write::<PURGE_MASK>(mask) };
 }
 

@@ -4,8 +4,8 @@
 //! pages of interrupt files; the tests' port is a computer made of plain data.
 
 use crate::interrupts::softfile::Identity;
+use crate::lock::Mutex;
 use scheduler::{HartId, HartSet, VcpuId};
-use spin::Mutex;
 
 use super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Route};
 

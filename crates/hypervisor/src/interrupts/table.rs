@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::lock::Mutex;
 use scheduler::VcpuId;
-use spin::Mutex;
 
 use super::guest_file::GuestFile;
 use super::{Generation, Life};
@@ -147,10 +147,16 @@ impl FileTable {
 pub struct HartFiles {
     table: Mutex<FileTable>,
     /// Whether one of the files forwards.
-    forwards: AtomicBool,
+    forwards: Shared<AtomicBool>,
     /// The files of vCPUs that wait for an interrupt on this hart, a bit each.
     waiting: AtomicU64,
 }
+
+/// What other harts read at each wait of a guest and what changes seldom: on a cache line of its own, so that it stays in their
+/// caches.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Shared<T>(T);
 
 impl HartFiles {
     /// Says how many files the hart has. The hart itself has cleared them.
@@ -173,7 +179,7 @@ impl HartFiles {
     /// True where one of the files forwards.
     #[must_use]
     pub fn forwards(&self) -> bool {
-        self.forwards.load(Ordering::SeqCst)
+        self.forwards.0.load(Ordering::Acquire)
     }
 
     /// The files of vCPUs that wait for an interrupt on this hart, a bit each.
@@ -218,13 +224,17 @@ impl HartFiles {
     }
 
     /// Whether a file that `vcpu` has left has not been looked into since.
+    #[inline]
     pub(super) fn has_unopened(&self, vcpu: VcpuId) -> bool {
-        self.forwards()
-            && self
-                .table
-                .lock()
-                .forwarders()
-                .any(|(_, forwarder)| forwarder.vcpu == vcpu && !forwarder.open)
+        self.forwards() && self.forwards_unopened(vcpu)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn forwards_unopened(&self, vcpu: VcpuId) -> bool {
+        let table = self.table.lock();
+        let mut forwarders = table.forwarders();
+        forwarders.any(|(_, forwarder)| forwarder.vcpu == vcpu && !forwarder.open)
     }
 
     pub(super) fn forwarder(&self, file: GuestFile) -> Option<Forwarder> {
@@ -259,7 +269,9 @@ impl HartFiles {
     fn change<T>(&self, change: impl FnOnce(&mut FileTable) -> T) -> T {
         let mut table = self.table.lock();
         let result = change(&mut table);
-        self.forwards.store(table.forwarders != 0, Ordering::SeqCst);
+        self.forwards
+            .0
+            .store(table.forwarders != 0, Ordering::Release);
         result
     }
 }

@@ -61,6 +61,10 @@ fn obey(system: &Hypervisor, command: Command) {
             policy::set_wait(system, wait_policy(method));
             say!("wait {method}");
         }
+        Command::PauseLoops(vm, gap, window) => with_vm(system, vm, |vm| {
+            vm.pauses.set(gap, window);
+            say!("{}: ple {gap} {window}", vm.settings.name);
+        }),
         Command::Translations(method) => match refusal(system, method) {
             None => {
                 system.set_translations(method);

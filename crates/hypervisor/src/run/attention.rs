@@ -9,7 +9,6 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
-use crate::run::timer::set_timer;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sources;
@@ -19,7 +18,8 @@ use crate::system::{self, Hypervisor};
 /// scheduler has been asked.
 const CLAIMS: usize = 64;
 
-/// Attends to whatever interrupts this hart has. Returns what the most telling of them was.
+/// Attends to whatever interrupts this hart has. Returns what the most telling of them was. The hart asks the scheduler next, and
+/// what follows sets its timer anew.
 pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
@@ -77,5 +77,4 @@ fn wake_expired(system: &Hypervisor, hart: &Hart) {
             .store(time + system.look_interval(), Ordering::Relaxed);
         interrupts::look(&InterruptPort::new(system, hart));
     }
-    set_timer(system, hart);
 }

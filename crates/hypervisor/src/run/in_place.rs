@@ -53,6 +53,7 @@ pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
 
 impl InPlace<'_> {
     /// Waits on the hart if the scheduler allows it. Returns why the vCPU has to leave, or nothing where it goes on.
+    #[inline(never)]
     pub fn wait(self, registers: &mut Registers) -> Option<Leave> {
         let Self {
             system, hart, vm, ..

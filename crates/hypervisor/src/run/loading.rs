@@ -19,6 +19,8 @@ use crate::vm::loading::Progress;
 
 /// Loads `vm` until that is done, or the scheduler wants the hart back. Says why the vCPU leaves. What it takes is the VM's
 /// own time. It is no dispatch of a guest, and not counted as one.
+#[cold]
+#[inline(never)]
 pub fn load(
     system: &Hypervisor,
     hart: &Hart,

@@ -79,7 +79,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     slice,
                     trap_waits,
                 };
-                run_vcpu(system, hart, &mut holders, (vcpu, &terms), &mut left);
+                left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
@@ -111,7 +111,17 @@ enum Rest {
     Active,
 }
 
+/// The vCPU starts at `address` with `opaque`, as after power-on. Out of line: a hart's loop keeps no room for another vCPU's
+/// registers, so that what it does keep lies within the reach of one instruction.
+#[cold]
+#[inline(never)]
+fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64) {
+    *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+    vcpu.word.lock().take();
+}
+
 /// Waits for an interrupt, or what else ends the wait, and attends to it.
+#[inline(never)]
 fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
@@ -130,14 +140,13 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     attend(system, hart);
 }
 
-/// Runs a vCPU until it leaves this hart, and says in `left` how it has. The scheduler is still to be told.
+/// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
     (vcpu, terms): (&Vcpu, &Terms),
-    left: &mut Left,
-) {
+) -> Left {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
     let mut registers = vcpu.registers.lock();
@@ -146,18 +155,13 @@ fn run_vcpu(
     match lifecycle::dispatched(system, vm, vcpu) {
         Begin::GoOn => {}
         // Nothing of its former life counts, so that its cached translations are dropped too.
-        Begin::At { address, opaque } => {
-            *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
-            vcpu.word.lock().take();
-        }
+        Begin::At { address, opaque } => begin_life(vcpu, &mut registers, address, opaque),
         Begin::Load(run) => {
             let since = (terms.began, terms.slice);
-            *left = left_without_guest(loading::load(system, hart, vm, run, since, books));
-            return;
+            return left_without_guest(loading::load(system, hart, vm, run, since, books));
         }
         Begin::Leave => {
-            *left = left_without_guest(Leave::Stopped);
-            return;
+            return left_without_guest(Leave::Stopped);
         }
     }
     let last = registers.cached.last_hart();
@@ -174,7 +178,8 @@ fn run_vcpu(
         end_spin(books, &mut registers, word, file);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
-    terms::set_pause_loops(hart, terms.trap_waits);
+    registers.pauses = vm.pauses.begin();
+    terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
     set_slice(system, hart, ready, terms.slice);
@@ -206,13 +211,18 @@ fn run_vcpu(
             .store(vm.host_deadline(&registers.supervisor), Ordering::Relaxed);
         system.begin_wait(hart, vcpu);
     }
-    left.reason = reason;
-    left.supervisor = supervisor;
-    left.open = open;
-    left.holder = registers.holder.take();
-    left.exits = registers.spinning.exits();
+    let left = Left {
+        reason,
+        // It is known when the next stay begins.
+        ran: Ticks::ZERO,
+        supervisor,
+        open,
+        holder: registers.holder.take(),
+        exits: registers.spinning.exits(),
+    };
     drop(registers);
     hart.change.leave(now());
+    left
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
@@ -239,6 +249,7 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 /// Enters the guest again and again, until there is a reason to leave.
 ///
 /// What the vCPU uses of its VM's table is of this `generation`.
+#[inline(always)]
 fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
     let Exit {
         system,
@@ -268,6 +279,11 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
         translations::left_guest(system);
         vcpu.leave_guest();
         let (cause, next) = exits::handle(&mut exit);
+        if next == Next::Resume {
+            costs::spend(system.costs.mode_change);
+            books.charge_exit(left_at, cause);
+            continue;
+        }
         if !matches!(next, Next::Leave(_)) {
             costs::spend(system.costs.mode_change);
         }

@@ -7,6 +7,7 @@ use crate::system::harts::Hart;
 use crate::vm::vcpu::{Registers, Vcpu, request};
 
 /// Carries out requests; the vCPU's registers are on this hart.
+#[inline(never)]
 pub fn carry_out_requests(hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, requests: u32) {
     if requests & request::FENCE_VIRTUAL != 0 {
         fence::guest_virtual_all();

@@ -1,11 +1,13 @@
 //! Reservation wait: what a spinning vCPU waits for, and whether it has come.
 //!
-//! A guest that leaves at WRS.NTO has told by the code in front of it which word it watches and what it last saw there.
+//! A guest that leaves at WRS.NTO has told by the code in front of it which word it watches and what it last saw there; one that
+//! leaves at a PAUSE has told the same by the loop around it.
 //! While the word is unchanged, giving it the hart again would be futile. All of this is a hint: a wrong guess costs
-//! time, never correctness, because WRS.NTO may end for any reason (Zawrs).
+//! time, never correctness, because WRS.NTO may end for any reason (Zawrs) and a PAUSE may take any time.
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::decode::{Register, Width};
+use crate::hart::instruction::Place;
 use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::memory::walk;
@@ -14,10 +16,11 @@ use crate::vm::spin_code::{Code, KnownCode};
 use crate::vm::vcpu::Registers;
 use crate::vm::word::{Spin, Word};
 
-/// Looks at what the vCPU that has just left this hart at a WRS.NTO waits for. Its program counter still points there.
+/// Looks at what the vCPU that has just left this hart at a WRS.NTO or a PAUSE waits for. Its program counter still points there, and
+/// `read` understands the code around such an instruction.
 #[must_use]
-pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
-    let known = watched(registers).and_then(|watched| {
+pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Spin {
+    let known = watched(registers, read).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
         if watched.address % size != 0 {
             return None;
@@ -32,7 +35,7 @@ pub fn look(vm: &Vm, registers: &mut Registers) -> Spin {
     judge(known)
 }
 
-/// On whose behalf the word in front of a WRS.NTO is read: as the load before it was, if there was one. A program may have
+/// On whose behalf the word of a wait is read: as the load of the wait was, if there was one. A program may have
 /// jumped there with any address.
 fn reader(registers: &Registers) -> walk::Reader {
     let fields = csr::read::<{ number::VSSTATUS }>();
@@ -63,7 +66,7 @@ fn judge(word: Option<Word>) -> Spin {
     }
 }
 
-/// What the code around a WRS.NTO tells.
+/// What the code of a wait tells.
 struct Watched {
     address: u64,
     seen: u64,
@@ -72,7 +75,7 @@ struct Watched {
     ticket: Option<u16>,
 }
 
-fn watched(registers: &mut Registers) -> Option<Watched> {
+fn watched(registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Option<Watched> {
     let context = &registers.context;
     // A kernel's code is the same in all of its address spaces.
     let space = (context.in_user_mode()).then(csr::read::<{ number::VSATP }>);
@@ -80,16 +83,25 @@ fn watched(registers: &mut Registers) -> Option<Watched> {
     let code = match registers.code.at(at) {
         Some(code) => code,
         None => {
-            let code = Code::read(context.program_counter)?;
+            let code = read(context.program_counter)?;
             registers.code = KnownCode::new(at, code);
             code
         }
     };
     let register = |register: Register| context.get(register.number() as u8);
+    let wide = code.width == Width::Double;
+    let seen = register(code.seen);
     Some(Watched {
-        address: register(code.word.address),
-        seen: register(code.word.seen),
-        wide: code.word.width == Width::Double,
+        address: match code.place {
+            Place::Register(base, offset) => register(base).wrapping_add_signed(offset),
+            Place::Fixed(address) => address,
+        },
+        seen: if wide {
+            seen
+        } else {
+            i64::from(seen as i32) as u64
+        },
+        wide,
         ticket: code.ticket.map(|ticket| register(ticket) as u16),
     })
 }

@@ -87,6 +87,7 @@ pub fn unload(
 }
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
+#[inline(never)]
 pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);

@@ -8,9 +8,11 @@ use crate::hart::custom;
 use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::{Hypervisor, now};
+use crate::vm::pauses::PauseWindow;
 use crate::vm::vcpu::Registers;
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.
+#[inline(never)]
 pub fn reconsider(
     system: &Hypervisor,
     hart: &Hart,
@@ -36,7 +38,7 @@ pub fn follow(
             let old = registers.context.hstatus;
             let bit = csr::hstatus::VTW;
             registers.context.hstatus = if trap_waits { old | bit } else { old & !bit };
-            set_pause_loops(hart, trap_waits);
+            set_pause_loops(hart, registers.pauses, trap_waits);
             set_slice(system, hart, now(), slice);
             None
         }
@@ -45,10 +47,11 @@ pub fn follow(
 }
 
 /// Pause loops exit where WRS.NTO traps.
-pub fn set_pause_loops(hart: &Hart, exit: bool) {
+pub fn set_pause_loops(hart: &Hart, pauses: PauseWindow, exit: bool) {
     if hart.has(Capability::PauseLoopExit) {
+        let (gap, window) = pauses.now();
         // SAFETY: the hart has the extension.
-        unsafe { custom::set_pause_loops(exit) };
+        unsafe { custom::set_pause_loops(gap, if exit { window } else { 0 }) };
     }
 }
 

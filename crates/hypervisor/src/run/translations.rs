@@ -7,7 +7,7 @@ use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, hstatus, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
-use crate::memory::translations::{HartFences, Holders, Remembered, Watch};
+use crate::memory::translations::{HartFences, Holders, Remembered, Tag, Watch};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
@@ -15,6 +15,7 @@ use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
 
 /// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
+#[inline]
 pub fn arrive(
     system: &Hypervisor,
     hart: &Hart,
@@ -23,9 +24,26 @@ pub fn arrive(
     registers: &mut Registers,
     books: Books<'_>,
 ) {
+    let marks = (vcpu.tag, generation);
+    let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, marks);
+    if back && !hart.has(Capability::PurgeMask) {
+        registers.context.hstatus &= !hstatus::VTVM;
+        return;
+    }
+    arrive_from_elsewhere(system, hart, holders, (vm, vcpu, marks), registers, books);
+}
+
+#[inline(never)]
+fn arrive_from_elsewhere(
+    system: &Hypervisor,
+    hart: &Hart,
+    holders: &mut Holders,
+    (vm, vcpu, marks): (&Vm, &Vcpu, (Tag, u64)),
+    registers: &mut Registers,
+    books: Books<'_>,
+) {
     let moved = registers.cached.last_hart() != Some(hart.index);
     let method = registers.trial.method(system.translations(), moved);
-    let marks = (vcpu.tag, generation);
     let cached = &mut registers.cached;
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
     if purge.stale {

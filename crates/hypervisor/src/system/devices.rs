@@ -2,7 +2,7 @@
 
 use crate::devices::clock::nanoseconds;
 use crate::devices::trapped::Outside;
-use crate::devices::wires::{Effect, SourceSetting, Sources};
+use crate::devices::wires::{Destination, Effect, SourceSetting, Sources};
 use crate::hart;
 use crate::interrupts::Route;
 use crate::system::Hypervisor;
@@ -40,11 +40,7 @@ impl Outside for Surroundings<'_> {
     fn apply(&self, effect: Effect) {
         let Self { system, vm } = self;
         match effect {
-            Effect::Message(destination) => {
-                if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
-                    interrupt_port::deliver(system, vcpu, destination.identity);
-                }
-            }
+            Effect::Message(destination) => send(system, vm, destination),
             Effect::Set(route) => reroute(system, vm, route),
             Effect::SetPending(source) => system.aplic.set_pending(source.0, true),
             Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
@@ -70,6 +66,15 @@ pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
     vm.chips.lock().recover_missed_edges(&outside);
 }
 
+#[inline(never)]
+fn send(system: &Hypervisor, vm: &Vm, destination: Destination) {
+    if let Some(vcpu) = system.vcpus_of(vm.id).get(destination.hart.0 as usize) {
+        interrupt_port::deliver(system, vcpu, destination.identity);
+    }
+}
+
+#[cold]
+#[inline(never)]
 fn reroute(system: &Hypervisor, vm: &Vm, route: SourceSetting) {
     let source = route.source.0;
     let target = route.destination.and_then(|to| {

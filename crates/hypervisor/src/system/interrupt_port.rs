@@ -2,9 +2,9 @@
 
 use core::cell::Cell;
 
+use crate::lock::Mutex;
 use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuId};
-use spin::Mutex;
 
 use crate::devices::board_aplic::Target;
 use crate::devices::wires::SourceMode;

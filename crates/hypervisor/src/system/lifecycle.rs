@@ -191,11 +191,18 @@ pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u
 }
 
 /// What `vcpu`, which has just been given a hart, does there.
+#[inline]
 pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
     // Whoever changes it does so before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
     if !vcpu.asks_at_dispatch.load(Ordering::Relaxed) {
         return Begin::GoOn;
     }
+    asked_at_dispatch(system, vm, vcpu)
+}
+
+#[cold]
+#[inline(never)]
+fn asked_at_dispatch(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
     ask(system, vm, |life, reach| {
         life.dispatched(usize::from(vcpu.index), reach)
     })
@@ -215,6 +222,8 @@ pub fn load_failed(system: &Hypervisor, vm: &Vm) {
 }
 
 /// Called whenever a vCPU of `vm` has left a hart for good: if it was the last one of a run that ends, the end follows.
+#[cold]
+#[inline(never)]
 pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
     let outcome = ask(system, vm, |life, reach| life.left(reach));
     conclude(system, vm, outcome);

@@ -171,6 +171,7 @@ fn tree(
     let tells_overflows = system.counters.counters() != 0 && hart_counters::interrupt_guests();
     let names = board.extensions.names();
     let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
+    let names = names.filter(|name| !vm.settings.hidden.contains(name));
     let extensions = isa::offered(names, csr::read::<{ number::HENVCFG }>());
     let registers =
         |device: &BoardDevice| GuestRegion::new(GuestPhysical::new(device.base), device.size);

@@ -16,9 +16,10 @@ pub mod turn;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::lock::Mutex;
 use abi::system::{Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
-use spin::{Mutex, Once};
+use spin::Once;
 
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
@@ -34,29 +35,31 @@ use crate::vm::vcpu::Vcpu;
 
 /// The system. Harts, VMs and vCPUs are numbered from 0 without gaps, as in the scheduler.
 #[derive(Debug)]
+// In this order, so that what every exit needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Hypervisor {
-    pub board: Board,
-    /// The host's memory: who has what of it.
-    pub frames: Mutex<Frames>,
     pub harts: Vec<Hart>,
     pub vms: Vec<Vm>,
     pub vcpus: Vec<Vcpu>,
+    /// What the hypervisor costs in addition.
+    pub costs: Costs,
+    /// When cached translations are dropped: a place in [`Translations::ALL`].
+    translations: AtomicUsize,
+    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
+    host_interrupts: AtomicBool,
+    /// The harts that wait with nothing to do, a bit each.
+    resting: AtomicU64,
+    /// When the devices' wires are next looked at.
+    next_look: AtomicU64,
     pub scheduler: TurnMutex<Scheduler>,
+    pub board: Board,
+    /// The host's memory: who has what of it.
+    pub frames: Mutex<Frames>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
     /// The counters that guests are offered.
     pub counters: Offer,
-    /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
-    host_interrupts: AtomicBool,
-    /// When cached translations are dropped: a place in [`Translations::ALL`].
-    translations: AtomicUsize,
-    /// What the hypervisor costs in addition.
-    pub costs: Costs,
-    /// The harts that wait with nothing to do, a bit each.
-    resting: AtomicU64,
-    /// When the devices' wires are next looked at.
-    next_look: AtomicU64,
     /// What happens when the last VM that runs ends.
     pub when_idle: WhenIdle,
     /// The time of entry, in ticks of the timebase.
@@ -151,7 +154,7 @@ impl Hypervisor {
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.
     #[must_use]
     pub fn host_interrupts(&self) -> bool {
-        self.host_interrupts.load(Ordering::SeqCst)
+        self.host_interrupts.load(Ordering::Acquire)
     }
 
     /// Waiting vCPUs' interrupts interrupt the hypervisor from now on, or are found by test.
@@ -200,7 +203,7 @@ impl Hypervisor {
 
     /// The vCPUs that wait for an interrupt on `hart`.
     pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
-        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::SeqCst));
+        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::Relaxed));
         waiting
             .iter()
             .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
@@ -209,15 +212,16 @@ impl Hypervisor {
     /// `vcpu`, which has left `hart`, waits there for an interrupt.
     pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
         hart.waiting
-            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::SeqCst);
+            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::Relaxed);
     }
 
     /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
     pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
         if let Some(hart) = last.map(|hart| self.hart(hart)) {
             let own = VcpuSet::only(vcpu.id).bits();
-            if hart.waiting.load(Ordering::SeqCst) & own != 0 {
-                hart.waiting.fetch_and(!own, Ordering::SeqCst);
+            // The scheduler's lock, by which the vCPU has come here, orders this behind the beginning of its wait.
+            if hart.waiting.load(Ordering::Relaxed) & own != 0 {
+                hart.waiting.fetch_and(!own, Ordering::Relaxed);
             }
         }
     }

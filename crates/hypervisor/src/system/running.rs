@@ -5,7 +5,7 @@
 //! last time and frees it. So a hart says that it uses a translation no more only behind a fence that its stores to
 //! devices come before.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::hart;
 
@@ -17,9 +17,11 @@ const VM_SHIFT: u32 = 48;
 pub struct Running(AtomicU64);
 
 impl Running {
-    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table.
+    /// Declares that a guest of VM `vm` is about to run here under `generation` of its table. Whoever reads the generation again
+    /// behind this call sees a change of the table, or is seen here by the one that made it.
     pub fn set(&self, vm: u16, generation: u64) {
         self.declare(u64::from(vm + 1) << VM_SHIFT | generation);
+        fence(Ordering::SeqCst);
     }
 
     /// Declares that no guest runs here.
@@ -32,7 +34,8 @@ impl Running {
         if self.0.load(Ordering::Relaxed) != 0 {
             hart::devices_before_memory();
         }
-        self.0.store(value, Ordering::SeqCst);
+        // Whoever does not see it yet takes this hart to use what it used before.
+        self.0.store(value, Ordering::Release);
     }
 
     /// True where this hart may still use a translation of VM `vm` older than `generation`.

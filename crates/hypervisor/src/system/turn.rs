@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use spin::{Mutex, MutexGuard};
+use crate::lock::{Mutex, MutexGuard};
 
 /// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
 const PATIENCE: u32 = 64;
@@ -16,16 +16,18 @@ const RESPECT: u32 = 1024;
 
 /// A value that one hart has at a time.
 #[derive(Debug)]
+// The value, which is large, last.
+#[repr(C)]
 pub struct TurnMutex<T> {
-    value: Mutex<T>,
     turn: Turn,
+    value: Mutex<T>,
 }
 
 impl<T> TurnMutex<T> {
     pub const fn new(value: T) -> Self {
         Self {
-            value: Mutex::new(value),
             turn: Turn::new(),
+            value: Mutex::new(value),
         }
     }
 

@@ -150,10 +150,10 @@ impl Books<'_> {
         }
     }
 
-    /// A piece of the VM has been loaded, which is its guest's own time: on a computer of its own, a boot loader would take it.
+    /// A piece of the VM has been loaded: the hypervisor's work for the VM, and not what its guest does.
     pub fn charge_loading(self) {
-        if MONITORED {
-            self.work.guest.add(self.hart.until_now());
+        if let (true, Some(exits)) = (MONITORED, self.work.exits.get(ExitCause::Loading.index())) {
+            exits.simulation.add(self.hart.until_now());
         }
     }
 
@@ -306,4 +306,29 @@ fn adds_up((own, work): &(HartCounters, Vec<WorkCounters>)) -> bool {
         sum = of_vm.fold(sum, u64::wrapping_add);
     }
     sum == own.elapsed.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hart::csr::{self, number};
+
+    #[test]
+    fn loading_is_the_hypervisors_work_and_no_exit() {
+        let accounts = Accounts::new(1);
+        let at = |cycles: u64| {
+            // SAFETY: the register is the stand-in's.
+            unsafe { csr::write::<{ number::CYCLE }>(cycles) };
+        };
+        at(100);
+        accounts.open();
+        at(340);
+        accounts.of(VmId::new(0).unwrap()).charge_loading();
+        let (own, work) = accounts.read();
+        let counters = &work[0];
+        assert_eq!(counters.guest, Cycles(0));
+        assert_eq!(counters.simulation(ExitCause::Loading), Cycles(240));
+        assert_eq!(counters.exits(ExitCause::Loading), 0);
+        assert_eq!(own.elapsed, Cycles(240));
+    }
 }

@@ -98,16 +98,12 @@ impl FloatUnit {
 impl Float {
     /// `vcpu`, whose registers these are, has been dispatched on the hart with this unit.
     pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuId, context: &mut GuestContext) {
-        // Nobody else's registers have been put onto the hart since, and this vCPU's on no other.
-        let in_place = self.on == Some(unit.hart) && unit.is_of(vcpu);
-        if !in_place && !self.habit.expects_use() {
-            unit.close(context);
-            return;
-        }
-        if !in_place {
+        if self.habit.expects_use() {
             self.put(unit, vcpu);
+            unit.open(context);
+        } else {
+            unit.close(context);
         }
-        unit.open(context);
     }
 
     /// An illegal instruction of the guest has come to the hypervisor. True where the guest only lacked its floating-point
@@ -137,7 +133,11 @@ impl Float {
         self.habit.end(changed);
     }
 
+    /// Puts the registers onto the hart, unless nobody else's have been put there since, and this vCPU's on no other.
     fn put(&mut self, unit: &FloatUnit, vcpu: VcpuId) {
+        if self.on == Some(unit.hart) && unit.is_of(vcpu) {
+            return;
+        }
         self.context.restore();
         self.on = Some(unit.hart);
         unit.owner.store(vcpu.get() + 1, Ordering::Relaxed);

@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
+pub mod pauses;
 pub mod seed;
 pub mod spacing;
 pub mod spin_code;
@@ -20,16 +21,15 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::system::MAX_VCPUS_PER_VM;
-use abi::system::{OnFailure, VmName};
+use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
 use scheduler::VmId;
-use spin::Mutex;
 
 use crate::board::{Board, BoardDevice};
 use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
+use crate::lock::Mutex;
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
@@ -39,6 +39,7 @@ use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
+use crate::vm::pauses::PauseTerms;
 use crate::vm::spacing::Spacing;
 use crate::vm::told::Told;
 use crate::vm::vcpu::SupervisorState;
@@ -57,6 +58,10 @@ pub struct Settings {
     pub on_failure: OnFailure,
     /// How many harts are its own; none where it shares.
     pub dedicated: Option<u32>,
+    /// What its guest is not told of.
+    pub hidden: Hidden,
+    /// When its pause loops exit, as far as it or its system says.
+    pub pause_loops: PauseLoops,
 }
 
 /// Typed input that is kept for a guest.
@@ -89,6 +94,8 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told>,
+    /// When its pause loops exit.
+    pub pauses: PauseTerms,
     /// How often a line of the guest's report is printed.
     reports: Spacing,
 }
@@ -112,6 +119,7 @@ impl Vm {
         let table_register = table.hgatp(0);
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
+        let pauses = PauseTerms::new(settings.pause_loops);
         Self {
             id,
             settings,
@@ -119,6 +127,7 @@ impl Vm {
             memory,
             table: Mutex::new(table),
             table_register,
+            pauses,
             generation: AtomicU64::new(1),
             table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),
@@ -138,10 +147,11 @@ impl Vm {
         self.table_register | u64::from(tag.number()) << VMID_SHIFT
     }
 
-    /// The generation of the G-stage table; it grows with each change that takes a mapping away.
+    /// The generation of the G-stage table; it grows with each change that takes a mapping away. To be sure that a change is
+    /// seen, or its maker sees what this hart has declared, a fence comes before: see `system::running`.
     #[must_use]
     pub fn generation(&self) -> u64 {
-        self.generation.load(Ordering::SeqCst)
+        self.generation.load(Ordering::Acquire)
     }
 
     /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.

@@ -1,20 +1,25 @@
-//! What the code around a WRS.NTO tells of the wait, as it was last understood.
+//! What the code around a WRS.NTO or a PAUSE tells of the wait, as it was last understood.
 
 use crate::hart::decode::{Register, Width};
-use crate::hart::instruction::{LENGTH, WatchedWord, ticket};
+use crate::hart::instruction::{LENGTH, PauseLoop, Place, WatchedWord, ticket};
 use crate::hart::unprivileged;
 
-/// The code around a WRS.NTO, understood.
+/// The code of a wait, understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    pub word: WatchedWord,
+    /// Where the word is that is waited for.
+    pub place: Place,
+    /// The register that has what was seen there.
+    pub seen: Register,
+    /// How long the word is.
+    pub width: Width,
     /// The register that has the ticket.
     pub ticket: Option<Register>,
 }
 
 impl Code {
-    /// Reads it as the guest would.
-    pub fn read(program_counter: u64) -> Option<Self> {
+    /// Reads the code in front of the WRS.NTO at `program_counter`, as the guest would.
+    pub fn of_reservation(program_counter: u64) -> Option<Self> {
         let start = program_counter.wrapping_sub(WatchedWord::CODE_LENGTH as u64);
         let mut code = [0; WatchedWord::CODE_LENGTH];
         for (index, half) in code.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -25,7 +30,23 @@ impl Code {
         let ticket = (word.width != Width::Double)
             .then(|| register_of_ticket(program_counter, word.seen))
             .flatten();
-        Some(Self { word, ticket })
+        Some(Self {
+            place: Place::Register(word.address, 0),
+            seen: word.seen,
+            width: word.width,
+            ticket,
+        })
+    }
+
+    /// Reads the loop around the PAUSE at `program_counter`, as the guest would.
+    pub fn of_pause(program_counter: u64) -> Option<Self> {
+        let found = PauseLoop::decode(program_counter, unprivileged::fetch_halfword)?;
+        Some(Self {
+            place: found.place,
+            seen: found.seen,
+            width: found.width,
+            ticket: found.ticket,
+        })
     }
 }
 

@@ -3,10 +3,10 @@
 //! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
-use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::lock::Mutex;
 use scheduler::{HartId, VcpuId, VmId};
-use spin::Mutex;
 
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
@@ -16,6 +16,7 @@ use crate::memory::translations::trial::Trial;
 use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
+use crate::vm::pauses::PauseWindow;
 use crate::vm::spin_code::KnownCode;
 use crate::vm::word::{LastPlace, Spinning, Word};
 
@@ -119,25 +120,29 @@ impl SupervisorState {
 
 /// Everything of a vCPU that only the hart running it touches.
 #[derive(Debug)]
+// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Registers {
     pub context: GuestContext,
-    pub float: Float,
     pub supervisor: SupervisorState,
-    pub counters: Counters,
-    /// Where its translations may be cached.
-    pub cached: Cached,
-    /// Whether watching its fences has been worth it.
-    pub trial: Trial,
-    /// The code of its last spin.
-    pub code: KnownCode,
-    /// The wait that its last spin exits belong to.
-    pub spinning: Spinning,
-    /// Whether looking has been worth it.
-    pub looks: Looks,
     /// It has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
+    /// When its pause loops exit, since it was dispatched.
+    pub pauses: PauseWindow,
+    /// The wait that its last spin exits belong to.
+    pub spinning: Spinning,
+    /// Whether looking has been worth it.
+    pub looks: Looks,
+    /// The code of its last spin.
+    pub code: KnownCode,
+    pub float: Float,
+    /// Where its translations may be cached.
+    pub cached: Cached,
+    /// Whether watching its fences has been worth it.
+    pub trial: Trial,
+    pub counters: Counters,
 }
 
 impl Registers {
@@ -152,6 +157,7 @@ impl Registers {
             cached: Cached::default(),
             trial: Trial::default(),
             code: KnownCode::default(),
+            pauses: PauseWindow::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
             waits_for_word: false,
@@ -162,6 +168,8 @@ impl Registers {
 
 /// A virtual CPU.
 #[derive(Debug)]
+// In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
+#[repr(C)]
 pub struct Vcpu {
     pub id: VcpuId,
     pub vm: VmId,
@@ -169,21 +177,21 @@ pub struct Vcpu {
     pub index: u16,
     /// What marks its translations on every hart.
     pub tag: Tag,
-    pub registers: Mutex<Registers>,
+    /// 1 + the hart in whose guest mode it is, or 0.
+    in_guest: AtomicU16,
+    requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
+    /// A software interrupt (SBI IPI) that is not yet in hvip.
+    software_interrupt: AtomicBool,
+    /// When it wants to be woken while it waits, in the board's time.
+    pub deadline: AtomicU64,
     pub interrupts: Mutex<Interrupts>,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub place: LastPlace,
-    requests: AtomicU32,
-    /// A software interrupt (SBI IPI) that is not yet in hvip.
-    software_interrupt: AtomicBool,
-    /// 1 + the hart in whose guest mode it is, or 0.
-    in_guest: AtomicU16,
-    /// When it wants to be woken while it waits, in the board's time.
-    pub deadline: AtomicU64,
+    pub registers: Mutex<Registers>,
 }
 
 impl Vcpu {
@@ -208,8 +216,8 @@ impl Vcpu {
 
     /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.
     ///
-    /// The store and the load are sequentially consistent, as are those of [`Vcpu::enter_guest`]: either the hart sees
-    /// the request before it enters, or the requester sees it in the guest.
+    /// The store and the load are sequentially consistent, and there is a fence between those of [`Vcpu::enter_guest`]: either
+    /// the hart sees the request before it enters, or the requester sees it in the guest.
     pub fn ask(&self, what: u32) -> Option<HartId> {
         self.requests.fetch_or(what, Ordering::SeqCst);
         self.guest_hart()
@@ -253,16 +261,17 @@ impl Vcpu {
     /// Declares that `hart` is about to enter the guest. False where a request came in first.
     #[must_use]
     pub fn enter_guest(&self, hart: HartId) -> bool {
-        self.in_guest.store(hart.get() + 1, Ordering::SeqCst);
-        if self.requests.load(Ordering::SeqCst) == 0 {
+        self.in_guest.store(hart.get() + 1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if self.requests.load(Ordering::Relaxed) == 0 {
             return true;
         }
-        self.in_guest.store(0, Ordering::SeqCst);
+        self.in_guest.store(0, Ordering::Release);
         false
     }
 
-    /// Declares that the guest has been left.
+    /// Declares that the guest has been left. A requester that does not see it yet interrupts the hart in vain.
     pub fn leave_guest(&self) {
-        self.in_guest.store(0, Ordering::SeqCst);
+        self.in_guest.store(0, Ordering::Release);
     }
 }

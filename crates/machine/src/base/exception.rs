@@ -44,6 +44,33 @@ pub enum Cause {
     StoreGuestPage = 23,
 }
 
+impl Cause {
+    /// What people call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FetchAccess => "fetch-access-fault",
+            Self::IllegalInstruction => "illegal-instruction",
+            Self::Breakpoint => "breakpoint",
+            Self::LoadMisaligned => "load-misaligned",
+            Self::LoadAccess => "load-access-fault",
+            Self::StoreMisaligned => "store-misaligned",
+            Self::StoreAccess => "store-access-fault",
+            Self::CallFromUser => "call-from-user",
+            Self::CallFromSupervisor => "call-from-supervisor",
+            Self::CallFromVirtualSupervisor => "call-from-virtual-supervisor",
+            Self::CallFromMachine => "call-from-machine",
+            Self::FetchPage => "fetch-page-fault",
+            Self::LoadPage => "load-page-fault",
+            Self::StorePage => "store-page-fault",
+            Self::FetchGuestPage => "fetch-guest-page-fault",
+            Self::LoadGuestPage => "load-guest-page-fault",
+            Self::VirtualInstruction => "virtual-instruction",
+            Self::StoreGuestPage => "store-guest-page-fault",
+        }
+    }
+}
+
 /// A synchronous exception with everything that a trap writes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exception {

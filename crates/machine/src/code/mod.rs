@@ -319,12 +319,16 @@ impl CodeCache {
         let Some(native) = &mut self.native else {
             return false;
         };
-        if native.is_translated(first) {
-            return true;
-        }
         let line = self.lines.get(first as usize).copied().unwrap_or(0);
-        let line = (base >> LINE_SHIFT) + u64::from(line);
-        native.warm(&self.instructions, first, (address, line), base)
+        let line = u64::from(line);
+        let offset = line << LINE_SHIFT | address & ((1 << LINE_SHIFT) - 1);
+        let place = (address, (base >> LINE_SHIFT) + line);
+        let translated =
+            native.is_translated(first) || native.warm(&self.instructions, first, place, base);
+        if translated {
+            native.lead(first, offset);
+        }
+        translated
     }
 
     /// Lets a jump in translated code lead straight to a block, if that is translated.

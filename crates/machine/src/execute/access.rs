@@ -21,6 +21,8 @@ pub(crate) struct Place {
     pub first_shift: u32,
     /// Whether the answer holds for the whole page, for this kind of access.
     pub whole_page: bool,
+    /// Whether the access has brought the hart's contexts other tags.
+    pub retagged: bool,
 }
 
 impl Hart {
@@ -60,7 +62,9 @@ impl Hart {
                     };
                     shadow.note(&self.csrs, view, &mapping, at);
                 }
+                let retagged = !self.trace.global && self.note_local(view);
                 Ok(Place {
+                    retagged,
                     physical: mapping.physical,
                     first_shift: mapping.first_shift,
                     // The checker wants to see every access; of fetches see `fetch_offset`.
@@ -115,8 +119,9 @@ impl Hart {
         }
         let place = self.place(system, view, Access::Load, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
+            let tag = keep.filter(|_| !place.retagged);
             if place.whole_page
-                && let Some(tag) = keep
+                && let Some(tag) = tag
             {
                 self.tlb
                     .insert_load(address, tag, offset, place.first_shift);
@@ -125,7 +130,7 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Load, offset, count)?;
             }
-            let eyes = (view, keep);
+            let eyes = (view, tag);
             self.charge_lines(system, eyes, Access::Load, (address, T::SIZE), offset);
             let value = system.memory.ram.read(place.physical);
             return value.ok_or_else(|| self.access_fault(view, Access::Load, address));
@@ -249,8 +254,9 @@ impl Hart {
         }
         let place = self.place(system, view, Access::Store, address, T::SIZE)?;
         if let Some(offset) = system.memory.ram.offset(place.physical, T::SIZE) {
+            let tag = keep.filter(|_| !place.retagged);
             if place.whole_page
-                && let Some(tag) = keep
+                && let Some(tag) = tag
                 && let Some(open) = system.memory.open(offset)
             {
                 let shift = place.first_shift;
@@ -260,7 +266,7 @@ impl Hart {
             if keep.is_some() {
                 self.give_way(system, Access::Store, offset, count)?;
             }
-            let eyes = (view, keep);
+            let eyes = (view, tag);
             self.charge_lines(system, eyes, Access::Store, (address, T::SIZE), offset);
             let outcome = system.memory.store_scalar(place.physical, value, current);
             if system.memory.host_written() || system.memory.hits() > 0 {

@@ -1,11 +1,13 @@
 //! The execution loop.
 
 use super::integer as int;
+use super::position::{index_of, next_offset};
+use super::translated::{After, enter_block, run_translated};
 use super::{Exit, Gear};
+use crate::base::PAGE_SHIFT;
 use crate::code::CodeIndex;
 use crate::hart::{Cause, Exception, Hart};
 use crate::instruction::{FloatOperation, Instruction, Operation};
-use crate::native::{FilterTables, Left};
 use crate::system::System;
 use crate::zicsr::Next;
 
@@ -54,56 +56,24 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
         // What the block leads to: target, instructions retired, link, and where the link stands.
         let (target, count, link, from): (u64, u8, CodeIndex, *const Instruction) = 'block: loop {
             if pending {
-                let index = index_of(base, at);
-                let filters = match &mut system.timing {
-                    Some(timing) if G::MEASURED => timing.tables(hart.id, hart.tlb.epoch()),
-                    _ => FilterTables::NONE,
-                };
-                let memory = &system.memory;
-                let (code, ram) = (&memory.code, &memory.ram);
-                // SAFETY: the filters are the hart's, and nothing else looks at them until this comes back.
-                let left = unsafe {
-                    match resume.take() {
-                        None => code.run(hart, ram, filters, index, block),
-                        Some(site) => {
-                            let left = code.resume(hart, ram, filters, site, block);
-                            left.or(Some(Left::Behind {
-                                target: block,
-                                from: None,
-                            }))
-                        }
-                    }
-                };
-                match left {
-                    None => pending = false,
-                    Some(Left::Before {
+                match run_translated::<G>(hart, system, (index_of(base, at), block), resume.take())
+                {
+                    After::Instruction {
                         at: index,
                         block: own,
-                    }) => {
-                        // SAFETY: a decoded instruction of a block that has been translated.
+                        pending: more,
+                    } => {
+                        // SAFETY: a decoded instruction of the block.
                         at = unsafe { base.add(index as usize) };
-                        block = own;
+                        (block, pending) = (own, more);
                     }
-                    Some(Left::Outside {
-                        at: index,
-                        block: own,
-                        offset,
-                    }) => {
-                        // SAFETY: as above.
-                        at = unsafe { base.add(index as usize) };
-                        block = own;
-                        if G::MEASURED && hart.measure_fetch(system, offset, block) {
-                            // Charged for now: the translation goes on.
-                            continue 'block;
-                        }
-                    }
-                    Some(Left::Behind { target, from: None }) => {
+                    After::Target { target, from: None } => {
                         break 'block (target, 0, 0, std::ptr::null());
                     }
-                    Some(Left::Behind {
+                    After::Target {
                         target,
                         from: Some((index, wanted)),
-                    }) => {
+                    } => {
                         site = Some(wanted);
                         // SAFETY: as above.
                         let from = unsafe { base.add(index as usize) };
@@ -113,11 +83,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         // SAFETY: as above.
                         break 'block (target, 0, unsafe { (*from).link }, from);
                     }
-                    Some(Left::Limit { target, from, site }) => {
-                        hart.pc = target;
-                        hart.resume_from(from, Some(site));
-                        return Exit::Limit;
-                    }
+                    After::Limit => return Exit::Limit,
                 }
             }
             // SAFETY: `at` points into a decoded block, all of which end with an operation that
@@ -178,6 +144,16 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     set!($value)
                 }};
             }
+            macro_rules! computed {
+                () => {{
+                    // SAFETY: as above.
+                    let instruction = unsafe { &*here };
+                    match int::computed(operation, &hart.x, instruction) {
+                        Some(value) => value,
+                        None => illegal!(),
+                    }
+                }};
+            }
             macro_rules! trap {
                 () => {{
                     let done = u64::from(field!(count)) - 1;
@@ -186,6 +162,26 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     hart.pc = block.wrapping_add(u64::from(field!(offset)));
                     return Exit::Trap;
                 }};
+            }
+            macro_rules! illegal {
+                () => {{
+                    let raw = u64::from(field!(immediate).cast_unsigned());
+                    hart.raise(Exception::new(Cause::IllegalInstruction, raw));
+                    trap!();
+                }};
+            }
+            // After a store of an instruction that is not the last of its block, which may have discarded the block.
+            macro_rules! stored {
+                ($outcome:expr) => {
+                    match $outcome {
+                        Ok(outcome) if outcome.discarded_current => {
+                            let next = block.wrapping_add(next_offset(at));
+                            break 'block (next, field!(count), 0, std::ptr::null());
+                        }
+                        Ok(_) => {}
+                        Err(_) => trap!(),
+                    }
+                };
             }
             macro_rules! load_value {
                 ($type:ty) => {{
@@ -232,20 +228,13 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         unsafe { system.memory.ram.write_unchecked::<$type>(offset, value) };
                     } else {
                         let current = index_of(base, here);
-                        match hart.store_slow::<$type>(
+                        stored!(hart.store_slow::<$type>(
                             system,
                             address,
                             value,
                             field!(count),
                             current,
-                        ) {
-                            Ok(outcome) if outcome.discarded_current => {
-                                let next = block.wrapping_add(next_offset(at));
-                                break 'block (next, field!(count), 0, std::ptr::null());
-                            }
-                            Ok(_) => {}
-                            Err(_) => trap!(),
-                        }
+                        ))
                     }
                 }};
             }
@@ -302,17 +291,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
             }
 
             match operation {
-                Operation::FallThrough => {
-                    break 'block (
-                        block.wrapping_add(immediate!()),
-                        field!(count),
-                        field!(link),
-                        here,
-                    );
-                }
                 Operation::Stale => {
-                    // The jump cache may have led here, and would again.
-                    hart.jumps.forget(block);
                     break 'block (block, 0, 0, std::ptr::null());
                 }
                 Operation::Nop => {}
@@ -338,7 +317,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                             .wrapping_add(immediate!())
                     );
                 }
-                Operation::Jump => {
+                Operation::FallThrough | Operation::Jump => {
                     break 'block (
                         block.wrapping_add(immediate!()),
                         field!(count),
@@ -412,114 +391,23 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     store_value!(u64, hart.f[field!(rs2) as usize]);
                 }
 
-                Operation::Addi => set!(rs1!().wrapping_add(immediate!())),
-                Operation::Slti => set!(u64::from((rs1!() as i64) < i64::from(field!(immediate)))),
-                Operation::Sltiu => set!(u64::from(rs1!() < immediate!())),
-                Operation::Xori => set!(rs1!() ^ immediate!()),
-                Operation::Ori => set!(rs1!() | immediate!()),
-                Operation::Andi => set!(rs1!() & immediate!()),
-                Operation::Slli => set!(rs1!() << (field!(immediate) & 63)),
-                Operation::Srli => set!(rs1!() >> (field!(immediate) & 63)),
-                Operation::Srai => set!((rs1!() as i64 >> (field!(immediate) & 63)) as u64),
-                Operation::Addiw => set!(word(rs1!().wrapping_add(immediate!()))),
-                Operation::Slliw => set!(word(rs1!() << (field!(immediate) & 31))),
-                Operation::Srliw => {
-                    set!(word(u64::from(rs1!() as u32 >> (field!(immediate) & 31))))
+                Operation::Mul
+                | Operation::Mulh
+                | Operation::Mulhsu
+                | Operation::Mulhu
+                | Operation::Mulw => {
+                    costly!(multiply, computed!())
                 }
-                Operation::Sraiw => set!((rs1!() as i32 >> (field!(immediate) & 31)) as i64 as u64),
-                Operation::Add => set!(rs1!().wrapping_add(rs2!())),
-                Operation::Sub => set!(rs1!().wrapping_sub(rs2!())),
-                Operation::Sll => set!(rs1!() << (rs2!() & 63)),
-                Operation::Slt => set!(u64::from((rs1!() as i64) < rs2!() as i64)),
-                Operation::Sltu => set!(u64::from(rs1!() < rs2!())),
-                Operation::Xor => set!(rs1!() ^ rs2!()),
-                Operation::Srl => set!(rs1!() >> (rs2!() & 63)),
-                Operation::Sra => set!((rs1!() as i64 >> (rs2!() & 63)) as u64),
-                Operation::Or => set!(rs1!() | rs2!()),
-                Operation::And => set!(rs1!() & rs2!()),
-                Operation::Addw => set!(word(rs1!().wrapping_add(rs2!()))),
-                Operation::Subw => set!(word(rs1!().wrapping_sub(rs2!()))),
-                Operation::Sllw => set!(word(rs1!() << (rs2!() & 31))),
-                Operation::Srlw => set!(word(u64::from(rs1!() as u32 >> (rs2!() & 31)))),
-                Operation::Sraw => set!((rs1!() as i32 >> (rs2!() & 31)) as i64 as u64),
-
-                Operation::Mul => costly!(multiply, rs1!().wrapping_mul(rs2!())),
-                Operation::Mulh => costly!(multiply, int::mulh(rs1!(), rs2!())),
-                Operation::Mulhsu => costly!(multiply, int::mulhsu(rs1!(), rs2!())),
-                Operation::Mulhu => costly!(multiply, int::mulhu(rs1!(), rs2!())),
-                Operation::Mulw => costly!(multiply, word(rs1!().wrapping_mul(rs2!()))),
-                Operation::Div => costly!(divide, int::div(rs1!(), rs2!())),
-                Operation::Divu => costly!(divide, int::divu(rs1!(), rs2!())),
-                Operation::Rem => costly!(divide, int::rem(rs1!(), rs2!())),
-                Operation::Remu => costly!(divide, int::remu(rs1!(), rs2!())),
-                Operation::Divw => costly!(divide, int::divw(rs1!(), rs2!())),
-                Operation::Divuw => costly!(divide, int::divuw(rs1!(), rs2!())),
-                Operation::Remw => costly!(divide, int::remw(rs1!(), rs2!())),
-                Operation::Remuw => costly!(divide, int::remuw(rs1!(), rs2!())),
-
-                Operation::AddUw => set!((rs1!() as u32 as u64).wrapping_add(rs2!())),
-                Operation::Sh1add => set!((rs1!() << 1).wrapping_add(rs2!())),
-                Operation::Sh2add => set!((rs1!() << 2).wrapping_add(rs2!())),
-                Operation::Sh3add => set!((rs1!() << 3).wrapping_add(rs2!())),
-                Operation::Sh1addUw => set!(((rs1!() as u32 as u64) << 1).wrapping_add(rs2!())),
-                Operation::Sh2addUw => set!(((rs1!() as u32 as u64) << 2).wrapping_add(rs2!())),
-                Operation::Sh3addUw => set!(((rs1!() as u32 as u64) << 3).wrapping_add(rs2!())),
-                Operation::SlliUw => set!((rs1!() as u32 as u64) << (field!(immediate) & 63)),
-                Operation::Andn => set!(rs1!() & !rs2!()),
-                Operation::Orn => set!(rs1!() | !rs2!()),
-                Operation::Xnor => set!(!(rs1!() ^ rs2!())),
-                Operation::Clz => set!(u64::from(rs1!().leading_zeros())),
-                Operation::Clzw => set!(u64::from((rs1!() as u32).leading_zeros())),
-                Operation::Ctz => set!(u64::from(rs1!().trailing_zeros())),
-                Operation::Ctzw => set!(u64::from((rs1!() as u32).trailing_zeros())),
-                Operation::Cpop => set!(u64::from(rs1!().count_ones())),
-                Operation::Cpopw => set!(u64::from((rs1!() as u32).count_ones())),
-                Operation::Max => set!((rs1!() as i64).max(rs2!() as i64) as u64),
-                Operation::Maxu => set!(rs1!().max(rs2!())),
-                Operation::Min => set!((rs1!() as i64).min(rs2!() as i64) as u64),
-                Operation::Minu => set!(rs1!().min(rs2!())),
-                Operation::SextB => set!(rs1!() as i8 as i64 as u64),
-                Operation::SextH => set!(rs1!() as i16 as i64 as u64),
-                Operation::ZextH => set!(rs1!() & 0xffff),
-                Operation::Rol => set!(rs1!().rotate_left(rs2!() as u32 & 63)),
-                Operation::Rolw => {
-                    set!(word((rs1!() as u32).rotate_left(rs2!() as u32 & 31).into()))
+                Operation::Div
+                | Operation::Divu
+                | Operation::Rem
+                | Operation::Remu
+                | Operation::Divw
+                | Operation::Divuw
+                | Operation::Remw
+                | Operation::Remuw => {
+                    costly!(divide, computed!())
                 }
-                Operation::Ror => set!(rs1!().rotate_right(rs2!() as u32 & 63)),
-                Operation::Rorw => {
-                    set!(word(
-                        (rs1!() as u32).rotate_right(rs2!() as u32 & 31).into()
-                    ));
-                }
-                Operation::Rori => set!(rs1!().rotate_right(field!(immediate) as u32 & 63)),
-                Operation::Roriw => {
-                    set!(word(
-                        (rs1!() as u32)
-                            .rotate_right(field!(immediate) as u32 & 31)
-                            .into()
-                    ));
-                }
-                Operation::OrcB => set!(int::orc_b(rs1!())),
-                Operation::Rev8 => set!(rs1!().swap_bytes()),
-                Operation::Bclr => set!(rs1!() & !(1 << (rs2!() & 63))),
-                Operation::Bclri => set!(rs1!() & !(1 << (field!(immediate) & 63))),
-                Operation::Bext => set!(rs1!() >> (rs2!() & 63) & 1),
-                Operation::Bexti => set!(rs1!() >> (field!(immediate) & 63) & 1),
-                Operation::Binv => set!(rs1!() ^ 1 << (rs2!() & 63)),
-                Operation::Binvi => set!(rs1!() ^ 1 << (field!(immediate) & 63)),
-                Operation::Bset => set!(rs1!() | 1 << (rs2!() & 63)),
-                Operation::Bseti => set!(rs1!() | 1 << (field!(immediate) & 63)),
-                Operation::CzeroEqz => set!(if rs2!() == 0 { 0 } else { rs1!() }),
-                Operation::Clmul => set!(int::clmul(rs1!(), rs2!())),
-                Operation::Clmulh => set!(int::clmulh(rs1!(), rs2!())),
-                Operation::Clmulr => set!(int::clmulr(rs1!(), rs2!())),
-                Operation::Pack => set!(rs1!() as u32 as u64 | rs2!() << 32),
-                Operation::Packh => set!(rs1!() & 0xff | (rs2!() & 0xff) << 8),
-                Operation::Packw => set!(word(rs1!() & 0xffff | rs2!() << 16)),
-                Operation::Brev8 => set!(rs1!().reverse_bits().swap_bytes()),
-                Operation::Xperm4 => set!(int::xperm(rs1!(), rs2!(), 4)),
-                Operation::Xperm8 => set!(int::xperm(rs1!(), rs2!(), 8)),
-                Operation::CzeroNez => set!(if rs2!() != 0 { 0 } else { rs1!() }),
 
                 Operation::LrW => match hart.load_reserved::<u32>(system, whole!()) {
                     Ok(value) => set!(word(value)),
@@ -535,14 +423,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                 | Operation::AmoD
                 | Operation::AmoNarrow
                 | Operation::CompareAndSwap => {
-                    match hart.atomic(system, whole!(), index_of(base, here)) {
-                        Ok(outcome) if outcome.discarded_current => {
-                            let next = block.wrapping_add(next_offset(at));
-                            break 'block (next, field!(count), 0, std::ptr::null());
-                        }
-                        Ok(_) => {}
-                        Err(_) => trap!(),
-                    }
+                    stored!(hart.atomic(system, whole!(), index_of(base, here)))
                 }
                 Operation::Float => {
                     if G::MEASURED {
@@ -559,14 +440,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     }
                 }
                 Operation::CacheBlock => {
-                    match hart.cache_block(system, whole!(), index_of(base, here)) {
-                        Ok(outcome) if outcome.discarded_current => {
-                            let next = block.wrapping_add(next_offset(at));
-                            break 'block (next, field!(count), 0, std::ptr::null());
-                        }
-                        Ok(_) => {}
-                        Err(_) => trap!(),
-                    }
+                    stored!(hart.cache_block(system, whole!(), index_of(base, here)))
                 }
                 Operation::FenceI => {
                     // Decoded instructions always agree with memory.
@@ -588,80 +462,41 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         })
                     )
                 }
-                Operation::Illegal => {
-                    let raw = u64::from(field!(immediate).cast_unsigned());
-                    hart.raise(Exception::new(Cause::IllegalInstruction, raw));
-                    trap!();
-                }
+                Operation::Illegal => illegal!(),
+                // All that is left only computes.
+                _ => set!(computed!()),
             }
         };
 
         hart.retired += u64::from(count);
         hart.cycles += u64::from(count);
+        let linkable = !from.is_null() && target >> PAGE_SHIFT == block >> PAGE_SHIFT;
+        let from = if linkable { index_of(base, from) } else { 0 };
         if hart.cycles >= hart.limit {
             hart.pc = target;
-            let linkable = !from.is_null() && target >> 12 == block >> 12;
-            hart.resume_from(if linkable { index_of(base, from) } else { 0 }, None);
+            hart.resume_from(from, None);
             return Exit::Limit;
         }
-        at = if link != 0 {
-            // SAFETY: links are indices of decoded instructions, all reset when they lose their
-            // meaning.
-            unsafe { base.add(link as usize) }
-        } else {
-            let linkable = !from.is_null() && target >> 12 == block >> 12;
-            let place = hart.jumps.place(target);
-            if !linkable && place.pc == target && place.tag == hart.jump_tag {
-                // SAFETY: the jump cache is cleared when indices lose their meaning.
-                unsafe { base.add(place.index as usize) }
-            } else {
-                hart.pc = target;
-                let from = if linkable { index_of(base, from) } else { 0 };
-                match hart.chase(system, from, block, target) {
-                    // SAFETY: as at the top.
-                    Ok(index) => unsafe { base.add(index as usize) },
-                    Err(_) => return Exit::Trap,
-                }
-            }
+        let index = match link {
+            0 => match hart.chase(system, from, block, target) {
+                Ok(index) => index,
+                Err(_) => return Exit::Trap,
+            },
+            link => link,
         };
+        // SAFETY: an index of a decoded instruction: indices are all forgotten when they lose their meaning.
+        at = unsafe { base.add(index as usize) };
         block = target;
         pending = false;
         if native {
-            let index = index_of(base, at);
             pending = enter_block(system, index, block);
             if let Some(site) = site {
                 system.memory.code.connect(site, index);
             }
         }
         if G::MEASURED && !pending {
-            let offset = system.memory.code.offset_of(index_of(base, at));
+            let offset = system.memory.code.offset_of(index);
             hart.measure_fetch(system, offset, block);
         }
-    }
-}
-
-/// Notes that a block is executed; says whether it is translated. In the measured gear the translation asks
-/// the filter for the block's fetch itself.
-#[inline]
-fn enter_block(system: &mut System, index: CodeIndex, block: u64) -> bool {
-    let base = system.memory.ram.base();
-    system.memory.code.warm(index, block, base)
-}
-
-/// The index of a decoded instruction.
-#[inline(always)]
-fn index_of(base: *const Instruction, at: *const Instruction) -> CodeIndex {
-    // SAFETY: both point into the code cache's one allocation.
-    unsafe { at.offset_from(base) as CodeIndex }
-}
-
-/// The offset in the block of the instruction that comes next.
-#[inline(never)]
-fn next_offset(next: *const Instruction) -> u64 {
-    // SAFETY: the instruction before `next` does not end its block, so there is one here.
-    let instruction = unsafe { next.read() };
-    match instruction.operation {
-        Operation::FallThrough => i64::from(instruction.immediate) as u64,
-        _ => u64::from(instruction.offset),
     }
 }

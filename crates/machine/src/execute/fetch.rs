@@ -44,18 +44,6 @@ impl Hart {
     /// [`Trapped`] with the exception of the fetch.
     #[inline(never)]
     pub(super) fn find_code(&mut self, system: &mut System, pc: u64) -> Result<CodeIndex, Trapped> {
-        if self.code_generation != system.memory.code.generation() {
-            self.jumps.clear();
-            self.code_generation = system.memory.code.generation();
-        }
-        let place = self.jumps.place(pc);
-        if place.pc == pc
-            && place.tag == self.jump_tag
-            && !system.memory.code.is_stale(place.index)
-            && self.shadow.is_none()
-        {
-            return Ok(place.index);
-        }
         let Some(offset) = self.fetch_offset(system, pc, 2)? else {
             return self.find_single(system, pc);
         };
@@ -72,14 +60,8 @@ impl Hart {
                 None => return self.find_single(system, pc),
             },
         };
-        if self.code_generation != system.memory.code.generation() {
-            // The cache was full and has been emptied.
-            self.jumps.clear();
-            self.code_generation = system.memory.code.generation();
-        }
-        let tag = self.jump_tag;
-        let entry = crate::translation::JumpEntry { pc, tag, index };
-        self.jumps.insert(entry);
+        // The cache may have been full, and emptied.
+        self.code_generation = system.memory.code.generation();
         Ok(index)
     }
 
@@ -153,6 +135,7 @@ impl Hart {
         origin: u64,
         target: u64,
     ) -> Result<CodeIndex, Trapped> {
+        self.pc = target;
         let generation = system.memory.code.generation();
         let index = self.find_code(system, target)?;
         let same_page = origin >> PAGE_SHIFT == target >> PAGE_SHIFT;

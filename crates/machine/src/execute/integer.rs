@@ -2,6 +2,132 @@
 //!
 //! Unprivileged specification, "M", "Zbb", "Zbc" and "Zbkx".
 
+use crate::instruction::{Instruction, Operation};
+
+/// Sign-extends the low 32 bits.
+#[inline(always)]
+const fn word(value: u64) -> u64 {
+    value as u32 as i32 as i64 as u64
+}
+
+/// What an instruction that only computes makes of its source registers and its immediate operand; `None` if it does more.
+#[inline(always)]
+pub(super) fn computed(operation: Operation, x: &[u64; 256], i: &Instruction) -> Option<u64> {
+    // Operands are read where they are needed: few operations need all of them.
+    let rs1 = || x[i.rs1 as usize];
+    let rs2 = || x[i.rs2 as usize];
+    let immediate = || i64::from(i.immediate) as u64;
+    Some(match operation {
+        Operation::Addi => rs1().wrapping_add(immediate()),
+        Operation::Slti => u64::from((rs1() as i64) < i64::from(i.immediate)),
+        Operation::Sltiu => u64::from(rs1() < immediate()),
+        Operation::Xori => rs1() ^ immediate(),
+        Operation::Ori => rs1() | immediate(),
+        Operation::Andi => rs1() & immediate(),
+        Operation::Slli => rs1() << (i.immediate & 63),
+        Operation::Srli => rs1() >> (i.immediate & 63),
+        Operation::Srai => (rs1() as i64 >> (i.immediate & 63)) as u64,
+        Operation::Addiw => word(rs1().wrapping_add(immediate())),
+        Operation::Slliw => word(rs1() << (i.immediate & 31)),
+        Operation::Srliw => word(u64::from(rs1() as u32 >> (i.immediate & 31))),
+        Operation::Sraiw => (rs1() as i32 >> (i.immediate & 31)) as i64 as u64,
+        Operation::Add => rs1().wrapping_add(rs2()),
+        Operation::Sub => rs1().wrapping_sub(rs2()),
+        Operation::Sll => rs1() << (rs2() & 63),
+        Operation::Slt => u64::from((rs1() as i64) < rs2() as i64),
+        Operation::Sltu => u64::from(rs1() < rs2()),
+        Operation::Xor => rs1() ^ rs2(),
+        Operation::Srl => rs1() >> (rs2() & 63),
+        Operation::Sra => (rs1() as i64 >> (rs2() & 63)) as u64,
+        Operation::Or => rs1() | rs2(),
+        Operation::And => rs1() & rs2(),
+        Operation::Addw => word(rs1().wrapping_add(rs2())),
+        Operation::Subw => word(rs1().wrapping_sub(rs2())),
+        Operation::Sllw => word(rs1() << (rs2() & 31)),
+        Operation::Srlw => word(u64::from(rs1() as u32 >> (rs2() & 31))),
+        Operation::Sraw => (rs1() as i32 >> (rs2() & 31)) as i64 as u64,
+
+        Operation::Mul => rs1().wrapping_mul(rs2()),
+        Operation::Mulh => mulh(rs1(), rs2()),
+        Operation::Mulhsu => mulhsu(rs1(), rs2()),
+        Operation::Mulhu => mulhu(rs1(), rs2()),
+        Operation::Mulw => word(rs1().wrapping_mul(rs2())),
+        Operation::Div => div(rs1(), rs2()),
+        Operation::Divu => divu(rs1(), rs2()),
+        Operation::Rem => rem(rs1(), rs2()),
+        Operation::Remu => remu(rs1(), rs2()),
+        Operation::Divw => divw(rs1(), rs2()),
+        Operation::Divuw => divuw(rs1(), rs2()),
+        Operation::Remw => remw(rs1(), rs2()),
+        Operation::Remuw => remuw(rs1(), rs2()),
+        Operation::AddUw => (rs1() as u32 as u64).wrapping_add(rs2()),
+        Operation::Sh1add => (rs1() << 1).wrapping_add(rs2()),
+        Operation::Sh2add => (rs1() << 2).wrapping_add(rs2()),
+        Operation::Sh3add => (rs1() << 3).wrapping_add(rs2()),
+        Operation::Sh1addUw => ((rs1() as u32 as u64) << 1).wrapping_add(rs2()),
+        Operation::Sh2addUw => ((rs1() as u32 as u64) << 2).wrapping_add(rs2()),
+        Operation::Sh3addUw => ((rs1() as u32 as u64) << 3).wrapping_add(rs2()),
+        Operation::SlliUw => (rs1() as u32 as u64) << (i.immediate & 63),
+        Operation::Andn => rs1() & !rs2(),
+        Operation::Orn => rs1() | !rs2(),
+        Operation::Xnor => !(rs1() ^ rs2()),
+        Operation::Clz => u64::from(rs1().leading_zeros()),
+        Operation::Clzw => u64::from((rs1() as u32).leading_zeros()),
+        Operation::Ctz => u64::from(rs1().trailing_zeros()),
+        Operation::Ctzw => u64::from((rs1() as u32).trailing_zeros()),
+        Operation::Cpop => u64::from(rs1().count_ones()),
+        Operation::Cpopw => u64::from((rs1() as u32).count_ones()),
+        Operation::Max => (rs1() as i64).max(rs2() as i64) as u64,
+        Operation::Maxu => rs1().max(rs2()),
+        Operation::Min => (rs1() as i64).min(rs2() as i64) as u64,
+        Operation::Minu => rs1().min(rs2()),
+        Operation::SextB => rs1() as i8 as i64 as u64,
+        Operation::SextH => rs1() as i16 as i64 as u64,
+        Operation::ZextH => rs1() & 0xffff,
+        Operation::Rol => rs1().rotate_left(rs2() as u32 & 63),
+        Operation::Rolw => word((rs1() as u32).rotate_left(rs2() as u32 & 31).into()),
+        Operation::Ror => rs1().rotate_right(rs2() as u32 & 63),
+        Operation::Rorw => word((rs1() as u32).rotate_right(rs2() as u32 & 31).into()),
+        Operation::Rori => rs1().rotate_right(i.immediate as u32 & 63),
+        Operation::Roriw => word((rs1() as u32).rotate_right(i.immediate as u32 & 31).into()),
+        Operation::OrcB => orc_b(rs1()),
+        Operation::Rev8 => rs1().swap_bytes(),
+        Operation::Bclr => rs1() & !(1 << (rs2() & 63)),
+        Operation::Bclri => rs1() & !(1 << (i.immediate & 63)),
+        Operation::Bext => rs1() >> (rs2() & 63) & 1,
+        Operation::Bexti => rs1() >> (i.immediate & 63) & 1,
+        Operation::Binv => rs1() ^ 1 << (rs2() & 63),
+        Operation::Binvi => rs1() ^ 1 << (i.immediate & 63),
+        Operation::Bset => rs1() | 1 << (rs2() & 63),
+        Operation::Bseti => rs1() | 1 << (i.immediate & 63),
+        Operation::CzeroEqz => {
+            if rs2() == 0 {
+                0
+            } else {
+                rs1()
+            }
+        }
+        Operation::Clmul => clmul(rs1(), rs2()),
+        Operation::Clmulh => clmulh(rs1(), rs2()),
+        Operation::Clmulr => clmulr(rs1(), rs2()),
+        Operation::Pack => rs1() as u32 as u64 | rs2() << 32,
+        Operation::Packh => rs1() & 0xff | (rs2() & 0xff) << 8,
+        Operation::Packw => word(rs1() & 0xffff | rs2() << 16),
+        Operation::Brev8 => rs1().reverse_bits().swap_bytes(),
+        Operation::Xperm4 => xperm(rs1(), rs2(), 4),
+        Operation::Xperm8 => xperm(rs1(), rs2(), 8),
+        Operation::CzeroNez => {
+            if rs2() != 0 {
+                0
+            } else {
+                rs1()
+            }
+        }
+
+        _ => return None,
+    })
+}
+
 /// MULH: the high half of a signed product.
 #[inline(always)]
 pub const fn mulh(a: u64, b: u64) -> u64 {

@@ -187,6 +187,7 @@ impl Hart {
             space,
             translated,
             name: tag.map(|tag| self.name_of(address, tag)),
+            shared: tag.is_some() && space.paged && self.tlb.shares(view),
         };
         let mode = self.mode();
         let (csrs, trace, memory) = (&self.csrs, &mut self.trace, &mut system.memory);

@@ -11,10 +11,12 @@ mod float;
 mod guest;
 mod integer;
 mod measure;
+mod position;
 mod swap;
 mod system;
 #[cfg(test)]
 mod tests;
+mod translated;
 
 pub use block::execute;
 

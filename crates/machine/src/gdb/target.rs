@@ -177,10 +177,10 @@ impl ThreadExtraInfo for Debugged<'_> {
             return Ok(0);
         };
         let info = format!(
-            "hart {} in {} {:?}",
+            "hart {} in {}, {}",
             hart.id.0,
             hart.mode().name(),
-            hart.wait
+            hart.wait.name()
         );
         let length = info.len().min(text.len());
         for (to, from) in text.iter_mut().zip(info.bytes()) {

@@ -11,8 +11,6 @@ use crate::translation::{ContextKey, Masking, Resume, View};
 pub(super) const VIEWS: usize = Mode::COUNT * 16;
 /// A tag that has not been looked up.
 pub(super) const UNKNOWN: u64 = u64::MAX;
-/// Epochs that fit beside a context number in a jump tag.
-const EPOCH_MASK: u32 = (1 << 23) - 1;
 
 /// The place of a view in the table of tags.
 const fn index(view: View) -> usize {
@@ -133,7 +131,6 @@ impl Hart {
                 if self.tlb.epoch() != epoch {
                     // The numbers began anew: those handed out before mean nothing.
                     self.tags = [UNKNOWN; VIEWS];
-                    self.jumps.clear();
                 }
                 if let Some(slot) = self.tags.get_mut(place) {
                     *slot = tag;
@@ -161,6 +158,18 @@ impl Hart {
     pub(crate) const fn space_of(&self, view: View) -> (Space, bool) {
         let key = ContextKey::new(view, &self.csrs);
         (key.space(), key.is_translated())
+    }
+
+    /// After an access with the eyes of a view that has used a mapping of one address space alone; whether tags are
+    /// others now.
+    #[inline]
+    pub(crate) fn note_local(&mut self, view: View) -> bool {
+        let key = ContextKey::new(view, &self.csrs);
+        let changes = key.is_kernel() && self.tlb.note_local(key);
+        if changes {
+            self.translation_changed();
+        }
+        changes
     }
 
     /// After a change of satp, vsatp or hgatp.
@@ -215,16 +224,12 @@ impl Hart {
             mode: hart.mode,
         });
         self.resume = Resume::default();
-        let epoch = self.tlb.epoch();
-        if let Some(address) = self.tlb.fence(fence) {
-            self.jumps.forget_page(address);
-        }
+        let retags = self.tlb.fence(fence);
         if let Some(shadow) = &mut self.shadow {
             shadow.fence(fence);
         }
-        if self.tlb.epoch() != epoch && self.tlb.epoch() & EPOCH_MASK == 0 {
-            self.jumps.clear();
+        if retags {
+            self.translation_changed();
         }
-        self.translation_changed();
     }
 }

@@ -10,13 +10,13 @@ impl Hart {
     pub fn describe(&self) -> String {
         let csrs = &self.csrs;
         let mut text = format!(
-            "hart {}: {} pc {:#x}, {} instructions, {} cycles, waiting {:?}\n",
+            "hart {}: {} pc {:#x}, {} instructions, {} cycles, {}\n",
             self.id.0,
             self.mode().name(),
             self.pc,
             self.retired,
             self.cycles,
-            self.wait
+            self.wait.name()
         );
         for (index, value) in self.x.iter().take(32).enumerate() {
             let end = if index % 4 == 3 { "\n" } else { "" };

@@ -18,7 +18,7 @@ pub use wait::{Expiry, Wait};
 use crate::base::{HartId, HartWires, Space};
 use crate::csr::Csrs;
 use crate::trace::{Event, Happening, Place};
-use crate::translation::{HostTlb, JumpCache, Resume, Shadow, WalkTrace};
+use crate::translation::{HostTlb, Resume, Shadow, WalkTrace};
 
 /// A reservation made by LR. It ends with the hart's turn, when the hart waits, and when a device stores to
 /// memory: nothing else can store while the hart has its turn. A store by a device to another line ends
@@ -64,7 +64,7 @@ pub struct Hart {
     pub(crate) data_space: (Space, bool),
     /// The same of fetches.
     pub(crate) fetch_space: (Space, bool),
-    /// Tag of fetches in the jump cache.
+    /// The context of fetches, as [`Resume`] notes it.
     pub(crate) jump_tag: u32,
     /// Whether floating-point instructions are illegal now.
     pub(crate) float_off: bool,
@@ -86,13 +86,11 @@ pub struct Hart {
     pub(crate) overflow_check: u64,
     /// Translations in use.
     pub tlb: HostTlb,
-    /// Jump targets in use.
-    pub jumps: JumpCache,
     /// The checker for missing fences, while it is on.
     pub shadow: Option<Box<Shadow>>,
     /// Memory references of the last page-table walk.
     pub trace: WalkTrace,
-    /// The code generation that `jumps` belongs to.
+    /// The code generation that `resume` belongs to.
     pub(crate) code_generation: u64,
     /// Context tags by view, [`context::UNKNOWN`] where not looked up since the last change.
     tags: [u64; context::VIEWS],
@@ -144,7 +142,6 @@ impl Hart {
             timer_deadline: u64::MAX,
             overflow_check: u64::MAX,
             tlb: HostTlb::new(),
-            jumps: JumpCache::new(),
             shadow: None,
             trace: WalkTrace::default(),
             code_generation: 0,

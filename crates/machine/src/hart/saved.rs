@@ -7,7 +7,7 @@ use crate::base::HartWires;
 use crate::count::HartCounts;
 use crate::csr::Csrs;
 use crate::extension::ExtensionState;
-use crate::translation::{Kept, Resume, SavedJumps, SavedTlb};
+use crate::translation::{Kept, Resume, SavedTlb};
 
 /// Registers of a kind.
 const REGISTERS: usize = 32;
@@ -29,7 +29,6 @@ pub struct SavedHart {
     resume: u32,
     timer_deadline: u64,
     tlb: SavedTlb,
-    jumps: SavedJumps,
     extension: ExtensionState,
     counts: HartCounts,
 }
@@ -45,8 +44,6 @@ impl Hart {
         for (to, from) in f.iter_mut().zip(self.f) {
             *to = from;
         }
-        // Jump targets of another generation are forgotten at the next look.
-        let current = self.code_generation == memory.generation();
         SavedHart {
             x,
             f,
@@ -63,11 +60,6 @@ impl Hart {
                 .unwrap_or(0),
             timer_deadline: self.timer_deadline,
             tlb: self.tlb.save(),
-            jumps: if current {
-                self.jumps.save()
-            } else {
-                SavedJumps::default()
-            },
             extension: self.extension.clone(),
             counts: self.counts.clone(),
         }
@@ -84,7 +76,6 @@ impl Hart {
             *to = from;
         }
         self.tlb.restore(&saved.tlb, memory)?;
-        self.jumps.restore(&saved.jumps, memory)?;
         self.code_generation = memory.generation();
         self.pc = saved.pc;
         self.cycles = saved.cycles;

@@ -19,6 +19,18 @@ pub enum Wait {
     },
 }
 
+impl Wait {
+    /// What people call the hart's state.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "running",
+            Self::Interrupt => "waiting in WFI",
+            Self::Store { .. } => "waiting in WRS",
+        }
+    }
+}
+
 /// What happens when a WRS has waited as long as it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expiry {

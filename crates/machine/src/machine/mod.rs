@@ -169,7 +169,6 @@ impl Machine {
         self.config.blocks.instructions = 1;
         for hart in &mut self.harts {
             hart.tlb.clear();
-            hart.jumps.clear();
             hart.translation_changed();
             hart.shadow = Some(Box::default());
         }

@@ -370,10 +370,6 @@ impl Kept for PhysicalMemory {
     fn is_decoded(&self, index: CodeIndex) -> bool {
         self.code.is_decoded(index)
     }
-
-    fn is_block(&self, index: CodeIndex) -> bool {
-        self.code.is_block(index)
-    }
 }
 
 impl Memory for PhysicalMemory {

@@ -48,6 +48,9 @@ impl Native {
     }
 
     /// Never called.
+    pub const fn lead(&mut self, _first: CodeIndex, _offset: u64) {}
+
+    /// Never called.
     pub const fn connect(&mut self, _site: Site, _to: CodeIndex) {}
 
     /// Never called.

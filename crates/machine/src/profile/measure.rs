@@ -10,6 +10,8 @@ const MARK: &str = "measure: ";
 const PING_PONG_LOOP: f64 = 6.0;
 /// Instructions of the trap's handler besides the trapped one: CSRR, ADDI, CSRW, MRET.
 const HANDLER: f64 = 4.0;
+/// Ways of a TLB that has more entries than a set can have, where the base profile's is fully associative.
+const LARGE_TLB_WAYS: u16 = 4;
 
 /// What was measured.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -159,9 +161,12 @@ impl Measurements {
         if let [(first, _), _, ..] = reach.as_slice() {
             add("dtlb.entries", *first as f64);
         }
-        if let [(_, base), (entries, cycles), _, ..] = reach.as_slice() {
+        // Without a second level, walks that find less and less of the tables in the caches make levels of their own.
+        if base.l2tlb.is_some()
+            && let [(_, first), (entries, second), _, ..] = reach.as_slice()
+        {
             add("l2tlb.entries", *entries as f64);
-            add("costs.l2_tlb_hit", cycles - base);
+            add("costs.l2_tlb_hit", second - first);
         }
         found
     }
@@ -193,9 +198,11 @@ impl Measurements {
                 "l1d.size" => profile.l1d.size = value,
                 "l2.size" => profile.l2.as_mut().ok_or(MeasureError::Base(key))?.size = value,
                 "dtlb.entries" => {
-                    // A fully associative TLB stays one.
+                    // A fully associative TLB stays one, as far as there can be one.
                     if u32::from(profile.dtlb.ways) == profile.dtlb.entries {
-                        profile.dtlb.ways = u16::try_from(entries).unwrap_or(u16::MAX);
+                        let whole = u8::try_from(entries).ok();
+                        profile.dtlb.ways = whole.map_or(LARGE_TLB_WAYS, u16::from);
+                        profile.dtlb.any_size &= whole.is_some();
                     }
                     profile.dtlb.entries = entries;
                 }
@@ -264,5 +271,40 @@ mod tests {
             (Some(14), Some(240))
         );
         assert_eq!(value("costs.transfer"), Some(40));
+    }
+    /// Measurements of a board whose TLB has so many entries, with three levels.
+    fn with_reach(entries: u32) -> Measurements {
+        let mut text = String::from("measure: end 0 0.00\n");
+        for (pages, cycles) in [(1, 1.25), (2, 8.0), (4, 8.0), (8, 30.0), (16, 30.0)] {
+            text += &format!("measure: reach {} {cycles}\n", entries * pages);
+        }
+        Measurements::parse(&text).expect("complete")
+    }
+
+    #[test]
+    fn a_board_without_a_second_level_tlb_has_none_because_its_walks_have_levels() {
+        let mut base = Profile::default();
+        let keys = |base: &Profile| {
+            let found = with_reach(32).found(base);
+            found.into_iter().map(|found| found.key).collect::<Vec<_>>()
+        };
+        let both = ["dtlb.entries", "l2tlb.entries", "costs.l2_tlb_hit"];
+        assert_eq!(keys(&base), both);
+        base.l2tlb = None;
+        assert_eq!(keys(&base), both[..1]);
+        assert_eq!(
+            with_reach(32).apply(&base).map(|board| board.l2tlb),
+            Ok(None)
+        );
+    }
+
+    #[test]
+    fn a_tlb_larger_than_a_set_can_be_makes_a_profile() {
+        let k3 = Profile::named("k3-class").expect("ships");
+        for entries in [64, 512] {
+            let board = with_reach(entries).apply(&k3).expect("a board");
+            assert_eq!(board.dtlb.entries, entries);
+            assert_eq!(board.check(), Ok(()));
+        }
     }
 }

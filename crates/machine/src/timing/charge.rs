@@ -22,6 +22,8 @@ pub struct Charge {
     pub translated: bool,
     /// How the filter of pages is to know the page, if it is to.
     pub name: Option<PageName>,
+    /// Whether other address spaces know their pages by the same names.
+    pub shared: bool,
 }
 
 impl Charge {

@@ -101,6 +101,7 @@ fn step(random: &mut Random) -> Step {
                 space,
                 translated: space.paged || space.virtualized,
                 name: Some(name(address, space)),
+                shared: false,
             };
             Step::Access(charge, page_shift(address))
         }

@@ -174,7 +174,9 @@ impl HartTiming {
                 self.stores.insert(line);
             }
         }
-        if let Some(name) = charge.name {
+        if let Some(name) = charge.name
+            && !(charge.shared && self.is_local(charge, slot))
+        {
             let pages = if charge.is_fetch() {
                 &mut self.code_pages
             } else {
@@ -182,6 +184,17 @@ impl HartTiming {
             };
             pages.insert(name, slot);
         }
+    }
+
+    /// Whether the entry in a slot, which has just served an access, serves no other address space.
+    fn is_local(&self, charge: Charge, slot: Option<usize>) -> bool {
+        let tlb = if charge.is_fetch() {
+            &self.instruction_tlb
+        } else {
+            &self.data_tlb
+        };
+        slot.and_then(|slot| tlb.entry(slot))
+            .is_some_and(|entry| !entry.global)
     }
 
     /// Whether a load of a physical line by a page certainly costs nothing extra.

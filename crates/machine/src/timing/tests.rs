@@ -63,6 +63,7 @@ impl Bench {
             space,
             translated: space.paged || space.virtualized,
             name: Some(name(address, space)),
+            shared: false,
         };
         let walk = || Walked {
             shift,

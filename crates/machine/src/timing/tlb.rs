@@ -218,7 +218,7 @@ impl Tlb {
         self.pages.position(page, space).or_else(large)
     }
 
-    fn entry(&self, slot: usize) -> Option<&Entry> {
+    pub(super) fn entry(&self, slot: usize) -> Option<&Entry> {
         let small = self.pages.entries.len();
         match slot.checked_sub(small) {
             None => self.pages.entries.get(slot),

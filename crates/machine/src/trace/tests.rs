@@ -146,7 +146,7 @@ fn a_timeline_is_json_whose_slices_end_in_turn() {
         depth += i32::from(event["ph"] == "B") - i32::from(event["ph"] == "E");
         assert!((0..=2).contains(&depth), "{event}");
     }
-    let call = events.iter().find(|e| e["name"] == "CallFromMachine");
+    let call = events.iter().find(|e| e["name"] == "call-from-machine");
     let call = call.expect("the call");
     // Three cycles at 1 GHz are three nanoseconds.
     assert_eq!(

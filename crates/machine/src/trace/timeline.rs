@@ -143,13 +143,13 @@ impl<W: Write> Timeline<W> {
                 pc,
                 vmid,
             } => {
-                let name = format!("{:?}", exception.cause);
+                let name = exception.cause.name();
                 let arguments = json!({
                     "cause": exception.cause as u8, "from": from.name(), "to": to.name(),
                     "pc": hex(pc), "value": hex(exception.value),
                     "guest_physical": hex(exception.guest_physical), "vmid": vmid,
                 });
-                self.mark("i", &name, track, cycles, arguments);
+                self.mark("i", name, track, cycles, arguments);
                 self.change_mode(hart, cycles, to, vmid);
             }
             Happening::Interrupt {

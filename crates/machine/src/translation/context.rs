@@ -19,6 +19,8 @@ pub struct ContextKey {
     mxr: bool,
     guest_mxr: bool,
     masking: Masking,
+    /// Whether it stands for the address spaces of all processes: `first` is no more than a mode then.
+    everywhere: bool,
     first: u64,
     second: u64,
 }
@@ -37,6 +39,7 @@ impl ContextKey {
             mxr: view.mxr,
             guest_mxr: view.guest_mxr,
             masking: view.masking,
+            everywhere: false,
             first: if machine {
                 0
             } else if virtualized {
@@ -45,6 +48,22 @@ impl ContextKey {
                 csrs.satp
             },
             second: if virtualized { csrs.hgatp } else { 0 },
+        }
+    }
+
+    /// Whether a kernel's accesses have this key while user pages are out of its reach. What it maps is global as
+    /// a rule: the same in all address spaces.
+    #[must_use]
+    pub const fn is_kernel(&self) -> bool {
+        !self.user && !self.machine && !self.sum && self.first >> 60 != 0
+    }
+
+    /// The key of the same accesses in whatever address space.
+    const fn everywhere(self) -> Self {
+        Self {
+            everywhere: true,
+            first: self.first >> 60 << 60,
+            ..self
         }
     }
 
@@ -75,6 +94,12 @@ impl ContextKey {
         self.virtualized
     }
 
+    /// Whether it stands for all address spaces.
+    #[must_use]
+    pub const fn is_everywhere(&self) -> bool {
+        self.everywhere
+    }
+
     /// The address-space identifier of the first stage.
     #[must_use]
     pub const fn asid(&self) -> u64 {
@@ -96,12 +121,20 @@ pub const CONTEXTS: u16 = 511;
 pub struct Contexts {
     live: BTreeMap<ContextKey, u16>,
     next: u16,
+    /// Whether a kernel has used a mapping that is not global since the last fence for all of its address
+    /// spaces, without V and with it: then each address space has a context of its own.
+    apart: [bool; 2],
 }
 
 impl Contexts {
     /// The number of a context. `None` when the numbers are used up: forget every translation,
     /// call [`Contexts::clear`], and ask again.
     pub fn number(&mut self, key: ContextKey) -> Option<u16> {
+        let key = if self.is_shared(&key) {
+            key.everywhere()
+        } else {
+            key
+        };
         if let Some(&number) = self.live.get(&key) {
             return Some(number);
         }
@@ -112,6 +145,33 @@ impl Contexts {
         self.next += 1;
         self.live.insert(key, number);
         Some(number)
+    }
+
+    /// Whether address spaces share the context with this key. Their translations are global then, which hold in all
+    /// address spaces (privileged specification, "Addressing and Memory Protection": the G bit).
+    #[must_use]
+    pub const fn is_shared(&self, key: &ContextKey) -> bool {
+        key.is_kernel() && !self.apart[key.virtualized as usize]
+    }
+
+    /// The same of the context of a view whose first stage translates.
+    #[must_use]
+    pub const fn shares(&self, view: View) -> bool {
+        matches!(view.mode.privilege, Privilege::Supervisor)
+            && !view.sum
+            && !self.apart[view.mode.virtualized as usize]
+    }
+
+    /// A kernel uses a mapping that is not global: contexts that are shared are forgotten, and from now on each
+    /// address space has its own.
+    pub fn part(&mut self, virtualized: bool) {
+        self.apart[usize::from(virtualized)] = true;
+        self.retire(|key| key.everywhere && key.virtualized == virtualized);
+    }
+
+    /// After a fence for all address spaces, with V or without: no translation is left that is not global.
+    pub const fn join(&mut self, virtualized: bool) {
+        self.apart[virtualized as usize] = false;
     }
 
     /// Forgets the contexts that `matches` picks: they get new numbers when they come back, so

@@ -13,10 +13,10 @@ mod view;
 pub use context::{ContextKey, Contexts};
 pub use masking::Masking;
 pub use resume::Resume;
-pub use saved::{Kept, SavedJumps, SavedTlb};
+pub use saved::{Kept, SavedTlb};
 pub use shadow::{Shadow, Stage, StaleUse, Use};
-pub(crate) use tlb::{DATA_ENTRIES, JUMP_ENTRIES};
-pub use tlb::{Entry, HostTlb, JumpCache, JumpEntry};
+pub(crate) use tlb::{DATA_ENTRIES, FETCH_ENTRIES};
+pub use tlb::{Entry, HostTlb};
 pub use view::{Mapping, View, WalkTrace};
 
 pub use crate::base::{Fence, Paging, Reference};

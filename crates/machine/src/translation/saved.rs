@@ -1,9 +1,9 @@
-//! The host's shortcuts as a checkpoint keeps them: translations and jump targets in use.
+//! The host's shortcuts as a checkpoint keeps them: translations in use.
 
 use serde::{Deserialize, Serialize};
 
-use super::tlb::{HostTlb, JumpCache};
-use super::{Contexts, Entry, JumpEntry};
+use super::tlb::HostTlb;
+use super::{Contexts, Entry};
 use crate::base::PAGE_BYTES;
 use crate::instruction::CodeIndex;
 
@@ -17,8 +17,6 @@ pub trait Kept {
     fn generation(&self) -> u64;
     /// Whether there is a decoded instruction, discarded or not, at an index.
     fn is_decoded(&self, index: CodeIndex) -> bool;
-    /// Whether a block of decoded instructions begins at an index.
-    fn is_block(&self, index: CodeIndex) -> bool;
 }
 
 /// A translation and its place.
@@ -35,14 +33,8 @@ struct SavedEntry {
 pub struct SavedTlb {
     entries: Vec<SavedEntry>,
     contexts: Contexts,
-    large: Option<(u64, u64)>,
+    large: [Option<(u64, u64)>; 2],
     epoch: u32,
-}
-
-/// The jump targets that a hart has in use: place, address, tag and decoded instruction.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SavedJumps {
-    entries: Vec<(u64, u32, u32)>,
 }
 
 impl HostTlb {
@@ -99,30 +91,6 @@ impl HostTlb {
         self.contexts = saved.contexts.clone();
         self.large = saved.large;
         self.epoch = saved.epoch;
-        Some(())
-    }
-}
-
-impl JumpCache {
-    /// The jump targets as a checkpoint keeps them.
-    #[must_use]
-    pub fn save(&self) -> SavedJumps {
-        let known = self.entries.iter().filter(|&&entry| entry != Self::EMPTY);
-        SavedJumps {
-            entries: known.map(|e| (e.pc, e.tag, e.index)).collect(),
-        }
-    }
-
-    /// Puts saved jump targets back. `None` if one does not lead to a block.
-    #[must_use]
-    pub fn restore(&mut self, saved: &SavedJumps, memory: &impl Kept) -> Option<()> {
-        self.clear();
-        for &(pc, tag, index) in &saved.entries {
-            if !memory.is_block(index) {
-                return None;
-            }
-            self.insert(JumpEntry { pc, tag, index });
-        }
         Some(())
     }
 }

@@ -4,7 +4,7 @@
 //! it, exactly as a TLB entry may. What they hold is part of a checkpoint, because software that
 //! omits a fence can tell.
 
-use super::{ContextKey, Contexts};
+use super::{ContextKey, Contexts, View};
 use crate::base::Fence;
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::ram::{OpenPage, Scalar};
@@ -39,117 +39,11 @@ impl Entry {
 /// Entries of the load and the store table.
 pub(crate) const DATA_ENTRIES: usize = 1024;
 /// Entries of the fetch table.
-const FETCH_ENTRIES: usize = 256;
-/// Entries of the jump cache.
-pub(crate) const JUMP_ENTRIES: usize = 16384;
-/// Places in which it counts its pages.
-const JUMP_PAGES: usize = 4096;
+pub(crate) const FETCH_ENTRIES: usize = 1024;
 
-/// A known target of a jump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(C)]
-pub struct JumpEntry {
-    /// The virtual address.
-    pub pc: u64,
-    /// The context and epoch it belongs to.
-    pub tag: u32,
-    /// The decoded instruction.
-    pub index: u32,
-}
-
-/// From virtual addresses to decoded instructions: saves the translation of jump targets.
-#[derive(Debug, Clone)]
-pub struct JumpCache {
-    pub(super) entries: Box<[JumpEntry; JUMP_ENTRIES]>,
-    /// How many of the entries are for the pages that share a place here, so that a fence for an
-    /// address need not look at the entries of a page that has none.
-    pages: Box<[u16; JUMP_PAGES]>,
-}
-
-impl JumpCache {
-    pub(super) const EMPTY: JumpEntry = JumpEntry {
-        pc: u64::MAX,
-        tag: u32::MAX,
-        index: 0,
-    };
-
-    /// An empty cache.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            entries: Box::new([Self::EMPTY; JUMP_ENTRIES]),
-            pages: Box::new([0; JUMP_PAGES]),
-        }
-    }
-
-    /// The number of a target's place. Functions of different pages often begin at the same offset:
-    /// the number of the page has a part in it.
-    #[inline(always)]
-    const fn index(pc: u64) -> usize {
-        (pc >> 1 ^ pc >> 13) as usize & (JUMP_ENTRIES - 1)
-    }
-
-    /// The first of the entries, which lie one behind the other.
-    #[must_use]
-    pub(crate) const fn start(&self) -> *const JumpEntry {
-        self.entries.as_ptr()
-    }
-
-    /// What is in a target's place.
-    #[inline(always)]
-    #[must_use]
-    pub fn place(&self, pc: u64) -> &JumpEntry {
-        &self.entries[Self::index(pc)]
-    }
-
-    fn count(&mut self, pc: u64) -> &mut u16 {
-        &mut self.pages[(pc >> PAGE_SHIFT) as usize & (JUMP_PAGES - 1)]
-    }
-
-    /// Puts a target into its place.
-    pub fn insert(&mut self, entry: JumpEntry) {
-        self.empty(Self::index(entry.pc));
-        *self.count(entry.pc) += 1;
-        self.entries[Self::index(entry.pc)] = entry;
-    }
-
-    fn empty(&mut self, index: usize) {
-        let place = &mut self.entries[index & (JUMP_ENTRIES - 1)];
-        let before = std::mem::replace(place, Self::EMPTY);
-        if before != Self::EMPTY {
-            *self.count(before.pc) -= 1;
-        }
-    }
-
-    /// Forgets a target, if it is known.
-    pub fn forget(&mut self, pc: u64) {
-        if self.place(pc).pc == pc {
-            self.empty(Self::index(pc));
-        }
-    }
-
-    /// Forgets the targets in a page, in every context.
-    pub fn forget_page(&mut self, address: u64) {
-        let first = address & !(PAGE_BYTES - 1);
-        if *self.count(first) == 0 {
-            return;
-        }
-        for pc in (0..PAGE_BYTES).step_by(2).map(|at| first | at) {
-            self.forget(pc);
-        }
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.entries.fill(Self::EMPTY);
-        self.pages.fill(0);
-    }
-}
-
-impl Default for JumpCache {
-    fn default() -> Self {
-        Self::new()
-    }
+/// The half of all virtual addresses that one is in.
+const fn half(address: u64) -> usize {
+    (address >> 63) as usize
 }
 
 /// The translations that one hart has in use.
@@ -159,8 +53,9 @@ pub struct HostTlb {
     pub(super) store: Box<[Entry; DATA_ENTRIES]>,
     pub(super) fetch: Box<[Entry; FETCH_ENTRIES]>,
     pub(super) contexts: Contexts,
-    /// Range of virtual addresses that entries of pages larger than 4 KiB come from.
-    pub(super) large: Option<(u64, u64)>,
+    /// Range of virtual addresses that entries of pages larger than 4 KiB come from, in the lower half of
+    /// addresses and in the upper one.
+    pub(super) large: [Option<(u64, u64)>; 2],
     pub(super) epoch: u32,
 }
 
@@ -173,7 +68,7 @@ impl HostTlb {
             store: Box::new([Entry::EMPTY; DATA_ENTRIES]),
             fetch: Box::new([Entry::EMPTY; FETCH_ENTRIES]),
             contexts: Contexts::default(),
-            large: None,
+            large: [None; 2],
             epoch: 0,
         }
     }
@@ -188,6 +83,12 @@ impl HostTlb {
     #[must_use]
     pub(crate) const fn stores(&self) -> *const Entry {
         self.store.as_ptr()
+    }
+
+    /// The first entry of the table of fetches.
+    #[must_use]
+    pub(crate) const fn fetches(&self) -> *const Entry {
+        self.fetch.as_ptr()
     }
 
     /// The entry that an address's loads would use.
@@ -237,8 +138,9 @@ impl HostTlb {
             (1 << shift) - 1
         };
         let (low, high) = (address & !mask, address | mask);
-        let (known_low, known_high) = self.large.unwrap_or((low, high));
-        self.large = Some((low.min(known_low), high.max(known_high)));
+        let known = &mut self.large[half(address)];
+        let (known_low, known_high) = known.unwrap_or((low, high));
+        *known = Some((low.min(known_low), high.max(known_high)));
     }
 
     /// Keeps a load translation. `offset` is that of `address` in RAM, the page all RAM.
@@ -280,7 +182,7 @@ impl HostTlb {
             .map_or(0, |number| u64::from(number) << 3)
     }
 
-    /// The tag of jump-cache entries for a context's tag.
+    /// What a place where a hart goes on is noted with: the number of a context's tag, and when numbers began anew.
     #[must_use]
     pub const fn jump_tag(&self, tag: u64) -> u32 {
         self.epoch << 9 | (tag >> 3) as u32
@@ -292,12 +194,11 @@ impl HostTlb {
         self.store.fill(Entry::EMPTY);
         self.fetch.fill(Entry::EMPTY);
         self.contexts.clear();
-        self.large = None;
+        self.large = [None; 2];
         self.next_epoch();
     }
 
-    /// Jump targets found so far are no longer to be trusted. `true` when epochs begin anew and
-    /// the jump cache must be cleared.
+    /// Numbers of contexts begin anew.
     fn next_epoch(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
     }
@@ -309,9 +210,8 @@ impl HostTlb {
     }
 
     /// Forgets what a fence covers, and possibly more. The contexts of what it forgets get new numbers,
-    /// unless that is one page: then the answer is its address, and jump targets in it must be
-    /// forgotten too.
-    pub fn fence(&mut self, fence: Fence) -> Option<u64> {
+    /// unless that is one page: then the answer is `false`.
+    pub fn fence(&mut self, fence: Fence) -> bool {
         let (address, asid) = match fence {
             Fence::Supervisor { address, asid } | Fence::Virtual { address, asid, .. } => {
                 (address, asid)
@@ -321,32 +221,48 @@ impl HostTlb {
                 self.retire(|key| {
                     key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
                 });
-                return None;
+                return true;
             }
             Fence::Everything => {
                 self.retire(|_| true);
                 self.clear();
-                return None;
+                return true;
             }
         };
         if let Some(address) = address
-            && !self
-                .large
-                .is_some_and(|(low, high)| (low..=high).contains(&address))
+            && !self.large[half(address)].is_some_and(|(low, high)| (low..=high).contains(&address))
         {
             self.forget_page(address);
-            return Some(address);
+            return false;
         }
         self.retire(|key| {
             let stage = match fence {
                 Fence::Virtual { vmid, .. } => key.is_virtualized() && key.vmid() == vmid,
                 _ => !key.is_virtualized() && key.is_translated(),
             };
-            // A global mapping may have been reached with any ASID; without an address the fence
-            // leaves global mappings alone, with one it is rare: only ASIDs are compared.
-            stage && asid.is_none_or(|asid| key.asid() == asid)
+            // With an ASID a fence leaves global mappings alone, and a context of all address spaces has no other.
+            stage && asid.is_none_or(|asid| !key.is_everywhere() && key.asid() == asid)
         });
-        None
+        if address.is_none() && asid.is_none() {
+            self.contexts.join(matches!(fence, Fence::Virtual { .. }));
+        }
+        true
+    }
+
+    /// Notes that an access with this key has used a mapping that is not global. Whether contexts have changed
+    /// by that.
+    pub fn note_local(&mut self, key: ContextKey) -> bool {
+        let parts = self.contexts.is_shared(&key);
+        if parts {
+            self.contexts.part(key.is_virtualized());
+        }
+        parts
+    }
+
+    /// Whether all address spaces share the context of a view whose first stage translates.
+    #[must_use]
+    pub const fn shares(&self, view: View) -> bool {
+        self.contexts.shares(view)
     }
 
     fn retire(&mut self, matches: impl Fn(&ContextKey) -> bool) {

@@ -4,9 +4,13 @@ use super::row::{Basis, Read, Row, Then, Write};
 use super::table;
 use crate::base::Fence;
 use crate::base::{Cause, Exception, Trapped};
+use crate::csr::field::status;
 use crate::hart::Hart;
 use crate::instruction::DISCARD;
 use crate::system::System;
+
+/// Bits of mstatus and vsstatus in which neither address spaces nor FS show: kernels change them all the time.
+const QUIET: u64 = status::SIE | status::MIE | status::SPIE | status::MPIE | status::SPP;
 
 /// What a CSR instruction does to the register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +139,7 @@ impl Hart {
         value: u64,
         system: &mut System,
     ) -> Result<Next, Cause> {
+        let before = (self.csrs.mstatus, self.csrs.vsstatus);
         match row.write {
             Write::Ignored => {}
             Write::Masked(place, mask) => *place(&mut self.csrs) = value & mask,
@@ -148,6 +153,12 @@ impl Hart {
         }
         if row.then == Then::Nothing {
             return Ok(Next::Continue);
+        }
+        if row.then == Then::Status {
+            let changed = before.0 ^ self.csrs.mstatus | before.1 ^ self.csrs.vsstatus;
+            if changed & !QUIET == 0 {
+                return Ok(self.next_for_interrupts(system));
+            }
         }
         Ok(self.after_write(row.then, system))
     }
@@ -167,7 +178,7 @@ impl Hart {
                 self.limit = self.limit.min(self.timer_deadline);
                 self.next_for_interrupts(system)
             }
-            Then::Context => {
+            Then::Context | Then::Status => {
                 self.refresh_context();
                 self.next_for_interrupts(system)
             }

@@ -116,6 +116,8 @@ pub(super) enum Then {
     Timers,
     /// Address spaces, FS and interrupt enables are others.
     Context,
+    /// The same, of mstatus and vsstatus: what has not changed in them has no consequence.
+    Status,
     /// The address space is another; cached translations stay.
     Translation,
     /// Addresses may lead elsewhere by pointer masking.

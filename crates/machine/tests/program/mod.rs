@@ -194,3 +194,29 @@ pub fn elf(program: &[u32]) -> Vec<u8> {
     file.extend(code);
     file
 }
+
+/// A program that writes `before` and then `value` to a CSR, and ends with 16 bits of what it then reads as, from bit `shift`
+/// on, plus one.
+pub fn write_csr_twice(number: i32, before: u64, value: u64, shift: i32) -> Vec<u32> {
+    let (register, position) = (5, 6);
+    let load = |value: u64| {
+        [
+            auipc(position, 0),
+            ld(register, position, 12),
+            jal(0, 12),
+            value as u32,
+            (value >> 32) as u32,
+        ]
+    };
+    let mut words = load(before).to_vec();
+    words.push(csrrw(0, number, register));
+    words.extend(load(value));
+    words.extend([csrrw(0, number, register), csrrs(register, number, 0)]);
+    words.extend([
+        srli(register, register, shift),
+        slli(register, register, 48),
+    ]);
+    words.extend([srli(register, register, 48), addi(register, register, 1)]);
+    words.extend(end_with(register, 30, 31));
+    words
+}

@@ -1,11 +1,12 @@
 //! `partita bench`.
 
-use super::{BenchArguments, BenchWay, Failure, at, output, write_json};
+use super::{Failure, HypervisorArgument, at, output, write_json};
+use clap::ValueEnum;
 use partita::bench::{self, Amount, Options, Way};
 use partita::cache::Cache;
 use partita::images::Progress;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The lines of a document between which the tables stand.
 const BEGIN: &str = "<!-- partita bench: begin -->";
@@ -15,6 +16,41 @@ const PASSAGES_BEGIN: &str = "<!-- partita bench --passages: begin -->";
 const PASSAGES_END: &str = "<!-- partita bench --passages: end -->";
 /// How often everything is counted.
 const RUNS: u16 = 3;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct BenchArguments {
+    /// Writes the figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Puts the tables into this document, between the lines that mark their place
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+    /// Does less work, once
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is counted; without it three times, with --quick once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    runs: Option<u16>,
+    /// Counts the passages through the hypervisor alone: instructions and cycles of exits and dispatches
+    #[arg(long, conflicts_with_all = ["quick", "runs", "on"])]
+    passages: bool,
+    /// Counts on these alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WAY")]
+    on: Vec<BenchWay>,
+    #[command(flatten)]
+    hypervisor: HypervisorArgument,
+}
+
+/// Ways to run a guest whose instructions are counted.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BenchWay {
+    /// By itself
+    Native,
+    /// Under Partita
+    Partita,
+    /// Under KVM, with QEMU
+    Kvm,
+}
 
 pub(super) fn execute(arguments: &BenchArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref(), arguments.document.as_ref()])?;

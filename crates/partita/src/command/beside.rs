@@ -1,7 +1,8 @@
 //! The native run beside `partita run`: the same work without the hypervisor, for er, cr and native-etr.
 
+use super::run::RunArguments;
 use super::run::point;
-use super::{Computer, Failure, RunArguments};
+use super::{Computer, Failure};
 use partita::cache::Cache;
 use partita::laboratory::{ChildRunner, Figures, counts_ends, native_figures, native_point};
 use partita::system::System;

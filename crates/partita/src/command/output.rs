@@ -83,6 +83,12 @@ fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
         .prefix(".partita-")
         .permissions(std::fs::Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
+        // Whose name this error would tell is nothing that the user has named.
+        .map_err(|error| {
+            error
+                .raw_os_error()
+                .map_or(error, std::io::Error::from_raw_os_error)
+        })
 }
 
 #[cfg(test)]
@@ -94,7 +100,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| folder.path().join(name);
         for path in [inside("none/report.json"), folder.path().to_owned()] {
-            assert!(check([Some(&path)]).is_err(), "{}", path.display());
+            let error = check([Some(&path)]).unwrap_err().to_string();
+            assert!(
+                error.contains(&path.display().to_string()) && !error.contains(".partita-"),
+                "{error}"
+            );
         }
         let report = inside("report.json");
         check([Some(&report), None]).unwrap();

@@ -4,7 +4,7 @@ use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
 use abi::system::{
-    Allocation, Migration, Parameters, Scheduling, Slot, Translations, VmName, names,
+    Allocation, Migration, Parameters, PauseLoops, Scheduling, Slot, Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
 
@@ -57,6 +57,7 @@ fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(
         reservation_limit_us,
         round,
         relaxed_terms,
+        pause_loops,
         costs,
     } = *parameters;
     let all = [
@@ -70,6 +71,24 @@ fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(
         (names::DISPATCH_COST, costs.dispatch),
         (names::MODE_CHANGE_COST, costs.mode_change),
     ];
+    compile_numbers(tree, all)?;
+    compile_pause_loops(tree, pause_loops)
+}
+
+fn compile_pause_loops(tree: &mut FdtWriter, loops: PauseLoops) -> Result<(), Error> {
+    let all = [
+        (names::PLE_GAP, loops.gap),
+        (names::PLE_WINDOW, loops.window),
+        (names::PLE_WINDOW_MOST, loops.window_most),
+    ];
+    compile_numbers(tree, all)
+}
+
+/// Those that are given.
+fn compile_numbers(
+    tree: &mut FdtWriter,
+    all: impl IntoIterator<Item = (&'static str, Option<u32>)>,
+) -> Result<(), Error> {
     for (name, value) in all {
         if let Some(value) = value {
             tree.property_u32(name, value)?;
@@ -102,6 +121,11 @@ fn compile_vm(
     tree.property_string(names::BOOTARGS, &vm.command_line)?;
     let slots: Vec<u32> = slots.iter().map(|slot| slot.0.into()).collect();
     tree.property_array_u32(names::DEVICES, &slots)?;
+    if !vm.hidden.is_empty() {
+        let hidden: Vec<&str> = vm.hidden.names().collect();
+        tree.property_string(names::HIDE, &hidden.join(" "))?;
+    }
+    compile_pause_loops(tree, vm.pause_loops)?;
     if vm.autostart {
         tree.property_null(names::AUTOSTART)?;
     }

@@ -3,7 +3,9 @@
 use super::*;
 use crate::system::Document;
 use abi::cpio::Archive;
-use abi::system::{Allocation, Costs, Parameters, Slot, SystemDescription, VmId};
+use abi::system::{
+    Allocation, Costs, Hidden, Parameters, PauseLoops, Slot, SystemDescription, VmId,
+};
 use std::fs;
 
 /// A system of two VMs with files of its own in `folder`.
@@ -91,6 +93,11 @@ fn the_hypervisor_reads_the_parameters_that_are_given() {
         reservation_limit_us: Some(250_000),
         round: Some(1024),
         relaxed_terms: Some(0),
+        pause_loops: PauseLoops {
+            gap: Some(64),
+            window: Some(0),
+            window_most: Some(u32::MAX),
+        },
         costs: Costs {
             host_interrupt: Some(1),
             futile_pass: Some(20),
@@ -102,6 +109,8 @@ fn the_hypervisor_reads_the_parameters_that_are_given() {
         round: Some(2),
         ..Parameters::default()
     };
+    system.vms[0].pause_loops.window = Some(1000);
+    system.vms[0].hidden = Hidden::from_names("zawrs zbb").unwrap();
     for parameters in [all, one] {
         system.parameters = parameters;
         let image = compose(&system, &slots, &cache, None).unwrap();
@@ -109,6 +118,15 @@ fn the_hypervisor_reads_the_parameters_that_are_given() {
         let description = archive.find(abi::system::FILE_NAME).unwrap().unwrap();
         let read = SystemDescription::parse(description).unwrap();
         assert_eq!(read.parameters, parameters);
+        // A VM's own come before the system's.
+        let windows: Vec<_> = read.vms.iter().map(|vm| vm.pause_loops.window).collect();
+        assert_eq!(windows, [Some(1000), parameters.pause_loops.window]);
+        let hidden: Vec<_> = read
+            .vms
+            .iter()
+            .map(|vm| vm.hidden.names().count())
+            .collect();
+        assert_eq!(hidden, [2, 0]);
     }
 }
 

@@ -14,6 +14,9 @@ const GRACE: Duration = Duration::from_secs(15);
 /// How much of the end of a child's output is looked at, and how many of its lines are shown, if it fails.
 const TAIL_BYTES: u64 = 8 << 10;
 const TAIL_LINES: usize = 12;
+/// What the summary after a run begins with, and a complaint of this command's own.
+const SUMMARY: &str = "ended:";
+const COMPLAINT: &str = "partita: ";
 /// The exit code of a run that was broken off.
 const BROKEN_OFF: i32 = 130;
 
@@ -171,7 +174,8 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// The last lines of a child's output.
+/// The lines of a child's output that tell why it failed: what it said last before its summary and tables, and its own
+/// complaints.
 fn tail(output: &mut std::fs::File) -> std::io::Result<String> {
     let length = output.metadata()?.len();
     output.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
@@ -179,8 +183,13 @@ fn tail(output: &mut std::fs::File) -> std::io::Result<String> {
     output.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
-    let last = lines.get(lines.len().saturating_sub(TAIL_LINES)..);
-    Ok(last.unwrap_or_default().join("\n"))
+    let summary = lines.iter().position(|line| line.starts_with(SUMMARY));
+    let (before, after) = lines.split_at(summary.unwrap_or(lines.len()));
+    let last = before.get(before.len().saturating_sub(TAIL_LINES)..);
+    let complaints = after.iter().filter(|line| line.starts_with(COMPLAINT));
+    let shown = last.unwrap_or_default().iter().chain(complaints);
+    let shown = shown.filter(|line| !line.trim().is_empty());
+    Ok(shown.copied().collect::<Vec<_>>().join("\n"))
 }
 
 #[cfg(test)]
@@ -240,6 +249,10 @@ mod tests {
     #[test]
     fn failures_say_why_and_show_the_last_lines() {
         assert!(failure("echo much; echo the reason; exit 3").contains("the reason"));
+        let told = failure(
+            "echo last words; echo ended: one; echo a table; echo partita: one failed; exit 3",
+        );
+        assert!(told.ends_with("last words\npartita: one failed"), "{told}");
         assert!(failure("exit 4").contains("longer than it may"));
         assert!(failure("kill -SEGV $$").contains("signal 11"));
         assert!(failure(&format!("{LAST} echo nonsense > $json")).contains("its report"));

@@ -11,6 +11,8 @@ const DEBIAN: &str = "partita-guest ";
 /// Most jobs of a VM that are followed at a time, and most whose times are kept: a guest may write what it likes.
 const MOST_OPEN: usize = 1 << 16;
 const MOST_KEPT: usize = 1 << 20;
+/// So many jobs of a VM, the first ones, may have names.
+const MOST_NAMED: usize = 64;
 
 /// What one VM's workload counted. Nothing that it did not say is there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -86,13 +88,15 @@ impl Guests {
         };
     }
 
-    /// Counts the ends of jobs, and how long each took from its begin to its end, by the times of the lines.
+    /// Counts the ends of jobs, and how long each took from its begin to its end, by the times of the lines. A job with a
+    /// name gives the figure `job-ns.NAME`, in nanoseconds.
     fn job(&mut self, vm: &str, rest: &str, at: Duration) {
         let mut words = rest.split_whitespace();
         let what = words.next().unwrap_or_default();
         let number = words
             .clone()
             .find_map(|word| word.strip_prefix("number=")?.parse().ok());
+        let name = words.clone().find_map(|word| word.strip_prefix("name="));
         let ok = words.any(|word| word == "ok=yes");
         if what == "start" {
             return self.begin(vm, at);
@@ -111,6 +115,10 @@ impl Guests {
                     let took = took.and_then(|took| u64::try_from(took).ok());
                     let room = jobs.took.len() < MOST_KEPT;
                     jobs.took.extend(took.filter(|_| room));
+                    let name = name.filter(|_| jobs.took.len() <= MOST_NAMED);
+                    if let (Some(name), Some(took)) = (name, took) {
+                        self.set(vm, &format!("job-ns.{name}"), took as f64);
+                    }
                 }
             }
             // The workload is over.

@@ -235,7 +235,7 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     say(2, "start workload=batch cpus=2 disk=yes");
     say(3, "begin workload=batch number=1");
     say(4, "begin workload=batch number=2");
-    say(7, "job workload=batch number=2 ok=yes");
+    say(7, "job workload=batch number=2 name=link ok=yes");
     say(8, "job workload=batch number=1 ok=yes");
     // A job that failed is no end, and one that never began has no time.
     say(9, "begin workload=batch number=3");
@@ -247,6 +247,7 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     assert_eq!(web.get("elapsed-us"), Some(10e6));
     assert_eq!(web.get("response-ns.p50"), Some(3e9));
     assert_eq!(web.get("response-ns.p99"), Some(5e9));
+    assert_eq!(web.get("job-ns.link"), Some(3e9));
     // A guest that only says when it starts and ends has counted nothing.
     guests.line("db", "partita-guest start workload=boot", Duration::ZERO);
     guests.line(

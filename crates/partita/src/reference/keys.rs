@@ -7,8 +7,9 @@ use crate::system::{
 };
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
-    SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
+    Migration, OnFailure, PAUSE_LOOP, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND,
+    SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod,
+    WhenIdle,
 };
 use scheduler::Config;
 
@@ -203,6 +204,9 @@ pub fn keys() -> Vec<Key> {
             "0",
             "0: a vCPU that has a shared hart for itself has a slice, too, and its waits trap",
         ),
+        pause_loop(ROOT, "ple-gap"),
+        pause_loop(ROOT, "ple-window"),
+        pause_loop(ROOT, "ple-window-most"),
         key(
             ROOT,
             "host-interrupt-cost",
@@ -382,6 +386,17 @@ pub fn keys() -> Vec<Key> {
         ),
         key(
             VM,
+            "hide",
+            Kind::Names,
+            text("none"),
+            "[\"zawrs\"]",
+            "extensions that the guest is not told of, though it has them",
+        ),
+        pause_loop(VM, "ple-gap"),
+        pause_loop(VM, "ple-window"),
+        pause_loop(VM, "ple-window-most"),
+        key(
+            VM,
             "autostart",
             Kind::Boolean,
             text("true"),
@@ -494,5 +509,36 @@ impl Key {
             Kind::Tables(table) => format!("a list of tables with the keys of `{table}`"),
             Kind::Table(table) => format!("a table with the keys of `{table}`"),
         }
+    }
+}
+
+/// One of the parameters of pause loops, which are the same for the system and for a VM.
+fn pause_loop(table: &'static str, name: &'static str) -> Key {
+    let (usual, example, what) = match name {
+        "ple-gap" => (
+            "128",
+            "128",
+            "cycles within which PAUSEs that follow each other are one loop, on harts with xpartitaple",
+        ),
+        "ple-window" => (
+            "4096",
+            "4096",
+            "cycles after which a pause loop exits, on harts with xpartitaple; 0 is never",
+        ),
+        _ => (
+            "ple-window's",
+            "65536",
+            "cycles up to which ple-window doubles at each exit, until the vCPU is dispatched again",
+        ),
+    };
+    let usual = if table == VM { "the system's" } else { usual };
+    let (low, high) = wide(&PAUSE_LOOP);
+    Key {
+        table,
+        name,
+        kind: Kind::Integer(low, high),
+        default: Some(String::from(usual)),
+        example,
+        what,
     }
 }

@@ -9,6 +9,8 @@ const GUEST_PREFIX: &str = "partita-guest ";
 
 /// What the exerciser's last line begins with if its exercise failed.
 const EXERCISER_FAILED: &str = "exerciser: FAIL";
+/// What every line of the exerciser's begins with.
+const EXERCISER: &str = "exerciser: ";
 /// Most failures of guests that are kept: a guest may write what it likes.
 const MOST_FAILURES: usize = 100;
 
@@ -32,6 +34,8 @@ pub struct Collector {
     errors: Vec<MonitorError>,
     interrupts: BTreeMap<String, GuestInterrupts>,
     failures: Vec<String>,
+    /// What the exerciser of each VM said last.
+    said: BTreeMap<String, String>,
 }
 
 impl Collector {
@@ -92,7 +96,13 @@ impl Collector {
 
     fn guest_line(&mut self, vm: &str, line: &str) {
         if let Some(rest) = line.strip_prefix(EXERCISER_FAILED) {
-            return self.fail(format!("{vm}: the exercise failed:{rest}"));
+            let before = self.said.remove(vm);
+            let before = before.map_or_else(String::new, |said| format!(", after it said: {said}"));
+            return self.fail(format!("{vm}: the exercise failed:{rest}{before}"));
+        }
+        if let Some(said) = line.strip_prefix(EXERCISER) {
+            self.said.insert(String::from(vm), String::from(said));
+            return;
         }
         let Some(fields) = line.strip_prefix(GUEST_PREFIX) else {
             return;

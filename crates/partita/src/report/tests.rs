@@ -158,14 +158,17 @@ fn failures_of_guests_are_kept() {
         ("web", "partita-guest end ok=no seconds=3"),
         ("spare", "partita-guest end ok=yes seconds=3"),
         ("spare", "exerciser: PASS work elapsed-us=5"),
-        ("late", "exerciser: FAIL there is no parameter jbos"),
+        ("late", "exerciser: unknown parameter `jbos`"),
+        ("late", "exerciser: FAIL work elapsed-us=5"),
+        ("alone", "exerciser: FAIL work elapsed-us=5"),
     ]);
     let expected = [
         "web: the workload fio failed",
         "web: the kernel complained 2 times",
         "web: job 3 of the workload batch failed",
         "web: its work did not end well (ok=no)",
-        "late: the exercise failed: there is no parameter jbos",
+        "late: the exercise failed: work elapsed-us=5, after it said: unknown parameter `jbos`",
+        "alone: the exercise failed: work elapsed-us=5",
     ];
     assert_eq!(collector.failures(), expected);
 }

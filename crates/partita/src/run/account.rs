@@ -137,7 +137,8 @@ impl Account {
         let mut unfinished = Vec::new();
         if !self.hypervisor_spoke {
             failures.push(String::from(
-                "the hypervisor never spoke; the console said:",
+                "the hypervisor never spoke, so the firmware may be none (PARTITA_FIRMWARE names one) or the computer lacks \
+                 what it needs; the console said:",
             ));
             failures.append(&mut self.firmware);
         }

@@ -3,6 +3,8 @@
 //! A system can be read without this, as what is in files does not matter to who only plans runs.
 
 use super::{Bytes, Document, FileName, Located, Problem, System, Vm};
+use crate::cache::Cache;
+use crate::image::locate;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -17,11 +19,16 @@ const MARK: &[u8] = b"RSC\x05";
 /// A disk is read and written in sectors of so many bytes (virtio 1.2, §5.2).
 const SECTOR: u64 = 512;
 
-/// Looks into every kernel and disk that is a file of the user's own.
+/// Looks into every kernel and disk that is a file of the user's own, and at the sizes of what was built.
 pub fn contents(document: &Document, system: &System) -> Vec<Problem> {
+    within(document, system, Cache::from_environment().ok().as_ref())
+}
+
+/// The same with this cache.
+fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for vm in &system.vms {
-        if let Some((message, remedy)) = kernel(vm) {
+        if let Some((message, remedy)) = kernel(vm, cache) {
             problems.push(problem(
                 document,
                 &vm.kernel,
@@ -53,11 +60,16 @@ fn problem(
 }
 
 /// What is wrong with a VM's kernel, and what to do about it.
-fn kernel(vm: &Vm) -> Option<(String, String)> {
-    let FileName::Path(path) = &vm.kernel.value else {
-        return None;
+fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
+    // What is not built yet is no mistake, and its size is not known.
+    let place = |file: &FileName| match (file, cache) {
+        (FileName::Path(path), _) => Some(path.clone()),
+        (FileName::Built(_), Some(cache)) => {
+            Some(locate(file, cache)).filter(|path| path.is_file())
+        }
+        (FileName::Built(_), None) => None,
     };
-    let (start, length) = match head(path) {
+    let (start, length) = match head(&place(&vm.kernel.value)?) {
         Ok(head) => head,
         Err(error) => {
             return Some((
@@ -80,10 +92,10 @@ fn kernel(vm: &Vm) -> Option<(String, String)> {
     let takes = number(IMAGE_SIZE)
         .max(length)
         .saturating_add(number(TEXT_OFFSET));
-    let with_initrd = vm.initrd.as_ref().map_or(0, |file| match &file.value {
-        FileName::Path(path) => std::fs::metadata(path).map_or(0, |metadata| metadata.len()),
-        FileName::Built(_) => 0,
-    });
+    let initrd = vm.initrd.as_ref().and_then(|file| place(&file.value));
+    let with_initrd = initrd
+        .and_then(|path| std::fs::metadata(path).ok())
+        .map_or(0, |metadata| metadata.len());
     let all = takes.saturating_add(with_initrd);
     let memory = vm.memory.value;
     (all > memory.0).then(|| {
@@ -225,6 +237,21 @@ mod tests {
         assert!(
             cut[0].contains("vm.a.disks[0].file") && cut[0].contains("3 bytes"),
             "{cut:?}"
+        );
+        // What was built is as large as what is the user's own, and nothing is said of what is yet to be built.
+        let folder = tempfile::tempdir().unwrap();
+        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\n";
+        let document = Document::new(Path::new("a.toml"), String::from(text), &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        let cache = Cache::new(folder.path());
+        assert!(within(&document, &system, Some(&cache)).is_empty());
+        fs::create_dir(folder.path().join("debian")).unwrap();
+        fs::write(folder.path().join("debian/kernel"), image(65 << 20)).unwrap();
+        let built = within(&document, &system, Some(&cache));
+        assert!(
+            built.len() == 1 && built[0].to_string().contains("65 MiB"),
+            "{built:?}"
         );
         let none = found(&image(1 << 20), &[]);
         assert!(none[0].contains("empty"), "{none:?}");

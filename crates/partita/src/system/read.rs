@@ -1,22 +1,21 @@
 //! From a document to a system: every key read by its rules, every mistake kept.
 
+mod loops;
+mod vm;
+
 use super::document::{Document, Node, Origin, Value};
 use super::section::Section;
 use super::{
-    BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Date, Disk, Duration, FileName,
-    Forward, HostNetwork, Located, Mistakes, Problem, System, Vm, verify,
+    BOARD_GUEST_FILES, BOARD_HARTS, Bytes, Date, Duration, Forward, HostNetwork, Located, Mistakes,
+    Problem, System, Vm, verify,
 };
-use crate::terminals::Habits;
 use abi::system::{
-    AFFINITY, Allocation, COST, Costs, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, Parameters, Placement, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod,
-    TIME_SLICE_US, Translations, VmName, WaitMethod, WhenIdle,
+    AFFINITY, COST, Costs, Migration, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US, Translations,
+    WaitMethod, WhenIdle,
 };
-use std::path::PathBuf;
-
-/// What the hypervisor can do with a VM's memory. The others have their words in the description already.
-const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
+pub use vm::MOST_TERMINALS;
+use vm::read_vm;
 
 /// What a vCPU gets if the file does not say.
 const TIME_SLICE: Duration = Duration(5_000);
@@ -268,6 +267,7 @@ fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
             mode_change: integer("mode-change-cost", COST),
         },
         reservation_limit_us: read_reservation_limit(root, time_slice),
+        pause_loops: loops::read_pause_loops(root),
     }
 }
 
@@ -284,246 +284,4 @@ fn read_reservation_limit(root: &mut Section<'_>, time_slice: Duration) -> Optio
         root.report(node, key, message, remedy);
     }
     u32::try_from(limit.0).ok()
-}
-
-/// Reads one VM: `None` if what is missing makes it none, and its mistakes.
-fn read_vm(mut section: Section<'_>, name: &str, origin: Origin) -> (Option<Vm>, Vec<Problem>) {
-    let checked = VmName::new(name);
-    if checked.is_none() {
-        let remedy =
-            "use a letter, then letters, digits, - and _, at most 31 in all, and not partita";
-        section.problems.push(Problem::new(
-            section.document,
-            &origin,
-            format!("vm.{name}"),
-            "this is no name for a VM",
-            remedy,
-        ));
-    }
-    let vcpus = section.required("vcpus", "4").and_then(|node| {
-        let value = section.integer(node, "vcpus", 1..=MAX_VCPUS_PER_VM as u32)?;
-        Some(Located {
-            value,
-            origin: node.origin.clone(),
-        })
-    });
-    let memory = section.size("memory", "512 MiB");
-    let written = section.table.get("placement");
-    let placement = Located {
-        value: section.word("placement", PLACEMENTS, Placement::name, Placement::Real),
-        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
-    };
-    let allocation = read_allocation(&mut section);
-    let kernel = section.required("kernel", "\"image:debian/kernel\"");
-    let kernel = kernel.and_then(|node| section.file(node, "kernel"));
-    let initrd = section.optional("initrd");
-    let initrd = initrd.and_then(|node| section.file(node, "initrd"));
-    let command_line = read_command_line(&mut section);
-    let disks = section.list("disks", "[{ file = \"image:debian/disk\" }]");
-    let disks = disks
-        .iter()
-        .enumerate()
-        .filter_map(|(index, node)| read_disk(&mut section, index, node));
-    let disks = disks.collect();
-    let network = read_network(&mut section);
-    let rng = section.boolean("rng", false);
-    let terminals = read_terminals(&mut section);
-    let autostart = section.boolean("autostart", true);
-    let on_failure = section.word(
-        "on-failure",
-        OnFailure::ALL,
-        OnFailure::name,
-        OnFailure::Stop,
-    );
-
-    let vm = checked.zip(allocation).map(|(name, allocation)| {
-        // As in `read`: what is missing has been reported.
-        let harts = match allocation.value {
-            Allocation::Dedicated { harts } => harts.len() as u32,
-            Allocation::Shared { .. } => 1,
-        };
-        Vm {
-            name,
-            vcpus: vcpus.unwrap_or(Located {
-                value: harts,
-                origin: origin.clone(),
-            }),
-            memory: memory.unwrap_or(Located {
-                value: Bytes(MEMORY_GRANULE),
-                origin: origin.clone(),
-            }),
-            placement,
-            allocation,
-            kernel: kernel.unwrap_or(Located {
-                value: FileName::Path(PathBuf::new()),
-                origin: origin.clone(),
-            }),
-            initrd,
-            command_line,
-            disks,
-            network,
-            rng,
-            terminals,
-            autostart,
-            on_failure,
-            origin,
-        }
-    });
-    (vm, section.finish())
-}
-
-fn read_allocation(section: &mut Section<'_>) -> Option<Located<Allocation>> {
-    let share = section.optional("share");
-    let dedicated = section.optional("dedicated-harts");
-    match (share, dedicated) {
-        (Some(node), None) => {
-            let share = section.integer(node, "share", SHARE)?;
-            Some(Located {
-                value: Allocation::Shared { share },
-                origin: node.origin.clone(),
-            })
-        }
-        (None, Some(node)) => {
-            let Value::Array(items) = &node.value else {
-                section.wrong_kind(node, "dedicated-harts", "a list", "[2, 3]");
-                return None;
-            };
-            let mut harts = HartSet::EMPTY;
-            let mut good = true;
-            for item in items {
-                match section.integer(item, "dedicated-harts", 0..=BOARD_HARTS - 1) {
-                    Some(hart) if harts.insert(HartId(hart)) => {}
-                    Some(hart) => {
-                        good = false;
-                        let message = format!("hart {hart} is listed twice");
-                        let remedy = String::from("list each hart once");
-                        section.report(item, "dedicated-harts", message, remedy);
-                    }
-                    None => good = false,
-                }
-            }
-            let value = Allocation::Dedicated { harts };
-            good.then(|| Located {
-                value,
-                origin: node.origin.clone(),
-            })
-        }
-        (Some(_), Some(node)) => {
-            section.report(
-                node,
-                "dedicated-harts",
-                String::from("the VM also has a share of the shared harts"),
-                String::from("keep share or dedicated-harts, not both"),
-            );
-            None
-        }
-        (None, None) => {
-            section.problems.push(Problem::new(
-                section.document,
-                &section.origin,
-                format!("{}share", section.path),
-                "the VM has neither a share of the shared harts nor harts of its own",
-                "add share = 100, or dedicated-harts = [...] with as many harts as vCPUs",
-            ));
-            None
-        }
-    }
-}
-
-fn read_command_line(section: &mut Section<'_>) -> String {
-    let Some(node) = section.optional("command-line") else {
-        return String::new();
-    };
-    let Some(text) = section.text(node, "command-line", "console=ttyS0") else {
-        return String::new();
-    };
-    if text.len() > MAX_BOOTARGS_LENGTH || text.contains('\0') {
-        let message = format!("{} bytes are too many, or one is zero", text.len());
-        let remedy = format!("use at most {MAX_BOOTARGS_LENGTH} bytes of text");
-        section.report(node, "command-line", message, remedy);
-    }
-    String::from(text)
-}
-
-fn read_disk<'a>(section: &mut Section<'a>, index: usize, node: &'a Node) -> Option<Disk> {
-    let Value::Table(table) = &node.value else {
-        section.wrong_kind(
-            node,
-            "disks",
-            "a table",
-            "[{ file = \"image:debian/disk\" }]",
-        );
-        return None;
-    };
-    let path = format!("{}disks[{index}].", section.path);
-    let mut disk = Section::new(section.document, table, path, node.origin.clone());
-    let file = disk.required("file", "\"image:debian/disk\"");
-    let file = file.and_then(|node| disk.file(node, "file"));
-    let keep = disk.boolean("keep", false);
-    let slot = disk.optional("slot").and_then(|node| {
-        let value = disk.integer(node, "slot", 0..=BOARD_SLOTS as u32 - 1)?;
-        Some(Located {
-            value: u8::try_from(value).ok()?,
-            origin: node.origin.clone(),
-        })
-    });
-    section.problems.extend(disk.finish());
-    Some(Disk {
-        file: file?,
-        keep,
-        slot,
-    })
-}
-
-fn read_network(section: &mut Section<'_>) -> Vec<Card> {
-    let mut cards = Vec::new();
-    for node in section.list("network", "[\"lan\"]") {
-        let Some(name) = section.text(node, "network", "lan") else {
-            continue;
-        };
-        if VmName::new(name).is_none() {
-            let remedy = "use a letter, then letters, digits, - and _, at most 31 in all";
-            section.report(
-                node,
-                "network",
-                String::from("this is no name for a network"),
-                String::from(remedy),
-            );
-            continue;
-        }
-        let network = Located {
-            value: String::from(name),
-            origin: node.origin.clone(),
-        };
-        cards.push(Card { network });
-    }
-    cards
-}
-
-/// Most terminals of a VM: Linux has eight lines for them (`HVC_ALLOC_TTY_ADAPTERS`), of which the SBI's console may take
-/// one.
-pub const MOST_TERMINALS: u32 = 7;
-
-fn read_terminals(section: &mut Section<'_>) -> Option<Habits> {
-    const EXAMPLE: &str = "{ count = 4, transactions = 20, think = \"200 ms\" }";
-    let node = section.optional("terminals")?;
-    let Value::Table(table) = &node.value else {
-        section.wrong_kind(node, "terminals", "a table", EXAMPLE);
-        return None;
-    };
-    let path = format!("{}terminals.", section.path);
-    let mut terminals = Section::new(section.document, table, path, node.origin.clone());
-    let count = terminals.required("count", "4");
-    let count = count.and_then(|node| terminals.integer(node, "count", 1..=MOST_TERMINALS));
-    let transactions = terminals.required("transactions", "20");
-    let transactions =
-        transactions.and_then(|node| terminals.integer(node, "transactions", 1..=1_000_000));
-    terminals.required("think", "\"200 ms\"");
-    let think = terminals.duration("think", 1_000..=3_600_000_000);
-    section.problems.extend(terminals.finish());
-    Some(Habits {
-        count: count?,
-        transactions: transactions?,
-        think: think?.into(),
-    })
 }

@@ -1,7 +1,7 @@
 //! System files good and bad.
 
 use super::*;
-use abi::system::Costs;
+use abi::system::{Costs, PauseLoops};
 use std::path::Path;
 
 const GOOD: &str = r#"
@@ -214,6 +214,9 @@ fn parameters_are_read_whatever_the_policies_are() {
         "reservation-limit=20 ms",
         "round=2",
         "relaxed-terms=0",
+        "ple-gap=64",
+        "ple-window=0",
+        "ple-window-most=4294967295",
         "host-interrupt-cost=1000",
         "futile-pass-cost=200",
         "dispatch-cost=1000000",
@@ -228,6 +231,11 @@ fn parameters_are_read_whatever_the_policies_are() {
             reservation_limit_us: Some(20_000),
             round: Some(2),
             relaxed_terms: Some(0),
+            pause_loops: PauseLoops {
+                gap: Some(64),
+                window: Some(0),
+                window_most: Some(u32::MAX),
+            },
             costs: Costs {
                 host_interrupt: Some(1000),
                 futile_pass: Some(200),

@@ -1,7 +1,6 @@
 //! What the machine's events are called.
 
 use machine::device::InterruptFile;
-use machine::hart::Cause;
 
 /// An interrupt file.
 pub(super) fn file_name(file: InterruptFile) -> String {
@@ -10,21 +9,6 @@ pub(super) fn file_name(file: InterruptFile) -> String {
         InterruptFile::Supervisor => String::from("supervisor"),
         InterruptFile::Guest(number) => format!("guest {number}"),
     }
-}
-
-/// An exception's cause.
-pub(super) fn describe(cause: Cause) -> String {
-    let text = format!("{cause:?}");
-    // The first word, without what it holds.
-    let word = text.split([' ', '(', '{']).next().unwrap_or_default();
-    let mut out = String::new();
-    for character in word.chars() {
-        if character.is_uppercase() && !out.is_empty() {
-            out.push('-');
-        }
-        out.extend(character.to_lowercase());
-    }
-    out
 }
 
 /// Interrupt codes of scause and vscause (privileged architecture, §Supervisor cause register; AIA).
@@ -48,9 +32,5 @@ mod tests {
     fn names_are_words() {
         assert_eq!(file_name(InterruptFile::Guest(3)), "guest 3");
         assert_eq!(file_name(InterruptFile::Supervisor), "supervisor");
-        assert_eq!(
-            describe(Cause::CallFromVirtualSupervisor),
-            "call-from-virtual-supervisor"
-        );
     }
 }

@@ -2,7 +2,7 @@
 
 use super::interrupts::{Messages, Sent};
 use super::locks::{Hold, Locks};
-use super::names::{describe, file_name, interrupt};
+use super::names::{file_name, interrupt};
 use super::sheet::Sheet;
 use super::{Flow, Kind, Owner, Timeline};
 use machine::device::{Clock, Cycles, HartId};
@@ -142,7 +142,7 @@ impl Record {
                 pc,
                 vmid,
             } => {
-                let why = describe(exception.cause);
+                let why = String::from(exception.cause.name());
                 let flows = Vec::new();
                 self.trap(hart, now, (*from, *to), *vmid, *pc, (why, flows));
             }

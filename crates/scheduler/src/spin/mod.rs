@@ -31,6 +31,11 @@ pub(crate) trait Spin: Sync {
         Keep::No
     }
 
+    /// Whether it makes use of what is [`Known`].
+    fn waits_for_words(&self) -> bool {
+        false
+    }
+
     /// `scene.vcpu`, which was not in a spin wait, is dispatched: ends the spin waits of partners
     /// that this satisfies.
     fn dispatched(&self, scene: &mut Scene<'_>) {

@@ -45,6 +45,10 @@ impl Spin for Reservation {
         }
     }
 
+    fn waits_for_words(&self) -> bool {
+        true
+    }
+
     fn dispatched(&self, scene: &mut Scene<'_>) {
         wapd::AllPartners.dispatched(scene);
     }

@@ -51,6 +51,8 @@ pub enum Command {
     Wait(WaitMethod),
     /// Set when cached translations of vCPUs are dropped.
     Translations(Translations),
+    /// Set within how many cycles PAUSEs of a VM are one loop, and after how many it exits.
+    PauseLoops(VmId, u32, u32),
     /// Print [`HELP`].
     Help,
 }
@@ -109,6 +111,7 @@ pub fn parse(line: &str, names: &[VmName]) -> Result<Command, CommandError> {
             Translations::ALL,
             Translations::name,
         )?),
+        "ple" => Command::PauseLoops(words.vm("ple")?, words.cycles()?, words.cycles()?),
         "help" => Command::Help,
         other => return Err(CommandError::UnknownCommand(other.into())),
     };
@@ -209,6 +212,15 @@ impl<'a> Words<'a> {
                 wanted: WANTED.into(),
             })
         }
+    }
+
+    fn cycles(&mut self) -> Result<u32, CommandError> {
+        let wanted = "a gap and a window in cycles, such as 128 4096";
+        let word = self.next("ple", wanted)?;
+        word.parse().map_err(|_| CommandError::Unexpected {
+            found: word.into(),
+            wanted: wanted.into(),
+        })
     }
 
     fn share(&mut self) -> Result<u32, CommandError> {

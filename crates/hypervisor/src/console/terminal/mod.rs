@@ -156,7 +156,10 @@ impl Console {
         !self.own.is_empty()
             || self.own_lost > 0
             || self.prompt_is_due()
-            || (0..self.guests.len()).any(|index| self.guest_has_output(index))
+            || (0..)
+                .map(VmId)
+                .take(self.guests.len())
+                .any(|vm| self.guest_has_output(vm))
     }
 
     /// Sends up to about `budget` bytes (it finishes a line that it began). The hypervisor and the
@@ -223,10 +226,12 @@ impl Console {
         self.editor.is_none() && self.focus.is_some_and(|vm| vm.index() == index)
     }
 
-    fn guest_has_output(&self, index: usize) -> bool {
-        let raw = self.is_raw(index);
+    /// Whether there is something of this guest to drain: a line, or anything where the terminal is its own.
+    #[must_use]
+    pub fn guest_has_output(&self, vm: VmId) -> bool {
+        let raw = self.is_raw(vm.index());
         self.guests
-            .get(index)
+            .get(vm.index())
             .is_some_and(|guest| guest.has_output(raw))
     }
 

@@ -252,6 +252,7 @@ fn commands() {
             "translations one-shot",
             Command::Translations(Translations::OneShot),
         ),
+        ("ple south 64 0", Command::PauseLoops(SOUTH, 64, 0)),
         ("help", Command::Help),
     ] {
         assert_eq!(command::parse(line, &names), Ok(want), "{line}");

@@ -401,6 +401,13 @@ impl Aplic {
         self.sources.get_mut(number.0.checked_sub(1)? as usize)
     }
 
+    /// Whether `number` is an active source of the board.
+    #[inline]
+    fn is_physical(&self, number: SourceNumber) -> bool {
+        self.source(number)
+            .is_some_and(|source| source.kind == Kind::Physical && source.mode().is_active())
+    }
+
     fn active_mut(&mut self, number: SourceNumber) -> Option<&mut Source> {
         self.source_mut(number)
             .filter(|source| source.mode().is_active())

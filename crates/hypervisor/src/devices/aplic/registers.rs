@@ -3,7 +3,9 @@
 use abi::monitor::ExitCause;
 
 use super::Aplic;
+use super::offset::SETIPNUM_LE;
 use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
+use crate::devices::wires::{Effect, SourceNumber};
 use crate::hart::decode::Width;
 
 /// The registers of an interrupt domain are words (AIA, "Memory-mapped control region for an interrupt domain"): an access
@@ -20,11 +22,17 @@ impl Trapped for Aplic {
         }
     }
 
+    #[inline]
     fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
         if access.width == Width::Word {
-            self.write(access.offset, value as u32, &mut |effect| {
-                outside.apply(effect);
-            });
+            let number = SourceNumber(value as u32);
+            match access.offset {
+                // A kernel has each of its level-sensitive sources looked at again after each of their interrupts.
+                SETIPNUM_LE if self.is_physical(number) => {
+                    outside.apply(Effect::SetPending(number));
+                }
+                offset => self.write(offset, value as u32, &mut |effect| outside.apply(effect)),
+            }
         }
         Ok(())
     }

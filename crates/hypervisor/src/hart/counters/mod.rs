@@ -60,8 +60,9 @@ struct Counter {
 
 /// All counters of a vCPU.
 #[derive(Debug)]
+// The sets first: every dispatch looks at them, and hardly ever at a counter.
+#[repr(C)]
 pub struct Counters {
-    counters: [Counter; TOTAL],
     /// Those that have an event.
     configured: CounterSet,
     /// Of these, those that count.
@@ -72,6 +73,7 @@ pub struct Counters {
     held: CounterSet,
     /// Of these, those whose value is the hart's: the guest may read them there.
     open: CounterSet,
+    counters: [Counter; TOTAL],
 }
 
 impl Default for Counters {

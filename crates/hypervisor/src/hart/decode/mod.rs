@@ -242,13 +242,12 @@ impl TrapInstruction {
             return Self::Unknown;
         }
         let bits = htinst as u32;
-        match bits {
-            0x2000 | 0x3000 => return Self::WalkRead,
-            0x2020 | 0x3020 => return Self::WalkWrite,
-            _ => {}
-        }
         if bits & 1 == 0 {
-            return Self::Unknown;
+            return match bits {
+                0x2000 | 0x3000 => Self::WalkRead,
+                0x2020 | 0x3020 => Self::WalkWrite,
+                _ => Self::Unknown,
+            };
         }
         // Bit 1 is zero where the instruction was a compressed one, whose expansion stands here.
         let length = if bits & 2 == 0 { 2 } else { 4 };

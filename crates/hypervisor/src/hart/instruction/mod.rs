@@ -13,11 +13,14 @@
     )
 )]
 
+mod code;
+mod pause;
 mod reservation;
 #[cfg(test)]
 mod tests;
 pub mod ticket;
 
+pub use pause::{PauseLoop, Place};
 pub use reservation::WatchedWord;
 
 use crate::hart::decode::Register;
@@ -157,6 +160,9 @@ pub enum Instruction {
 /// Major opcodes with bits 1:0 (unprivileged architecture, opcode map).
 const SYSTEM: u32 = 0x73;
 const MISC_MEM: u32 = 0x0f;
+/// WFI and WRS.NTO whole: the waits, which trap most often.
+pub const WFI: u32 = 0x1050_0073;
+const WRS_NTO: u32 = 0x00d0_0073;
 /// PAUSE is a FENCE of its own (Zihintpause).
 const PAUSE: u32 = 0x0100_000f;
 /// `funct3` of the privileged instructions, of HLV and its like, and of the cache-block operations.
@@ -166,7 +172,17 @@ const CACHE_BLOCK: u32 = 2;
 
 impl Instruction {
     /// Classifies a 32-bit instruction.
+    #[inline]
     pub fn decode(bits: u32) -> Self {
+        match bits {
+            WFI => Self::WaitForInterrupt,
+            WRS_NTO => Self::WaitOnReservation,
+            _ => Self::decode_other(bits),
+        }
+    }
+
+    #[inline(never)]
+    fn decode_other(bits: u32) -> Self {
         let funct3 = bits >> 12 & 7;
         match (bits & 0x7f, funct3) {
             (SYSTEM, PRIVILEGED) => Self::decode_privileged(bits),
@@ -197,10 +213,8 @@ impl Instruction {
         let bare = address.is_zero();
         // The high seven bits, and for those without operands also rs2.
         match (bits >> 25, space.number()) {
-            (0b000_0000, 13) if bare => Self::WaitOnReservation,
             (0b000_0000, 29) if bare => Self::WaitOnReservationShortly,
             (0b000_1000, 2) if bare => Self::SupervisorReturn,
-            (0b000_1000, 5) if bare => Self::WaitForInterrupt,
             (0b000_1001, _) => fence(FenceKind::SfenceVma),
             (0b000_1011, _) => fence(FenceKind::SinvalVma),
             (0b000_1100, 0) if bare => fence(FenceKind::SfenceWInval),

@@ -14,18 +14,12 @@
 //!
 //! so that rt holds its ticket. As with the word, this is a hint.
 
-use crate::hart::decode::Register;
+use super::code::{self, Parcel};
+use crate::hart::decode::{Register, Width};
 
 /// The code behind a WRS.NTO.
 struct Code<'a> {
     rest: &'a [u16],
-}
-
-/// One instruction, of two or four bytes.
-#[derive(Clone, Copy)]
-enum Parcel {
-    Short(u32),
-    Long(u32),
 }
 
 impl Code<'_> {
@@ -52,73 +46,29 @@ impl Code<'_> {
     }
 }
 
-fn register(field: u32) -> Register {
-    Register::from_field(field)
-}
-
-/// The register of three bits that compressed instructions name.
-fn short(field: u32) -> Register {
-    Register::from_field(8 | field & 7)
-}
-
 /// AUIPC.
 fn is_auipc(parcel: Parcel) -> Option<()> {
-    matches!(parcel, Parcel::Long(bits) if bits & 0x7f == 0x17).then_some(())
+    code::upper_immediate(parcel).map(|_| ())
 }
 
-/// LW, C.LW or C.LWSP: where to.
+/// The load of a word: where to.
 fn loaded(parcel: Parcel) -> Option<Register> {
-    match parcel {
-        Parcel::Long(bits) if bits & 0x707f == 0x2003 => Some(register(bits >> 7)),
-        Parcel::Short(bits) if bits & 0xe003 == 0x4000 => Some(short(bits >> 2)),
-        Parcel::Short(bits) if bits & 0xe003 == 0x4002 => Some(register(bits >> 7)),
-        _ => None,
-    }
+    let load = code::loaded(parcel)?;
+    (load.width == Width::Word).then_some(load.to)
 }
 
-/// SLLI or SRLI by 48: destination and source. C.SLLI and C.SRLI write what they read.
-fn shifted(parcel: Parcel, right: bool) -> Option<(Register, Register)> {
-    let long = if right { 0x0300_5013 } else { 0x0300_1013 };
-    match parcel {
-        Parcel::Long(bits) if bits & 0xfff0_707f == long => {
-            Some((register(bits >> 7), register(bits >> 15)))
-        }
-        // C.SLLI: 000 1 rd 10000 10. C.SRLI: 100 1 00 rd' 10000 01.
-        Parcel::Short(bits) if !right && bits & 0xf07f == 0x1042 => {
-            Some((register(bits >> 7), register(bits >> 7)))
-        }
-        Parcel::Short(bits) if right && bits & 0xfc7f == 0x9041 => {
-            Some((short(bits >> 7), short(bits >> 7)))
-        }
-        _ => None,
-    }
-}
-
-/// ZEXT.H (Zbb on RV64): destination and source.
-fn extended(parcel: Parcel) -> Option<(Register, Register)> {
-    match parcel {
-        Parcel::Long(bits) if bits & 0xfff0_707f == 0x0800_403b => {
-            Some((register(bits >> 7), register(bits >> 15)))
-        }
-        _ => None,
-    }
-}
-
-/// SEXT.W: ADDIW or C.ADDIW with nothing to add.
+/// SEXT.W.
 fn is_sign_extension(parcel: Parcel) -> Option<()> {
-    let is = match parcel {
-        Parcel::Long(bits) => bits & 0xfff0_707f == 0x0000_001b,
-        Parcel::Short(bits) => bits & 0xf07f == 0x2001,
-    };
-    is.then_some(())
+    code::sign_extended(parcel).map(|_| ())
 }
 
 /// BNE: what is compared.
 fn compared(parcel: Parcel) -> Option<(Register, Register)> {
     match parcel {
-        Parcel::Long(bits) if bits & 0x707f == 0x1063 => {
-            Some((register(bits >> 15), register(bits >> 20)))
-        }
+        Parcel::Long(bits) if bits & 0x707f == 0x1063 => Some((
+            Register::from_field(bits >> 15),
+            Register::from_field(bits >> 20),
+        )),
         _ => None,
     }
 }
@@ -136,11 +86,11 @@ pub fn register_of_ticket(code: &[u16], seen: Register) -> Option<Register> {
     if load != seen {
         return None;
     }
-    let owner = match code.take(extended) {
+    let owner = match code.take(code::extended) {
         Some((owner, source)) => (source == seen).then_some(owner)?,
         None => {
-            let (high, source) = code.take(|parcel| shifted(parcel, false))?;
-            let (owner, middle) = code.take(|parcel| shifted(parcel, true))?;
+            let (high, source) = code.take(|parcel| code::shifted(parcel, false))?;
+            let (owner, middle) = code.take(|parcel| code::shifted(parcel, true))?;
             (source == seen && middle == high).then_some(owner)?
         }
     };

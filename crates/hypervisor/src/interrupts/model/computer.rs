@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::vec::Vec;
 
+use crate::lock::Mutex;
 use scheduler::{HartId, HartSet, VcpuId};
-use spin::Mutex;
 
 use super::super::port::{Register, Registers};
 use super::super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign};

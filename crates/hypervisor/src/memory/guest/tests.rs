@@ -1,8 +1,8 @@
 use super::*;
+use crate::lock::Mutex;
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use proptest::prelude::*;
-use spin::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

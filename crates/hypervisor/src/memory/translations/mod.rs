@@ -94,22 +94,29 @@ impl Tags {
 
 /// For one hart: whose entries each tag may mark there. Only the hart itself uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Holders([Option<VcpuId>; MAX_VCPUS + 1]);
+// 1 + the vCPU, or 0: in one word.
+pub struct Holders([u16; MAX_VCPUS + 1]);
 
 impl Default for Holders {
     fn default() -> Self {
-        Self([None; MAX_VCPUS + 1])
+        Self([0; MAX_VCPUS + 1])
     }
 }
 
 impl Holders {
+    /// Whether `vcpu` had the tag last.
+    fn has(&self, tag: Tag, vcpu: VcpuId) -> bool {
+        self.0.get(usize::from(tag.number())) == Some(&(vcpu.get() + 1))
+    }
+
     /// Gives the tag to `vcpu`. True where another one's entries may be marked with it.
     fn take(&mut self, tag: Tag, vcpu: VcpuId) -> bool {
         // A tag that had no place here would be purged each time.
         let Some(place) = self.0.get_mut(usize::from(tag.number())) else {
             return true;
         };
-        place.replace(vcpu) != Some(vcpu)
+        let own = vcpu.get() + 1;
+        core::mem::replace(place, own) != own
     }
 }
 
@@ -154,6 +161,8 @@ pub struct Remembered {
 
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+// The one large part last.
+#[repr(C)]
 pub struct Cached {
     last: Option<HartId>,
     /// The harts where no entry of the vCPU is older than its last fence.
@@ -219,6 +228,23 @@ impl Cached {
             stale,
             older: self.renew(hart, generation).older,
         }
+    }
+
+    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing and have nothing dropped:
+    /// it ran nowhere else, no other hart is a good one, nobody else has had its tag, and the G-stage table is the same.
+    #[inline]
+    #[must_use]
+    pub fn comes_back(
+        &self,
+        vcpu: VcpuId,
+        hart: HartId,
+        holders: &Holders,
+        (tag, generation): (Tag, u64),
+    ) -> bool {
+        self.last == Some(hart)
+            && self.good == HartSet::only(hart)
+            && self.seen[hart.index()] == generation
+            && holders.has(tag, vcpu)
     }
 
     /// How the vCPU's fences are watched now.

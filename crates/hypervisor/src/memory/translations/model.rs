@@ -208,7 +208,7 @@ impl World {
             packer.put(hart.mask.into(), 2);
             for vcpu in 0..VCPUS {
                 let holder = hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                packer.put(holder.map_or(0, |holder| u128::from(holder.get()) + 1), 2);
+                packer.put(holder.into(), 2);
             }
         }
         for vcpu in &self.vcpus {
@@ -241,9 +241,8 @@ impl World {
             hart.declared = packer.take(2);
             hart.mask = packer.take(2) as u8;
             for vcpu in 0..VCPUS {
-                let holder = packer.take(2) as usize;
                 let place = &mut hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                *place = holder.checked_sub(1).map(id);
+                *place = packer.take(2) as u16;
             }
         }
         for vcpu in &mut world.vcpus {
@@ -329,7 +328,16 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (tag, generation));
+        let marks = (tag, generation);
+        let before = cached
+            .comes_back(id(vcpu), hart_id(hart), holders, marks)
+            .then(|| (cached.clone(), holders.clone()));
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, marks);
+        if let Some(before) = before {
+            // Such an arrival is left out.
+            assert_eq!(purge, Purge::default());
+            assert_eq!(before, (cached.clone(), holders.clone()));
+        }
         purge.others &= forgotten != Forgotten::Others;
         purge.stale &= forgotten != Forgotten::Stale;
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);

@@ -6,14 +6,16 @@ use super::exit::{Exit, Next, interrupt_is_pending};
 use super::{inject, spins};
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
-use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction};
+use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction, WFI};
 use crate::hart::unprivileged;
 use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
 use crate::run::spin;
+use crate::run::terms;
 use crate::run::translations;
+use crate::vm::spin_code::Code;
 use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
@@ -28,10 +30,21 @@ const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
 /// siselect values of the array of major interrupt priorities.
 const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
 
-/// An instruction that the hart gave to the hypervisor.
+/// An instruction that the hart gave to the hypervisor. A guest's WFI is by far the most frequent.
+#[inline(always)]
 pub fn virtual_instruction(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    let bits = csr::read::<{ number::STVAL }>();
+    if bits == u64::from(WFI) && !exit.registers.context.in_user_mode() {
+        return wait(exit);
+    }
+    any_instruction(exit, bits as u32)
+}
+
+/// An instruction whose bits are in stval, or 0 there.
+#[inline(never)]
+fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
     // stval may hold the instruction or 0 (privileged architecture, "stval").
-    let bits = match csr::read::<{ number::STVAL }>() as u32 {
+    let bits = match bits {
         0 => match unprivileged::fetch_instruction(exit.registers.context.program_counter) {
             Some(bits) => bits,
             // The guest has changed its tables since. It executes the instruction again.
@@ -84,6 +97,7 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 }
 
 /// WFI: the vCPU waits, unless an interrupt that it has enabled is pending already, or may be on its way from another hart.
+#[inline]
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
     let files = exit.system.harts.iter().map(|hart| &hart.files);
@@ -97,15 +111,23 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::look(exit.vm, exit.registers);
+    let seen = spin::look(exit.vm, exit.registers, Code::of_reservation);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
 }
 
-/// A pause loop: the vCPU spins on nobody knows what.
+/// A pause loop: the vCPU spins.
 fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
+    exit.registers.pauses.grow();
+    terms::set_pause_loops(exit.hart, exit.registers.pauses, true);
+    // A policy that waits for words has the loop read. The others are what other hypervisors do, which know nothing of it.
+    let waits_for_words = exit.system.scheduler.lock().waits_for_words();
+    let seen = match waits_for_words {
+        true => spin::look(exit.vm, exit.registers, Code::of_pause),
+        false => Spin::Unknown,
+    };
     advance(exit);
-    (ExitCause::PauseLoop, spins::spin(exit, Spin::Unknown))
+    (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
 
 /// A read of a counter that is not on the hart: one that has an event shows the value that it has.

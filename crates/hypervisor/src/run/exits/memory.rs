@@ -17,6 +17,7 @@ use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
 
 /// A fault of the G-stage.
+#[inline(never)]
 pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.

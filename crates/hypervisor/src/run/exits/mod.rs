@@ -17,16 +17,13 @@ use abi::monitor::ExitCause;
 /// scause of the interrupt of a counter that has passed zero (Sscofpmf).
 const COUNTER_OVERFLOW: u64 = csr::interrupt::CAUSE | 13;
 
-/// Handles the exit that has just happened on this hart.
+/// Handles the exit that has just happened on this hart. It is called in one place and becomes a part of it; what it calls does
+/// not, so that a hart's loop stays small.
+#[inline(always)]
 pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let cause = csr::read::<{ number::SCAUSE }>();
     if cause & csr::interrupt::CAUSE != 0 {
-        exit.registers.counters.note_overflows(&mut HartCounters);
-        if cause == COUNTER_OVERFLOW {
-            hart_counters::acknowledge();
-            return (ExitCause::CounterOverflow, Next::Resume);
-        }
-        return (attend(exit.system, exit.hart), Next::Reconsider);
+        return interrupt(exit, cause);
     }
     match cause {
         exception::ECALL_FROM_VS => sbi::call(exit),
@@ -34,19 +31,35 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(exit, cause)
         }
-        exception::ILLEGAL_INSTRUCTION if lacks_float(exit) => {
-            (ExitCause::IllegalInstruction, Next::Resume)
-        }
-        _ => {
-            // Everything else is delegated where the hart can delegate; where it cannot, the guest gets it from here.
-            inject::exception(exit.registers, cause, csr::read::<{ number::STVAL }>());
-            let name = match cause {
-                exception::ILLEGAL_INSTRUCTION => ExitCause::IllegalInstruction,
-                _ => ExitCause::Other,
-            };
-            (name, Next::Resume)
-        }
+        _ => other_exception(exit, cause),
     }
+}
+
+/// An interrupt has ended the guest's stay.
+#[inline(never)]
+fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
+    exit.registers.counters.note_overflows(&mut HartCounters);
+    if cause == COUNTER_OVERFLOW {
+        hart_counters::acknowledge();
+        return (ExitCause::CounterOverflow, Next::Resume);
+    }
+    (attend(exit.system, exit.hart), Next::Reconsider)
+}
+
+/// The guest lacked its floating-point registers, or takes an exception that the hart does not delegate to it.
+#[cold]
+#[inline(never)]
+fn other_exception(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
+    let illegal = cause == exception::ILLEGAL_INSTRUCTION;
+    if !(illegal && lacks_float(exit)) {
+        // Everything else is delegated where the hart can delegate; where it cannot, the guest gets it from here.
+        inject::exception(exit.registers, cause, csr::read::<{ number::STVAL }>());
+    }
+    let name = match illegal {
+        true => ExitCause::IllegalInstruction,
+        false => ExitCause::Other,
+    };
+    (name, Next::Resume)
 }
 
 /// Whether the guest only lacked its floating-point registers; it has them now.

@@ -2,9 +2,10 @@
 
 use std::mem::offset_of;
 
+use super::Target;
 use super::assembler::{Place, RBP, RBX, at};
 use crate::hart::Hart;
-use crate::translation::{Entry, JumpEntry};
+use crate::translation::Entry;
 
 /// The register that RBP points to: all of `x` lies within a byte's displacement.
 pub const MIDDLE: usize = 16;
@@ -21,10 +22,10 @@ pub struct Frame {
     pub stores: *const Entry,
     /// The first byte of RAM: R14.
     pub ram: *mut u8,
-    /// The hart's jump cache.
-    pub jumps: *const JumpEntry,
-    /// Where each decoded instruction is translated.
-    pub places: *const u32,
+    /// The hart's table of fetches.
+    pub fetches: *const Entry,
+    /// Translated blocks by where they are in RAM.
+    pub targets: *const Target,
     /// The first byte of the buffer.
     pub code: *const u8,
     /// Places of the filters.
@@ -69,6 +70,6 @@ pub const fn register(number: u8) -> Place {
 
 const _: () = assert!(size_of::<Entry>() == 16 && offset_of!(Entry, tag) == 0);
 const _: () = assert!(offset_of!(Entry, addend) == 8);
-const _: () = assert!(size_of::<JumpEntry>() == 16 && offset_of!(JumpEntry, pc) == 0);
-const _: () = assert!(offset_of!(JumpEntry, tag) == 8 && offset_of!(JumpEntry, index) == 12);
+const _: () = assert!(size_of::<Target>() == 8 && offset_of!(Target, tag) == 0);
+const _: () = assert!(offset_of!(Target, place) == 4);
 const _: () = assert!(size_of::<Hart>() < i32::MAX as usize);

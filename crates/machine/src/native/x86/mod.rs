@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod assembler;
+mod atomic;
 mod filter;
 mod layout;
 mod memory;
@@ -35,6 +36,27 @@ const MOST_BYTES: usize = 512;
 
 const _: () = assert!(SIZE < 1 << 32 && INSTRUCTION_ROOM < 1 << 24);
 
+/// log2 of the places for blocks by where they are in RAM.
+const TARGETS_SHIFT: u32 = 16;
+
+/// A translated block.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Target {
+    /// The bits of its offset in RAM that its place does not tell.
+    tag: u32,
+    /// Where its translation is entered.
+    place: u32,
+}
+
+impl Target {
+    /// No offset in RAM has this tag: RAM is at most 256 GiB.
+    const EMPTY: Self = Self {
+        tag: u32::MAX,
+        place: 0,
+    };
+}
+
 /// Kinds of [`Left`], as translated code says them: the instruction in bits 23:0, the site in bits 55:24.
 mod kind {
     pub const BEFORE: u64 = 0;
@@ -64,6 +86,8 @@ pub struct Native {
     rare: Assembler,
     /// For each decoded instruction, where its translation is entered, or how often it has been executed.
     places: Vec<u32>,
+    /// For the low bits of an offset in RAM, the block there that jumps have led to last.
+    targets: Vec<Target>,
     /// Costs of instructions, in the measured gear.
     costs: Option<Costs>,
     ends: Ends,
@@ -87,6 +111,7 @@ impl Native {
             assembler: Assembler::default(),
             rare: Assembler::default(),
             places: Vec::new(),
+            targets: Vec::new(),
             costs: None,
             ends: Ends::default(),
             free: 0,
@@ -111,6 +136,7 @@ impl Native {
     pub fn clear(&mut self) {
         // Zero pages of the host cost nothing until they are written.
         self.places = vec![0; INSTRUCTION_ROOM];
+        self.targets = vec![Target::EMPTY; 1 << TARGETS_SHIFT];
         self.epoch += 1;
         self.assembler.begin(0);
         self.begin();
@@ -167,6 +193,19 @@ impl Native {
         self.places
             .get(first as usize)
             .is_some_and(|&place| place > FIRST_PLACE)
+    }
+
+    /// Lets translated code find the block that begins at an offset in RAM, if it is translated.
+    #[inline]
+    pub fn lead(&mut self, first: CodeIndex, offset: u64) {
+        let place = self.places.get(first as usize).copied().unwrap_or(0);
+        let index = (offset >> 1) as usize & ((1 << TARGETS_SHIFT) - 1);
+        if place > FIRST_PLACE
+            && let Some(target) = self.targets.get_mut(index)
+        {
+            let tag = (offset >> (TARGETS_SHIFT + 1)) as u32;
+            *target = Target { tag, place };
+        }
     }
 
     /// Notes that a block is executed that is not translated; says whether it is now. `all` are the decoded
@@ -321,7 +360,7 @@ impl Native {
         if self.costs.is_some() && filters.loads.is_null() {
             return None;
         }
-        let (loads, stores, jumps) = (hart.tlb.loads(), hart.tlb.stores(), hart.jumps.start());
+        let (loads, stores, fetches) = (hart.tlb.loads(), hart.tlb.stores(), hart.tlb.fetches());
         let start = self.memory.start();
         let whole: *mut Hart = hart;
         let mut frame = Frame {
@@ -330,8 +369,8 @@ impl Native {
             loads,
             stores,
             ram: ram.start(),
-            jumps,
-            places: self.places.as_ptr(),
+            fetches,
+            targets: self.targets.as_ptr(),
             code: start,
             filters,
             block,

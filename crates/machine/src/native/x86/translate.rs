@@ -10,12 +10,14 @@ use super::{Ends, OUTSIDE, answer, kind};
 use crate::base::{PAGE_BYTES, PAGE_SHIFT};
 use crate::instruction::{CodeIndex, DISCARD, Instruction, Operation};
 use crate::timing::Costs;
-use crate::translation::JUMP_ENTRIES;
+use crate::translation::FETCH_ENTRIES;
 
 /// The registers that hold registers of the hart.
 const KEEPERS: [Host; 5] = [RSI, RDI, R8, R9, R10];
-/// The size of entries of the host TLB and of the jump cache: log2 of 16 bytes.
+/// The size of entries of the host TLB: log2 of 16 bytes.
 const ENTRY_SHIFT: u32 = 4;
+/// The size of a [`super::Target`]: log2 of 8 bytes.
+const TARGET_SHIFT: u8 = 3;
 /// Which registers of the hart are where.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
@@ -278,36 +280,43 @@ impl<'a> Translator<'a> {
         self.rare.jump(self.ends.leave);
     }
 
-    /// Goes to R15 by the jump cache, unless the limit is reached: behind [`Self::account`].
+    /// Goes to R15, unless the limit is reached: behind [`Self::account`]. The hart's table of fetches has to know the
+    /// page; blocks are found by where they are in RAM.
     fn find_target(&mut self) {
         self.stop_at_limit(0);
-        let mask = (JUMP_ENTRIES as i32 - 1) << ENTRY_SHIFT;
-        // As `JumpCache::index` has it.
         self.a.registers(Double, op::MOV, RCX, R15);
-        self.a.shift(Double, shift::SHL, RCX, ENTRY_SHIFT as u8 - 1);
-        self.a.registers(Double, op::MOV, RDX, R15);
         self.a
-            .shift(Double, shift::SHR, RDX, 13 - ENTRY_SHIFT as u8);
-        self.a.registers(Double, op::XOR, RCX, RDX);
+            .shift(Double, shift::SHR, RCX, (PAGE_SHIFT - ENTRY_SHIFT) as u8);
+        let mask = (FETCH_ENTRIES as i32 - 1) << ENTRY_SHIFT;
         self.a.immediate(Double, digit::AND, RCX, mask);
-        self.a.memory(Quad, op::ADD, RCX, frame!(jumps));
-        self.a.memory(Quad, op::CMP, R15, at(RCX, 0));
+        self.a.memory(Quad, op::ADD, RCX, frame!(fetches));
+        self.a.registers(Quad, op::MOV, RDX, R15);
+        self.a
+            .immediate(Quad, digit::AND, RDX, -(PAGE_BYTES as i32));
+        self.a.memory(Quad, op::OR, RDX, hart!(fetch_tag));
+        self.a.memory(Quad, op::CMP, RDX, at(RCX, 0));
         self.a.jump_if(condition::NOT_EQUAL, self.ends.behind);
-        self.a.memory(Double, op::MOV, RDX, at(RCX, 8));
-        self.a.memory(Double, op::CMP, RDX, hart!(jump_tag));
+        self.a.memory(Quad, op::MOV, RCX, at(RCX, 8));
+        self.a.registers(Quad, op::ADD, RCX, R15);
+        // As `Native::lead` has it.
+        self.a.registers(Quad, op::MOV, RDX, RCX);
+        self.a
+            .shift(Quad, shift::SHR, RDX, super::TARGETS_SHIFT as u8 + 1);
+        self.a.shift(Double, shift::SHR, RCX, 1);
+        let mask = (1 << super::TARGETS_SHIFT) - 1;
+        self.a.immediate(Double, digit::AND, RCX, mask);
+        self.a.memory(Quad, op::MOV, R11, frame!(targets));
+        self.a
+            .memory(Double, op::CMP, RDX, indexed(R11, RCX, TARGET_SHIFT, 0));
         self.a.jump_if(condition::NOT_EQUAL, self.ends.behind);
-        self.a.memory(Double, op::MOV, RCX, at(RCX, 12));
-        self.a.memory(Quad, op::MOV, RDX, frame!(places));
-        self.a.memory(Double, op::MOV, RCX, indexed(RDX, RCX, 2, 0));
-        let first = super::FIRST_PLACE as i32;
-        self.a.immediate(Double, digit::CMP, RCX, first);
-        self.a.jump_if(condition::BELOW_EQUAL, self.ends.behind);
+        self.a
+            .memory(Double, op::MOV, RCX, indexed(R11, RCX, TARGET_SHIFT, 4));
         self.a.memory(Quad, op::ADD, RCX, frame!(code));
         self.a.jump_register(RCX);
     }
 
     /// Leaves in RCX where in RAM an access of the present instruction goes. RAX is lost.
-    fn translate_address(&mut self, i: Instruction, size: u64, store: bool) {
+    pub(super) fn translate_address(&mut self, i: Instruction, size: u64, store: bool) {
         let base = self.get(i.rs1, None);
         self.a.memory(Quad, op::LEA, RAX, at(base, i.immediate));
         let table = if store { R13 } else { R12 };
@@ -425,6 +434,8 @@ impl<'a> Translator<'a> {
             Operation::Sh => self.store(i, 2),
             Operation::Sw => self.store(i, 4),
             Operation::Sd => self.store(i, 8),
+            Operation::AmoW => return self.atomic(i, Double),
+            Operation::AmoD => return self.atomic(i, Quad),
             Operation::Nop => {}
             Operation::Fence if self.has_room(|costs| costs.fence) => {
                 self.cost(|costs| costs.fence);

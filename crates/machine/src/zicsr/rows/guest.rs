@@ -14,7 +14,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Read::State(|csrs| with_sd(csrs.vsstatus | status::UXL64)),
         Write::Masked(|csrs| &mut csrs.vsstatus, status::SUPERVISOR),
     )
-    .then(Then::Context),
+    .then(Then::Status),
     Row::new(
         csr::VSIE,
         "vsie",

@@ -18,7 +18,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Read::State(|csrs| with_sd(csrs.mstatus | status::XL64)),
         Write::Legal(|csrs| &mut csrs.mstatus, machine_status),
     )
-    .then(Then::Context),
+    .then(Then::Status),
     Row::read_only(csr::MISA, "misa", Read::Constant(MISA)),
     register!(MEDELEG, "medeleg", medeleg, MEDELEG),
     Row::new(

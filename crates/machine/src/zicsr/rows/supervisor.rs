@@ -16,7 +16,7 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Write::State(|csrs, value| replace(&mut csrs.mstatus, status::SUPERVISOR, value)),
     )
     .guest(csr::VSSTATUS)
-    .then(Then::Context),
+    .then(Then::Status),
     Row::new(
         csr::SIE,
         "sie",

@@ -19,6 +19,7 @@ use crate::system::interrupt_port;
 use crate::system::now;
 
 /// The environment call that the guest has just made.
+#[inline(never)]
 pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     let context = &mut exit.registers.context;
     let call = Call {

@@ -1,0 +1,95 @@
+//! Extensions that a guest is not told of.
+
+/// Those that may be hidden: a guest can do without each of them. They are hidden from its device tree and not forbidden, so a guest that uses
+/// them all the same is served as if it had been told.
+pub const HIDEABLE: [&str; 26] = [
+    "sscofpmf",
+    "sstc",
+    "svadu",
+    "svinval",
+    "svnapot",
+    "svpbmt",
+    "zabha",
+    "zacas",
+    "zawrs",
+    "zba",
+    "zbb",
+    "zbc",
+    "zbkb",
+    "zbkc",
+    "zbkx",
+    "zbs",
+    "zcb",
+    "zfa",
+    "zfh",
+    "zicbom",
+    "zicbop",
+    "zicboz",
+    "zicond",
+    "zihintntl",
+    "zihintpause",
+    "zkt",
+];
+
+/// A set of [`HIDEABLE`] extensions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hidden(u32);
+
+impl Hidden {
+    /// Adds an extension. False, and nothing changes, if it is none of [`HIDEABLE`].
+    pub fn insert(&mut self, name: &str) -> bool {
+        let place = HIDEABLE.iter().position(|hideable| *hideable == name);
+        self.0 |= place.map_or(0, |place| 1 << place);
+        place.is_some()
+    }
+
+    /// The set of these, with spaces between them.
+    ///
+    /// # Errors
+    /// The first that is none of [`HIDEABLE`].
+    pub fn from_names(names: &str) -> Result<Self, &str> {
+        let mut hidden = Self::default();
+        match names.split_whitespace().find(|name| !hidden.insert(name)) {
+            Some(name) => Err(name),
+            None => Ok(hidden),
+        }
+    }
+
+    /// The names in it, in the order of [`HIDEABLE`].
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let all = HIDEABLE.into_iter().enumerate();
+        all.filter(move |(place, _)| self.0 >> place & 1 != 0)
+            .map(|(_, name)| name)
+    }
+
+    /// Whether this extension is in it.
+    pub fn contains(self, name: &str) -> bool {
+        self.names().any(|hidden| hidden == name)
+    }
+
+    /// Whether it is empty.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_is_hidden_and_nothing_else() {
+        let hidden = Hidden::from_names(" zawrs  sstc ").unwrap();
+        assert!(hidden.names().eq(["sstc", "zawrs"]));
+        assert!(hidden.contains("zawrs") && !hidden.contains("zba") && !hidden.contains("i"));
+        assert_eq!(Hidden::from_names("zawrs h"), Err("h"));
+        assert!(Hidden::from_names("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_extension_has_a_place_of_its_own() {
+        for name in HIDEABLE {
+            assert!(Hidden::from_names(name).unwrap().names().eq([name]));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Why the command did not do what was asked, and what the shell is told.
+
+use partita::bench::BenchError;
+use partita::cache::NoCache;
+use partita::compare::{ExpandError, GridError};
+use partita::computer::ComputerError;
+use partita::images::ImagesError;
+use partita::laboratory::{PointError, SeriesError, StoreError};
+use partita::paper::{PlanError, PublishedError};
+use partita::run::RunError;
+use partita::system::Mistakes;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What each exit code says.
+pub(super) const EXIT_CODES: &str =
+    "Exit codes, those of `partita machine` aside, which its own --help lists:
+  0    what was asked for was done; after a run: every VM powered off in order
+  1    the system file or a profile has mistakes
+  2    the command line has mistakes
+  3    a run ended, but a VM failed or did not power off
+  4    a run took longer than it may, or everybody in it waited for what would never come
+  5    a run could not be started, or images could not be built
+  130  a run was broken off";
+
+/// Why the command did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The system file.
+    #[error("{0}")]
+    Mistakes(#[from] Mistakes),
+    /// A file of the command line.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is the matter.
+        error: std::io::Error,
+    },
+    /// A VM failed.
+    #[error("{}", .0.join("\npartita: "))]
+    Vm(Vec<String>),
+    /// The time limit: which, and who had not come to an end.
+    #[error("the run took longer than it may and was ended: {0}")]
+    TimeLimit(String),
+    /// Nobody could go on.
+    #[error(
+        "everybody waited for what nobody could give, such as keys, and the system was powered off; with --console VM \
+         the terminal is at that VM's console"
+    )]
+    Waiting,
+    /// The user.
+    #[error("the run was broken off")]
+    Interrupted,
+    /// No place for images.
+    #[error(transparent)]
+    Cache(#[from] NoCache),
+    /// The images.
+    #[error(transparent)]
+    Images(#[from] ImagesError),
+    /// The run.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] machine::timing::ProfileError),
+    /// Profiles with mistakes, which have been shown.
+    #[error("{0} of the profiles cannot be used")]
+    Profiles(usize),
+    /// What the computer is to be like.
+    #[error(transparent)]
+    Computer(#[from] ComputerError),
+    /// An option for another computer.
+    #[error("{0} is for the machine, and this run is on QEMU")]
+    MachineOnly(&'static str),
+    /// The benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// No such measure.
+    #[error("{0}")]
+    Measure(String),
+    /// What is varied.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// The file of results.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A series of runs.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// The file of claims.
+    #[error(transparent)]
+    Claims(#[from] partita::claims::ClaimsError),
+    /// A paper's figures.
+    #[error(transparent)]
+    Published(#[from] PublishedError),
+    /// Its registration.
+    #[error(transparent)]
+    Registration(#[from] partita::paper::registration::RegistrationError),
+    /// Kept results.
+    #[error(transparent)]
+    Results(#[from] partita::results::ResultsError),
+    /// A paper's runs.
+    #[error(transparent)]
+    Plan(PlanError),
+    /// A key that stands for several.
+    #[error(transparent)]
+    Expand(ExpandError),
+    /// Anything else in the laboratory.
+    #[error("{0}")]
+    Laboratory(String),
+    /// What should be equal is not.
+    #[error("{0}")]
+    Different(String),
+    /// The document for the benchmark's tables.
+    #[error("{path} has no place for the tables: it lacks the line {line}", path = path.display())]
+    NoPlace {
+        /// Which.
+        path: PathBuf,
+        /// What is missing.
+        line: &'static str,
+    },
+}
+
+impl Failure {
+    /// What the shell is told; [`EXIT_CODES`] has the list.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Mistakes(_) | Self::Profile(_) | Self::Profiles(_) => 1,
+            Self::Computer(ComputerError::Profile(_)) => 1,
+            Self::File { .. } | Self::NoPlace { .. } | Self::MachineOnly(_) | Self::Computer(_) => {
+                2
+            }
+            Self::Measure(_)
+            | Self::Grid(_)
+            | Self::Laboratory(_)
+            | Self::Plan(_)
+            | Self::Expand(_) => 2,
+            Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
+            Self::Different(_) => 3,
+            Self::Store(_) => 5,
+            Self::Series(_) => 130,
+            Self::Vm(_) => 3,
+            Self::TimeLimit(_) | Self::Waiting => 4,
+            Self::Cache(_) | Self::Images(_) | Self::Run(_) | Self::Bench(_) => 5,
+            Self::Interrupted => 130,
+        })
+    }
+}
+
+impl From<ExpandError> for Failure {
+    fn from(error: ExpandError) -> Self {
+        match error {
+            ExpandError::Point(error) => error.into(),
+            error => Self::Expand(error),
+        }
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Point(error) => error.into(),
+            error => Self::Plan(error),
+        }
+    }
+}
+
+impl From<PointError> for Failure {
+    fn from(error: PointError) -> Self {
+        match error {
+            PointError::Mistakes(mistakes) => Self::Mistakes(mistakes),
+            PointError::File { path, error } => Self::File { path, error },
+        }
+    }
+}
+
+/// What is said of an error about this file.
+pub(super) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> Failure + '_ {
+    move |error| Failure::File {
+        path: path.to_owned(),
+        error,
+    }
+}

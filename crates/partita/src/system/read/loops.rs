@@ -1,0 +1,86 @@
+//! When pause loops exit, and which extensions a guest is not told of.
+
+use crate::system::section::Section;
+use abi::system::{HIDEABLE, Hidden, PAUSE_LOOP, PauseLoops};
+
+/// Reads the parameters of pause loops, of the system or of a VM. That no hart may have pause-loop exiting is no mistake, as the same
+/// system runs on many computers.
+pub(super) fn read_pause_loops(section: &mut Section<'_>) -> PauseLoops {
+    let mut integer = |key| {
+        let node = section.optional(key)?;
+        section.integer(node, key, PAUSE_LOOP)
+    };
+    let loops = PauseLoops {
+        gap: integer("ple-gap"),
+        window: integer("ple-window"),
+        window_most: integer("ple-window-most"),
+    };
+    if let (Some(window), Some(most)) = (loops.window, loops.window_most)
+        && most < window
+        && let Some(node) = section.table.get("ple-window-most")
+    {
+        let message = format!("it is below ple-window, {window}");
+        let remedy = format!("use {window} or more, or leave it out");
+        section.report(node, "ple-window-most", message, remedy);
+    }
+    loops
+}
+
+/// Reads which extensions a VM's guest is not told of.
+pub(super) fn read_hidden(section: &mut Section<'_>) -> Hidden {
+    let mut hidden = Hidden::default();
+    for node in section.list("hide", "[\"zawrs\"]") {
+        let Some(name) = section.text(node, "hide", "zawrs") else {
+            continue;
+        };
+        if !hidden.insert(name) {
+            let message = format!("{name} cannot be hidden");
+            let remedy = format!("use some of {}", HIDEABLE.join(", "));
+            section.report(node, "hide", message, remedy);
+        }
+    }
+    hidden
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::system::{Document, Mistakes, System};
+    use std::path::Path;
+
+    fn read(more: &str) -> Result<System, Mistakes> {
+        let text = format!(
+            "harts = 1\nmemory = \"2 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+             kernel = \"image:debian/kernel\"\n{more}\n"
+        );
+        System::read(&Document::new(Path::new("a.toml"), text, &[]).unwrap())
+    }
+
+    #[test]
+    fn a_vm_hides_what_it_names_and_has_terms_of_its_own() {
+        let system = read("hide = [\"zawrs\", \"sstc\"]\nple-window = 0").unwrap();
+        let vm = &system.vms[0];
+        assert!(vm.hidden.names().eq(["sstc", "zawrs"]));
+        assert_eq!((vm.pause_loops.gap, vm.pause_loops.window), (None, Some(0)));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_what_would_do() {
+        for (line, words) in [
+            (
+                "hide = [\"i\"]",
+                &["a.toml:8", "vm.a.hide", "i cannot be hidden", "zawrs"][..],
+            ),
+            ("hide = \"zawrs\"", &["a list"]),
+            ("ple-gap = -1", &["0 to 4294967295"]),
+            (
+                "ple-window = 4096\nple-window-most = 4095",
+                &["a.toml:9", "below ple-window, 4096", "use 4096 or more"],
+            ),
+        ] {
+            let told = read(line).unwrap_err().to_string();
+            for word in words {
+                assert!(told.contains(word), "{line}: {word} is not in\n{told}");
+            }
+        }
+    }
+}
