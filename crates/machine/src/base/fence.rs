@@ -21,6 +21,8 @@ pub enum Fence {
     },
     /// G-stage translations.
     Guest {
+        /// Only of this guest-physical address, unless `None`.
+        address: Option<u64>,
         /// Only of this virtual machine, unless `None`.
         vmid: Option<u64>,
     },

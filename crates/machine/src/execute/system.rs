@@ -254,12 +254,13 @@ impl Hart {
                 // Bits of rs2 that no VMID has are ignored ("Hypervisor Memory-Management Fence Instructions").
                 let vmid = identifier.map(|value| value & self.extension.vmid_bits.mask());
                 // rs1 holds the guest physical address shifted right by two bits.
+                let address = address.map(|address| address << 2);
                 let timing = TranslationFence::HypervisorGuest {
-                    address: address.map(|address| address << 2),
+                    address,
                     vmid: vmid.map(|vmid| vmid as u16),
                 };
                 self.fence_timing(system, timing);
-                self.fence(Fence::Guest { vmid });
+                self.fence(Fence::Guest { address, vmid });
             }
             _ => return Err(self.illegal(raw)),
         }

@@ -254,7 +254,10 @@ fn describe(fence: &Fence, mode: Mode) -> (&'static str, Value) {
             "HFENCE.VVMA",
             json!({ "mode": mode, "address": address(at), "asid": asid, "vmid": vmid }),
         ),
-        Fence::Guest { vmid } => ("HFENCE.GVMA", json!({ "mode": mode, "vmid": vmid })),
+        Fence::Guest { address: at, vmid } => (
+            "HFENCE.GVMA",
+            json!({ "mode": mode, "address": address(at), "vmid": vmid }),
+        ),
         Fence::Everything => ("PMP", json!({ "mode": mode })),
     }
 }

@@ -210,8 +210,11 @@ impl Shadow {
         };
         self.held.retain(|tag, held| match fence {
             Fence::Everything => true,
-            Fence::Guest { vmid } => {
-                tag.stage != Stage::Guest || vmid.is_some_and(|vmid| vmid != tag.vmid)
+            Fence::Guest { address, vmid } => {
+                let other_page = |address: u64| address >> PAGE_SHIFT != tag.page;
+                tag.stage != Stage::Guest
+                    || vmid.is_some_and(|vmid| vmid != tag.vmid)
+                    || address.is_some_and(other_page)
             }
             Fence::Supervisor { address, asid } => {
                 tag.stage != Stage::Supervisor || !covers(tag, held, address, asid)
@@ -325,7 +328,13 @@ mod tests {
                 false,
             ),
             // Of another stage, another machine, another space, another page, another V.
-            (Some(Fence::Guest { vmid: None }), true),
+            (
+                Some(Fence::Guest {
+                    address: None,
+                    vmid: None,
+                }),
+                true,
+            ),
             (
                 Some(Fence::Virtual {
                     address: None,
@@ -376,10 +385,15 @@ mod tests {
     #[test]
     fn the_guest_stage_has_fences_of_its_own() {
         let address = Some(PAGE);
+        let guest = |address, vmid| Fence::Guest { address, vmid };
         for (fence, stale) in [
-            (Fence::Guest { vmid: None }, false),
-            (Fence::Guest { vmid: Some(7) }, false),
-            (Fence::Guest { vmid: Some(8) }, true),
+            (guest(None, None), false),
+            (guest(None, Some(7)), false),
+            (guest(None, Some(8)), true),
+            (guest(Some(GUEST_FRAME + 8), Some(7)), false),
+            (guest(Some(GUEST_FRAME + 8), None), false),
+            (guest(Some(GUEST_FRAME + 0x1000), Some(7)), true),
+            (guest(Some(GUEST_FRAME), Some(8)), true),
             (
                 Fence::Virtual {
                     address,

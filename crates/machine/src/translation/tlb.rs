@@ -216,7 +216,8 @@ impl HostTlb {
             Fence::Supervisor { address, asid } | Fence::Virtual { address, asid, .. } => {
                 (address, asid)
             }
-            Fence::Guest { vmid } => {
+            // Nothing here knows to which guest page an address led.
+            Fence::Guest { vmid, .. } => {
                 self.retire(|key| {
                     key.is_virtualized() && vmid.is_none_or(|vmid| key.vmid() == vmid)
                 });
