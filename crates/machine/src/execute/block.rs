@@ -77,8 +77,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                         site = Some(wanted);
                         // SAFETY: as above.
                         let from = unsafe { base.add(index as usize) };
-                        // The block that the translation was in is no longer known here, but the jump
-                        // stays in its page.
+                        // The translation's block is not known here any more, but the jump stays in its page.
                         block = target;
                         // SAFETY: as above.
                         break 'block (target, 0, unsafe { (*from).link }, from);
@@ -258,8 +257,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     }
                 };
             }
-            // Instructions that look at the hart's own counts, or may change everything: the
-            // hart is brought up to date before them.
+            // The instruction may look at anything: the hart is brought up to date before it.
             macro_rules! out_of_line {
                 ($method:ident, $cost:expr) => {{
                     if G::MEASURED {
