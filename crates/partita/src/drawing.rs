@@ -12,7 +12,7 @@ mod shares;
 mod tests;
 
 pub use distribution::{distribution, quantiles, service};
-pub use lines::{Line, lines};
+pub use lines::{Band, Line, lines};
 pub use page::{Page, escape};
 pub use scale::Scale;
 pub use shares::shares;
@@ -57,11 +57,31 @@ pub fn comparison(
         let parts = ["guest", "scheduling", "simulation", "idle"];
         page.figure(&shares(&parts, &bars), "Shares of the harts' time, medians");
     }
+    made_by(&mut page, entries);
+    page.finish()
+}
+
+/// Says at a page's end what made it: the command, the date, the seeds, the settings that all runs share, and what was run.
+pub fn made_by(page: &mut Page, entries: &[Entry]) {
     if let Some(entry) = entries.first() {
         page.heading("What made this");
         page.table(&makers(entry, entries));
     }
-    page.finish()
+}
+
+/// The same of a page about one run by this very command.
+pub fn made_by_this(page: &mut Page) {
+    page.heading("What made this");
+    let mut table = Table::new(["what", "which"]);
+    this_command(&mut table);
+    table.row(["version", env!("CARGO_PKG_VERSION")]);
+    page.table(&table);
+}
+
+fn this_command(table: &mut Table) {
+    let words: Vec<String> = std::env::args().collect();
+    table.row(["command", &words.join(" ")]);
+    table.row(["drawn", &now()]);
 }
 
 fn line_of(name: &str) -> &'static str {
@@ -94,11 +114,15 @@ fn shares_of(comparison: &Comparison) -> Vec<(String, Vec<f64>)> {
 
 fn makers(entry: &Entry, entries: &[Entry]) -> Table {
     let mut table = Table::new(["what", "which"]);
-    let words: Vec<String> = std::env::args().collect();
-    table.row(["command", &words.join(" ")]);
-    table.row(["drawn", &now()]);
+    this_command(&mut table);
     table.row(["system", &entry.point.system.display().to_string()]);
-    table.row(["settings", &entry.point.changes.join(" ")]);
+    let mut shared = entry.point.changes.clone();
+    shared.retain(|change| {
+        entries
+            .iter()
+            .all(|entry| entry.point.changes.contains(change))
+    });
+    table.row(["settings of all runs", &shared.join(" ")]);
     let mut seeds: Vec<u64> = entries.iter().map(|entry| entry.point.seed).collect();
     seeds.sort_unstable();
     seeds.dedup();

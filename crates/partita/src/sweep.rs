@@ -1,7 +1,7 @@
 //! Sweeps: how a comparison changes with a quantity, and where its conclusion turns over.
 
 use crate::compare::{self, Comparison, Grid, Variation};
-use crate::drawing::{self, Line, Page};
+use crate::drawing::{self, Band, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::verdict::{Answer, Evidence, correction, decide, refusal};
 use crate::measures;
@@ -278,7 +278,7 @@ impl Sweep {
     }
 
     /// The sweep as a page.
-    pub fn page(&self, title: &str, wanted: &[&str]) -> String {
+    pub fn page(&self, title: &str, wanted: &[&str], entries: &[Entry]) -> String {
         let mut page = Page::new(title);
         page.paragraph(&self.legend(wanted));
         for measure in wanted {
@@ -287,22 +287,20 @@ impl Sweep {
             if !conclusion.is_empty() {
                 page.paragraph(&conclusion);
             }
-            let marks: Vec<(f64, String)> = self
-                .turns(measure)
-                .iter()
-                .map(|turn| {
-                    (
-                        f64::midpoint(turn.from, turn.to),
-                        String::from("turns over"),
-                    )
-                })
-                .collect();
+            let turns = self.turns(measure).into_iter();
+            let bands = turns.map(|turn| Band {
+                from: turn.from,
+                to: turn.to,
+                word: format!("{} turns over", turn.combination),
+            });
+            let bands: Vec<Band> = bands.collect();
             let unit = measures::find(measure).map_or("", |measure| measure.unit);
             let up = format!("{measure} {unit}");
-            let picture = drawing::lines(&self.lines(measure), &self.key, up.trim(), &marks);
+            let picture = drawing::lines(&self.lines(measure), &self.key, up.trim(), &bands);
             page.figure(&picture, measure);
             page.table(&self.table(measure));
         }
+        drawing::made_by(&mut page, entries);
         page.finish()
     }
 
@@ -389,7 +387,7 @@ mod tests {
                 .conclusion("etr")
                 .contains("between profile.costs.trap = 2 and 4")
         );
-        let page = turning.page("t", &["etr"]);
+        let page = turning.page("t", &["etr"], &[]);
         assert!(page.contains("turns over") && page.contains("polyline"));
 
         let steady = sweep(|_| 1.5);

@@ -1,6 +1,7 @@
-//! Pointer masking, by modes, and what registers keep.
+//! Pointer masking, by modes, what registers keep, and which address spaces share translations.
 
 use super::{Cause, Hart, Mode, Privilege};
+use crate::base::Fence;
 use crate::extension::VmidBits;
 use crate::machine::{Config, Machine};
 use crate::system::System;
@@ -177,4 +178,78 @@ fn a_short_cut_does_not_outlive_a_change_of_masking() {
     assert_ne!(hart.data_tag, before);
     write(hart, system, SENVCFG, 0);
     assert_eq!(hart.data_tag, before);
+}
+
+const SATP: u32 = 0x180;
+/// Flags of a page-table entry: V, R, W, X, A and D; and G.
+const LEAF: u64 = 0xcf;
+const GLOBAL: u64 = 0x20;
+/// Where the first of two address spaces has its two tables, and how far the second's are from there.
+const TABLES: u64 = RAM + 0x1000;
+const SPACES_APART: u64 = 0x2000;
+
+/// Maps the first 2 MiB of an address space to a part of RAM of their own, and gives its satp.
+fn map(system: &mut System, space: u64, flags: u64) -> u64 {
+    let root = TABLES + space * SPACES_APART;
+    let leaf = (RAM + (space << 21)) >> 2 | flags;
+    for (place, entry) in [(root, (root + 0x1000) >> 2 | 1), (root + 0x1000, leaf)] {
+        assert!(system.memory.store_scalar(place, entry, 0).is_some());
+    }
+    8 << 60 | (space + 1) << 44 | root >> 12
+}
+
+/// Whether the host TLB knows where a load from address 0 goes.
+fn is_known(hart: &Hart) -> bool {
+    hart.tlb.load_entry(0).serves::<u64>(0, hart.data_tag)
+}
+
+fn load_first(hart: &mut Hart, system: &mut System) -> u64 {
+    hart.load_slow::<u64>(system, 0, 1).expect("mapped")
+}
+
+#[test]
+fn address_spaces_share_what_a_kernel_maps_globally_and_nothing_else() {
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    hart.set_mode(Mode::HYPERVISOR);
+    let [first, second] = [0, 1].map(|space| map(system, space, LEAF | GLOBAL));
+    write(hart, system, SATP, first);
+    assert_eq!(load_first(hart, system), VALUE);
+    write(hart, system, SATP, second);
+    assert!(is_known(hart));
+    // A fence for an ASID leaves global mappings alone.
+    let fence = |asid| Fence::Supervisor {
+        address: None,
+        asid,
+    };
+    hart.fence(fence(Some(2)));
+    assert!(is_known(hart));
+    hart.fence(fence(None));
+    assert!(!is_known(hart));
+    // The first address space's mapping is its own now: the other one must not find it.
+    map(system, 0, LEAF);
+    write(hart, system, SATP, first);
+    assert_eq!(load_first(hart, system), VALUE);
+    assert!(!is_known(hart), "what has parted the contexts is not kept");
+    assert_eq!(load_first(hart, system), VALUE);
+    assert!(is_known(hart));
+    write(hart, system, SATP, second);
+    assert!(!is_known(hart));
+    assert_eq!(load_first(hart, system), 0);
+    write(hart, system, SATP, first);
+    assert!(!is_known(hart));
+    assert_eq!(load_first(hart, system), VALUE);
+}
+
+#[test]
+fn a_page_that_only_a_kernel_reaches_is_found_by_no_user() {
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    hart.set_mode(Mode::HYPERVISOR);
+    let space = map(system, 0, LEAF | GLOBAL);
+    write(hart, system, SATP, space);
+    load_first(hart, system);
+    hart.set_mode(USER);
+    assert!(!is_known(hart));
+    assert!(hart.load_slow::<u64>(system, 0, 1).is_err());
 }

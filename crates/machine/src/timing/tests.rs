@@ -95,6 +95,31 @@ impl Bench {
 }
 
 #[test]
+fn a_name_of_all_address_spaces_vouches_for_global_entries_alone() {
+    for global in [false, true] {
+        let mut bench = Bench::new(&Profile::default(), 1);
+        let charge = Charge {
+            access: Access::Load,
+            address: 0,
+            physical: 0x8000_0000,
+            space: HOST,
+            translated: true,
+            name: Some(name(0, HOST)),
+            shared: true,
+        };
+        let walk = || Walked {
+            shift: 12,
+            global,
+            guest_physical: 0,
+            references: &[],
+        };
+        let at = (HartId(0), 0);
+        bench.timing.access(at, charge, &mut bench.counts, walk);
+        assert_eq!(bench.load_is_free(0, 0, HOST), global);
+    }
+}
+
+#[test]
 fn a_second_access_to_a_line_is_free_until_another_hart_stores_to_it() {
     let mut bench = Bench::new(&Profile::default(), 2);
     let costs = bench.timing.costs;

@@ -107,7 +107,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);
-        output::write(path, sweep.page(&title, &wanted).as_bytes())?;
+        output::write(path, sweep.page(&title, &wanted, &entries).as_bytes())?;
     }
     let mut failures = Vec::new();
     for (value, comparison) in &sweep.steps {

@@ -227,5 +227,6 @@ fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
         page.figure(&drawing::distribution(&lengths), heading);
         page.table(&drawing::quantiles(&lengths));
     }
+    drawing::made_by_this(&mut page);
     page.finish()
 }

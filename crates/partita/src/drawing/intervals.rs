@@ -2,13 +2,14 @@
 
 use super::page::{colour, escape};
 use super::scale::Scale;
-use crate::compare::{Combination, Comparison};
-use crate::measures::{self, Better};
+use crate::compare::{Combination, Comparison, Ranking};
+use crate::laboratory::verdict::Answer;
 use std::fmt::Write;
 
 /// Distances in the picture's units.
 const WIDTH: f64 = 900.0;
-const LABELS: f64 = 300.0;
+const GAP: f64 = 16.0;
+const LETTER: f64 = 7.0;
 const ROW: f64 = 26.0;
 const TOP: f64 = 26.0;
 
@@ -17,9 +18,16 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
     let cells: Vec<_> = (0..comparison.rows.len())
         .map(|row| comparison.cell(row, measure))
         .collect();
+    let labels: Vec<String> = comparison
+        .rows
+        .iter()
+        .map(|row| row.combination.label())
+        .collect();
+    let longest = labels.iter().map(|label| label.chars().count().min(MOST));
+    let labels_end = GAP + LETTER * longest.max().unwrap_or(0) as f64 + GAP;
     let values = cells.iter().flatten().map(|cell| cell.value);
     let ends = values.flat_map(|value| [value.low, value.high]);
-    let scale = Scale::new(ends, false, LABELS, WIDTH - 20.0);
+    let scale = Scale::new(ends, false, labels_end, WIDTH - 20.0);
     let height = TOP + ROW * cells.len() as f64 + 8.0;
     let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\">\n");
     // Writing to a String does not fail.
@@ -32,17 +40,19 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
             TOP - 10.0
         );
     }
-    let better = measures::find(measure).map_or(Better::Neither, |measure| measure.better);
-    let medians = cells.iter().map(|cell| Some(cell.as_ref()?.value.median));
-    let best = best(&medians.collect::<Vec<_>>(), better);
+    let ranking = comparison
+        .rankings
+        .iter()
+        .find(|one| one.measure == measure);
+    let best = best(ranking, &labels);
     let factors = Factors::of(comparison);
     for (index, (row, cell)) in comparison.rows.iter().zip(&cells).enumerate() {
         let y = TOP + ROW * (index as f64 + 0.5);
-        let label = shortened(&row.combination.label());
+        let label = shortened(labels.get(index).map_or("", String::as_str));
         let _ = writeln!(
             svg,
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\"{}>{label}</text>",
-            LABELS - 16.0,
+            labels_end - GAP,
             y + 4.0,
             if best == Some(index) {
                 " class=\"best\""
@@ -75,22 +85,14 @@ pub(super) fn intervals(comparison: &Comparison, measure: &str) -> String {
     svg + "</svg>\n"
 }
 
-/// The row with the best median, if one way is better and it is not alone there.
-fn best(medians: &[Option<f64>], better: Better) -> Option<usize> {
-    let sign = match better {
-        Better::More => -1.0,
-        Better::Less => 1.0,
-        Better::Neither => return None,
-    };
-    let known = medians.iter().enumerate();
-    let mut known: Vec<(f64, usize)> = known
-        .filter_map(|(index, median)| Some(((*median)? * sign, index)))
-        .collect();
-    known.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let [(first, index), (second, _), ..] = known[..] else {
+/// The row that is best by the runs' verdict; none where they leave that open.
+fn best(ranking: Option<&Ranking>, labels: &[String]) -> Option<usize> {
+    let ranking = ranking?;
+    if !matches!(ranking.answer, Answer::Above | Answer::Below) {
         return None;
-    };
-    (first < second).then_some(index)
+    }
+    let first = ranking.order.first()?;
+    labels.iter().position(|label| label == first)
 }
 
 /// What colours and shapes stand for: the values of the first key that is varied, and of the second.
@@ -142,9 +144,11 @@ fn mark(shape: usize, x: f64, y: f64, colour: &str) -> String {
     }
 }
 
+/// Most characters of a label.
+const MOST: usize = 44;
+
 /// A label that fits beside the picture.
 fn shortened(label: &str) -> String {
-    const MOST: usize = 44;
     let count = label.chars().count();
     if count <= MOST {
         return escape(label);
@@ -158,13 +162,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_is_marked_where_one_way_is_better_and_it_is_alone() {
-        let medians = [Some(3.0), None, Some(1.0), Some(2.0)];
-        assert_eq!(best(&medians, Better::Less), Some(2));
-        assert_eq!(best(&medians, Better::More), Some(0));
-        assert_eq!(best(&medians, Better::Neither), None);
-        assert_eq!(best(&[Some(1.0), Some(1.0)], Better::Less), None);
-        assert_eq!(best(&[Some(1.0)], Better::Less), None);
+    fn the_best_is_marked_where_the_verdict_says_so() {
+        let labels = ["a", "b"].map(String::from);
+        let marked = |answer| {
+            let ranking = Ranking {
+                measure: String::from("etr"),
+                order: vec![String::from("b"), String::from("a")],
+                lead: None,
+                answer,
+                comparisons: 1,
+                smallest: 0.0,
+                is_one_run: false,
+            };
+            best(Some(&ranking), &labels)
+        };
+        assert_eq!(marked(Answer::Above), Some(1));
+        assert_eq!(marked(Answer::Below), Some(1));
+        let refused = Answer::Refused {
+            phases: 6,
+            needed: 7,
+        };
+        for undecided in [Answer::Open, Answer::Within, refused] {
+            assert_eq!(marked(undecided), None, "{undecided:?}");
+        }
+        assert_eq!(best(None, &labels), None);
     }
 
     #[test]

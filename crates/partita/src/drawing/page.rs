@@ -16,14 +16,18 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 0.3rem; }
 p { max-width: 48rem; } figure { margin: 0.8rem 0; overflow-x: auto; }
 svg { display: block; min-width: 46rem; max-width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .faint { fill: var(--faint); } svg .grid { stroke: var(--grid); }
-svg .axis { stroke: var(--faint); } svg .band { fill: var(--band); }
+svg .axis { stroke: var(--faint); } svg .band { fill: var(--band); } svg .turn { fill: var(--c4); fill-opacity: 0.18; }
 div.wide { overflow-x: auto; } .best { font-weight: 700; }
 table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.15rem 0.8rem 0.15rem 0; text-align: right; border-bottom: 1px solid var(--grid); }
-th:first-child, td:first-child { text-align: left; } th { color: var(--faint); font-weight: 600; }
+th:first-child, td:first-child { text-align: left; } th, td { white-space: nowrap; }
+.words { white-space: normal; min-width: 14rem; overflow-wrap: anywhere; } th { color: var(--faint); font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; color: var(--faint); font-size: 0.9rem; }
 .legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.4em; border-radius: 2px; }
 ";
+
+/// A table's cell with more characters than this may be broken into lines: it holds words, and no figures.
+const WORDS: usize = 40;
 
 /// Colours of the palette.
 pub(super) const COLOURS: usize = 8;
@@ -94,9 +98,13 @@ impl Page {
         self.text += "<div class=\"wide\"><table>\n";
         for (index, row) in table.rows().iter().enumerate() {
             let tag = if index == 0 { "th" } else { "td" };
-            let cells = row
-                .iter()
-                .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+            let cells = row.iter().map(|cell| {
+                let class = match cell.chars().count() > WORDS {
+                    true => " class=\"words\"",
+                    false => "",
+                };
+                format!("<{tag}{class}>{}</{tag}>", escape(cell))
+            });
             self.text += &format!("<tr>{}</tr>\n", cells.collect::<String>());
         }
         self.text += "</table></div>\n";

@@ -39,7 +39,16 @@ fn names_cannot_become_markup() {
         name: String::from(hostile),
         points: vec![(0.0, 1.0, 0.5, 1.5), (1.0, 2.0, 2.0, 2.0)],
     };
-    let curves = lines(&[line], hostile, hostile, &[(0.5, String::from(hostile))]);
+    let curves = lines(
+        &[line],
+        hostile,
+        hostile,
+        &[Band {
+            from: 0.2,
+            to: 0.5,
+            word: String::from(hostile),
+        }],
+    );
     let mut page = Page::new(hostile);
     page.heading(hostile);
     page.legend(&[String::from(hostile)]);
