@@ -78,17 +78,16 @@ fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     let folder = place
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Said of the folder itself, where that is what is missing.
+    std::fs::metadata(folder)?;
     // As a file that is made in the usual way: the user's umask takes away.
     tempfile::Builder::new()
         .prefix(".partita-")
         .permissions(std::fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        // Whose name this error would tell is nothing that the user has named.
-        .map_err(|error| {
-            error
-                .raw_os_error()
-                .map_or(error, std::io::Error::from_raw_os_error)
-        })
+        .tempfile_in(folder)
+        // The file whose name this error would tell is none that the user has named.
+        .map_err(|error| error.kind().into())
 }
 
 #[cfg(test)]
