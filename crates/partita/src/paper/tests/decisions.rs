@@ -1,0 +1,191 @@
+//! What is decided together, refused, fitted or wrong in a paper's file.
+
+use super::*;
+
+#[test]
+fn one_start_phase_is_no_verdict() {
+    let judgement = judged_with(1, PAPER, |point| gain(point, 0.2));
+    let [case] = &judgement.cases[..] else {
+        panic!("{judgement:?}")
+    };
+    let verdicts: Vec<Verdict> = case.effects.iter().filter_map(|one| one.verdict).collect();
+    let is_refused = |verdict: &Verdict| matches!(verdict, Verdict::Refused { phases: 1, .. });
+    assert!(!verdicts.is_empty() && verdicts.iter().all(is_refused));
+    let refused = |answer| matches!(answer, Answer::Refused { phases: 1, .. });
+    assert!(refused(case.claims[0].question.answer));
+    assert!(refused(judgement.negatives[0].question.answer));
+    let text = show(&judgement);
+    assert!(
+        text.contains("1 phase cannot tell") && !text.contains("AN EFFECT"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_table_is_decided_together_and_says_how_many_comparisons_it_has() {
+    // Two effects (native and self-wait of etr) and a claim: 2 * 2^-6 = 0.031 is above 0.05 / 3.
+    let judgement = judged_with(6, PAPER, |point| gain(point, 0.2));
+    assert_eq!(judgement.families[0].comparisons, 3);
+    let effects = judgement.cases[0].effects.iter();
+    let verdicts: Vec<Verdict> = effects.filter_map(|effect| effect.verdict).collect();
+    let refused = Verdict::Refused {
+        phases: 6,
+        needed: 7,
+    };
+    assert!(
+        verdicts.iter().all(|verdict| *verdict == refused),
+        "{verdicts:?}"
+    );
+    let text = show(&judgement);
+    for told in [
+        "Table 1: 3 comparisons",
+        "Negatives: 1 comparison",
+        "1.850 %",
+    ] {
+        assert!(text.contains(told), "{text}");
+    }
+}
+
+#[test]
+fn what_is_fitted_is_shown_and_never_judged() {
+    let fitted = PAPER.replacen(
+        "native = 2.0 } }",
+        "native = 2.0 }, fitted = [\"native\"], absolute = 10 }",
+        1,
+    );
+    let twice = |figures: Figures| {
+        let each = figures.into_iter();
+        each.map(|(name, value)| (name, 2.0 * value)).collect()
+    };
+    let judgement = judged(&fitted, |point| twice(gain(point, 0.2)));
+    let [case] = &judgement.cases[..] else {
+        panic!("{judgement:?}")
+    };
+    let native = case.effects.iter().find(|effect| effect.method == "native");
+    let native = native.unwrap();
+    assert_eq!(
+        (native.verdict, native.question),
+        (Some(Verdict::Fitted), None)
+    );
+    // The values of the others are predictions, and twice as much is more.
+    let absolutes: Vec<_> = case
+        .absolutes
+        .iter()
+        .map(|one| (one.method.as_str(), one.paper, one.question.answer))
+        .collect();
+    assert_eq!(
+        absolutes,
+        [
+            ("host-interrupt", 1.0, Answer::Above),
+            ("self-wait", 1.2, Answer::Above)
+        ]
+    );
+    let text = show(&judgement);
+    assert!(
+        text.contains("MORE THAN IN THE PAPER") && text.contains("1 fitted"),
+        "{text}"
+    );
+    // Near enough to the paper's value.
+    let near = judged(&fitted, |point| {
+        let figures = gain(point, 0.2);
+        let scaled = figures.into_iter();
+        let phase = 1.0 + point.seed as f64 / 10.0;
+        let small = 1.0 + point.seed as f64 / 1000.0;
+        scaled
+            .map(|(name, value)| (name, value / phase * small))
+            .collect()
+    });
+    let answers = near.cases[0]
+        .absolutes
+        .iter()
+        .map(|one| one.question.answer);
+    assert!(answers.into_iter().all(|answer| answer == Answer::Within));
+}
+
+#[test]
+fn orders_are_told_phase_by_phase() {
+    let two = PAPER.replacen(
+        "[[negative]]",
+        "[[case]]\ntable = 1\nname = \"2\"\ntitle = \"d\"\nsystem = \"system.toml\"\n\
+         methods = [\"host-interrupt\", \"self-wait\"]\nparameters = { jobs = 3 }\nquick = { jobs = 3 }\n\
+         figure = [{ measure = \"etr\", values = { host-interrupt = 1.0, self-wait = 1.1 } }]\n\
+         [[order]]\ntext = \"falls\"\nmeasure = \"etr\"\nmethod = \"self-wait\"\ncases = [\"1\", \"2\"]\n\
+         [[negative]]",
+        1,
+    );
+    let answer = |first: f64, second: f64| {
+        let judgement = judged(&two, |point| {
+            let is_second = point.changes.iter().any(|change| change.contains("jobs=3"));
+            gain(point, if is_second { second } else { first })
+        });
+        judgement.orders[0].question.answer
+    };
+    assert_eq!(answer(0.3, 0.1), Answer::Above);
+    assert_eq!(answer(0.1, 0.3), Answer::Below);
+    // Equal medians are no order, though they are sorted.
+    assert_eq!(answer(0.2, 0.2), Answer::Below);
+}
+
+#[test]
+fn the_work_of_a_run_is_what_was_planned() {
+    let lines = std::cell::RefCell::new(Vec::new());
+    judged(PAPER, |point| {
+        lines
+            .borrow_mut()
+            .push((point.native, point.changes.clone()));
+        gain(point, 0.0)
+    });
+    let lines = lines.into_inner();
+    // A computer ten times as fast: a tenth of the time.
+    let first = &lines[0].1;
+    assert!(
+        first.contains(&String::from(
+            "vm.a.command-line=\"exercise=work duration-ms=1000 jobs=2\""
+        )),
+        "{first:?}"
+    );
+    let native: Vec<_> = lines.iter().filter(|(native, _)| *native).collect();
+    assert_eq!(native.len(), 8);
+    assert!(
+        native[0]
+            .1
+            .iter()
+            .any(|change| change.contains("jobs=8 seed=1\"")),
+        "{native:?}"
+    );
+}
+
+#[test]
+fn mistakes_in_a_papers_file_are_named() {
+    let cases = [
+        ("title", "tittle", "tittle"),
+        ("\"etr\", values", "\"ert\", values", "no measure ert"),
+        (
+            "self-wait = 1.2",
+            "self-weight = 1.2",
+            "none of its methods",
+        ),
+        (
+            "more = \"self-wait\"",
+            "more = \"x\"",
+            "none of its methods",
+        ),
+    ];
+    for (old, new, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("published.toml");
+        std::fs::write(&path, PAPER.replacen(old, new, 1)).unwrap();
+        let error = Published::read(&path).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let paper = published("paper-002");
+    let wanted = Wanted {
+        table: Some(9),
+        quick: true,
+        seeds: 1,
+        computer: Computer::Qemu,
+        hertz: None,
+    };
+    let error = Plan::new(&paper, &folder("paper-002"), &wanted).unwrap_err();
+    assert!(error.to_string().contains("no table 9"), "{error}");
+}
