@@ -81,6 +81,16 @@ pub(super) const ALL: &[Departure] = &[
         },
     },
     Departure {
+        name: "after AMOCAS into x0 a zero is what was loaded, to the end of the translated block",
+        section: "unprivileged specification, \"Programmers' Model for Base Integer ISA\": x0 is hardwired to zero",
+        misleads: true,
+        explains: |seen| {
+            matches!(seen.difference.place, Place::Integer(_))
+                && seen.difference.ours == 0
+                && seen.has(Instruction::is_swap_into_zero)
+        },
+    },
+    Departure {
         name: "HLVX is checked as a fetch",
         section: "privileged specification, hypervisor extension, HLVX: faults are those \
             of loads, and memory protection has to permit a load and a fetch",

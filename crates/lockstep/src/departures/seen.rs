@@ -25,6 +25,12 @@ impl Instruction {
         self.opcode() == 0x2f
     }
 
+    /// AMOCAS into x0.
+    #[must_use]
+    pub const fn is_swap_into_zero(self) -> bool {
+        self.is_atomic() && self.0 >> 27 == 5 && self.0 >> 7 & 31 == 0
+    }
+
     /// CSRRW and its like.
     #[must_use]
     pub const fn is_csr(self) -> bool {
@@ -38,6 +44,26 @@ impl Instruction {
             Some((self.0 >> 7 & 31, (self.0 >> 20) as u16))
         } else {
             None
+        }
+    }
+
+    /// CSRRC of mstatus, sstatus or vsstatus.
+    #[must_use]
+    pub const fn clears_bits_of_status(self) -> bool {
+        self.opcode() == 0x73 && self.funct3() == 3 && matches!(self.0 >> 20, 0x100 | 0x200 | 0x300)
+    }
+
+    /// An instruction that needs FS: loads, stores and computations, compressed ones too, and accesses to fflags, frm and fcsr.
+    #[must_use]
+    pub const fn needs_float(self) -> bool {
+        match self.0 & 3 {
+            3 => match self.opcode() {
+                0x07 | 0x27 => matches!(self.funct3(), 1..=3),
+                0x43 | 0x47 | 0x4b | 0x4f | 0x53 => true,
+                _ => self.is_csr() && matches!(self.0 >> 20, 1..=3),
+            },
+            0 | 2 => matches!(self.0 >> 13 & 7, 1 | 5),
+            _ => false,
         }
     }
 
@@ -297,3 +323,45 @@ pub const fn is_timer(cause: u64) -> bool {
 
 /// FS and SD of mstatus, sstatus and vsstatus.
 pub const FLOAT: u64 = 3 << 13 | 1 << 63;
+/// Clean in FS.
+pub const CLEAN: u64 = 2 << 13;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_needs_fs_is_told_by_its_encoding() {
+        // fld f0, 0(x5); fsh f0, 0(x5); fadd.s; fmadd.s; csrr x5, fcsr; c.fld; c.fsdsp.
+        for raw in [
+            0x0002_b007,
+            0x0002_9027,
+            0x0000_0053,
+            0x0000_0043,
+            0x0030_22f3,
+            0x2000,
+            0xa002,
+        ] {
+            assert!(Instruction(raw).needs_float(), "{raw:#x}");
+        }
+        // ld; vle8.v; csrr x5, sstatus; ecall; c.lw; c.j; c.swsp.
+        for raw in [
+            0x0002_b283,
+            0x0202_8007,
+            0x1000_22f3,
+            0x73,
+            0x4000,
+            0xa001,
+            0xc002,
+        ] {
+            assert!(!Instruction(raw).needs_float(), "{raw:#x}");
+        }
+        // amocas.d.aqrl x0, x11, (x31); the same into x1; amoswap.d x0, x11, (x31).
+        assert!(Instruction(0x2ebf_b02f).is_swap_into_zero());
+        assert!(!Instruction(0x2ebf_b0af).is_swap_into_zero());
+        assert!(!Instruction(0x0ebf_b02f).is_swap_into_zero());
+        // csrrc x18, sstatus, x31; csrrs x18, sstatus, x31.
+        assert!(Instruction(0x100f_b973).clears_bits_of_status());
+        assert!(!Instruction(0x100f_a973).clears_bits_of_status());
+    }
+}

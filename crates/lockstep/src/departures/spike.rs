@@ -1,6 +1,6 @@
 //! Spike.
 
-use super::seen::{FLOAT, Seen, is_timer};
+use super::seen::{CLEAN, FLOAT, Instruction, Seen, is_timer};
 use super::{DEADLINE, Departure, RESERVATION_WAIT};
 use crate::compare::Place;
 use crate::csr;
@@ -24,6 +24,28 @@ pub(super) const ALL: &[Departure] = &[
             where nothing has changed",
         misleads: false,
         explains: |seen| seen.status(FLOAT) && seen.difference.theirs & FLOAT == FLOAT,
+    },
+    // The same choice, once the lower bit of FS has been cleared: Dirty has become Clean there, and Initial has become Off here.
+    Departure {
+        name: "FS is Clean where it is Off here, as it had become Dirty by flags that were set already",
+        section: "a choice: privileged specification, extension context status: FS may be Dirty \
+            where nothing has changed",
+        misleads: false,
+        explains: |seen| {
+            seen.status(FLOAT)
+                && (seen.difference.ours & FLOAT, seen.difference.theirs & FLOAT) == (0, CLEAN)
+                && seen.has(Instruction::clears_bits_of_status)
+        },
+    },
+    Departure {
+        name: "a floating-point instruction goes on where FS is Clean and Off here",
+        section: "a choice: privileged specification, extension context status: FS may be Dirty \
+            where nothing has changed",
+        misleads: true,
+        explains: |seen| {
+            seen.only_ours(|cause, instruction| cause == 2 && instruction.needs_float())
+                && seen.has(Instruction::clears_bits_of_status)
+        },
     },
     RESERVATION_WAIT,
     DEADLINE,
