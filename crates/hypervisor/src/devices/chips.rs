@@ -61,6 +61,7 @@ impl Chips {
     }
 
     /// What a guest's load from a device gets, and as what the exit is counted.
+    #[inline]
     pub fn load(
         &mut self,
         number: DeviceNumber,
@@ -79,6 +80,7 @@ impl Chips {
     }
 
     /// A guest's store to a device. Says as what the exit is counted, and whether the device has taken it.
+    #[inline]
     pub fn store(
         &mut self,
         number: DeviceNumber,
