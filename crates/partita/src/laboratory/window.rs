@@ -77,6 +77,7 @@ pub fn measure(
     };
     let mut run = Run::boot(&setup, &boot.chosen)?;
     let first_end = begin(&mut run, boot, window, show)?;
+    shift_slices(&mut run, boot, show);
     let from = sample(&mut run.machine, &setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
@@ -112,6 +113,25 @@ pub fn measure(
         )),
     }
     Ok(outcome)
+}
+
+/// Holds each hart up for its time, and lets the run go on until the last is free again: slices end at other times from then on.
+fn shift_slices(run: &mut Run, boot: &Boot<'_>, show: &mut dyn FnMut(&str)) {
+    let clock = run.machine.clock();
+    let mut longest = 0;
+    for (hart, nanoseconds) in boot.chosen.shift.harts.iter().enumerate() {
+        let cycles = clock.cycles_in_nanoseconds(*nanoseconds).0;
+        run.machine.hold_up(hart, cycles);
+        longest = longest.max(cycles);
+    }
+    if longest > 0 {
+        let limits = Limits {
+            cycles: Some(run.machine.now() + longest),
+            stop: Some(boot.stop),
+            ..Limits::default()
+        };
+        run.follow(&limits, show);
+    }
 }
 
 /// Follows a run until all VMs work, and says at which machine time the window ends.
