@@ -315,7 +315,7 @@ mod tests {
         let all = [String::from("all")];
         let base = point(folder.path(), &[]);
         let of = |points: &[Point], names: &[String]| factors(points, &base, names);
-        let free = of(&[base.clone()], &all).unwrap();
+        let free = of(std::slice::from_ref(&base), &all).unwrap();
         let has = |factors: &[Factor], name: &str| names(factors).contains(&name);
         for name in [
             "boot-offset",
@@ -336,9 +336,9 @@ mod tests {
         assert!(!has(&bound, "costs.l2_hit") && !has(&bound, "placement"));
         assert_eq!(bound.len() + 2, free.len());
         let chosen = [String::from("vm-order"), String::from("costs")];
-        let chosen = of(&[base.clone()], &chosen).unwrap();
+        let chosen = of(std::slice::from_ref(&base), &chosen).unwrap();
         assert!(has(&chosen, "vm-order") && !has(&chosen, "placement") && chosen.len() > 5);
-        let wrong = of(&[base.clone()], &[String::from("moon")]).unwrap_err();
+        let wrong = of(std::slice::from_ref(&base), &[String::from("moon")]).unwrap_err();
         assert!(wrong.to_string().contains("moon"), "{wrong}");
         let mut qemu = point(folder.path(), &[]);
         qemu.computer = Computer::Qemu;
