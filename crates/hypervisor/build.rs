@@ -11,6 +11,15 @@ fn main() {
             "cargo:rustc-link-arg-bins=-T{}",
             folder.join("link.ld").display()
         );
-        println!("cargo:rustc-link-arg-bins=--gc-sections");
+        // Position-independent: what holds an address is listed for the first instructions, wherever it stands.
+        for argument in [
+            "--gc-sections",
+            "-pie",
+            "--no-dynamic-linker",
+            "-znotext",
+            "-znorelro",
+        ] {
+            println!("cargo:rustc-link-arg-bins={argument}");
+        }
     }
 }

@@ -20,5 +20,6 @@ mod system;
 mod vm;
 
 // What the program needs. Everything else stays inside, so that the compiler knows all callers.
+pub use boot::efi::start as start_from_efi;
 pub use boot::{defect, first_hart, other_hart, own_fault};
 pub use system::harts::Hart;

@@ -14,6 +14,8 @@ mod bare {
 
     use hypervisor::Hart;
     use linked_list_allocator::LockedHeap;
+    use uefi_raw::table::system::SystemTable;
+    use uefi_raw::{Handle, Status};
 
     /// The bound of the hypervisor's one heap.
     const HEAP_BYTES: usize = 2 << 20;
@@ -30,6 +32,13 @@ mod bare {
         unsafe { HEAP.lock().init((&raw mut HEAP_SPACE).cast(), HEAP_BYTES) };
         // SAFETY: the firmware passes the address of the board's device tree in a1 (SBI boot convention).
         unsafe { hypervisor::first_hart(hart_id, tree) }
+    }
+
+    /// EFI's entry, on the firmware's stack with .bss cleared.
+    #[unsafe(no_mangle)]
+    extern "C" fn hypervisor_efi_main(image: Handle, table: *const SystemTable) -> Status {
+        // SAFETY: EFI passes both to every application.
+        unsafe { hypervisor::start_from_efi(image, table) }
     }
 
     /// The entry of every other hart, on its own stack.

@@ -1,10 +1,14 @@
 //! What a board boots to run a system.
 
+mod disk;
+
+pub use disk::{File, disk};
+
 use object::LittleEndian;
 use object::elf::{FileHeader64, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 
-/// Where the hypervisor belongs: 2 MiB into RAM that begins at 2 GiB.
+/// Where the hypervisor is linked to lie: 2 MiB into RAM that begins at 2 GiB. It runs anywhere.
 pub const ADDRESS: u64 = 0x8020_0000;
 /// The hypervisor's file, from the root of the file system that the board's loader reads.
 pub const KERNEL: &str = "partita/hypervisor";
@@ -12,35 +16,13 @@ pub const KERNEL: &str = "partita/hypervisor";
 pub const SYSTEM: &str = "partita/system";
 /// The file in which U-Boot's standard boot looks for what to boot.
 pub const MENU: &str = "extlinux/extlinux.conf";
+/// The hypervisor's once more, where EFI looks on a disk for what to boot (UEFI, section 3.5.1.1). It is the same file.
+pub const PROGRAM: &str = "EFI/BOOT/BOOTRISCV64.EFI";
 /// The mark in the header of a RISC-V kernel image, and where it stands (Linux,
 /// Documentation/arch/riscv/boot-image-header.rst).
 const MARK: (usize, &[u8]) = (56, b"RSC\x05");
 /// More than the hypervisor takes.
 const MOST: u64 = 64 << 20;
-
-/// A sector of a disk in bytes, and the first one of the partition.
-const SECTOR: u64 = 512;
-const FIRST: u32 = 2048;
-/// The kind of a partition of Linux, and that of one that is booted from.
-const LINUX: u8 = 0x83;
-const BOOTED: u8 = 0x80;
-
-/// The bytes in front of a disk's one partition of so many bytes: a master boot record, with no code in it.
-pub fn disk_head(partition: u64) -> Vec<u8> {
-    let sectors = u32::try_from(partition / SECTOR).unwrap_or(u32::MAX);
-    let mut head = vec![0; FIRST as usize * SECTOR as usize];
-    let mut put = |at: usize, bytes: &[u8]| {
-        if let Some(place) = head.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
-        }
-    };
-    // The first of four entries: flag, three bytes of an old kind of address, type, three more, first sector, sectors.
-    put(446, &[BOOTED, 0, 0, 0, LINUX, 0, 0, 0]);
-    put(454, &FIRST.to_le_bytes());
-    put(458, &sectors.to_le_bytes());
-    put(510, &[0x55, 0xaa]);
-    head
-}
 
 /// Why an ELF file is no hypervisor.
 #[derive(Debug, thiserror::Error)]
@@ -138,23 +120,6 @@ mod tests {
         ] {
             assert!(kernel_image(&wrong).is_err());
         }
-    }
-
-    #[test]
-    fn a_disks_head_has_one_partition_behind_it() {
-        let head = disk_head(96 << 20);
-        assert_eq!(head.len(), 1 << 20);
-        assert_eq!(
-            head[446..462],
-            [0x80, 0, 0, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 0, 3, 0]
-        );
-        assert_eq!(head[510..512], [0x55, 0xaa]);
-        assert!(
-            head[..446]
-                .iter()
-                .chain(&head[462..510])
-                .all(|byte| *byte == 0)
-        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ enum Command {
         /// The measure's name
         name: Option<String>,
     },
-    /// Writes what a board boots to run a system: the hypervisor, the system image and what U-Boot reads
+    /// Writes what a board boots to run a system: the hypervisor, the system image, and what U-Boot and EFI look for
     Board {
         #[command(flatten)]
         system: SystemArguments,

@@ -319,30 +319,6 @@ impl Folder for Guests {
     }
 }
 
-/// The partition from which a board boots.
-const BOOT: disk::Form = disk::Form {
-    label: "boot",
-    size: "256M",
-};
-
-/// Writes an image of a disk with one partition, which holds what is in `folder`.
-///
-/// # Errors
-/// A file cannot be read or written, or mke2fs or debugfs fails.
-pub fn boot_disk(folder: &Path, image: &Path) -> Result<(), ImagesError> {
-    let place = image
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty());
-    let place = place.unwrap_or(Path::new("."));
-    let work = tempfile::tempdir_in(place).map_err(at(place))?;
-    let partition = work.path().join("partition");
-    disk::from_folder(&partition, &work.path().join("disk"), folder, BOOT)?;
-    let bytes = fs::metadata(&partition).map_err(at(&partition))?.len();
-    let head = crate::board::disk_head(bytes);
-    fs::write(image, &head).map_err(at(image))?;
-    system::append(&partition, image)
-}
-
 /// What is in a folder, in the order of the names: the host lists it in any.
 fn listed(folder: &Path) -> Result<Vec<PathBuf>, ImagesError> {
     let entries = fs::read_dir(folder).map_err(at(folder))?;

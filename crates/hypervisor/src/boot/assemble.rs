@@ -11,7 +11,7 @@ use abi::system::{
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
 use crate::board::{Board, BoardDevice, Range};
-use crate::boot::parameters;
+use crate::boot::{handover, parameters};
 use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
@@ -201,16 +201,18 @@ fn regions(ranges: &[Range]) -> impl Iterator<Item = HostRegion> {
         .filter_map(|range| HostRegion::new(HostPhysical::new(range.start), range.size))
 }
 
-/// Everything that must not be given away: what the firmware keeps, its device tree, the system image, and all below the
-/// hypervisor's end (where the firmware lies, whether or not the device tree says so).
+/// Everything that must not be given away: what the firmware keeps, its device tree, the system image, the hypervisor itself, and
+/// all below it (where the firmware lies, whether or not the device tree says so), unless the firmware gave its own list.
 fn reserved(board: &Board) -> Vec<HostRegion> {
     let (own_start, own_end) = hart::entry::image();
     let base = board
         .memory
         .iter()
         .filter(|range| range.start <= own_start && own_end <= range.end());
+    let listed = handover::is_complete();
     let below = base.filter_map(|range| {
-        HostRegion::between(HostPhysical::new(range.start), HostPhysical::new(own_end))
+        let start = if listed { own_start } else { range.start };
+        HostRegion::between(HostPhysical::new(start), HostPhysical::new(own_end))
     });
     regions(&board.reserved).chain(below).collect()
 }

@@ -1,6 +1,8 @@
 //! From the firmware to Rust: the first instructions of every hart, the heap, and the way out when all is lost.
 
 pub mod assemble;
+pub mod efi;
+pub mod handover;
 mod parameters;
 
 use fdt::Fdt;
@@ -50,7 +52,7 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         size: device_tree.total_size() as u64,
     };
     let board = match Board::read(&device_tree, location) {
-        Ok(board) => board,
+        Ok(board) => handover::complete(board),
         Err(error) => fail(format_args!("{error}")),
     };
     console::use_uart(board.uart.base);

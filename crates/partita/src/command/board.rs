@@ -33,11 +33,19 @@ pub(super) fn execute(
         std::fs::create_dir_all(parent).map_err(at(parent))?;
         std::fs::write(&path, bytes).map_err(at(&path))
     };
-    write(board::KERNEL, &kernel)?;
-    write(board::SYSTEM, &archive)?;
-    write(board::MENU, board::menu().as_bytes())?;
+    let menu = board::menu();
+    let files: [board::File<'_>; 4] = [
+        (board::KERNEL, &kernel),
+        (board::SYSTEM, &archive),
+        (board::MENU, menu.as_bytes()),
+        (board::PROGRAM, &kernel),
+    ];
+    for (name, bytes) in files {
+        write(name, bytes)?;
+    }
     if let Some(disk) = disk {
-        images::boot_disk(folder, disk)?;
+        let bytes = board::disk(&files).map_err(at(disk))?;
+        std::fs::write(disk, bytes).map_err(at(disk))?;
     }
     let disks = system.vms.iter().enumerate().flat_map(|(index, vm)| {
         let disks = slots.vm(index).iter();
@@ -47,17 +55,19 @@ pub(super) fn execute(
     // A reader that has gone needs no line.
     let _ = writeln!(
         out,
-        "{folder}/{kernel}   the hypervisor, a kernel image for booti: {size} KiB, at {address:#x}\n\
+        "{folder}/{kernel}   the hypervisor, a kernel image for booti: {size} KiB\n\
          {folder}/{system}   the system image, its initial RAM disk: {archive} KiB\n\
          {folder}/{menu}   tells U-Boot of both\n\
-         Put the three on a file system that U-Boot reads, the last at this path from its root.",
+         {folder}/{program}   the hypervisor once more, where EFI looks for it\n\
+         Put them at these paths on a file system that the board's firmware reads: U-Boot needs the first three, EFI \
+         the second and the last, on a FAT partition.",
         folder = folder.display(),
         kernel = board::KERNEL,
         system = board::SYSTEM,
         menu = board::MENU,
         size = kernel.len() >> 10,
         archive = archive.len() >> 10,
-        address = board::ADDRESS,
+        program = board::PROGRAM,
     );
     for (vm, slot, device) in disks {
         let what = match device {

@@ -245,16 +245,6 @@ pub fn copy(from: &Path, to: &Path, size: u64) -> Result<(), ImagesError> {
     pour(from, &target, to, 0, size)
 }
 
-/// Copies a file system to the end of a file.
-///
-/// # Errors
-/// One of the two cannot be read or written.
-pub fn append(from: &Path, to: &Path) -> Result<(), ImagesError> {
-    let target = File::options().write(true).open(to).map_err(at(to))?;
-    let begin = target.metadata().map_err(at(to))?.len();
-    pour(from, &target, to, begin, 0)
-}
-
 /// Copies what is not empty to `begin` of a file that ends there, and makes it at least so many bytes long.
 fn pour(from: &Path, target: &File, to: &Path, begin: u64, size: u64) -> Result<(), ImagesError> {
     let source = File::open(from).map_err(at(from))?;
@@ -293,8 +283,6 @@ mod tests {
         assert!(copied[..8 << 20] == fs::read(&from).unwrap()[..]);
         assert!(copied[8 << 20..].iter().all(|byte| *byte == 0));
         assert!(fs::metadata(&to).unwrap().blocks() * 512 < 1 << 20);
-        append(&from, &to).unwrap();
-        assert!(fs::read(&to).unwrap()[16 << 20..] == fs::read(&from).unwrap()[..]);
         // What is there is somebody's.
         assert!(copy(&from, &to, 0).is_err());
         fs::remove_file(&to).unwrap();

@@ -121,6 +121,17 @@ pub mod entry {
     pub fn secondary() -> u64 {
         0
     }
+
+    /// There is no hart to go on with.
+    ///
+    /// # Safety
+    /// As on a hart.
+    ///
+    /// # Panics
+    /// Always.
+    pub unsafe fn leave_firmware(_hart_id: u64, _tree: *const u8) -> ! {
+        panic!("there is no hart")
+    }
 }
 
 /// Trials of instructions: none is there.

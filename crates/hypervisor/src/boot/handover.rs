@@ -1,0 +1,105 @@
+//! What a firmware that is asked for things, such as EFI, leaves to the hypervisor beside the device tree.
+
+use spin::Once;
+
+use crate::board::{Board, Range};
+
+/// Ranges that can be kept from the hypervisor. EFI's memory maps have some tens of entries.
+pub const MOST_RANGES: usize = 128;
+
+static HANDOVER: Once<Handover> = Once::new();
+
+/// The system image, and the memory that stays the firmware's.
+#[derive(Clone, Debug)]
+pub struct Handover {
+    pub image: Range,
+    kept: [Range; MOST_RANGES],
+    count: usize,
+}
+
+impl Handover {
+    /// Nothing is kept yet.
+    #[must_use]
+    pub const fn new(image: Range) -> Self {
+        Self {
+            image,
+            kept: [Range { start: 0, size: 0 }; MOST_RANGES],
+            count: 0,
+        }
+    }
+
+    /// Keeps `range` from the hypervisor; one that goes on where the last one ends becomes one with it.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn keep(&mut self, range: Range) -> Result<(), Full> {
+        if let Some(last) = self.kept[..self.count].last_mut()
+            && last.end() == range.start
+        {
+            last.size = last.size.saturating_add(range.size);
+            return Ok(());
+        }
+        *self.kept.get_mut(self.count).ok_or(Full)? = range;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// What is kept.
+    #[must_use]
+    pub fn kept(&self) -> &[Range] {
+        &self.kept[..self.count]
+    }
+}
+
+/// More than [`MOST_RANGES`] are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Leaves `handover` to the hypervisor's start.
+pub fn leave(handover: Handover) {
+    HANDOVER.call_once(|| handover);
+}
+
+/// True where the firmware said which memory is its own, so that nothing need be guessed.
+#[must_use]
+pub fn is_complete() -> bool {
+    HANDOVER.is_completed()
+}
+
+/// The board, with what the firmware left.
+#[must_use]
+pub fn complete(board: Board) -> Board {
+    match HANDOVER.get() {
+        Some(handover) => with(board, handover),
+        None => board,
+    }
+}
+
+fn with(mut board: Board, handover: &Handover) -> Board {
+    board.initrd = Some(handover.image);
+    board.reserved.push(handover.image);
+    board.reserved.extend(handover.kept());
+    board
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, size: u64) -> Range {
+        Range { start, size }
+    }
+
+    #[test]
+    fn neighbours_become_one_and_too_many_are_refused() {
+        let mut handover = Handover::new(range(0, 0));
+        handover.keep(range(0x1000, 0x1000)).unwrap();
+        handover.keep(range(0x2000, 0x3000)).unwrap();
+        assert_eq!(handover.kept(), [range(0x1000, 0x4000)]);
+        for index in 1..MOST_RANGES as u64 {
+            handover.keep(range(index << 20, 0x1000)).unwrap();
+        }
+        assert_eq!(handover.keep(range(1 << 40, 1)), Err(Full));
+        assert_eq!(handover.kept().len(), MOST_RANGES);
+    }
+}
