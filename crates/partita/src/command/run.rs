@@ -7,7 +7,7 @@ use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{
-    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Window, window,
+    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Shift, Window, window,
 };
 use partita::measures::{self, Inputs};
 use partita::report;
@@ -80,6 +80,9 @@ pub(super) struct RunArguments {
     /// exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
     pub(super) steady: bool,
+    /// What is shifted at the beginning, as JSON
+    #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
+    pub(super) shift: Option<Shift>,
     /// What the operator's prompt is asked for before anything is measured from the checkpoint
     #[arg(
         long = "command",
@@ -121,7 +124,10 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(parent) = arguments.parent {
         end_with(parent)?;
     }
-    let system = arguments.system.read()?;
+    let mut system = arguments.system.read()?;
+    if arguments.shift.as_ref().is_some_and(|shift| shift.reversed) {
+        system.vms.reverse();
+    }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &built_files(&system), &Progress::new())?;
@@ -381,6 +387,11 @@ fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Val
     })
 }
 
+/// A shift as a comparison says it.
+fn shift(text: &str) -> Result<Shift, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
 /// What is run.
 pub(super) fn point(arguments: &RunArguments) -> Point {
     let steady = arguments.steady.then(|| arguments.system.read().ok());
@@ -399,6 +410,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         hypervisor: None,
         start: None,
         window: steady.flatten().as_ref().and_then(Window::of),
+        shift: arguments.shift.clone(),
     }
 }
 
@@ -428,6 +440,7 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
         (Computer::Machine, _) => {
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
             chosen.check_translations = arguments.check_translations;
+            chosen.shift = arguments.shift.clone().unwrap_or_default();
             Ok(Kind::Machine(Box::new(chosen)))
         }
     }
