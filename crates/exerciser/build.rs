@@ -22,6 +22,10 @@ fn main() {
     println!("cargo:rustc-link-arg-bins=--no-dynamic-linker");
     // Read-only data holds pointers too, and at entry nothing is read-only yet.
     println!("cargo:rustc-link-arg-bins=-znotext");
+    // Any number will do, as long as it stays the same: it is the order in which the sections lie.
+    for sections in [".text.*", ".rodata.*", ".data.*", ".bss.*"] {
+        println!("cargo:rustc-link-arg-bin=exerciser-shuffled=--shuffle-sections={sections}=1");
+    }
     if env::var("EXERCISER_FORMAT").as_deref() != Ok("elf") {
         println!("cargo:rustc-link-arg-bins=--oformat=binary");
     }

@@ -55,6 +55,7 @@ pub fn plan(claim: &Claim, folder: &Path, computer: &Computer, seeds: u32) -> Ve
         hypervisor: None,
         start: None,
         window: None,
+        shift: None,
     };
     let seeds = if own.once { 1 } else { seeds };
     let each = |method| (0..u64::from(seeds)).map(move |seed| point(method, seed));

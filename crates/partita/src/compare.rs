@@ -8,6 +8,7 @@ mod start;
 mod table;
 #[cfg(test)]
 mod tests;
+mod variances;
 mod words;
 
 pub use expand::{ExpandError, KEYS, expand};

@@ -20,6 +20,7 @@ pub use shares::shares;
 use crate::compare::Comparison;
 use crate::laboratory::Entry;
 use crate::measures::{self, Measure};
+use crate::nuisance::Variance;
 use crate::report::Table;
 use crate::system::Date;
 
@@ -27,6 +28,7 @@ use crate::system::Date;
 pub fn comparison(
     title: &str,
     comparison: &Comparison,
+    variances: &[Variance],
     entries: &[Entry],
     wanted: &[String],
 ) -> String {
@@ -50,6 +52,13 @@ pub fn comparison(
         }
         page.figure(&intervals::intervals(comparison, name), line_of(name));
         page.table(&comparison.table(name));
+        for variance in variances.iter().filter(|one| one.measure == name) {
+            page.paragraph(&variance.head());
+            if let Some(table) = variance.table() {
+                page.table(&table);
+                page.paragraph(&variance.foot());
+            }
+        }
     }
     let bars = shares_of(comparison);
     if !bars.is_empty() {

@@ -14,6 +14,7 @@ pub mod images;
 pub mod installed;
 pub mod laboratory;
 pub mod measures;
+pub mod nuisance;
 pub mod paper;
 pub mod papers;
 pub mod qemu;

@@ -19,7 +19,7 @@ pub use host::{Date, Forward, HostNetwork, days_of, days_of_year};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
 pub use read::MOST_TERMINALS;
-pub use section::EXERCISER;
+pub use section::{EXERCISER, SHUFFLED};
 
 use crate::terminals::Habits;
 use abi::system::{

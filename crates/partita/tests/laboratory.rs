@@ -302,6 +302,72 @@ fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
     );
 }
 
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn shards_of_varied_runs_make_one_table_and_repeat() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let timed = WORK.replace("jobs=8 duration-ms=0", "duration-ms=150");
+    let compare = |options: &[&str]| {
+        let system = root().join("systems/exercises.toml");
+        let mut command = partita("compare", &system, folder.path());
+        for vm in ["one", "two"] {
+            command.args(["--set", &format!("vm.{vm}.command-line=\"{timed}\"")]);
+        }
+        command.args([
+            "--profile",
+            "mainframe-1994",
+            "--steady",
+            "--measure",
+            "etr",
+        ]);
+        command.arg("--nuisance=boot-offset,slice-phase,link-order");
+        let output = succeed(command.args(options));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (one, two, all) = (file("1.jsonl"), file("2.jsonl"), file("all.jsonl"));
+    for (shard, results) in [("1/2", &one), ("2/2", &two)] {
+        // A shard has no table.
+        assert_eq!(compare(&["--shard", shard, "--results", results]), "");
+    }
+    let runs = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.matches("\"finished\"").count()
+    };
+    assert_eq!((runs(&one), runs(&two)), (2, 2));
+    let mut merge = Command::new(env!("CARGO_BIN_EXE_partita"));
+    succeed(merge.args(["results", "merge", &all, &one, &two]));
+    let json = folder.path().join("comparison.json");
+    let table = compare(&["--results", &all, "--json", json.to_str().unwrap()]);
+    // Nothing was left to be run.
+    assert_eq!(runs(&all), 4);
+    for told in [
+        "variance of etr",
+        "boot-offset",
+        "slice-phase",
+        "link-order",
+        "4 of 4",
+    ] {
+        assert!(table.contains(told), "{told}: {table}");
+    }
+    let whole = read(&json);
+    let shares = whole["variances"][0]["shares"].as_array().unwrap();
+    assert_eq!(shares.len(), 3);
+    // Each level is a run of its own, and every one comes out again.
+    let etr = |run: &Value| {
+        run["outcome"]["finished"]["figures"]["etr"]
+            .as_f64()
+            .unwrap()
+    };
+    let runs = whole["runs"].as_array().unwrap();
+    let mut values: Vec<String> = runs.iter().map(|run| etr(run).to_string()).collect();
+    values.sort();
+    values.dedup();
+    assert_eq!(values.len(), 4, "{values:?}");
+    succeed(&mut partita("rerun", &json, folder.path()));
+}
+
 /// The processes whose parent is this one.
 fn children(parent: u32) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -18,12 +18,19 @@ impl Machine {
         let mut random = Random::new(seed);
         let clock = self.config.board.clock;
         let longest = clock.cycles_in_nanoseconds(START_PHASE_NANOSECONDS).0;
-        for hart in &mut self.harts {
-            let phase = random.below(longest);
-            hart.cycles = hart.cycles.max(self.now).saturating_add(phase);
-            hart.note_wait(phase);
+        for hart in 0..self.harts.len() {
+            self.hold_up(hart, random.below(longest));
         }
         self.system.devices.reseed(random.next());
         self.config.board.seed = seed;
+    }
+
+    /// Holds a hart up once, from now on, for so many cycles, as something that the processor does by itself might. A hart that is
+    /// not there is left alone.
+    pub fn hold_up(&mut self, hart: usize, cycles: u64) {
+        if let Some(hart) = self.harts.get_mut(hart) {
+            hart.cycles = hart.cycles.max(self.now).saturating_add(cycles);
+            hart.note_wait(cycles);
+        }
     }
 }

@@ -5,8 +5,12 @@ use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::laboratory::tidy::tidy;
 use partita::measures;
+use partita::nuisance::{self, Variance, design};
 use std::io::Write;
 use std::path::PathBuf;
+
+/// Start phases unless it is said otherwise.
+const SEEDS: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArguments {
@@ -14,9 +18,13 @@ pub(super) struct CompareArguments {
     system: SystemArguments,
     #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), hypervisor (its ELF file), {KEYS}"))]
     vary: Vec<String>,
-    /// How many start phases each combination is run with
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    seeds: u32,
+    /// How many start phases each combination is run with; without it 10, with --nuisance as many as the design has
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    seeds: Option<u32>,
+    /// Varies nuisance factors from phase to phase, all of them or those that are named, and shows which share of the spread each
+    /// makes: boot-offset, slice-phase, vm-order, placement, link-order, costs (those that the profile marks as estimates)
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    nuisance: Vec<String>,
     /// The measures to show; without it, the usual ones
     #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
     measure: Vec<String>,
@@ -47,7 +55,8 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
         .map(|text| Variation::parse(text))
         .collect();
     let computer = arguments.laboratory.computer()?;
-    let grid = Grid::new(&variations?, arguments.seeds, &computer)?;
+    let variations = variations?;
+    let mut grid = Grid::new(&variations, arguments.seeds.unwrap_or(SEEDS), &computer)?;
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }
@@ -60,22 +69,38 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     output::check(outputs.map(Option::as_ref))?;
     arguments.system.read()?;
     let file = &arguments.system.file;
-    let points = grid.points(file, &arguments.system.changes, &computer);
     let name = format!("compare-{}", super::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
-    let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
+    let mut points = grid.points(file, &arguments.system.changes, &computer);
+    let mut factors = Vec::new();
+    if !arguments.nuisance.is_empty() {
+        let first = laboratory.expand(points.iter().take(1).cloned().collect())?;
+        let Some(first) = first.first() else {
+            return Ok(());
+        };
+        factors = nuisance::factors(&points, first, &arguments.nuisance)?;
+        let design = u32::try_from(design::phases(factors.len())).unwrap_or(u32::MAX);
+        grid = Grid::new(&variations, arguments.seeds.unwrap_or(design), &computer)?;
+        points = grid.points(file, &arguments.system.changes, &computer);
+        points = nuisance::vary(points, &factors);
+    }
+    let points = laboratory.start(
+        laboratory.expand(points)?,
+        &arguments.start.booting(!factors.is_empty()),
+    )?;
     let entries = laboratory.run(points)?;
 
     let comparison = Comparison::new(&grid, &entries, arguments.effect.smallest());
+    let variances = comparison.variances(&entries, &arguments.measure, &factors);
     // What goes to standard output for programs goes there alone.
     if !outputs
         .iter()
         .any(|path| output::is_standard(path.as_ref()))
     {
-        show(&comparison, &arguments.measure);
+        show(&comparison, &variances, &arguments.measure);
     }
     if let Some(path) = &arguments.json {
-        let whole = serde_json::json!({ "comparison": comparison, "runs": entries });
+        let whole = serde_json::json!({ "comparison": comparison, "variances": variances, "runs": entries });
         write_json(path, &whole)?;
     }
     if let Some(path) = &arguments.csv {
@@ -86,7 +111,13 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());
-        let page = partita::drawing::comparison(&title, &comparison, &entries, &arguments.measure);
+        let page = partita::drawing::comparison(
+            &title,
+            &comparison,
+            &variances,
+            &entries,
+            &arguments.measure,
+        );
         output::write(path, page.as_bytes())?;
     }
     let failures = comparison.rows.iter().flat_map(|row| {
@@ -102,7 +133,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     }
 }
 
-fn show(comparison: &Comparison, wanted: &[String]) {
+fn show(comparison: &Comparison, variances: &[Variance], wanted: &[String]) {
     let mut out = std::io::stdout().lock();
     let names: Vec<&str> = if wanted.is_empty() {
         let usual = comparison.measures();
@@ -119,6 +150,9 @@ fn show(comparison: &Comparison, wanted: &[String]) {
             .verdict(name)
             .map_or_else(String::new, |line| line + "\n");
         let _ = writeln!(out, "{}{verdict}", comparison.table(name));
+        for variance in variances.iter().filter(|one| one.measure == *name) {
+            let _ = writeln!(out, "{}", variance.show());
+        }
     }
     let _ = writeln!(out, "{}", comparison.legend(&names));
 }

@@ -5,7 +5,9 @@ use partita::cache::NoCache;
 use partita::compare::{ExpandError, GridError};
 use partita::computer::ComputerError;
 use partita::images::ImagesError;
+use partita::laboratory::shard::{MergeError, Shard};
 use partita::laboratory::{PointError, SeriesError, StoreError};
+use partita::nuisance::NuisanceError;
 use partita::paper::{PlanError, PublishedError};
 use partita::run::RunError;
 use partita::system::Mistakes;
@@ -106,6 +108,27 @@ pub enum Failure {
     /// A key that stands for several.
     #[error(transparent)]
     Expand(ExpandError),
+    /// No failure: a shard's runs are made, and the table is the whole series' to show.
+    #[error(
+        "{shard}: its {runs} of {all} runs are in {path}; `partita results merge` puts the shards' files together",
+        path = path.display()
+    )]
+    Shard {
+        /// Which.
+        shard: Shard,
+        /// How many runs it has.
+        runs: usize,
+        /// How many the series has.
+        all: usize,
+        /// The file of results.
+        path: PathBuf,
+    },
+    /// Files of results that do not fit together.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    /// What is varied besides.
+    #[error(transparent)]
+    Nuisance(NuisanceError),
     /// Anything else in the laboratory.
     #[error("{0}")]
     Laboratory(String),
@@ -135,10 +158,12 @@ impl Failure {
             | Self::Grid(_)
             | Self::Laboratory(_)
             | Self::Plan(_)
-            | Self::Expand(_) => 2,
+            | Self::Expand(_)
+            | Self::Nuisance(_) => 2,
             Self::Published(_) | Self::Claims(_) | Self::Registration(_) | Self::Results(_) => 5,
             Self::Different(_) => 3,
-            Self::Store(_) => 5,
+            Self::Store(_) | Self::Merge(_) => 5,
+            Self::Shard { .. } => 0,
             Self::Series(_) => 130,
             Self::Vm(_) => 3,
             Self::TimeLimit(_) | Self::Waiting => 4,
@@ -153,6 +178,15 @@ impl From<ExpandError> for Failure {
         match error {
             ExpandError::Point(error) => error.into(),
             error => Self::Expand(error),
+        }
+    }
+}
+
+impl From<NuisanceError> for Failure {
+    fn from(error: NuisanceError) -> Self {
+        match error {
+            NuisanceError::Point(error) => error.into(),
+            error => Self::Nuisance(error),
         }
     }
 }

@@ -9,8 +9,9 @@ use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_wi
 use partita::computer::Chosen;
 use partita::images;
 use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
+use partita::laboratory::shard::Shard;
 use partita::laboratory::{
-    Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Point, Store, run_all,
+    Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Outcome, Point, Store, run_all,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
@@ -31,6 +32,10 @@ pub(super) struct LaboratoryArguments {
     /// How many runs at a time; without it, as many as this computer has cores
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(super) jobs: Option<u16>,
+    /// Makes the runs of one shard of several alone, such as 2/4, and shows no table: `partita results merge` puts the shards'
+    /// files of results together, and the same command without this shows the table
+    #[arg(long, value_name = "NUMBER/ALL")]
+    pub(super) shard: Option<Shard>,
     /// Where results are kept, and looked up; without it, a file in the cache
     #[arg(long, value_name = "FILE")]
     pub(super) results: Option<PathBuf>,
@@ -91,6 +96,14 @@ fn per_cent(text: &str) -> Result<f64, String> {
 }
 
 impl StartArguments {
+    /// The same, with a boot for every run where one is needed.
+    pub(super) fn booting(&self, needed: bool) -> Self {
+        Self {
+            boot: self.boot || needed,
+            ..self.clone()
+        }
+    }
+
     /// Where runs usually begin, unless each is to boot, and their steady part alone.
     pub(super) const fn usual(boot: bool) -> Self {
         Self {
@@ -124,6 +137,7 @@ pub(super) struct Laboratory {
     hypervisor: PathBuf,
     timeout: Option<Duration>,
     jobs: usize,
+    shard: Option<Shard>,
 }
 
 impl Laboratory {
@@ -143,11 +157,38 @@ impl Laboratory {
             hypervisor: arguments.hypervisor.path()?,
             timeout: arguments.timeout.map(Duration::from_secs),
             jobs: arguments.jobs.map_or(cores, usize::from),
+            shard: arguments.shard,
         })
     }
 
     /// Makes every run that has no result yet, and returns all results in the order of the points.
+    ///
+    /// # Errors
+    /// With a shard it makes the shard's runs alone, and there is nothing to show: [`Failure::Shard`].
     pub(super) fn run(&self, points: Vec<Point>) -> Result<Vec<Entry>, Failure> {
+        let all = points.len();
+        let Some(shard) = self.shard else {
+            return self.run_all(points);
+        };
+        let entries = self.run_all(shard.of(points))?;
+        let failures = entries.iter().filter_map(|entry| match &entry.outcome {
+            Outcome::Failed(why) => Some(format!("seed {}: {why}", entry.point.seed)),
+            Outcome::Finished { .. } => None,
+        });
+        let failures: Vec<String> = failures.collect();
+        if !failures.is_empty() {
+            return Err(Failure::Vm(failures));
+        }
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(Failure::Shard {
+            shard,
+            runs: entries.len(),
+            all,
+            path: store.path().to_owned(),
+        })
+    }
+
+    fn run_all(&self, points: Vec<Point>) -> Result<Vec<Entry>, Failure> {
         let points = self.makers(points)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {

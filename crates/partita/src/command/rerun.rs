@@ -35,6 +35,8 @@ pub(super) fn execute(arguments: &RerunArguments) -> Result<(), Failure> {
     // Nothing that was kept may answer for a run.
     let fresh = tempfile::tempdir().map_err(at(path))?;
     let mut laboratory = LaboratoryArguments::clone(&arguments.laboratory);
+    // A record is repeated whole.
+    laboratory.shard = None;
     laboratory.results = Some(fresh.path().join("rerun.jsonl"));
     let find = |run: &Recorded| -> Result<Point, Failure> {
         let system = find_system(&run.point.system, arguments)?;

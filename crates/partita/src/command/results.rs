@@ -6,6 +6,8 @@ use super::paper::{Paper, PaperArguments};
 use super::{Failure, output};
 use clap::{Subcommand, ValueEnum};
 use partita::claims::Claims;
+use partita::laboratory::Store;
+use partita::laboratory::shard::merge;
 use partita::papers::{self, Papers};
 use partita::results::{Content, FORM, Kept, Made, names, places, stale};
 use std::io::Write;
@@ -27,6 +29,16 @@ enum What {
         /// Changes nothing, and fails if a page is not that of its file
         #[arg(long)]
         check: bool,
+    },
+    /// Puts files of results together, such as those of a series' shards: `compare`, `sweep` and `paper` with --results TARGET
+    /// show the table of what is in it
+    Merge {
+        /// The file that gets all runs; what is in it stays
+        #[arg(value_name = "TARGET")]
+        target: PathBuf,
+        /// The files whose runs it gets
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
     },
     /// Runs what is missing of a result, writes its file, and makes its page: broken off, it goes on where it was
     Refresh(Box<RefreshArguments>),
@@ -96,6 +108,19 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
             for (page, text) in stale {
                 output::write(&page, text.as_bytes())?;
             }
+            Ok(())
+        }
+        What::Merge { target, files } => {
+            let mut store = Store::open(target)?;
+            let merged = merge(files, &mut store)?;
+            // A reader that has gone needs no answer.
+            let _ = writeln!(
+                std::io::stdout(),
+                "{}: {} runs added, {} were there already",
+                target.display(),
+                merged.added,
+                merged.known
+            );
             Ok(())
         }
         What::Refresh(refresh) => {

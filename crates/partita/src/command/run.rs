@@ -7,7 +7,7 @@ use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{
-    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Window, window,
+    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Shift, Window, window,
 };
 use partita::measures::{self, Inputs};
 use partita::report;
@@ -80,6 +80,9 @@ pub(super) struct RunArguments {
     /// exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
     pub(super) steady: bool,
+    /// What is shifted at the beginning, as JSON
+    #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
+    pub(super) shift: Option<Shift>,
     /// What the operator's prompt is asked for before anything is measured from the checkpoint
     #[arg(
         long = "command",
@@ -107,7 +110,7 @@ pub(super) struct RunArguments {
     /// each. Where everybody waits, the run goes on then, as somebody may yet say something
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
     pub(super) control: Option<PathBuf>,
-    /// Shows neither the guests' lines nor tables, but a summary of five lines
+    /// Shows neither the guests' lines nor tables, but a summary of five lines; with --native or --kvm the measures alone
     #[arg(long, short, conflicts_with = "verbose")]
     pub(super) quiet: bool,
 }
@@ -121,7 +124,10 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(parent) = arguments.parent {
         end_with(parent)?;
     }
-    let system = arguments.system.read()?;
+    let mut system = arguments.system.read()?;
+    if arguments.shift.as_ref().is_some_and(|shift| shift.reversed) {
+        system.vms.reverse();
+    }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &built_files(&system), &Progress::new())?;
@@ -341,8 +347,10 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
     let limit = arguments.timeout.map(Duration::from_secs);
     let mut out = std::io::stdout().lock();
     let mut show = |line: &str| {
-        // A reader that has gone needs no line.
-        let _ = writeln!(out, "{line}");
+        if !arguments.quiet {
+            // A reader that has gone needs no line.
+            let _ = writeln!(out, "{line}");
+        }
     };
     let outcome = if arguments.kvm {
         let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);
@@ -379,6 +387,11 @@ fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Val
     })
 }
 
+/// A shift as a comparison says it.
+fn shift(text: &str) -> Result<Shift, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
 /// What is run.
 pub(super) fn point(arguments: &RunArguments) -> Point {
     let steady = arguments.steady.then(|| arguments.system.read().ok());
@@ -397,6 +410,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         hypervisor: None,
         start: None,
         window: steady.flatten().as_ref().and_then(Window::of),
+        shift: arguments.shift.clone(),
     }
 }
 
@@ -426,6 +440,7 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
         (Computer::Machine, _) => {
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
             chosen.check_translations = arguments.check_translations;
+            chosen.shift = arguments.shift.clone().unwrap_or_default();
             Ok(Kind::Machine(Box::new(chosen)))
         }
     }

@@ -77,6 +77,7 @@ mod tests {
             hypervisor: None,
             start: None,
             window: None,
+            shift: None,
         }
     }
 

@@ -302,6 +302,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             hypervisor: None,
             start: None,
             window: None,
+            shift: None,
         })
         .unwrap()
     };
@@ -336,6 +337,7 @@ fn short_keys_are_written_out() {
         hypervisor: None,
         start: None,
         window: None,
+        shift: None,
     };
     let changes = |change| {
         let point = expand(point(change, None), folder.path());

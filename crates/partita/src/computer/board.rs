@@ -4,6 +4,7 @@ use super::{ComputerError, Setup, firmware, read, uplink};
 use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::Device;
+use crate::laboratory::Shift;
 use crate::system::{Disk, System};
 use crate::terminals::Users;
 use abi::system::Slot;
@@ -33,6 +34,8 @@ pub struct Chosen {
     /// Whether instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
     /// What software sees of the machine is the profile's, and so are its devices.
     pub fast: bool,
+    /// What is shifted at the beginning.
+    pub shift: Shift,
 }
 
 impl Chosen {
@@ -63,6 +66,12 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<(Machine, Users), Com
         kernel: Some(&read(setup.hypervisor)?),
         initrd: (!setup.image.is_empty()).then_some(setup.image),
     })?;
+    let offset = machine.clock().cycles_in_nanoseconds(chosen.shift.boot).0;
+    if offset > 0 {
+        for hart in 0..setup.system.harts.value as usize {
+            machine.hold_up(hart, offset);
+        }
+    }
     if chosen.check_translations {
         machine.check_translations();
     }

@@ -52,6 +52,7 @@ pub fn native_point(point: &Point) -> Point {
         kvm: false,
         start: None,
         window: None,
+        shift: None,
         ..point.clone()
     }
 }
@@ -145,6 +146,7 @@ mod tests {
                 hypervisor: None,
                 start: None,
                 window: None,
+                shift: None,
             };
             assert!(counts_ends(&point.read().unwrap()));
             let native = native_point(&point);

@@ -70,6 +70,11 @@ impl ChildRunner<'_> {
         if point.window.is_some() {
             words.push("--steady".into());
         }
+        if let Some(shift) = &point.shift {
+            // Plain values alone: this cannot fail.
+            let text = serde_json::to_string(shift).unwrap_or_default();
+            words.extend(["--shift".into(), text.into()]);
+        }
         let hypervisor = point.hypervisor.as_ref().unwrap_or(&self.hypervisor);
         words.extend(["--hypervisor".into(), hypervisor.clone().into()]);
         if let Some(timeout) = self.timeout {
@@ -210,6 +215,7 @@ mod tests {
             hypervisor: None,
             start: None,
             window: None,
+            shift: None,
         }
     }
 

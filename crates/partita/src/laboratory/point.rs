@@ -59,6 +59,9 @@ pub struct Point {
     /// The part of the run that is measured; without it, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// What is shifted at the beginning, where nuisance factors are varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shift: Option<Shift>,
 }
 
 /// A start from a checkpoint: the system boots once for many points, in the fast gear.
@@ -68,6 +71,19 @@ pub struct Start {
     pub text: String,
     /// What is asked of the operator's prompt before anything is measured.
     pub commands: Vec<String>,
+}
+
+/// What is shifted at the beginning of a run, and means nothing for what is measured.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shift {
+    /// How much later than at reset the harts begin, in nanoseconds of machine time.
+    pub boot: u64,
+    /// For how long each hart is held up once all VMs work, in nanoseconds of machine time: so slices end at other times. The
+    /// steady window begins afterwards.
+    pub harts: Vec<u64>,
+    /// Whether the VMs are numbered, and laid in memory, from the last to the first.
+    pub reversed: bool,
 }
 
 /// What made a result. Two results with equal makers on the machine are equal to the last digit.
@@ -211,6 +227,7 @@ impl Point {
             self.kvm,
             &self.start,
             &self.window,
+            &self.shift,
             made_by,
         );
         // Text keys and plain values alone: this cannot fail.

@@ -257,6 +257,7 @@ mod tests {
             hypervisor: None,
             start: None,
             window: None,
+            shift: None,
         };
         (0..count)
             .map(|seed| (point(seed), made_by.clone()))

@@ -103,6 +103,7 @@ mod tests {
                 hypervisor: None,
                 start: None,
                 window: None,
+                shift: None,
             },
             made_by: MadeBy {
                 partita: String::new(),

@@ -79,6 +79,7 @@ pub fn measure(
     };
     let mut run = Run::boot(&setup, &boot.chosen)?;
     let begun = begin(&mut run, boot, window, show)?;
+    shift_slices(&mut run, boot, show);
     // Counts are the run's own: the copy's have the prompt in them, and so the first copy's may exceed the run's later ones.
     let before = run.machine.snapshot();
     let from = sample(&mut run.machine, &setup)?;
@@ -143,6 +144,25 @@ fn same_vms_run(before: &Report, after: &Report) -> bool {
         vms.map(|vm| (vm.name.clone(), vm.state)).collect()
     };
     states(before) == states(after)
+}
+
+/// Holds each hart up for its time, and lets the run go on until the last is free again: slices end at other times from then on.
+fn shift_slices(run: &mut Run, boot: &Boot<'_>, show: &mut dyn FnMut(&str)) {
+    let clock = run.machine.clock();
+    let mut longest = 0;
+    for (hart, nanoseconds) in boot.chosen.shift.harts.iter().enumerate() {
+        let cycles = clock.cycles_in_nanoseconds(*nanoseconds).0;
+        run.machine.hold_up(hart, cycles);
+        longest = longest.max(cycles);
+    }
+    if longest > 0 {
+        let limits = Limits {
+            cycles: Some(run.machine.now() + longest),
+            stop: Some(boot.stop),
+            ..Limits::default()
+        };
+        run.follow(&limits, show);
+    }
 }
 
 /// Follows a run until all VMs work, and says at which machine time the first of them began.

@@ -227,6 +227,7 @@ impl Runs<'_> {
             hypervisor: None,
             start: None,
             window: None,
+            shift: None,
         };
         (0..u64::from(self.wanted.seeds))
             .map(|seed| {

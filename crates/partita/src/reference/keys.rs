@@ -3,7 +3,7 @@
 use crate::cache::BUILT_FILES;
 use crate::system::{
     BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Duration, EXERCISER, FileName,
-    MOST_TERMINALS,
+    MOST_TERMINALS, SHUFFLED,
 };
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
@@ -492,7 +492,7 @@ impl Key {
             }
             Kind::Text => String::from("a name"),
             Kind::File => {
-                let built = BUILT_FILES.iter().chain(&[EXERCISER]);
+                let built = BUILT_FILES.iter().chain(&[EXERCISER, SHUFFLED]);
                 let built: Vec<String> = built
                     .map(|name| format!("`{}{name}`", FileName::BUILT))
                     .collect();

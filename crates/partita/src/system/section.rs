@@ -11,6 +11,8 @@ use std::path::Path;
 
 /// The exercisers' kernel by name.
 pub const EXERCISER: &str = "exerciser";
+/// The same kernel with its code and data in another order.
+pub const SHUFFLED: &str = "exerciser-shuffled";
 
 /// Whether bytes can be read at a place of one's choice, as they cannot from a pipe.
 fn is_storage(path: &Path) -> bool {
@@ -244,7 +246,9 @@ impl<'a> Section<'a> {
             return None;
         }
         let value = match text.strip_prefix(FileName::BUILT) {
-            Some(EXERCISER) => FileName::Path(installed::program(&installed::command(), EXERCISER)),
+            Some(name @ (EXERCISER | SHUFFLED)) => {
+                FileName::Path(installed::program(&installed::command(), name))
+            }
             Some(name) => FileName::Built(String::from(name)),
             None => {
                 let folder = self.document.path().parent();
@@ -253,7 +257,7 @@ impl<'a> Section<'a> {
         };
         match &value {
             FileName::Built(name) if !BUILT_FILES.contains(&name.as_str()) => {
-                let names = BUILT_FILES.iter().chain(&[EXERCISER]);
+                let names = BUILT_FILES.iter().chain(&[EXERCISER, SHUFFLED]);
                 let names: Vec<String> = names
                     .map(|name| format!("{}{name}", FileName::BUILT))
                     .collect();

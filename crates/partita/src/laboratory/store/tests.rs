@@ -15,6 +15,7 @@ fn entry(seed: u64) -> Entry {
         hypervisor: None,
         start: None,
         window: None,
+        shift: None,
     };
     let made_by = MadeBy {
         partita: String::from("0"),
