@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use fdt::Fdt;
-use machine::board::{BoardConfig, Isa, VmidBits, device_tree};
+use machine::board::{BoardConfig, Isa, PmpEntries, VmidBits, device_tree};
 use machine::device::Clock;
 
 fn ours(harts: u32, guest_files: u8, memory: u64) -> Vec<u8> {
@@ -24,6 +24,7 @@ fn ours(harts: u32, guest_files: u8, memory: u64) -> Vec<u8> {
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
             vmid_bits: VmidBits::default(),
+            pmp_entries: PmpEntries::default(),
         },
         bootargs: String::new(),
         seed: 0,

@@ -245,13 +245,7 @@ fn ensure_folder(
         return Ok(false);
     }
     let root = cache.folder();
-    fs::create_dir_all(root).map_err(at(root))?;
-    let lock_path = root.join("lock");
-    let lock = File::create(&lock_path).map_err(at(&lock_path))?;
-    if lock.try_lock().is_err() {
-        progress.step("waiting for another partita that builds images");
-        lock.lock().map_err(at(&lock_path))?;
-    }
+    let _alone = alone(cache, progress)?;
     if is_built(cache, folder) {
         return Ok(false);
     }
@@ -269,6 +263,19 @@ fn ensure_folder(
     fs::write(&target, text).map_err(at(&target))?;
     replace(&root.join(folder.name()), &built, &work.path().join("old"))?;
     Ok(true)
+}
+
+/// Waits, and says so, until no other process builds into the cache. None does while the file is kept open.
+pub(crate) fn alone(cache: &Cache, progress: &Progress) -> Result<File, ImagesError> {
+    let root = cache.folder();
+    fs::create_dir_all(root).map_err(at(root))?;
+    let path = root.join("lock");
+    let lock = File::create(&path).map_err(at(&path))?;
+    if lock.try_lock().is_err() {
+        progress.step("waiting for another partita that builds images");
+        lock.lock().map_err(at(&path))?;
+    }
+    Ok(lock)
 }
 
 /// Puts `new` in the place of `old`, whose files go to `aside`.
@@ -390,5 +397,23 @@ mod tests {
         assert!(!is_built(&cache, &Guests));
         fs::remove_file(place.join("kernel")).unwrap();
         assert!(!is_built(&cache, &Guests));
+    }
+
+    #[test]
+    fn one_builds_while_others_wait() {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache::new(root.path());
+        let first = alone(&cache, &Progress::new()).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let _second = alone(&cache, &Progress::new()).unwrap();
+                tell.send(()).unwrap();
+            });
+            let early = told.recv_timeout(std::time::Duration::from_millis(50));
+            assert!(early.is_err(), "two build at once");
+            drop(first);
+            told.recv().unwrap();
+        });
     }
 }

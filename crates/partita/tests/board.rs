@@ -5,6 +5,7 @@ mod common;
 use common::{hypervisor, room, root};
 use partita::board;
 use partita::system::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -45,8 +46,8 @@ fn boot(firmware: &Path, disk: &Path, last: &str) -> String {
         text += &shown;
         line.clear();
         if shown.contains(last) {
-            // It may have ended by itself.
-            let _ = child.kill();
+            // `timeout` ends its QEMU with itself, unless both have ended already.
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             break;
         }
     }

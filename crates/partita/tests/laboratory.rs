@@ -275,6 +275,18 @@ fn a_steady_window_closes_and_leaves_the_run_as_it_is() {
     let seconds = |report: &Value| report["measures"]["seconds"].as_f64().unwrap();
     let (part, all) = (seconds(&steady), seconds(&whole));
     assert!((0.2..0.3).contains(&part) && all > 0.3, "{part} of {all}");
+    // What was counted within is a part of the whole, to the last event.
+    let counted = |report: &Value| report["hardware"]["harts"].as_array().unwrap().clone();
+    for (part, all) in counted(&steady).iter().zip(counted(&whole)) {
+        let events = part["total"].as_object().unwrap();
+        assert!(!events.is_empty());
+        for (event, part) in events {
+            assert!(
+                part.as_u64() <= all["total"][event].as_u64(),
+                "{event}: {part}"
+            );
+        }
+    }
     // VMs of the window have not ended.
     for vm in steady["vms"].as_array().unwrap() {
         assert_eq!(vm["state"], "running", "{vm}");

@@ -17,6 +17,8 @@ pub enum SpinPolicy {
     Wapd,
     /// Requeue the spinning vCPU last (paper 000 §3.2).
     Rslp,
+    /// Requeue the spinning vCPU behind all of its priority, as Xen's credit scheduler does (paper 004 §4.1 runs Xen 4.5).
+    Yield,
     /// Never give the slice back to the vCPU that has just left (paper 004 §4.4).
     NotSame,
     /// Run one sibling that was preempted in its kernel, in turn, as KVM does.
@@ -27,11 +29,12 @@ pub enum SpinPolicy {
 
 impl SpinPolicy {
     /// Every policy.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::None,
         Self::Wopd,
         Self::Wapd,
         Self::Rslp,
+        Self::Yield,
         Self::NotSame,
         Self::Directed,
         Self::Reservation,
@@ -45,6 +48,7 @@ impl SpinPolicy {
             Self::Wopd => "wopd",
             Self::Wapd => "wapd",
             Self::Rslp => "rslp",
+            Self::Yield => "yield",
             Self::NotSame => "not-same",
             Self::Directed => "directed",
             Self::Reservation => "reservation",

@@ -62,6 +62,8 @@ choice! {
         Wapd = "wapd",
         /// It gives up the rest of its time slice.
         Rslp = "rslp",
+        /// The same, behind everybody of its priority; where nobody else of it is ready, it comes straight back.
+        Yield = "yield",
         /// The same, but the slice never goes back to the vCPU that left.
         NotSame = "not-same",
         /// A likely holder of the lock gets the hart.

@@ -99,6 +99,22 @@ pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
     }
 }
 
+/// Takes a byte that a guest sends. False where there is no room for it.
+#[must_use]
+pub fn guest_byte(vm: VmId, byte: u8) -> bool {
+    let Some(terminal) = TERMINAL.get() else {
+        return true;
+    };
+    let mut terminal = terminal.lock();
+    let Some(has_output) = terminal.console.push_where_room(vm, byte) else {
+        return false;
+    };
+    if has_output && !terminal.uart.wants_transmit_interrupt() {
+        terminal.pump();
+    }
+    true
+}
+
 /// A guest has stopped: the line that it had begun ends.
 pub fn guest_ended(vm: VmId) {
     if let Some(terminal) = TERMINAL.get() {

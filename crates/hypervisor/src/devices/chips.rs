@@ -22,6 +22,10 @@ impl DeviceNumber {
 #[derive(Debug)]
 struct Wired {
     source: SourceNumber,
+    /// As what exits to the device are counted.
+    cause: ExitCause,
+    /// The level of the wire that the APLIC was shown last.
+    shown: bool,
     device: Box<dyn Trapped>,
 }
 
@@ -46,11 +50,18 @@ impl Chips {
     /// Adds a device whose wire ends at `source`, which no other device has.
     pub fn add(&mut self, source: SourceNumber, device: Box<dyn Trapped>) -> DeviceNumber {
         self.aplic.add_virtual(source);
-        self.wired.push(Wired { source, device });
+        let cause = device.cause();
+        self.wired.push(Wired {
+            source,
+            cause,
+            shown: false,
+            device,
+        });
         DeviceNumber(self.wired.len())
     }
 
     /// What a guest's load from a device gets, and as what the exit is counted.
+    #[inline]
     pub fn load(
         &mut self,
         number: DeviceNumber,
@@ -63,12 +74,13 @@ impl Chips {
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, 0);
         };
-        let answer = (wired.device.cause(), wired.device.load(access, outside));
-        self.settle(number, outside);
+        let answer = (wired.cause, wired.device.load(access, outside));
+        self.settle(index, outside);
         answer
     }
 
     /// A guest's store to a device. Says as what the exit is counted, and whether the device has taken it.
+    #[inline]
     pub fn store(
         &mut self,
         number: DeviceNumber,
@@ -83,11 +95,8 @@ impl Chips {
         let Some(wired) = self.wired.get_mut(index) else {
             return (ExitCause::GuestPageFault, Ok(()));
         };
-        let answer = (
-            wired.device.cause(),
-            wired.device.store(access, value, outside),
-        );
-        self.settle(number, outside);
+        let answer = (wired.cause, wired.device.store(access, value, outside));
+        self.settle(index, outside);
         answer
     }
 
@@ -97,7 +106,7 @@ impl Chips {
             if let Some(wired) = self.wired.get_mut(index) {
                 wired.device.look(outside);
             }
-            self.settle(DeviceNumber(index + 1), outside);
+            self.settle(index, outside);
         }
     }
 
@@ -116,13 +125,16 @@ impl Chips {
         Trapped::reset(&mut self.aplic, outside);
     }
 
-    /// Shows the wire of a device to the APLIC.
-    fn settle(&mut self, number: DeviceNumber, outside: &dyn Outside) {
-        let index = number.0.checked_sub(1);
-        if let Some(wired) = index.and_then(|index| self.wired.get(index)) {
-            let (source, high) = (wired.source, wired.device.wire());
-            self.aplic
-                .set_input(source, high, &mut |effect| outside.apply(effect));
+    /// Shows the wire of a device to the APLIC, if it has changed.
+    #[inline]
+    fn settle(&mut self, index: usize, outside: &dyn Outside) {
+        if let Some(wired) = self.wired.get_mut(index) {
+            let high = wired.device.wire();
+            if high != wired.shown {
+                wired.shown = high;
+                self.aplic
+                    .set_input(wired.source, high, &mut |effect| outside.apply(effect));
+            }
         }
     }
 }
@@ -166,13 +178,11 @@ mod tests {
     }
 
     impl Outside for World {
-        fn console_room(&self) -> usize {
-            self.room.get()
-        }
-
-        fn print(&self, byte: u8) {
-            self.room.set(self.room.get() - 1);
+        fn print(&self, byte: u8) -> Result<(), NotNow> {
+            let left = self.room.get().checked_sub(1).ok_or(NotNow)?;
+            self.room.set(left);
             self.printed.borrow_mut().push(byte);
+            Ok(())
         }
 
         fn typed(&self) -> Option<u8> {

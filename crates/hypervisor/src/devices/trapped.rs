@@ -46,11 +46,11 @@ pub trait Trapped: Debug + Send {
 
 /// What the devices of a VM reach.
 pub trait Outside {
-    /// How many bytes the VM's console has room for.
-    fn console_room(&self) -> usize;
-
-    /// Puts a byte onto the VM's console, which has room for it.
-    fn print(&self, byte: u8);
+    /// Puts a byte onto the VM's console.
+    ///
+    /// # Errors
+    /// [`NotNow`], where the console has no room for it.
+    fn print(&self, byte: u8) -> Result<(), NotNow>;
 
     /// Takes the next byte that was typed for the VM.
     fn typed(&self) -> Option<u8>;

@@ -31,8 +31,7 @@ impl FloatContext {
 /// Runs the guest until it traps to HS-mode. The cause is then in scause, stval, htval and htinst.
 #[inline]
 pub fn enter(context: &mut GuestContext) {
-    // SAFETY: the routine saves and restores all registers that the calling convention preserves, and the guest's
-    // accesses are confined by hgatp, which the caller has set for this vCPU.
+    // SAFETY: the guest's accesses are confined by hgatp, which the caller has set for this vCPU.
     unsafe { isa::enter_guest(context) };
 }
 

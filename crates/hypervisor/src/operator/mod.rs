@@ -196,6 +196,7 @@ pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
         SpinMethod::Wopd => SpinPolicy::Wopd,
         SpinMethod::Wapd => SpinPolicy::Wapd,
         SpinMethod::Rslp => SpinPolicy::Rslp,
+        SpinMethod::Yield => SpinPolicy::Yield,
         SpinMethod::NotSame => SpinPolicy::NotSame,
         SpinMethod::Directed => SpinPolicy::Directed,
         SpinMethod::Reservation => SpinPolicy::Reservation,

@@ -27,7 +27,7 @@ use crate::run::probe::Tests;
 use crate::run::requests::carry_out_requests;
 use crate::run::switch::renew_table;
 use crate::run::terms::reconsider;
-use crate::run::timer::{set_slice, set_timer};
+use crate::run::timer::{set_slice, set_timer, slice_is_over};
 use crate::system::costs;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
@@ -290,6 +290,8 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
         books.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
+            // Whoever has had the whole slice leaves, and the scheduler is asked once.
+            Next::Reconsider if slice_is_over(hart) => return Leave::SliceEnd,
             Next::Reconsider => {
                 if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                     return reason;

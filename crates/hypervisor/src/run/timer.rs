@@ -4,6 +4,7 @@ use core::sync::atomic::Ordering;
 
 use scheduler::Ticks;
 
+use crate::hart;
 use crate::hart::csr::{self, number};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -24,6 +25,12 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let earliest = earliest.unwrap_or(u64::MAX);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
+}
+
+/// Whether the running slice is over.
+#[inline]
+pub fn slice_is_over(hart: &Hart) -> bool {
+    hart.slice_end.load(Ordering::Relaxed) <= hart::time()
 }
 
 /// Starts a slice of `slice`, without an end where there is none.

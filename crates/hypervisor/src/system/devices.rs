@@ -1,7 +1,7 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::trapped::Outside;
+use crate::devices::trapped::{NotNow, Outside};
 use crate::devices::wires::{Destination, Effect, SourceSetting, Sources};
 use crate::hart;
 use crate::interrupts::Route;
@@ -17,12 +17,11 @@ pub struct Surroundings<'a> {
 }
 
 impl Outside for Surroundings<'_> {
-    fn console_room(&self) -> usize {
-        self.vm.console_room()
-    }
-
-    fn print(&self, byte: u8) {
-        self.vm.print(core::iter::once(byte));
+    fn print(&self, byte: u8) -> Result<(), NotNow> {
+        match self.vm.print_byte(byte) {
+            true => Ok(()),
+            false => Err(NotNow),
+        }
     }
 
     fn typed(&self) -> Option<u8> {

@@ -6,7 +6,6 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use abi::monitor::VmState;
-use abi::system::WhenIdle;
 use scheduler::VcpuState;
 
 use crate::console;
@@ -17,6 +16,7 @@ use crate::system::loader;
 use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
+use crate::vm::lifecycle::idle::powers_off;
 use crate::vm::lifecycle::life::{Begin, Ending, Life, Outcome, Port, Refusal, StartError, Who};
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
@@ -248,12 +248,8 @@ fn power_off_if_idle(system: &Hypervisor) {
     if STARTING.load(Ordering::SeqCst) {
         return;
     }
-    let wanted = |state| match system.when_idle {
-        WhenIdle::PowerOff => matches!(state, VmState::Stopped | VmState::Defined),
-        WhenIdle::PowerOffAfterAll => state == VmState::Stopped,
-        WhenIdle::Stay => false,
-    };
-    if system.vms.iter().all(|vm| wanted(vm.life.lock().state())) {
+    let states = system.vms.iter().map(|vm| vm.life.lock().state());
+    if powers_off(system.when_idle, states) {
         power_off(system);
     }
 }

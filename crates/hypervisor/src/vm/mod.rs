@@ -243,6 +243,12 @@ impl Vm {
         console::guest_bytes(self.number(), bytes);
     }
 
+    /// A byte that the guest sends to its console. False where the console has no room for it.
+    #[must_use]
+    pub fn print_byte(&self, byte: u8) -> bool {
+        console::guest_byte(self.number(), byte)
+    }
+
     /// A byte typed for this guest. What finds no room is lost, as on a real line.
     pub fn keep_typed(&self, byte: u8) {
         let mut typed = self.typed.lock();

@@ -9,6 +9,7 @@ use std::thread::available_parallelism;
 
 use clap::Parser;
 use lockstep::suite::{Known, Program, Settings, Table, find, run_all};
+use machine::board::PmpEntries;
 use machine::timing::Profile;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -46,6 +47,9 @@ struct Arguments {
     /// RAM in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     memory: u64,
+    /// PMP entries of each hart: 16 or 64.
+    #[arg(long, value_name = "N", default_value = "16", value_parser = pmp_entries)]
+    pmp_entries: PmpEntries,
     /// Instructions after which a program that has not ended has failed.
     #[arg(long, value_name = "N", default_value_t = 100_000_000)]
     max_instructions: u64,
@@ -61,6 +65,12 @@ struct Arguments {
     /// Prints what programs wrote, and each program's verdict.
     #[arg(long)]
     verbose: bool,
+}
+
+/// A number of PMP entries that there can be.
+fn pmp_entries(text: &str) -> Result<PmpEntries, String> {
+    let entries = text.parse().ok().and_then(PmpEntries::new);
+    entries.ok_or_else(|| "use 16 or 64".to_owned())
 }
 
 fn main() -> ExitCode {
@@ -108,6 +118,7 @@ fn execute(arguments: &Arguments, stop: &Arc<AtomicBool>) -> Result<bool, String
     let settings = Settings {
         harts: arguments.harts,
         memory: arguments.memory << 20,
+        pmp_entries: arguments.pmp_entries,
         instructions: arguments.max_instructions,
         profile: profile.transpose().map_err(|error| error.to_string())?,
         threads: match arguments.threads {

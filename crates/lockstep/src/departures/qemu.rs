@@ -83,7 +83,7 @@ pub(super) const ALL: &[Departure] = &[
     Departure {
         name: "HLVX is checked as a fetch",
         section: "privileged specification, hypervisor extension, HLVX: faults are those \
-            of loads, and memory protection has to permit a load",
+            of loads, and memory protection has to permit a load and a fetch",
         misleads: true,
         explains: |seen| {
             seen.both(|left, right, instruction| {

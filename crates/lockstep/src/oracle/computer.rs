@@ -1,5 +1,6 @@
 //! This machine.
 
+use machine::board::PmpEntries;
 use machine::{Config, Limit, Machine, Stop};
 
 use crate::{elf, layout};
@@ -42,15 +43,41 @@ pub fn run_within(
     quantum: u64,
     instructions: u64,
 ) -> Result<Vec<u8>, RunError> {
-    let mut config = Config::default();
-    config.board.memory = super::process::memory(image.len()) << 20;
+    let mut config = config(image);
     config.board.harts = harts;
-    config.board.isa.mmu = "riscv,sv57".to_owned();
     config.quantum = quantum;
     if harts > 1 {
         // Turns end between any two instructions then, as blocks do in the measured gear.
         config.blocks.instructions = 1 + (quantum % 16) as u8;
     }
+    run_on(config, image, instructions)
+}
+
+/// As [`run_within`], by one hart that has so many PMP entries.
+///
+/// # Errors
+/// [`RunError`] when there is no result.
+pub fn run_protected(
+    image: &[u8],
+    entries: PmpEntries,
+    instructions: u64,
+) -> Result<Vec<u8>, RunError> {
+    let mut config = config(image);
+    config.quantum = WHOLE;
+    config.board.isa.pmp_entries = entries;
+    run_on(config, image, instructions)
+}
+
+/// A machine with one hart that has all that an image may use.
+fn config(image: &[u8]) -> Config {
+    let mut config = Config::default();
+    config.board.memory = super::process::memory(image.len()) << 20;
+    config.board.isa.mmu = "riscv,sv57".to_owned();
+    config
+}
+
+/// The image from the first slot on, after a run on such a machine.
+fn run_on(config: Config, image: &[u8], instructions: u64) -> Result<Vec<u8>, RunError> {
     let mut machine = Machine::new(config)?;
     machine.load_bare(&elf::write(image))?;
     let stop = machine.run(Limit {

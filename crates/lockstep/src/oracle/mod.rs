@@ -7,7 +7,7 @@ mod spike;
 
 use std::path::PathBuf;
 
-pub use computer::{WHOLE, run as run_here, run_within};
+pub use computer::{WHOLE, run as run_here, run_protected, run_within};
 
 use crate::program::Features;
 

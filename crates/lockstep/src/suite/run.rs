@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use machine::board::PmpEntries;
 use machine::device::Script;
 use machine::hart::{Hart, Wait};
 use machine::timing::Profile;
@@ -20,6 +21,8 @@ pub struct Settings {
     pub harts: u32,
     /// Bytes of RAM.
     pub memory: u64,
+    /// PMP entries of each hart.
+    pub pmp_entries: PmpEntries,
     /// When a program has failed that has not ended, in instructions of all harts.
     pub instructions: u64,
     /// The profile that runs are measured with; without one they run in the fast gear.
@@ -138,6 +141,7 @@ fn execute(program: &Program, settings: &Settings) -> Result<Outcome, String> {
         .mmu_type()
         .clone_into(&mut config.board.isa.mmu);
     config.board.memory = settings.memory;
+    config.board.isa.pmp_entries = settings.pmp_entries;
     let length = std::fs::metadata(&program.file)
         .map_err(|error| error.to_string())?
         .len();

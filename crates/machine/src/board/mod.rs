@@ -9,7 +9,7 @@ mod pmu;
 mod tests;
 mod tree;
 
-pub use crate::extension::{Isa, VmidBits};
+pub use crate::extension::{Isa, PmpEntries, VmidBits};
 pub use config::{BoardConfig, BoardError};
 pub use elf::{Elf, is_elf, load_elf};
 pub use load::{Boot, Images, load, load_bare};

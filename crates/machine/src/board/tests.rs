@@ -23,6 +23,7 @@ fn config() -> BoardConfig {
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
             vmid_bits: VmidBits::default(),
+            pmp_entries: PmpEntries::default(),
         },
         bootargs: "console=ttyS0".to_owned(),
         seed: 7,

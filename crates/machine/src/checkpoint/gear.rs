@@ -50,6 +50,11 @@ impl Machine {
                 board.isa.vmid_bits.count().into(),
                 profile.vmid_bits.into(),
             ),
+            (
+                "a number of PMP entries of",
+                board.isa.pmp_entries.count() as u64,
+                profile.pmp_entries.into(),
+            ),
         ];
         for (what, found, wanted) in seen {
             if found != wanted {

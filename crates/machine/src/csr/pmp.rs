@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::{Access, Privilege};
-
-/// Number of entries.
-pub const ENTRIES: usize = 16;
+use crate::extension::PmpEntries;
 
 const READ: u8 = 1;
 const WRITE: u8 = 2;
@@ -57,29 +55,33 @@ const fn permits(configuration: u8, access: Access, machine: bool) -> bool {
 /// The registers, which are all that a checkpoint keeps.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Registers {
-    configuration: [u8; ENTRIES],
-    address: [u64; ENTRIES],
+    /// One for each entry, and so is `address`.
+    configuration: Vec<u8>,
+    address: Vec<u64>,
 }
 
 /// The PMP entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Registers", into = "Registers")]
+#[serde(try_from = "Registers", into = "Registers")]
 pub struct Pmp {
-    configuration: [u8; ENTRIES],
-    address: [u64; ENTRIES],
+    configuration: Vec<u8>,
+    address: Vec<u64>,
     /// All addresses, lowest first: what the registers come to, found once when they are written.
     segments: Vec<Segment>,
 }
 
-impl From<Registers> for Pmp {
-    fn from(registers: Registers) -> Self {
-        let mut pmp = Self {
-            configuration: registers.configuration,
-            address: registers.address,
-            segments: Vec::new(),
-        };
-        pmp.compile();
-        pmp
+impl TryFrom<Registers> for Pmp {
+    type Error = &'static str;
+
+    /// Refuses numbers of entries that cannot be.
+    fn try_from(registers: Registers) -> Result<Self, Self::Error> {
+        let entries = registers.address.len();
+        let possible =
+            u8::try_from(entries).is_ok_and(|entries| PmpEntries::new(entries).is_some());
+        if !possible || registers.configuration.len() != entries {
+            return Err("a hart has 16 or 64 PMP entries");
+        }
+        Ok(Self::of(registers))
     }
 }
 
@@ -94,15 +96,38 @@ impl From<Pmp> for Registers {
 
 impl Default for Pmp {
     fn default() -> Self {
-        Self::from(Registers {
-            configuration: [0; ENTRIES],
-            address: [0; ENTRIES],
-        })
+        Self::new(PmpEntries::default())
     }
 }
 
 impl Pmp {
-    /// pmpcfg0 (`register` 0) or pmpcfg2 (`register` 2).
+    /// So many entries, all off.
+    #[must_use]
+    pub fn new(entries: PmpEntries) -> Self {
+        Self::of(Registers {
+            configuration: vec![0; entries.count()],
+            address: vec![0; entries.count()],
+        })
+    }
+
+    /// The entries with these registers.
+    fn of(registers: Registers) -> Self {
+        let mut pmp = Self {
+            configuration: registers.configuration,
+            address: registers.address,
+            segments: Vec::new(),
+        };
+        pmp.compile();
+        pmp
+    }
+
+    /// How many entries there are.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        self.address.len()
+    }
+
+    /// pmpcfg with an even number, its `register`; zero where there is none.
     #[must_use]
     pub fn configuration(&self, register: usize) -> u64 {
         let bytes = self.configuration.iter().skip(register * 4).take(8);
@@ -111,7 +136,7 @@ impl Pmp {
             .fold(0, |value, &byte| value << 8 | u64::from(byte))
     }
 
-    /// Writes pmpcfg0 or pmpcfg2. Locked entries keep their value, and so does one that would get
+    /// Writes pmpcfg with an even number. Locked entries keep their value, and so does one that would get
     /// the reserved combination W = 1 with R = 0.
     pub fn set_configuration(&mut self, register: usize, value: u64) {
         let entries = self.configuration.iter_mut().skip(register * 4).take(8);
@@ -171,9 +196,9 @@ impl Pmp {
 
     /// Finds the segments that the registers come to.
     fn compile(&mut self) {
-        let ranges: [_; ENTRIES] = std::array::from_fn(|entry| self.range(entry));
+        let ranges: Vec<_> = (0..self.entries()).map(|entry| self.range(entry)).collect();
         let mut starts = vec![0];
-        for (low, high) in ranges.into_iter().flatten() {
+        for &(low, high) in ranges.iter().flatten() {
             starts.push(low);
             starts.extend(high.checked_add(1));
         }
@@ -327,7 +352,10 @@ mod tests {
                 2 => page << 10 | 0x1ff,
                 _ => page << 10 | 0xfff,
             });
-            let pmp = Pmp::from(Registers { configuration, address });
+            let pmp = Pmp::of(Registers {
+                configuration: configuration.to_vec(),
+                address: address.to_vec(),
+            });
             for (page, offset, kind) in probes {
                 let access = [Access::Load, Access::Store, Access::Fetch][usize::from(kind % 3)];
                 let privilege = if kind < 3 { Privilege::Machine } else { USER };
@@ -338,6 +366,21 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_last_of_64_entries_decides_where_no_other_does() {
+        let mut pmp = Pmp::new(PmpEntries::new(64).expect("a number of entries"));
+        pmp.set_address(62, 0x8000_0000 >> 2);
+        pmp.set_address(63, 0x8000_2000 >> 2);
+        pmp.set_configuration(14, 0x09 << 56); // entry 63: TOR, read
+        assert_eq!(pmp.configuration(14), 0x09 << 56);
+        assert!(pmp.check(0x8000_1000, 8, Access::Load, USER).allowed);
+        assert!(!pmp.check(0x8000_1000, 8, Access::Store, USER).allowed);
+        assert!(!pmp.check(0x8000_2000, 8, Access::Load, USER).allowed);
+        pmp.set_configuration(14, 0x89 << 56);
+        pmp.set_address(62, 0); // the bottom of a locked range
+        assert_eq!(pmp.address(62), 0x8000_0000 >> 2);
     }
 
     #[test]

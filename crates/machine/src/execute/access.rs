@@ -42,12 +42,15 @@ impl Hart {
                 if system.timing.is_some() {
                     self.charge_updates(system);
                 }
-                let privilege = view.mode.privilege;
-                let check = self
-                    .csrs
-                    .pmp
-                    .check(mapping.physical, size, access, privilege);
-                if !check.allowed {
+                let (pmp, privilege) = (&self.csrs.pmp, view.mode.privilege);
+                let check = pmp.check(mapping.physical, size, access, privilege);
+                // HLVX needs both permissions of memory protection: hypervisor extension, "Hypervisor Virtual-Machine Load and
+                // Store Instructions".
+                let is_executable = !view.execute_for_read
+                    || pmp
+                        .check(mapping.physical, size, Access::Fetch, privilege)
+                        .allowed;
+                if !check.allowed || !is_executable {
                     let guest = view.mode.virtualized;
                     let cause = access.access_fault();
                     return Err(self.raise(Exception::at(cause, address, guest)));

@@ -4,7 +4,7 @@
 mod isa;
 mod pause;
 
-pub use isa::{Isa, VmidBits};
+pub use isa::{Isa, PmpEntries, VmidBits};
 pub use pause::PauseLoop;
 
 use serde::{Deserialize, Serialize};
@@ -203,6 +203,7 @@ mod tests {
             mmu: "riscv,sv48".to_owned(),
             cache_block: 64,
             vmid_bits: VmidBits::default(),
+            pmp_entries: PmpEntries::default(),
         }
     }
 

@@ -167,6 +167,37 @@ fn loads_for_a_guest_take_the_guest_s_masking() {
 }
 
 #[test]
+fn hlvx_needs_memory_protection_to_grant_reading_and_execution() {
+    const HLV_WU: u32 = 0x6812_c373;
+    const HLVX_WU: u32 = 0x6832_c373;
+    const PMPCFG0: u32 = 0x3a0;
+    const PMPADDR0: u32 = 0x3b0;
+    // A NAPOT entry for everything, with W, R and X as far as they may be.
+    for (permissions, read, execute) in [
+        (0x1f, true, true),
+        (0x1d, true, true),
+        (0x1b, true, false),
+        (0x19, true, false),
+        (0x1c, false, false),
+        (0x18, false, false),
+    ] {
+        let mut machine = machine();
+        let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+        write(hart, system, PMPADDR0, u64::MAX);
+        write(hart, system, PMPCFG0, permissions);
+        hart.set_mode(Mode::HYPERVISOR);
+        for (raw, allowed) in [(HLV_WU, read), (HLVX_WU, execute)] {
+            hart.x[5] = RAM;
+            let done = hart.access_guest(raw, system);
+            assert_eq!(done.is_ok(), allowed, "{raw:#x} by {permissions:#x}");
+            if !allowed {
+                assert_eq!(hart.exception.cause, Cause::LoadAccess);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_short_cut_does_not_outlive_a_change_of_masking() {
     let mut machine = machine();
     let (hart, system) = (&mut machine.harts[0], &mut machine.system);

@@ -2,7 +2,7 @@
 
 use crate::base::Clock;
 use crate::base::Paging;
-use crate::board::{BoardConfig, BoardError, Isa, VmidBits, map};
+use crate::board::{BoardConfig, BoardError, Isa, PmpEntries, VmidBits, map};
 use crate::code::BlockLimit;
 use crate::memory::RamError;
 use crate::system::Limits;
@@ -104,6 +104,7 @@ pub fn isa() -> Isa {
         mmu: Paging::default().mmu_type().to_owned(),
         cache_block: 64,
         vmid_bits: VmidBits::default(),
+        pmp_entries: PmpEntries::default(),
     }
 }
 
@@ -158,6 +159,9 @@ impl Config {
             self.board.isa.mmu = paging.mmu_type().to_owned();
         }
         self.board.isa.vmid_bits = VmidBits::new(profile.vmid_bits);
+        if let Some(entries) = PmpEntries::new(profile.pmp_entries) {
+            self.board.isa.pmp_entries = entries;
+        }
         let extensions = &mut self.board.isa.extensions;
         if !profile.svadu {
             let name = extensions.iter_mut().find(|name| *name == SVADU);

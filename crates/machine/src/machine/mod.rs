@@ -14,6 +14,7 @@ use crate::base::Memory;
 use serde::{Deserialize, Serialize};
 
 use crate::board::{self, Boot, Images};
+use crate::csr::Pmp;
 use crate::device::{Devices, DevicesConfig, Marker};
 use crate::extension::ExtensionState;
 use crate::hart::Hart;
@@ -82,6 +83,7 @@ impl Machine {
         let harts = (0..board.harts as usize).map(|index| {
             let mut hart = Hart::new(System::hart_id(index));
             hart.extension = extension.clone();
+            hart.csrs.pmp = Pmp::new(board.isa.pmp_entries);
             hart
         });
         Ok(Self {

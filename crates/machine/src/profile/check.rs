@@ -3,6 +3,7 @@
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
 use crate::base::LINE_SHIFT;
 use crate::base::Paging;
+use crate::extension::PmpEntries;
 
 /// What cannot be: key, what is wrong, and what to do about it.
 pub(super) type Impossible = (String, String, String);
@@ -102,6 +103,10 @@ impl Profile {
             let remedy = "use 39, 48 or 57";
             found.push(impossible("virtual_address_bits", message, remedy));
         }
+        if PmpEntries::new(self.pmp_entries).is_none() {
+            let message = format!("{} entries of memory protection", self.pmp_entries);
+            found.push(impossible("pmp_entries", message, "use 16 or 64"));
+        }
         found
     }
 
@@ -139,7 +144,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_together_is_refused_by_key() {
         type Change = fn(&mut Profile);
-        let changes: [(Change, &str); 12] = [
+        let changes: [(Change, &str); 13] = [
             (|p| p.l1i.ways = 0, "l1i: sets of 0"),
             (|p| p.l1d.ways = 3, "l1d: 1024 entries in sets of 3"),
             (|p| p.l1d.size = 98304, "l1d: 1536 entries in sets of 4"),
@@ -168,6 +173,7 @@ mod tests {
                 |p| p.virtual_address_bits = 50,
                 "virtual_address_bits: 50 bits",
             ),
+            (|p| p.pmp_entries = 17, "pmp_entries: 17 entries"),
             (|p| p.timebase = p.hertz + 1, "timebase: 1000000001 Hz"),
         ];
         assert_eq!(Profile::default().check(), Ok(()));

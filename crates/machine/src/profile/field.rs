@@ -116,6 +116,12 @@ const MACHINE: &[Row] = &[
         "bits",
         "of VMIDs: hgatp keeps so many",
     ),
+    number(
+        "pmp_entries",
+        (16, 64),
+        "entries",
+        "of physical memory protection: 16 or 64",
+    ),
     flag(
         "fence_i_clears",
         "whether FENCE.I empties the instruction cache",
@@ -165,12 +171,13 @@ const HONOURS: &[Row] = &[
     ),
 ];
 /// Keys that can be left out wherever they are.
-const OPTIONAL: [&str; 12] = [
+const OPTIONAL: [&str; 13] = [
     "line",
     "large",
     "any_size",
     "virtual_address_bits",
     "vmid_bits",
+    "pmp_entries",
     "misaligned_traps",
     "prefetch_next_line",
     "update",

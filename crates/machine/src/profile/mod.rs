@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::Paging;
-use crate::extension::{Extensions, VmidBits};
+use crate::extension::{Extensions, PmpEntries, VmidBits};
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct Profile {
     /// Bits of VMIDs that the harts have, 0 to 14; 14 if left out.
     #[serde(default = "vmid_bits")]
     pub vmid_bits: u8,
+    /// Entries of physical memory protection that the harts have, 16 or 64; 16 if left out.
+    #[serde(default = "pmp_entries")]
+    pub pmp_entries: u8,
     /// Cycles that a hart runs before the next one's turn, 1 to 1,000,000.
     pub quantum: u64,
     /// Cycles after which WRS.NTO traps where it may.
@@ -205,6 +208,7 @@ impl Default for Profile {
             svadu: true,
             virtual_address_bits: virtual_address_bits(),
             vmid_bits: vmid_bits(),
+            pmp_entries: pmp_entries(),
             quantum: 1000,
             wrs_nto_limit: 2000,
             wrs_sto_limit: 200,
@@ -261,6 +265,11 @@ impl Default for Profile {
 /// All, where a profile does not say.
 fn vmid_bits() -> u8 {
     VmidBits::MOST
+}
+
+/// As few as there can be, where a profile does not say.
+fn pmp_entries() -> u8 {
+    PmpEntries::FEW
 }
 
 /// Sv48, where a profile does not say.

@@ -8,6 +8,7 @@ use super::row::{Guard, Presence, Row};
 use crate::base::{Cause, Mode, Privilege};
 use crate::csr::field::{envcfg, hstatus, hvictl, stateen, status};
 use crate::csr::number as csr;
+use crate::extension::PmpEntries;
 use crate::hart::Hart;
 
 /// Refusal of an access: the exception to raise.
@@ -29,6 +30,7 @@ impl Hart {
         let missing = match row.presence {
             Presence::Always => false,
             Presence::Custom(present) => !present(&self.extension.present),
+            Presence::ManyPmpEntries => self.csrs.pmp.entries() <= usize::from(PmpEntries::FEW),
         };
         if missing || (write && number >> 10 == 3) {
             return Err(ILLEGAL);

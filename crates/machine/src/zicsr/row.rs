@@ -41,6 +41,8 @@ pub(super) enum Presence {
     Always,
     /// Harts with one of the custom extensions have it.
     Custom(fn(&Extensions) -> bool),
+    /// Harts with 64 PMP entries have it.
+    ManyPmpEntries,
 }
 
 /// What may forbid an access besides the privilege that the number asks for.
@@ -178,6 +180,14 @@ impl Row {
     pub const fn custom(self, present: fn(&Extensions) -> bool) -> Self {
         Self {
             presence: Presence::Custom(present),
+            ..self
+        }
+    }
+
+    /// The same CSR in harts alone that have 64 PMP entries.
+    pub const fn of_many_pmp_entries(self) -> Self {
+        Self {
+            presence: Presence::ManyPmpEntries,
             ..self
         }
     }

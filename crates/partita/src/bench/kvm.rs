@@ -5,7 +5,7 @@
 
 use crate::cache::Cache;
 use crate::images::site::WorkFolder;
-use crate::images::{ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules};
+use crate::images::{self, ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules};
 use std::fs;
 use std::path::PathBuf;
 
@@ -36,14 +36,18 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
     let size = fs::metadata(&kernel).map_err(at(&kernel))?.len();
     let stamp = format!("{size} {PACKAGES:?} {PROGRAMS:?} {MODULES:?}\n{INIT}");
     let stamp_file = folder.join("stamp");
-    let fresh = fs::read_to_string(&stamp_file).is_ok_and(|text| text == stamp);
-    if fresh && target.is_file() {
+    let is_built = || {
+        let text = fs::read_to_string(&stamp_file);
+        text.is_ok_and(|text| text == stamp) && target.is_file()
+    };
+    if is_built() {
         return Ok(target);
     }
     fs::create_dir_all(&folder).map_err(at(&folder))?;
-    let lock_path = cache.folder().join("lock");
-    let lock = fs::File::create(&lock_path).map_err(at(&lock_path))?;
-    lock.lock().map_err(at(&lock_path))?;
+    let _alone = images::alone(cache, progress)?;
+    if is_built() {
+        return Ok(target);
+    }
     let work = WorkFolder::new(cache.folder())?;
 
     let apt = apt::Apt::up_to_date(&cache.folder().join("packages"), progress)?;

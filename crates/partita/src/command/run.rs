@@ -110,7 +110,7 @@ pub(super) struct RunArguments {
     /// each. Where everybody waits, the run goes on then, as somebody may yet say something
     #[arg(long, value_name = "SOCKET", conflicts_with_all = ["console", "native", "kvm"])]
     pub(super) control: Option<PathBuf>,
-    /// Shows neither the guests' lines nor tables, but a summary of five lines
+    /// Shows neither the guests' lines nor tables, but a summary of five lines; with --native or --kvm the measures alone
     #[arg(long, short, conflicts_with = "verbose")]
     pub(super) quiet: bool,
 }
@@ -347,8 +347,10 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
     let limit = arguments.timeout.map(Duration::from_secs);
     let mut out = std::io::stdout().lock();
     let mut show = |line: &str| {
-        // A reader that has gone needs no line.
-        let _ = writeln!(out, "{line}");
+        if !arguments.quiet {
+            // A reader that has gone needs no line.
+            let _ = writeln!(out, "{line}");
+        }
     };
     let outcome = if arguments.kvm {
         let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);

@@ -11,7 +11,6 @@ use crate::image::{self, slots::Assignment};
 use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use crate::system::System;
-use machine::monitor::Snapshot;
 use machine::{Machine, Stop};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,7 +21,10 @@ const BEGINS: &str = "exerciser: harts=";
 const WORK: &str = "exercise=work";
 const LENGTH: &str = "duration-ms=";
 /// How long before the first end the window ends, in milliseconds of machine time: the prompt takes a key in each, and none of
-/// what ends a VM may lie in the report.
+/// what ends a VM may lie in the report. A prompt that waits for busy harts may need longer, so the report is asked for
+/// at each of these times, and the last that came while all VMs worked counts.
+const MARGINS: [u64; 4] = [200, 100, 50, MARGIN];
+/// The last of them.
 const MARGIN: u64 = 25;
 /// A hart's booked time and its true time may differ by so small a part, as the prompt that asks for the report takes time.
 const SHARE_OF_THE_PROMPT: u64 = 50;
@@ -76,32 +78,45 @@ pub fn measure(
         cache: boot.cache,
     };
     let mut run = Run::boot(&setup, &boot.chosen)?;
-    let first_end = begin(&mut run, boot, window, show)?;
+    let begun = begin(&mut run, boot, window, show)?;
     shift_slices(&mut run, boot, show);
+    // Counts are the run's own: the copy's have the prompt in them, and so the first copy's may exceed the run's later ones.
+    let before = run.machine.snapshot();
     let from = sample(&mut run.machine, &setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
         ..Limits::of(boot.system, boot.limit, run.machine.clock())
     };
-    let limits = Limits {
-        cycles: Some(first_end),
-        ..to_end
-    };
-    let stop = run.follow(&limits, show);
-    let to = match stop {
-        Stop::Limit if run.machine.now() >= first_end => Some(sample(&mut run.machine, &setup)?),
+    let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
+    let mut closed = None;
+    let mut stop = Stop::Limit;
+    for margin in margins(window.milliseconds) {
+        let end = begun + a_millisecond * (window.milliseconds - margin);
+        let limits = Limits {
+            cycles: Some(end),
+            ..to_end
+        };
+        stop = run.follow(&limits, show);
         // It was given up, or a VM took everything with it: the end says so.
-        _ => None,
-    };
+        if stop != Stop::Limit || run.machine.now() < end {
+            break;
+        }
+        let counted = run.machine.report_since(&before);
+        match sample(&mut run.machine, &setup) {
+            Ok(to) if same_vms_run(&from, &to) => closed = Some((to, counted)),
+            // The work ended before the prompt had answered.
+            Ok(_) | Err(CheckpointFailure::Refused { .. }) => break,
+            Err(other) => return Err(other),
+        }
+    }
     let stop = match stop {
-        Stop::Limit if to.is_some() => run.follow(&to_end, show),
+        Stop::Limit if closed.is_some() => run.follow(&to_end, show),
         other => other,
     };
     let mut outcome = run.finish(stop).outcome;
-    match to {
-        Some(to) => {
-            let counted = to.machine.report_since(&from.counted);
-            let mut report = between(&from.report, &to.report);
+    match closed {
+        Some((to, counted)) => {
+            let mut report = between(&from, &to);
             let harts = counted.harts.iter();
             let passed = harts.map(|hart| (hart.hart, hart.cycles)).collect();
             leave_out_what_was_before(&mut report, &passed);
@@ -113,6 +128,22 @@ pub fn measure(
         )),
     }
     Ok(outcome)
+}
+
+/// The margins that leave a window at least half of its work, the longest first.
+fn margins(milliseconds: u64) -> impl Iterator<Item = u64> {
+    MARGINS
+        .into_iter()
+        .filter(move |margin| 2 * margin <= milliseconds)
+}
+
+/// Whether each VM is in the state in which it was.
+fn same_vms_run(before: &Report, after: &Report) -> bool {
+    let states = |report: &Report| -> BTreeMap<String, &'static str> {
+        let vms = report.vms.iter();
+        vms.map(|vm| (vm.name.clone(), vm.state)).collect()
+    };
+    states(before) == states(after)
 }
 
 /// Holds each hart up for its time, and lets the run go on until the last is free again: slices end at other times from then on.
@@ -134,7 +165,7 @@ fn shift_slices(run: &mut Run, boot: &Boot<'_>, show: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Follows a run until all VMs work, and says at which machine time the window ends.
+/// Follows a run until all VMs work, and says at which machine time the first of them began.
 fn begin(
     run: &mut Run,
     boot: &Boot<'_>,
@@ -177,9 +208,7 @@ fn begin(
             });
         }
     }
-    let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
-    let length = window.milliseconds.saturating_sub(MARGIN);
-    Ok(first.unwrap_or(0) + a_millisecond * length)
+    Ok(first.unwrap_or(0))
 }
 
 /// What was counted between the reports of two copies. What the prompt took in the first copy, some ten thousand cycles, is in
@@ -235,16 +264,8 @@ fn leave_out_what_was_before(report: &mut Report, passed: &BTreeMap<u32, u64>) {
     }
 }
 
-/// What had been counted at a moment.
-struct Sample {
-    report: Report,
-    counted: Snapshot,
-    /// The copy in which it was asked for.
-    machine: Machine,
-}
-
 /// Asks a copy of the machine for its report.
-fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Sample, CheckpointFailure> {
+fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Report, CheckpointFailure> {
     let copying = |error| CheckpointFailure::Checkpoint {
         path: std::path::PathBuf::from("a copy of the machine"),
         error,
@@ -253,12 +274,8 @@ fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Sample, Checkpoint
     machine.checkpoint(&mut bytes).map_err(copying)?;
     let copy = Machine::restore(&bytes).map_err(copying)?;
     drop(bytes);
-    let (run, report) = ask(copy, setup, &[], &mut |_| {})?;
-    Ok(Sample {
-        report,
-        counted: run.machine.snapshot(),
-        machine: run.machine,
-    })
+    let (_, report) = ask(copy, setup, &[], &mut |_| {})?;
+    Ok(report)
 }
 
 #[cfg(test)]
@@ -344,6 +361,22 @@ mod tests {
         let guests: Vec<u64> = window.vms[0].work.iter().map(|work| work.guest).collect();
         assert_eq!(guests, [190, 194]);
         assert_eq!(window.harts[1].elapsed, 204);
+    }
+
+    #[test]
+    fn a_window_is_tried_to_be_closed_ever_nearer_to_the_end() {
+        assert_eq!(margins(8000).collect::<Vec<_>>(), [200, 100, 50, 25]);
+        assert_eq!(margins(300).collect::<Vec<_>>(), [100, 50, 25]);
+        assert_eq!(margins(101).collect::<Vec<_>>(), [50, 25]);
+    }
+
+    #[test]
+    fn a_report_that_came_after_a_vm_had_ended_closes_no_window() {
+        let accounts = [(100, 80, 10, 10), (100, 60, 5, 35)];
+        let (before, mut after) = (report(accounts), report(accounts));
+        assert!(same_vms_run(&before, &after));
+        after.vms[0].state = "stopped";
+        assert!(!same_vms_run(&before, &after));
     }
 
     fn window(lines: &[&str]) -> Option<Window> {

@@ -49,6 +49,10 @@ impl World {
                     if !waiting {
                         steps.push(Step::Guest(hart, Leave::SelfWait));
                         steps.push(Step::Guest(hart, Leave::Stopped));
+                        if sliced {
+                            // The hypervisor need not ask where the whole slice is over.
+                            steps.push(Step::Guest(hart, Leave::SliceEnd));
+                        }
                         if trap_waits {
                             self.spins(hart, steps);
                         }

@@ -10,6 +10,7 @@ mod rslp;
 mod waits;
 mod wapd;
 mod wopd;
+mod yielding;
 
 use crate::choice;
 use crate::config::SpinPolicy;
@@ -146,6 +147,7 @@ pub(crate) fn policy(name: SpinPolicy) -> &'static dyn Spin {
         SpinPolicy::Wopd => &wopd::OnePartner,
         SpinPolicy::Wapd => &wapd::AllPartners,
         SpinPolicy::Rslp => &rslp::Requeue,
+        SpinPolicy::Yield => &yielding::Yield,
         SpinPolicy::NotSame => &not_same::NotSame,
         SpinPolicy::Directed => &directed::Directed,
         SpinPolicy::Reservation => &reservation::Reservation,

@@ -206,6 +206,35 @@ fn rslp_goes_out_of_service_with_a_partner() {
 }
 
 #[test]
+fn yield_goes_behind_its_priority_and_may_come_straight_back() {
+    let mut bench = Bench::with(SpinPolicy::Yield, 1, &[1, 1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
+    // 2 is in proper-ready and 0 in time-slice-end: both come first.
+    assert_eq!(bench.turn(0, Leave::Spin), Some(2));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(0));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(1));
+    // With one other, the two take turns; alone, it has its hart again at once.
+    let _ = bench.scheduler.stop(v(0));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(2));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(1));
+    let _ = bench.scheduler.stop(v(2));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(1));
+}
+
+#[test]
+fn yield_does_not_fall_behind_those_who_are_out_of_service() {
+    let mut bench = Bench::with(SpinPolicy::Yield, 1, &[1, 1]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    let config = *bench.scheduler.config();
+    let quantity = config.slice.get() * u64::from(config.round) / 2;
+    let _ = bench.leave_after(0, Leave::SliceEnd, quantity);
+    assert_eq!(bench.queue(0), Some(Queue::OutService));
+    assert_eq!(bench.dispatch(0), Some(1));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(1));
+}
+
+#[test]
 fn not_same_gives_the_hart_to_anybody_else() {
     let mut bench = Bench::with(SpinPolicy::NotSame, 1, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));

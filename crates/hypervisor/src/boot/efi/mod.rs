@@ -134,8 +134,8 @@ unsafe fn protocol<T>(
     what: &'static str,
 ) -> Result<*mut T, Refusal> {
     let mut found: *mut c_void = ptr::null_mut();
-    // SAFETY: the pointers are to places of the right types.
     done(
+        // SAFETY: the pointers are to places of the right types.
         unsafe { (services.handle_protocol)(handle, guid, &raw mut found) },
         what,
     )?;

@@ -104,6 +104,19 @@ impl Console {
         }
     }
 
+    /// A guest sent a byte. Says whether there is now something of this guest to drain, and nothing where the byte found no room.
+    pub fn push_where_room(&mut self, vm: VmId, byte: u8) -> Option<bool> {
+        let raw = self.is_raw(vm.index());
+        let Some(guest) = self.guests.get_mut(vm.index()) else {
+            return Some(false);
+        };
+        if guest.room() == 0 {
+            return None;
+        }
+        guest.push_unchecked(byte);
+        Some(guest.has_output(raw))
+    }
+
     /// Bytes for which a guest's backlog has room. A guest that is made to wait while there is none
     /// loses nothing.
     pub fn room(&self, vm: VmId) -> usize {

@@ -53,7 +53,7 @@ impl Guest {
         }
     }
 
-    fn push_unchecked(&mut self, byte: u8) {
+    pub fn push_unchecked(&mut self, byte: u8) {
         self.bytes.push_back(byte);
         if byte == b'\n' {
             self.line_ends = self.line_ends.saturating_add(1);

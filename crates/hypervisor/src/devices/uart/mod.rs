@@ -173,15 +173,20 @@ impl Uart {
         }
     }
 
-    /// The guest writes `value` to the register at `offset`. What comes back is the byte that it
-    /// sent, if it sent one.
-    pub fn write(&mut self, offset: u64, value: u8) -> Option<u8> {
+    /// Whether what the guest writes to the register at `offset` leaves on the line.
+    pub fn sends(&self, offset: u64) -> bool {
+        let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
+        offset == DATA && !divisor_access && self.modem_control & MCR_LOOP == 0
+    }
+
+    /// The guest writes `value` to the register at `offset`. It leaves on the line where [`sends`](Self::sends) says so.
+    pub fn write(&mut self, offset: u64, value: u8) {
         let divisor_access = self.line_control & LCR_DIVISOR_ACCESS != 0;
         let [low, high] = self.divisor.to_le_bytes();
         match offset {
             DATA if divisor_access => self.divisor = u16::from_le_bytes([value, high]),
             IER if divisor_access => self.divisor = u16::from_le_bytes([low, value]),
-            DATA => return self.transmit(value),
+            DATA => self.transmit(value),
             IER => {
                 let enabled = value & !self.interrupt_enable;
                 // The transmitter is always empty, so its interrupt comes at once.
@@ -211,17 +216,14 @@ impl Uart {
             // LSR and MSR are "intended for read operations only" (8.6).
             _ => {}
         }
-        None
     }
 
-    fn transmit(&mut self, byte: u8) -> Option<u8> {
+    fn transmit(&mut self, byte: u8) {
         // It leaves at once, and the holding register is empty again.
         self.transmitter_interrupt = true;
-        if self.modem_control & MCR_LOOP == 0 {
-            return Some(byte);
+        if self.modem_control & MCR_LOOP != 0 {
+            self.accept(byte);
         }
-        self.accept(byte);
-        None
     }
 
     /// The modem lines: those of a listener, or in loop-back our own outputs (8.7).

@@ -11,6 +11,13 @@ fn ready() -> Uart {
     uart
 }
 
+/// What the guest writes to the data register, if it leaves on the line.
+fn send(uart: &mut Uart, byte: u8) -> Option<u8> {
+    let sends = uart.sends(DATA);
+    uart.write(DATA, byte);
+    sends.then_some(byte)
+}
+
 #[test]
 fn an_idle_port_is_quiet_and_empty() {
     let mut uart = Uart::new();
@@ -33,7 +40,7 @@ fn written_bytes_leave_in_order() {
     let mut uart = ready();
     let sent: Vec<u8> = b"hello"
         .iter()
-        .filter_map(|&byte| uart.write(DATA, byte))
+        .filter_map(|&byte| send(&mut uart, byte))
         .collect();
     assert_eq!(sent, b"hello");
 }
@@ -43,7 +50,7 @@ fn the_divisor_hides_data_and_interrupt_enable() {
     let mut uart = ready();
     uart.write(IER, 0x05);
     uart.write(LCR, 0x83);
-    assert_eq!(uart.write(DATA, 0x34), None, "a divisor is not sent");
+    assert_eq!(send(&mut uart, 0x34), None, "a divisor is not sent");
     uart.write(IER, 0x12);
     assert_eq!((uart.read(DATA), uart.read(IER)), (0x34, 0x12));
     uart.write(LCR, 0x03);
@@ -120,7 +127,7 @@ fn loop_back_joins_outputs_to_inputs() {
         0x90,
         "RTS and OUT2 come back as CTS and DCD"
     );
-    assert_eq!(uart.write(DATA, b'l'), None);
+    assert_eq!(send(&mut uart, b'l'), None);
     uart.receive(b'o');
     assert_eq!(uart.read(DATA), b'l');
     assert_eq!(uart.read(LSR) & 1, 0, "the line was cut");
@@ -179,7 +186,8 @@ proptest! {
                 _ => {
                     let sends = offset == DATA && uart.line_control & 0x80 == 0
                         && uart.modem_control & 0x10 == 0;
-                    prop_assert_eq!(uart.write(offset, value), sends.then_some(value));
+                    prop_assert_eq!(uart.sends(offset), sends);
+                    uart.write(offset, value);
                 }
             }
             prop_assert!(uart.input.len() <= INPUT_CAPACITY);

@@ -5,9 +5,6 @@
 use crate::hart::context::{FloatContext, GuestContext};
 
 unsafe extern "C" {
-    /// Runs the guest until it traps to HS-mode.
-    #[link_name = "hypervisor_enter_guest"]
-    pub fn enter_guest(context: *mut GuestContext);
     /// Where every trap to HS-mode goes.
     #[link_name = "hypervisor_trap_vector"]
     pub fn trap_vector();
@@ -19,6 +16,33 @@ unsafe extern "C" {
     pub fn float_restore(context: *const FloatContext);
 }
 
+/// Runs the guest until it traps to HS-mode.
+///
+/// # Safety
+/// What hgatp and the VS-level registers let the guest reach is the guest's own, and nobody else uses `context` meanwhile.
+#[inline(always)]
+pub unsafe fn enter_guest(context: *mut GuestContext) {
+    // SAFETY: the routine keeps s0, s1, gp, tp and sp, and every other integer register is named here as one that it changes. So the
+    // compiler keeps of the others what it still needs, which is little. The hypervisor holds nothing in floating-point registers.
+    unsafe {
+        core::arch::asm!(
+            "call hypervisor_enter_guest",
+            in("a0") context,
+            out("s2") _,
+            out("s3") _,
+            out("s4") _,
+            out("s5") _,
+            out("s6") _,
+            out("s7") _,
+            out("s8") _,
+            out("s9") _,
+            out("s10") _,
+            out("s11") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
 core::arch::global_asm!(
     r#"
 .option push
@@ -27,22 +51,12 @@ core::arch::global_asm!(
 .balign 64
 .global hypervisor_enter_guest
 hypervisor_enter_guest:
-    addi sp, sp, -128
+    addi sp, sp, -48
     sd ra, 0(sp)
     sd gp, 8(sp)
     sd s0, 16(sp)
     sd s1, 24(sp)
-    sd s2, 32(sp)
-    sd s3, 40(sp)
-    sd s4, 48(sp)
-    sd s5, 56(sp)
-    sd s6, 64(sp)
-    sd s7, 72(sp)
-    sd s8, 80(sp)
-    sd s9, 88(sp)
-    sd s10, 96(sp)
-    sd s11, 104(sp)
-    sd tp, 112(sp)
+    sd tp, 32(sp)
     sd sp, 0(a0)
     ld t0, 256(a0)
     ld t1, 264(a0)
@@ -126,22 +140,12 @@ hypervisor_trap_vector:
     csrr t2, sstatus
     sd t2, 264(a0)
     ld sp, 0(a0)
-    ld tp, 112(sp)
+    ld tp, 32(sp)
     ld ra, 0(sp)
     ld gp, 8(sp)
     ld s0, 16(sp)
     ld s1, 24(sp)
-    ld s2, 32(sp)
-    ld s3, 40(sp)
-    ld s4, 48(sp)
-    ld s5, 56(sp)
-    ld s6, 64(sp)
-    ld s7, 72(sp)
-    ld s8, 80(sp)
-    ld s9, 88(sp)
-    ld s10, 96(sp)
-    ld s11, 104(sp)
-    addi sp, sp, 128
+    addi sp, sp, 48
     ret
     # A trap from the hypervisor itself: an access on a guest's behalf that faulted, or a defect of ours.
 1:  csrr a0, sepc

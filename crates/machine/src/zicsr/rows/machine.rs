@@ -11,6 +11,19 @@ use crate::zicsr::row::{Read, Row, Then, Write, register};
 /// Exceptions that medeleg can delegate: all but ecall from M-mode and the reserved ones.
 const MEDELEG: u64 = 0x00f0_b7ff;
 
+/// The row of the pmpcfg register with this number.
+macro_rules! protection {
+    ($number:ident, $name:literal, $register:literal) => {
+        Row::new(
+            csr::$number,
+            $name,
+            Read::State(|csrs| csrs.pmp.configuration($register)),
+            Write::State(|csrs, value| csrs.pmp.set_configuration($register, value)),
+        )
+        .then(Then::Protection)
+    };
+}
+
 pub(in crate::zicsr) const ROWS: &[Row] = &[
     Row::new(
         csr::MSTATUS,
@@ -132,20 +145,14 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     .then(Then::File),
     register!(MSECCFG, "mseccfg", mseccfg, legal security).then(Then::Masking),
     // RV64 has the even registers alone.
-    Row::new(
-        csr::PMPCFG0,
-        "pmpcfg0",
-        Read::State(|csrs| csrs.pmp.configuration(0)),
-        Write::State(|csrs, value| csrs.pmp.set_configuration(0, value)),
-    )
-    .then(Then::Protection),
-    Row::new(
-        csr::PMPCFG2,
-        "pmpcfg2",
-        Read::State(|csrs| csrs.pmp.configuration(2)),
-        Write::State(|csrs, value| csrs.pmp.set_configuration(2, value)),
-    )
-    .then(Then::Protection),
+    protection!(PMPCFG0, "pmpcfg0", 0),
+    protection!(PMPCFG2, "pmpcfg2", 2),
+    protection!(PMPCFG4, "pmpcfg4", 4).of_many_pmp_entries(),
+    protection!(PMPCFG6, "pmpcfg6", 6).of_many_pmp_entries(),
+    protection!(PMPCFG8, "pmpcfg8", 8).of_many_pmp_entries(),
+    protection!(PMPCFG10, "pmpcfg10", 10).of_many_pmp_entries(),
+    protection!(PMPCFG12, "pmpcfg12", 12).of_many_pmp_entries(),
+    protection!(PMPCFG14, "pmpcfg14", 14).of_many_pmp_entries(),
     Row::new(
         csr::PMPADDR0,
         "pmpaddr0",
@@ -153,6 +160,15 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         Write::Array(|csrs, entry, value| csrs.pmp.set_address(entry, value)),
     )
     .to(csr::PMPADDR15)
+    .then(Then::Protection),
+    Row::new(
+        csr::PMPADDR16,
+        "pmpaddr16",
+        Read::Array(|csrs, above| csrs.pmp.address(16 + above)),
+        Write::Array(|csrs, above, value| csrs.pmp.set_address(16 + above, value)),
+    )
+    .to(csr::PMPADDR63)
+    .of_many_pmp_entries()
     .then(Then::Protection),
     // There are no triggers.
     Row::zero(csr::TSELECT, "tselect"),
