@@ -5,7 +5,6 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use abi::monitor::VmState;
 use scheduler::VcpuState;
 
 use crate::console;
