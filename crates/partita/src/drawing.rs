@@ -23,6 +23,7 @@ use crate::measures::{self, Measure};
 use crate::nuisance::Variance;
 use crate::report::Table;
 use crate::system::Date;
+use std::collections::BTreeSet;
 
 /// A comparison as a page: what made it, a picture and a table for each measure.
 pub fn comparison(
@@ -88,9 +89,19 @@ pub fn made_by_this(page: &mut Page) {
 }
 
 fn this_command(table: &mut Table) {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
     table.row(["command", &words.join(" ")]);
     table.row(["drawn", &now()]);
+}
+
+/// A word of a command as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "_./=,:+@%-".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        String::from(word)
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 fn line_of(name: &str) -> &'static str {
@@ -124,7 +135,11 @@ fn shares_of(comparison: &Comparison) -> Vec<(String, Vec<f64>)> {
 fn makers(entry: &Entry, entries: &[Entry]) -> Table {
     let mut table = Table::new(["what", "which"]);
     this_command(&mut table);
-    table.row(["system", &entry.point.system.display().to_string()]);
+    let systems: BTreeSet<String> = entries
+        .iter()
+        .map(|entry| entry.point.system.display().to_string())
+        .collect();
+    table.row(["system", &Vec::from_iter(systems).join(" ")]);
     let mut shared = entry.point.changes.clone();
     shared.retain(|change| {
         entries
@@ -139,8 +154,13 @@ fn makers(entry: &Entry, entries: &[Entry]) -> Table {
     table.row(["seeds", &seeds.join(" ")]);
     table.row(["version", &entry.made_by.partita]);
     table.row(["computer", &entry.point.computer.to_string()]);
-    for (what, fingerprint) in &entry.made_by.files {
-        table.row([what.as_str(), fingerprint.short()]);
+    let files: BTreeSet<(&str, &str)> = entries
+        .iter()
+        .flat_map(|entry| &entry.made_by.files)
+        .map(|(what, fingerprint)| (what.as_str(), fingerprint.short()))
+        .collect();
+    for (what, fingerprint) in files {
+        table.row([what, fingerprint]);
     }
     table
 }

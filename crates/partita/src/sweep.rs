@@ -283,9 +283,8 @@ impl Sweep {
         page.paragraph(&self.legend(wanted));
         for measure in wanted {
             page.heading(measure);
-            let conclusion = self.conclusion(measure);
-            if !conclusion.is_empty() {
-                page.paragraph(&conclusion);
+            for line in self.conclusion(measure).lines() {
+                page.paragraph(line);
             }
             let turns = self.turns(measure).into_iter();
             let bands = turns.map(|turn| Band {
@@ -389,6 +388,9 @@ mod tests {
         );
         let page = turning.page("t", &["etr"], &[]);
         assert!(page.contains("turns over") && page.contains("polyline"));
+        // Each conclusion is a paragraph of its own.
+        let conclusions = turning.conclusion("etr").lines().count();
+        assert!(page.matches("<p>etr: ").count() == conclusions, "{page}");
 
         let steady = sweep(|_| 1.5);
         assert!(steady.turns("etr").is_empty());

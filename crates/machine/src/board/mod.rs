@@ -9,7 +9,8 @@ mod pmu;
 mod tests;
 mod tree;
 
-pub use crate::extension::{Isa, PmpEntries, VmidBits};
+pub use crate::base::PmpEntries;
+pub use crate::extension::{Isa, VmidBits};
 pub use config::{BoardConfig, BoardError};
 pub use elf::{Elf, is_elf, load_elf};
 pub use load::{Boot, Images, load, load_bare};

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::PmpEntries;
 use crate::base::{Access, Privilege};
-use crate::extension::PmpEntries;
 
 const READ: u8 = 1;
 const WRITE: u8 = 2;

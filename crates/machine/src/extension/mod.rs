@@ -4,7 +4,7 @@
 mod isa;
 mod pause;
 
-pub use isa::{Isa, PmpEntries, VmidBits};
+pub use isa::{Isa, VmidBits};
 pub use pause::PauseLoop;
 
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
 use crate::base::LINE_SHIFT;
 use crate::base::Paging;
-use crate::extension::PmpEntries;
+use crate::base::PmpEntries;
 
 /// What cannot be: key, what is wrong, and what to do about it.
 pub(super) type Impossible = (String, String, String);

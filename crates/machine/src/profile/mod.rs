@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::base::Paging;
-use crate::extension::{Extensions, PmpEntries, VmidBits};
+use crate::base::PmpEntries;
+use crate::extension::{Extensions, VmidBits};
 
 /// A machine's make-up and speed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,10 +5,10 @@
 //! instruction exceptions" and "Access control by the state-enable CSRs".
 
 use super::row::{Guard, Presence, Row};
+use crate::base::PmpEntries;
 use crate::base::{Cause, Mode, Privilege};
 use crate::csr::field::{envcfg, hstatus, hvictl, stateen, status};
 use crate::csr::number as csr;
-use crate::extension::PmpEntries;
 use crate::hart::Hart;
 
 /// Refusal of an access: the exception to raise.

@@ -1,7 +1,7 @@
 //! What came out of a claim's runs.
 
 use super::{Bound, Claim, EVENT, Test};
-use crate::drawing::Page;
+use crate::drawing::{self, Page};
 use crate::laboratory::statistics::{Summary, summarise};
 use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};
 use crate::laboratory::{Entry, Figures, is_one_run};
@@ -265,8 +265,8 @@ pub fn show(judged: &Judged) -> String {
     text
 }
 
-/// All claims as a page.
-pub fn page(title: &str, judged: &[Judged], below: &str) -> String {
+/// All claims as a page, and what made it of these runs.
+pub fn page(title: &str, judged: &[Judged], below: &str, entries: &[Entry]) -> String {
     let mut page = Page::new(title);
     for claim in judged {
         page.heading(&format!("{}: {}", claim.name, claim.verdict.words()));
@@ -301,5 +301,6 @@ pub fn page(title: &str, judged: &[Judged], below: &str) -> String {
         }
     }
     page.paragraph(below);
+    drawing::made_by(&mut page, entries);
     page.finish()
 }

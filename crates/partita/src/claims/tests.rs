@@ -101,8 +101,19 @@ fn start_phases_are_held_to_the_bounds() {
     assert_eq!(judged.verdict, Verdict::Holds, "{}", show(&judged));
     assert_eq!(judged.findings[0].value.unwrap().median, 2.1);
     assert!(show(&judged).contains("HOLDS"));
-    let page = page("Two <b>", &[judged], "below");
-    for text in ["faster: HOLDS", "b / a", "2.100", "Two &lt;b&gt;", "below"] {
+    let computer = Computer::Machine { profile: None };
+    let points = plan(&claim(), Path::new("."), &computer, 1);
+    let made: Vec<Entry> = points.into_iter().map(|point| entry(point, &[])).collect();
+    let page = page("Two <b>", &[judged], "below", &made);
+    for text in [
+        "faster: HOLDS",
+        "b / a",
+        "2.100",
+        "Two &lt;b&gt;",
+        "below",
+        "What made this",
+        "<td>seeds</td><td>0</td>",
+    ] {
         assert!(page.contains(text), "{page}");
     }
     // None of six is: either of two figures could have failed, and 2 * 2^-6 = 0.031.

@@ -47,9 +47,9 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
     output::check([arguments.json.as_ref(), arguments.report.as_ref()])?;
     let Shown {
         judged,
+        entries,
         below,
         not_run,
-        ..
     } = show(arguments, &file, &wanted)?;
     for (name, why) in not_run {
         let _ = writeln!(out, "\n{name}: not run\n  {why}");
@@ -65,7 +65,8 @@ pub(super) fn execute(arguments: &ClaimsArguments) -> Result<(), Failure> {
         write_json(path, &judged)?;
     }
     if let Some(path) = &arguments.report {
-        output::write(path, claims::page(&all.title, &judged, &below).as_bytes())?;
+        let page = claims::page(&all.title, &judged, &below, &entries);
+        output::write(path, page.as_bytes())?;
     }
     let named = |wanted: &dyn Fn(Verdict) -> bool| -> Vec<String> {
         let of = judged.iter().filter(|claim| wanted(claim.verdict));

@@ -181,7 +181,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
         output::write(path, tidy(&entries).as_bytes())?;
     }
     if let Some(path) = &arguments.report {
-        output::write(path, paper::page(&judgement, &how).as_bytes())?;
+        output::write(path, paper::page(&judgement, &how, &entries).as_bytes())?;
     }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "judgement": judgement, "runs": entries });

@@ -23,6 +23,20 @@ fn scales_hold_their_values_between_round_marks() {
 }
 
 #[test]
+fn a_command_can_be_given_to_a_shell_again() {
+    for (word, shown) in [
+        ("partita", "partita"),
+        ("spin=wapd,rslp", "spin=wapd,rslp"),
+        ("exercise=work lock=ticket", "'exercise=work lock=ticket'"),
+        ("", "''"),
+        ("it's", r"'it'\''s'"),
+        ("$HOME", "'$HOME'"),
+    ] {
+        assert_eq!(quoted(word), shown);
+    }
+}
+
+#[test]
 fn scales_do_without_values() {
     for values in [vec![], vec![f64::NAN, f64::INFINITY], vec![0.0], vec![7.0]] {
         let scale = Scale::new(values.clone(), true, 10.0, 20.0);

@@ -3,7 +3,8 @@
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, ModelPoint, NegativeResult,
 };
-use crate::drawing::Page;
+use crate::drawing::{self, Page};
+use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
 use crate::measures::number;
@@ -57,8 +58,8 @@ pub fn show(judgement: &Judgement) -> String {
     text
 }
 
-/// The same as a page, with these words below it.
-pub fn page(judgement: &Judgement, below: &str) -> String {
+/// The same as a page, with these words below it and what made it of these runs.
+pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
     let mut page = Page::new(&judgement.title);
     page.paragraph(&judgement.source);
     page.paragraph(&judgement.registration.words());
@@ -90,6 +91,7 @@ pub fn page(judgement: &Judgement, below: &str) -> String {
         page.paragraph(line);
     }
     page.paragraph(below);
+    drawing::made_by(&mut page, entries);
     page.finish()
 }
 
