@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::PmpEntries;
-use crate::base::{Access, Privilege};
+use crate::base::{Access, PmpEntries, Privilege};
 
 const READ: u8 = 1;
 const WRITE: u8 = 2;

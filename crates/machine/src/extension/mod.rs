@@ -187,6 +187,7 @@ impl ExtensionState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::PmpEntries;
 
     const ALL: Extensions = Extensions {
         pending_test: true,

@@ -1,9 +1,7 @@
 //! Which profiles are impossible, as far as values have to fit together.
 
 use super::{CacheProfile, Profile, ProfileError, TlbProfile};
-use crate::base::LINE_SHIFT;
-use crate::base::Paging;
-use crate::base::PmpEntries;
+use crate::base::{LINE_SHIFT, Paging, PmpEntries};
 
 /// What cannot be: key, what is wrong, and what to do about it.
 pub(super) type Impossible = (String, String, String);

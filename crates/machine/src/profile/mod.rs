@@ -22,8 +22,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::Paging;
-use crate::base::PmpEntries;
+use crate::base::{Paging, PmpEntries};
 use crate::extension::{Extensions, VmidBits};
 
 /// A machine's make-up and speed.

@@ -5,8 +5,7 @@
 //! instruction exceptions" and "Access control by the state-enable CSRs".
 
 use super::row::{Guard, Presence, Row};
-use crate::base::PmpEntries;
-use crate::base::{Cause, Mode, Privilege};
+use crate::base::{Cause, Mode, PmpEntries, Privilege};
 use crate::csr::field::{envcfg, hstatus, hvictl, stateen, status};
 use crate::csr::number as csr;
 use crate::hart::Hart;
