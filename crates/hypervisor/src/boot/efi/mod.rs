@@ -17,7 +17,7 @@ use uefi_raw::table::system::SystemTable;
 use uefi_raw::{Guid, Handle, Status, guid};
 
 use crate::board::Range;
-use crate::boot::handover::{self, Handover};
+use crate::boot::handover::{self, Full, Handover};
 use crate::hart;
 
 /// The system image's file, as EFI writes paths.
@@ -85,10 +85,8 @@ unsafe fn try_to_start(
     })?;
     // SAFETY: the services have not ended.
     let (hart, system) = unsafe { (boot_hart(services)?, read_system(services, image)?) };
-    let mut handover = Handover::new(system);
     // SAFETY: nothing is asked of the firmware afterwards.
-    unsafe { end_services(services, image, &mut handover)? };
-    handover::leave(handover);
+    handover::leave(unsafe { end_services(services, image, system)? });
     // SAFETY: the services have ended, and the firmware named both.
     unsafe { hart::entry::leave_firmware(hart, tree) }
 }
@@ -192,7 +190,8 @@ unsafe fn read_system(services: &BootServices, image: Handle) -> Result<Range, R
                 what,
             )?;
             if more == 0 {
-                return done(Status::END_OF_FILE, what).map(|()| Range { start, size: 0 });
+                let status = Status::END_OF_FILE;
+                return Err(Refusal { what, status });
             }
             read += more;
         }
@@ -226,16 +225,15 @@ unsafe fn file_size(file: *mut FileProtocolV1, what: &'static str) -> Result<usi
     }
 }
 
-/// Reads the memory map and ends the boot services; `handover` gets what stays the firmware's.
+/// Reads the memory map and ends the boot services: what stays the firmware's, and the system image.
 ///
 /// # Safety
 /// Nothing is asked of the firmware after success.
 unsafe fn end_services(
     services: &BootServices,
     image: Handle,
-    handover: &mut Handover,
-) -> Result<(), Refusal> {
-    let what = "the firmware's boot services do not end";
+    system: Range,
+) -> Result<Handover, Refusal> {
     let mut space = MapSpace([0; MAP_BYTES]);
     for _ in 0..TRIES {
         let (mut size, mut key, mut each, mut version) = (MAP_BYTES, 0, 0, 0);
@@ -250,19 +248,23 @@ unsafe fn end_services(
             )
         };
         done(told, "the firmware's memory map cannot be read")?;
-        let mut kept = Handover::new(handover.image);
-        let map = space.0.get(..size).unwrap_or_default();
-        map::keep(&mut kept, map, each).map_err(|_| Refusal {
-            what: "the firmware's memory map has too many parts",
-            status: Status::OUT_OF_RESOURCES,
-        })?;
+        let mut handover = Handover::new(system);
+        // Of a map that is longer than its space nothing is believed.
+        let map = space.0.get(..size).ok_or(Full);
+        map.and_then(|map| map::keep(&mut handover, map, each))
+            .map_err(|Full| Refusal {
+                what: "the firmware's memory map has too many parts",
+                status: Status::OUT_OF_RESOURCES,
+            })?;
         // SAFETY: the image is this one, and the key is the newest.
         if unsafe { (services.exit_boot_services)(image, key) } == Status::SUCCESS {
-            *handover = kept;
-            return Ok(());
+            return Ok(handover);
         }
     }
-    done(Status::ABORTED, what)
+    Err(Refusal {
+        what: "the firmware's boot services do not end",
+        status: Status::ABORTED,
+    })
 }
 
 /// # Safety
