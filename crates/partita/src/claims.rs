@@ -50,12 +50,7 @@ pub fn plan(claim: &Claim, folder: &Path, computer: &Computer, seeds: u32) -> Ve
             .collect(),
         computer: computer.clone(),
         seed,
-        native: false,
-        kvm: false,
-        hypervisor: None,
-        start: None,
-        window: None,
-        shift: None,
+        ..Point::default()
     };
     let seeds = if own.once { 1 } else { seeds };
     let each = |method| (0..u64::from(seeds)).map(move |seed| point(method, seed));

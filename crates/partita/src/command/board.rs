@@ -1,6 +1,6 @@
 //! `partita board`.
 
-use super::{Failure, HypervisorArgument, SystemArguments, at};
+use super::{Failure, HypervisorArgument, SystemArguments, at, output};
 use partita::board;
 use partita::cache::Cache;
 use partita::image::{self, slots::Assignment};
@@ -16,6 +16,8 @@ pub(super) fn execute(
     hypervisor: &HypervisorArgument,
 ) -> Result<(), Failure> {
     let system = arguments.read()?;
+    let disk = disk.map(Path::to_owned);
+    output::check([disk.as_ref()])?;
     let elf = hypervisor.path()?;
     let cache = Cache::from_environment()?;
     images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
@@ -43,9 +45,9 @@ pub(super) fn execute(
     for (name, bytes) in files {
         write(name, bytes)?;
     }
-    if let Some(disk) = disk {
+    if let Some(disk) = &disk {
         let bytes = board::disk(&files).map_err(at(disk))?;
-        std::fs::write(disk, bytes).map_err(at(disk))?;
+        output::write(disk, &bytes)?;
     }
     let disks = system.vms.iter().enumerate().flat_map(|(index, vm)| {
         let disks = slots.vm(index).iter();

@@ -72,12 +72,7 @@ mod tests {
             changes: changes.iter().map(|change| String::from(*change)).collect(),
             computer: Computer::Machine { profile: None },
             seed: 3,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         }
     }
 

@@ -297,12 +297,7 @@ fn each_exerciser_gets_a_phase_of_its_own() {
             changes: Vec::new(),
             computer: Computer::Qemu,
             seed,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         })
         .unwrap()
     };
@@ -332,12 +327,7 @@ fn short_keys_are_written_out() {
             profile: profile.map(String::from),
         },
         seed: 0,
-        native: false,
-        kvm: false,
-        hypervisor: None,
-        start: None,
-        window: None,
-        shift: None,
+        ..Point::default()
     };
     let changes = |change| {
         let point = expand(point(change, None), folder.path());

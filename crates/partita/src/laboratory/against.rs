@@ -141,12 +141,7 @@ mod tests {
                 changes: changes.iter().copied().map(String::from).collect(),
                 computer: Computer::Machine { profile: None },
                 seed,
-                native: false,
-                kvm: false,
-                hypervisor: None,
-                start: None,
-                window: None,
-                shift: None,
+                ..Point::default()
             };
             assert!(counts_ends(&point.read().unwrap()));
             let native = native_point(&point);

@@ -210,12 +210,7 @@ mod tests {
                 profile: Some(String::from("ideal")),
             },
             seed: 7,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         }
     }
 

@@ -212,12 +212,7 @@ mod tests {
                 changes: vec![String::from(change), line],
                 computer: Computer::Machine { profile: None },
                 seed,
-                native: false,
-                kvm: false,
-                hypervisor: None,
-                start: None,
-                window: None,
-                shift: None,
+                ..Point::default()
             },
             made_by: MadeBy {
                 partita: String::new(),

@@ -33,8 +33,15 @@ impl fmt::Display for Computer {
     }
 }
 
-/// One run that is to be made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The machine by itself.
+impl Default for Computer {
+    fn default() -> Self {
+        Self::Machine { profile: None }
+    }
+}
+
+/// One run that is to be made. The default is of no system yet: all of a run by the hypervisor on the machine, from its boot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
     /// The system file.
     pub system: PathBuf,

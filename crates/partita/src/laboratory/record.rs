@@ -158,12 +158,7 @@ mod tests {
                 changes: Vec::new(),
                 computer: Computer::Machine { profile: None },
                 seed: 3,
-                native: false,
-                kvm: false,
-                hypervisor: None,
-                start: None,
-                window: None,
-                shift: None,
+                ..Point::default()
             },
             made_by: MadeBy {
                 partita: String::from("1"),

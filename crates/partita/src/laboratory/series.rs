@@ -252,12 +252,7 @@ mod tests {
             changes: Vec::new(),
             computer: Computer::Qemu,
             seed,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         };
         (0..count)
             .map(|seed| (point(seed), made_by.clone()))

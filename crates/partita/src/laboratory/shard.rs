@@ -134,12 +134,7 @@ mod tests {
             changes: Vec::new(),
             computer: Computer::Machine { profile: None },
             seed,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         };
         let made_by = MadeBy {
             partita: String::new(),

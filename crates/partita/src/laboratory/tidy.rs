@@ -98,12 +98,7 @@ mod tests {
                 changes: changes.iter().copied().map(String::from).collect(),
                 computer: Computer::Qemu,
                 seed,
-                native: false,
-                kvm: false,
-                hypervisor: None,
-                start: None,
-                window: None,
-                shift: None,
+                ..Point::default()
             },
             made_by: MadeBy {
                 partita: String::new(),

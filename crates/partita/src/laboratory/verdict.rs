@@ -201,19 +201,29 @@ pub enum Answer {
     },
 }
 
-/// Decides the comparisons of a table together: Holm's procedure at [`LEVEL`] over the strongest conclusion of each.
+/// The level at which the first of so many comparisons is tested.
+fn level(left: usize) -> f64 {
+    LEVEL / left.max(1) as f64
+}
+
+/// Which of several hypotheses fall together, by Holm's procedure at [`LEVEL`]: their places among these p-values, the smallest first.
+pub fn holm(p: &[f64]) -> Vec<usize> {
+    let mut order: Vec<(usize, f64)> = p.iter().copied().enumerate().collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let count = p.len();
+    let steps = order.into_iter().enumerate();
+    steps
+        .take_while(|(place, (_, p))| *p <= level(count - place))
+        .map(|(_, (index, _))| index)
+        .collect()
+}
+
+/// Decides the comparisons of a table together: [`holm`] over the strongest conclusion of each.
 pub fn decide(table: &[Evidence]) -> Vec<Answer> {
-    let mut order: Vec<usize> = (0..table.len()).collect();
     let strongest: Vec<(Answer, f64)> = table.iter().map(Evidence::strongest).collect();
-    let p = |index: &usize| strongest.get(*index).map_or(1.0, |(_, p)| *p);
-    order.sort_by(|a, b| p(a).total_cmp(&p(b)));
-    let level = |left: usize| LEVEL / left.max(1) as f64;
-    let decided = order
-        .iter()
-        .enumerate()
-        .take_while(|(place, index)| p(index) <= level(table.len() - place))
-        .count();
-    let tested_at = level(table.len() - decided);
+    let p: Vec<f64> = strongest.iter().map(|(_, p)| *p).collect();
+    let decided = holm(&p);
+    let tested_at = level(table.len() - decided.len());
     let first = level(table.len());
     let mut answers: Vec<Answer> = table
         .iter()
@@ -228,9 +238,9 @@ pub fn decide(table: &[Evidence]) -> Vec<Answer> {
             }
         })
         .collect();
-    for index in order.iter().take(decided) {
+    for index in decided {
         if let (Some(answer), Some((conclusion, _))) =
-            (answers.get_mut(*index), strongest.get(*index))
+            (answers.get_mut(index), strongest.get(index))
         {
             *answer = *conclusion;
         }

@@ -284,12 +284,7 @@ mod tests {
                 profile: Some(String::from("mainframe-1994")),
             },
             seed: 0,
-            native: false,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Factor;
 use super::design;
 use super::rank::rank_sum;
-use crate::laboratory::verdict::LEVEL;
+use crate::laboratory::verdict::holm;
 use crate::measures::number;
 use crate::report::Table;
 use serde::Serialize;
@@ -95,7 +95,12 @@ impl Variance {
                 }
             })
             .collect();
-        holm(&mut variance.shares);
+        let p: Vec<f64> = variance.shares.iter().map(|share| share.p).collect();
+        for index in holm(&p) {
+            if let Some(share) = variance.shares.get_mut(index) {
+                share.matters = true;
+            }
+        }
         let of_factors: f64 = variance.shares.iter().map(|share| share.share).sum();
         if phases > design {
             variance.seed = Some(within(&values, design) / total);
@@ -199,19 +204,6 @@ fn within(values: &[f64], design: usize) -> f64 {
             own().map(|value| (value - mean).powi(2)).sum::<f64>()
         })
         .sum()
-}
-
-/// Decides about all factors together.
-fn holm(shares: &mut [Share]) {
-    let count = shares.len();
-    let mut order: Vec<&mut Share> = shares.iter_mut().collect();
-    order.sort_by(|one, other| one.p.total_cmp(&other.p));
-    for (place, share) in order.into_iter().enumerate() {
-        if share.p > LEVEL / (count - place) as f64 {
-            break;
-        }
-        share.matters = true;
-    }
 }
 
 #[cfg(test)]

@@ -223,11 +223,7 @@ impl Runs<'_> {
             computer: self.wanted.computer.clone(),
             seed,
             native,
-            kvm: false,
-            hypervisor: None,
-            start: None,
-            window: None,
-            shift: None,
+            ..Point::default()
         };
         (0..u64::from(self.wanted.seeds))
             .map(|seed| {

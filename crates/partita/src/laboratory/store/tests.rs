@@ -10,12 +10,7 @@ fn entry(seed: u64) -> Entry {
         changes: vec![String::from("spin=\"wapd\"")],
         computer: Computer::Machine { profile: None },
         seed,
-        native: false,
-        kvm: false,
-        hypervisor: None,
-        start: None,
-        window: None,
-        shift: None,
+        ..Point::default()
     };
     let made_by = MadeBy {
         partita: String::from("0"),
