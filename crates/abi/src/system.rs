@@ -42,7 +42,8 @@ mod parse;
 mod tests;
 
 pub use choice::{
-    Migration, OnFailure, Placement, Scheduling, SpinMethod, Translations, WaitMethod, WhenIdle,
+    Migration, OnFailure, Placement, Purging, Scheduling, SpinMethod, Translations, WaitMethod,
+    WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
@@ -243,6 +244,8 @@ pub struct SystemDescription<'a> {
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.
     pub translations: Translations,
+    /// How it does.
+    pub purge: Purging,
     /// What is said of the policies' parameters.
     pub parameters: Parameters,
     /// The VM that has the console at the start.

@@ -23,8 +23,8 @@ pub use section::{EXERCISER, SHUFFLED};
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Scheduling,
-    SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
+    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
+    Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -137,6 +137,8 @@ pub struct System {
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.
     pub translations: Located<Translations>,
+    /// How it does.
+    pub purge: Purging,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
     /// What happens when the last VM that runs ends.

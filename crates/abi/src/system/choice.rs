@@ -130,6 +130,16 @@ choice! {
 }
 
 choice! {
+    /// How a hart drops the cached translations of a vCPU that comes to it.
+    Purging {
+        /// By a fence (HFENCE).
+        Fence = "fence",
+        /// By giving the vCPU a VMID that marks nothing; when a hart has no more of these, everything is dropped under all of them.
+        Rename = "rename",
+    }
+}
+
+choice! {
     /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.

@@ -17,6 +17,8 @@ pub const MIGRATION: &str = "migration";
 pub const SCHEDULING: &str = "scheduling";
 /// Root: `<string>`, a [`Translations`](super::Translations). Optional, `last-host` without it.
 pub const TRANSLATIONS: &str = "translations";
+/// Root: `<string>`, a [`Purging`](super::Purging). Optional, `fence` without it.
+pub const PURGE: &str = "purge";
 /// Root: `<u32>`, in [`AFFINITY`](super::AFFINITY). Optional.
 pub const AFFINITY: &str = "affinity";
 /// Root: `<u32>`, in [`SELF_WAIT_BUDGET`](super::SELF_WAIT_BUDGET). Optional.

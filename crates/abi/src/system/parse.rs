@@ -4,8 +4,8 @@ use super::names;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
     MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops,
-    Placement, Problem, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE,
-    Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US,
+    Placement, Problem, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+    SHARE, Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US,
     Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
@@ -283,6 +283,7 @@ struct SystemParts<'a> {
     migration: Option<Migration>,
     scheduling: Option<Scheduling>,
     translations: Option<Translations>,
+    purge: Option<Purging>,
     parameters: Parameters,
     console_focus: Option<&'a str>,
     when_idle: Option<WhenIdle>,
@@ -309,6 +310,7 @@ impl<'a> SystemParts<'a> {
             names::TRANSLATIONS => {
                 field.keep(&mut self.translations, field.word(Translations::from_name)?)
             }
+            names::PURGE => field.keep(&mut self.purge, field.word(Purging::from_name)?),
             names::AFFINITY => field.keep(&mut self.parameters.affinity, field.number(AFFINITY)?),
             names::SELF_WAIT_BUDGET => field.keep(
                 &mut self.parameters.self_wait_budget,
@@ -395,6 +397,7 @@ impl<'a> SystemParts<'a> {
             migration: self.migration.unwrap_or(Migration::AsNeeded),
             scheduling: self.scheduling.unwrap_or(Scheduling::Floating),
             translations: self.translations.unwrap_or(Translations::LastHost),
+            purge: self.purge.unwrap_or(Purging::Fence),
             parameters: self.parameters,
             console_focus: None,
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),

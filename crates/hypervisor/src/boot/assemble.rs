@@ -134,12 +134,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(
-                    id,
-                    built.id,
-                    number,
-                    board.translation.tags().of(id),
-                ));
+                vcpus.push(Vcpu::new(id, built.id, number));
             }
         }
         vms.push(built);
@@ -172,7 +167,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     );
     let costs = description.parameters.costs.into();
     let system = system.with_costs(costs);
-    let system = system.with_translations(description.translations);
+    let system = system.with_translations(description.translations, description.purge);
     Ok(system::install(system))
 }
 

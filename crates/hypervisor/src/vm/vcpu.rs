@@ -12,8 +12,8 @@ use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::Interrupts;
+use crate::memory::translations::Cached;
 use crate::memory::translations::trial::Trial;
-use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
@@ -175,8 +175,6 @@ pub struct Vcpu {
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
-    /// What marks its translations on every hart.
-    pub tag: Tag,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
     requests: AtomicU32,
@@ -196,12 +194,11 @@ pub struct Vcpu {
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16, tag: Tag) -> Self {
+    pub fn new(id: VcpuId, vm: VmId, index: u16) -> Self {
         Self {
             id,
             vm,
             index,
-            tag,
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),

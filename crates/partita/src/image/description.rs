@@ -4,7 +4,8 @@ use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
 use abi::system::{
-    Allocation, Migration, Parameters, PauseLoops, Scheduling, Slot, Translations, VmName, names,
+    Allocation, Migration, Parameters, PauseLoops, Purging, Scheduling, Slot, Translations, VmName,
+    names,
 };
 use vm_fdt::{Error, FdtWriter};
 
@@ -31,6 +32,9 @@ pub fn compile(
     }
     if system.translations.value != Translations::LastHost {
         tree.property_string(names::TRANSLATIONS, system.translations.value.name())?;
+    }
+    if system.purge != Purging::Fence {
+        tree.property_string(names::PURGE, system.purge.name())?;
     }
     compile_parameters(&mut tree, &system.parameters)?;
     tree.property_string(names::WHEN_IDLE, system.when_idle.name())?;

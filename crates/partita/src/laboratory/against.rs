@@ -16,13 +16,14 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 12] = [
+const OF_THE_HYPERVISOR: [&str; 13] = [
     "spin",
     "wait",
     "time-slice",
     "migration",
     "scheduling",
     "translations",
+    "purge",
     "affinity",
     "self-wait-budget",
     "reservation-limit",

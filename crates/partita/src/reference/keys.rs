@@ -7,9 +7,9 @@ use crate::system::{
 };
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, PAUSE_LOOP, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND,
-    SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod,
-    WhenIdle,
+    Migration, OnFailure, PAUSE_LOOP, Placement, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations,
+    WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -171,6 +171,14 @@ pub fn keys() -> Vec<Key> {
             text(Translations::LastHost.name()),
             "\"one-shot\"",
             "when a hart drops the cached translations of a vCPU",
+        ),
+        key(
+            ROOT,
+            "purge",
+            words(Purging::ALL, Purging::name),
+            text(Purging::Fence.name()),
+            "\"rename\"",
+            "how a hart drops them: by a fence, or by a new VMID",
         ),
         key(
             ROOT,

@@ -24,17 +24,20 @@
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
 pub mod changes;
+pub mod holders;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod renaming;
 #[cfg(test)]
 mod tests;
 pub mod trial;
 
 use crate::hart::capabilities::Capability;
-use crate::hart::fence;
 use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
 use changes::Changed;
+use holders::Holders;
 use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
@@ -55,8 +58,10 @@ impl Tag {
 /// The tags that all harts of the board have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags {
-    /// Tags that are used, 1 at least.
+    /// Tags that are used where each vCPU has one for ever, 1 at least.
     count: u16,
+    /// Tags that there are.
+    all: u16,
 }
 
 impl Tags {
@@ -73,10 +78,11 @@ impl Tags {
         let most = MAX_VCPUS as u32 + 1;
         Self {
             count: (if all < most { all } else { most }) as u16,
+            all: all as u16,
         }
     }
 
-    /// The tag of a vCPU, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
+    /// The tag of a vCPU that has one for ever, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
     #[must_use]
     pub const fn of(self, vcpu: VcpuId) -> Tag {
         match self.count {
@@ -89,34 +95,6 @@ impl Tags {
     #[must_use]
     pub const fn are_enough_for(self, vcpus: usize) -> bool {
         vcpus <= 1 || vcpus < self.count as usize
-    }
-}
-
-/// For one hart: whose entries each tag may mark there. Only the hart itself uses it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// 1 + the vCPU, or 0: in one word.
-pub struct Holders([u16; MAX_VCPUS + 1]);
-
-impl Default for Holders {
-    fn default() -> Self {
-        Self([0; MAX_VCPUS + 1])
-    }
-}
-
-impl Holders {
-    /// Whether `vcpu` had the tag last.
-    fn has(&self, tag: Tag, vcpu: VcpuId) -> bool {
-        self.0.get(usize::from(tag.number())) == Some(&(vcpu.get() + 1))
-    }
-
-    /// Gives the tag to `vcpu`. True where another one's entries may be marked with it.
-    fn take(&mut self, tag: Tag, vcpu: VcpuId) -> bool {
-        // A tag that had no place here would be purged each time.
-        let Some(place) = self.0.get_mut(usize::from(tag.number())) else {
-            return true;
-        };
-        let own = vcpu.get() + 1;
-        core::mem::replace(place, own) != own
     }
 }
 
@@ -193,8 +171,8 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU comes to `hart`, whose hgatp has `tag` from now on; the G-stage table has `generation`, from 1. Nothing of
-    /// what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
+    /// The vCPU comes to `hart`, whose hgatp has the tag that `holders` has for it; the G-stage table has `generation`, from 1.
+    /// Nothing of what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
     /// [`Cached::watch`] says from then on.
     #[must_use]
     pub fn arrive(
@@ -203,9 +181,9 @@ impl Cached {
         vcpu: VcpuId,
         hart: HartId,
         holders: &mut Holders,
-        (tag, generation): (Tag, u64),
+        generation: u64,
     ) -> Purge {
-        let others = holders.take(tag, vcpu);
+        let others = holders.take(vcpu);
         let moved = self.last.replace(hart) != Some(hart);
         let stale = !self.good.contains(hart);
         self.good.insert(hart);
@@ -239,12 +217,12 @@ impl Cached {
         vcpu: VcpuId,
         hart: HartId,
         holders: &Holders,
-        (tag, generation): (Tag, u64),
+        generation: u64,
     ) -> bool {
         self.last == Some(hart)
             && self.good == HartSet::only(hart)
             && self.seen[hart.index()] == generation
-            && holders.has(tag, vcpu)
+            && holders.has(vcpu)
     }
 
     /// How the vCPU's fences are watched now.
@@ -322,39 +300,47 @@ pub struct Purge {
 pub trait Fences {
     /// Drops the VS-stage entries whose tag hgatp has now (HFENCE.VVMA).
     fn guest_virtual(&mut self);
+    /// Drops the G-stage entries with every tag (HFENCE.GVMA), as far as [`guest_physical`](Self::guest_physical) does.
+    fn guest_physical_all(&mut self);
     /// Drops the G-stage entries with this tag (HFENCE.GVMA). Entries that hold a whole translation of both stages may stay,
     /// so [`guest_virtual`](Self::guest_virtual) follows.
     fn guest_physical(&mut self, tag: Tag);
     /// Drops what leads to a page of the guest with this tag, of either stage (HFENCE.GVMA with an address).
     fn guest_page(&mut self, tag: Tag, page: GuestPhysical);
+    /// Puts the tag into hgatp. vsatp is 0.
+    fn use_tag(&mut self, tag: Tag);
     /// Makes stores to code visible to this hart's fetches (FENCE.I).
     fn instructions(&mut self);
 }
 
-/// The fences of the hart that runs this.
-#[derive(Debug)]
-pub struct HartFences;
-
-impl Fences for HartFences {
-    fn guest_virtual(&mut self) {
-        fence::guest_virtual_all();
-    }
-
-    fn guest_physical(&mut self, tag: Tag) {
-        fence::guest_physical_of(tag.number().into());
-    }
-
-    fn guest_page(&mut self, tag: Tag, page: GuestPhysical) {
-        fence::guest_physical_page(page.raw(), tag.number().into());
-    }
-
-    fn instructions(&mut self) {
-        fence::instructions();
-    }
-}
-
 impl Purge {
-    /// Drops what must be dropped. hgatp has `tag`; `changes` are those of its table.
+    /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `holders` has for the vCPU. `changes` are those of
+    /// its table. True where the vCPU has a new tag.
+    pub fn carry_out_at_arrival(
+        self,
+        vcpu: VcpuId,
+        holders: &mut Holders,
+        changes: &impl Changed,
+        fences: &mut impl Fences,
+    ) -> bool {
+        let everything = self.others
+            || self
+                .older
+                .is_some_and(|since| changes.since(since).is_none());
+        let renamed = (everything || self.stale) && holders.rename(vcpu, fences).is_some();
+        let rest = match renamed {
+            // The new tag marks nothing.
+            true => Self {
+                moved: self.moved,
+                ..Self::default()
+            },
+            false => self,
+        };
+        rest.carry_out(holders.tag(vcpu), changes, fences);
+        renamed
+    }
+
+    /// Drops what must be dropped, by fences. hgatp has `tag`; `changes` are those of its table.
     pub fn carry_out(self, tag: Tag, changes: &impl Changed, fences: &mut impl Fences) {
         let pages = self.older.and_then(|since| changes.since(since));
         let all = self.others || self.older.is_some() && pages.is_none();

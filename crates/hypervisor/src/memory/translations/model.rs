@@ -9,7 +9,9 @@
 //! A guest caches all that it can at every moment. That is no loss: an entry more never makes a use right that was wrong, and
 //! nothing that software does depends on which entries there are.
 
+use super::holders::Holders;
 use super::*;
+use abi::system::Purging;
 use std::collections::HashSet;
 
 const HARTS: usize = 2;
@@ -29,7 +31,7 @@ fn made_by(vcpu: usize) -> u16 {
     0xf << (vcpu * 4)
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OnHart {
     entries: u16,
     holders: Holders,
@@ -139,6 +141,14 @@ impl Fences for Model<'_> {
         }
     }
 
+    fn guest_physical_all(&mut self) {
+        unreachable!("nothing is renamed here");
+    }
+
+    fn use_tag(&mut self, _tag: Tag) {
+        unreachable!("nothing is renamed here");
+    }
+
     fn instructions(&mut self) {}
 }
 
@@ -151,9 +161,17 @@ fn hart_id(hart: usize) -> HartId {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(tags: Tags) -> Self {
+        let hart = OnHart {
+            entries: 0,
+            holders: Holders::new(Purging::Fence, tags),
+            vcpu: None,
+            in_guest: false,
+            declared: 0,
+            mask: 0,
+        };
         Self {
-            harts: Default::default(),
+            harts: [hart.clone(), hart],
             vcpus: Default::default(),
             generations: [1, 1],
         }
@@ -207,7 +225,7 @@ impl World {
             packer.put(hart.declared.into(), 2);
             packer.put(hart.mask.into(), 2);
             for vcpu in 0..VCPUS {
-                let holder = hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
+                let holder = hart.holders.last(tags.of(id(vcpu)));
                 packer.put(holder.into(), 2);
             }
         }
@@ -231,8 +249,9 @@ impl World {
         packer.bits
     }
 
-    fn unpacked(bits: u128, tags: Tags) -> Self {
-        let mut world = Self::new();
+    /// `first` is where all began.
+    fn unpacked(bits: u128, tags: Tags, first: &Self) -> Self {
+        let mut world = first.clone();
         let mut packer = Packer { bits, at: 0 };
         for hart in &mut world.harts {
             hart.entries = packer.take(12) as u16;
@@ -241,8 +260,8 @@ impl World {
             hart.declared = packer.take(2);
             hart.mask = packer.take(2) as u8;
             for vcpu in 0..VCPUS {
-                let place = &mut hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                *place = packer.take(2) as u16;
+                let tag = tags.of(id(vcpu));
+                hart.holders.set_last(tag, packer.take(2) as u16);
             }
         }
         for vcpu in &mut world.vcpus {
@@ -328,11 +347,10 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let marks = (tag, generation);
         let before = cached
-            .comes_back(id(vcpu), hart_id(hart), holders, marks)
+            .comes_back(id(vcpu), hart_id(hart), holders, generation)
             .then(|| (cached.clone(), holders.clone()));
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, marks);
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, generation);
         if let Some(before) = before {
             // Such an arrival is left out.
             assert_eq!(purge, Purge::default());
@@ -463,11 +481,11 @@ impl Packer {
 
 /// How many worlds there are, or nothing where a stale entry could be used in one.
 fn explore(case: Case) -> Option<usize> {
-    let first = World::new().packed(case.tags);
-    let mut known = HashSet::from([first]);
-    let mut open = vec![first];
+    let first = World::new(case.tags);
+    let mut known = HashSet::from([first.packed(case.tags)]);
+    let mut open = vec![first.packed(case.tags)];
     while let Some(packed) = open.pop() {
-        let world = World::unpacked(packed, case.tags);
+        let world = World::unpacked(packed, case.tags, &first);
         if (0..HARTS).any(|hart| world.could_go_wrong(hart, case.tags)) {
             return None;
         }

@@ -1,5 +1,7 @@
 use super::changes::Changes;
+use super::holders::Holders;
 use super::*;
+use abi::system::Purging;
 
 fn vcpu(index: u16) -> VcpuId {
     VcpuId::new(index).expect("a vCPU")
@@ -41,6 +43,14 @@ impl Fences for Fenced {
         self.0.push("virtual");
     }
 
+    fn guest_physical_all(&mut self) {
+        unreachable!("nothing is renamed here");
+    }
+
+    fn use_tag(&mut self, _tag: Tag) {
+        unreachable!("nothing is renamed here");
+    }
+
     fn guest_physical(&mut self, _tag: Tag) {
         self.0.push("physical");
     }
@@ -57,18 +67,17 @@ impl Fences for Fenced {
 /// Lets `order` come to hart 0 one after the other, and counts the purges after each one's first time.
 fn purges(bits: u32, order: &[u16]) -> usize {
     let tags = Tags::with_bits(bits);
-    let mut holders = Holders::default();
+    let mut holders = Holders::new(Purging::Fence, tags);
     let mut cached = vec![Cached::default(); 8];
     let mut count = 0;
     for (turn, index) in order.iter().enumerate() {
-        let tag = tags.of(vcpu(*index));
         let cached = &mut cached[usize::from(*index)];
         let purge = cached.arrive(
             Translations::LastHost,
             vcpu(*index),
             hart(0),
             &mut holders,
-            (tag, 1),
+            1,
         );
         if order[..turn].contains(index) && purge != Purge::default() {
             count += 1;
