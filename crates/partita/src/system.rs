@@ -24,7 +24,7 @@ pub use section::{EXERCISER, SHUFFLED};
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
-    Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
+    RemoteFences, Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -110,6 +110,8 @@ pub struct Vm {
     pub hidden: Hidden,
     /// When its pause loops exit, where that is not as the system says.
     pub pause_loops: PauseLoops,
+    /// Which harts may run its vCPUs, where that is not as the system says.
+    pub scheduling: Option<Located<Scheduling>>,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.
@@ -139,6 +141,8 @@ pub struct System {
     pub translations: Located<Translations>,
     /// How it does.
     pub purge: Purging,
+    /// What fences drop that guests ask for on other vCPUs.
+    pub remote_fences: RemoteFences,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
     /// What happens when the last VM that runs ends.

@@ -140,6 +140,18 @@ choice! {
 }
 
 choice! {
+    /// What a fence drops that a guest asks for on other vCPUs (SBI RFENCE; paper 003's SPTLB instructions).
+    RemoteFences {
+        /// What its operands name, of the vCPUs that it names.
+        Precise = "precise",
+        /// Everything of all vCPUs of the VM: the paper's simplification that ignores the operands.
+        AnyAddress = "any-address",
+        /// What its operands name, of the vCPUs of all VMs: the paper's simplification that ignores the logical processor.
+        AnyVcpu = "any-vcpu",
+    }
+}
+
+choice! {
     /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.

@@ -268,10 +268,10 @@ fn stay(mut exit: Exit<'_>, began: Ticks, (generation, tag): (u64, Tag)) -> Leav
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, tag, exit.registers));
+            generation = Some(renew_table(hart, (vm, vcpu), tag, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
+            carry_out_requests(hart, (vm, vcpu), exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);

@@ -89,10 +89,16 @@ pub fn unload(
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
 #[inline(never)]
-pub fn renew_table(hart: &Hart, vm: &Vm, tag: Tag, registers: &mut Registers) -> u64 {
+pub fn renew_table(
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    tag: Tag,
+    registers: &mut Registers,
+) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
-    purge.carry_out(tag, &vm.table_changes, &mut HartFences(vm));
+    let what = (&vm.table_changes, &vcpu.fences);
+    purge.carry_out(tag, what, &mut HartFences(vm));
     generation
 }
 

@@ -9,6 +9,7 @@ use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
 use crate::memory::address::GuestPhysical;
 use crate::memory::translations::holders::Holders;
+use crate::memory::translations::remote::Operands;
 use crate::memory::translations::{Fences, Remembered, Tag, Watch};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -22,6 +23,18 @@ pub struct HartFences<'a>(pub &'a Vm);
 impl Fences for HartFences<'_> {
     fn guest_virtual(&mut self) {
         fence::guest_virtual_all();
+    }
+
+    fn guest_virtual_of(&mut self, operands: Operands) {
+        match (operands.pages, operands.asid) {
+            (Some((first, count)), asid) => {
+                for page in 0..count {
+                    fence::guest_virtual_page(first.wrapping_add(page << 12), asid);
+                }
+            }
+            (None, Some(asid)) => fence::guest_virtual_space(asid),
+            (None, None) => fence::guest_virtual_all(),
+        }
     }
 
     fn guest_physical_all(&mut self) {
@@ -83,7 +96,8 @@ fn arrive_from_elsewhere(
     let moved = registers.cached.last_hart() != Some(hart.index);
     let method = registers.trial.method(system.translations(), moved);
     let cached = &mut registers.cached;
-    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, generation);
+    let tables = (generation, vcpu.fences.count());
+    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
     if purge.stale {
         books.count(Event::TranslationsPurged);
     } else if purge.moved {
@@ -96,7 +110,8 @@ fn arrive_from_elsewhere(
         unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
     }
     let fences = &mut HartFences(vm);
-    if purge.carry_out_at_arrival(vcpu.id, holders, &vm.table_changes, fences) {
+    let what = (&vm.table_changes, &vcpu.fences);
+    if purge.carry_out_at_arrival(vcpu.id, holders, what, fences) {
         books.count(Event::TranslationsRenamed);
     }
     let old = registers.context.hstatus & !hstatus::VTVM;
@@ -121,6 +136,15 @@ pub fn leave(hart: &Hart, registers: &mut Registers) {
         due: mask & own != 0,
     };
     registers.cached.leave(hart.index, remembered);
+}
+
+/// Carries out the fences that siblings have asked the vCPU for, which is on the hart. No other fence is to trap for that: what the
+/// vCPU has left on other harts is fenced when it comes there.
+pub fn carry_out_fences(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) {
+    let purge = registers.cached.asked(hart.index, vcpu.fences.count());
+    // Nothing of the G-stage is dropped, so that no tag matters.
+    let what = (&vm.table_changes, &vcpu.fences);
+    purge.carry_out(Tag::default(), what, &mut HartFences(vm));
 }
 
 /// The vCPU, which is on the hart, has fenced or is about to.

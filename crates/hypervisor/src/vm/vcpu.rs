@@ -13,6 +13,7 @@ use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::Interrupts;
 use crate::memory::translations::Cached;
+use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
@@ -22,7 +23,7 @@ use crate::vm::word::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
-    /// Drop all of its VS-stage translations.
+    /// Carry out the fences that siblings have asked for ([`super::Vcpu::fences`]).
     pub const FENCE_VIRTUAL: u32 = 1 << 0;
     /// Make stored instructions visible to its fetches.
     pub const FENCE_INSTRUCTIONS: u32 = 1 << 1;
@@ -180,6 +181,8 @@ pub struct Vcpu {
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
+    /// The fences that siblings have asked for.
+    pub fences: Fenced,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
@@ -206,6 +209,7 @@ impl Vcpu {
             place: LastPlace::default(),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
+            fences: Fenced::default(),
             in_guest: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }

@@ -16,7 +16,7 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 13] = [
+const OF_THE_HYPERVISOR: [&str; 14] = [
     "spin",
     "wait",
     "time-slice",
@@ -24,6 +24,7 @@ const OF_THE_HYPERVISOR: [&str; 13] = [
     "scheduling",
     "translations",
     "purge",
+    "remote-fences",
     "affinity",
     "self-wait-budget",
     "reservation-limit",

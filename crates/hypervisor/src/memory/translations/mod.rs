@@ -12,7 +12,8 @@
 //! The argument, for a vCPU V that is about to run on a hart H. An entry on H with V's tag may be stale because
 //! - another vCPU made it: then that vCPU had the tag on H later than V, and `Holders` knows ([`Purge::others`]);
 //! - V changed its tables and fenced on another hart since it left H: then H is not one of V's good harts ([`Purge::stale`]; below);
-//! - a sibling asked V for a fence, or V's life began anew: [`Cached::fenced`] and a new [`Cached`] lead to the same purge;
+//! - V's life began anew: a new [`Cached`] leads to the same purge;
+//! - a sibling asked V for a fence: then H has carried out fewer of these than there were ([`Purge::fences`], [`remote`]);
 //! - the G-stage table changed: then the generation under which V last ran on H is an older one ([`Purge::older`]). What changes is the
 //!   page of a sibling's interrupt file, and of V's own at each change of hart, so those pages are dropped alone ([`changes::Changes`]).
 //!
@@ -27,6 +28,9 @@ pub mod changes;
 pub mod holders;
 #[cfg(test)]
 mod model;
+pub mod remote;
+#[cfg(test)]
+mod remote_model;
 #[cfg(test)]
 mod renaming;
 #[cfg(test)]
@@ -38,13 +42,14 @@ use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
 use changes::Changed;
 use holders::Holders;
+use remote::{Operands, Outstanding};
 use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
 pub const MOST_TAG_BITS: u32 = 14;
 
 /// A VMID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(u16);
 
 impl Tag {
@@ -139,7 +144,7 @@ pub struct Remembered {
 
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// The one large part last.
+// The large parts last.
 #[repr(C)]
 pub struct Cached {
     last: Option<HartId>,
@@ -150,6 +155,8 @@ pub struct Cached {
     changes_left: u8,
     /// For each hart: the generation of the G-stage table since which nothing older is cached there. 0: not yet.
     seen: [u64; MAX_HARTS],
+    /// For each hart: how many of the fences that siblings asked for have been carried out there.
+    fenced: [u64; MAX_HARTS],
 }
 
 impl Default for Cached {
@@ -160,6 +167,7 @@ impl Default for Cached {
             watch: Watch::Nothing,
             changes_left: 0,
             seen: [0; MAX_HARTS],
+            fenced: [0; MAX_HARTS],
         }
     }
 }
@@ -171,7 +179,8 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU comes to `hart`, whose hgatp has the tag that `holders` has for it; the G-stage table has `generation`, from 1.
+    /// The vCPU comes to `hart`, whose hgatp has the tag that `holders` has for it; the G-stage table has `generation`, from 1, and siblings have asked for
+    /// so many `fences`.
     /// Nothing of what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
     /// [`Cached::watch`] says from then on.
     #[must_use]
@@ -181,7 +190,7 @@ impl Cached {
         vcpu: VcpuId,
         hart: HartId,
         holders: &mut Holders,
-        generation: u64,
+        (generation, fences): (u64, u64),
     ) -> Purge {
         let others = holders.take(vcpu);
         let moved = self.last.replace(hart) != Some(hart);
@@ -205,6 +214,7 @@ impl Cached {
             moved,
             stale,
             older: self.renew(hart, generation).older,
+            fences: self.asked(hart, fences).fences,
         }
     }
 
@@ -264,6 +274,26 @@ impl Cached {
         self.watch = Watch::Nothing;
     }
 
+    /// Siblings have asked for so many fences; the vCPU is on `hart`, and about to enter its guest. What it has left elsewhere
+    /// stays: it is fenced there when the vCPU comes.
+    #[must_use]
+    pub const fn asked(&mut self, hart: HartId, fences: u64) -> Purge {
+        let fenced = &mut self.fenced[hart.index()];
+        let since = if *fenced == fences {
+            None
+        } else {
+            Some(*fenced)
+        };
+        *fenced = fences;
+        Purge {
+            others: false,
+            moved: false,
+            stale: false,
+            older: None,
+            fences: since,
+        }
+    }
+
     /// The G-stage table has `generation` now; the vCPU is on `hart`, and about to enter its guest.
     #[must_use]
     pub const fn renew(&mut self, hart: HartId, generation: u64) -> Purge {
@@ -275,10 +305,11 @@ impl Cached {
         };
         *seen = generation;
         Purge {
+            older,
             others: false,
             moved: false,
             stale: false,
-            older,
+            fences: None,
         }
     }
 }
@@ -294,12 +325,16 @@ pub struct Purge {
     pub stale: bool,
     /// The G-stage table may have changed since it had this generation; 0 is before the first.
     pub older: Option<u64>,
+    /// Siblings have asked for fences after the one with this number.
+    pub fences: Option<u64>,
 }
 
 /// A hart's fences.
 pub trait Fences {
     /// Drops the VS-stage entries whose tag hgatp has now (HFENCE.VVMA).
     fn guest_virtual(&mut self);
+    /// Drops those of them that the operands name, which are not everything.
+    fn guest_virtual_of(&mut self, operands: Operands);
     /// Drops the G-stage entries with every tag (HFENCE.GVMA), as far as [`guest_physical`](Self::guest_physical) does.
     fn guest_physical_all(&mut self);
     /// Drops the G-stage entries with this tag (HFENCE.GVMA). Entries that hold a whole translation of both stages may stay,
@@ -315,19 +350,20 @@ pub trait Fences {
 
 impl Purge {
     /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `holders` has for the vCPU. `changes` are those of
-    /// its table. True where the vCPU has a new tag.
+    /// its table, `asked` the fences of its siblings. True where the vCPU has a new tag.
     pub fn carry_out_at_arrival(
         self,
         vcpu: VcpuId,
         holders: &mut Holders,
-        changes: &impl Changed,
+        (changes, asked): (&impl Changed, &impl Outstanding),
         fences: &mut impl Fences,
     ) -> bool {
         let everything = self.others
+            || self.stale
             || self
                 .older
                 .is_some_and(|since| changes.since(since).is_none());
-        let renamed = (everything || self.stale) && holders.rename(vcpu, fences).is_some();
+        let renamed = everything && holders.rename(vcpu, fences).is_some();
         let rest = match renamed {
             // The new tag marks nothing.
             true => Self {
@@ -336,12 +372,17 @@ impl Purge {
             },
             false => self,
         };
-        rest.carry_out(holders.tag(vcpu), changes, fences);
+        rest.carry_out(holders.tag(vcpu), (changes, asked), fences);
         renamed
     }
 
-    /// Drops what must be dropped, by fences. hgatp has `tag`; `changes` are those of its table.
-    pub fn carry_out(self, tag: Tag, changes: &impl Changed, fences: &mut impl Fences) {
+    /// Drops what must be dropped, by fences. hgatp has `tag`.
+    pub fn carry_out(
+        self,
+        tag: Tag,
+        (changes, asked): (&impl Changed, &impl Outstanding),
+        fences: &mut impl Fences,
+    ) {
         let pages = self.older.and_then(|since| changes.since(since));
         let all = self.others || self.older.is_some() && pages.is_none();
         if all {
@@ -349,11 +390,26 @@ impl Purge {
         } else if let Some(pages) = pages {
             pages.for_each(|page| fences.guest_page(tag, page));
         }
-        if all || self.stale {
+        let operands = self.fences.map(|since| asked.since(since));
+        if all || self.stale || matches!(operands, Some(None)) {
             fences.guest_virtual();
+        } else if let Some(Some(operands)) = operands {
+            operands.for_each(|operands| fences.guest_virtual_of(operands));
         }
         if self.moved {
             fences.instructions();
         }
+    }
+}
+
+#[cfg(test)]
+impl Cached {
+    /// How many fences of siblings have been carried out on `hart`.
+    const fn fenced_to(&self, hart: HartId) -> u64 {
+        self.fenced[hart.index()]
+    }
+
+    const fn set_fenced_to(&mut self, hart: HartId, fences: u64) {
+        self.fenced[hart.index()] = fences;
     }
 }

@@ -10,6 +10,7 @@
 //! nothing that software does depends on which entries there are.
 
 use super::holders::Holders;
+use super::remote::{Fenced, Operands};
 use super::*;
 use abi::system::Purging;
 use std::collections::HashSet;
@@ -46,8 +47,6 @@ struct OnHart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct OfVcpu {
     cached: Cached,
-    /// A sibling has asked for a fence.
-    asked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -64,7 +63,6 @@ enum Forgotten {
     Others,
     Stale,
     Older,
-    Asked,
     Life,
     /// A fence that traps is not noted.
     Trapped,
@@ -139,6 +137,10 @@ impl Fences for Model<'_> {
                 }
             }
         }
+    }
+
+    fn guest_virtual_of(&mut self, _operands: Operands) {
+        unreachable!("no sibling asks");
     }
 
     fn guest_physical_all(&mut self) {
@@ -243,7 +245,6 @@ impl World {
             for hart in 0..HARTS {
                 packer.put(vcpu.cached.seen[hart].into(), 2);
             }
-            packer.put(vcpu.asked.into(), 1);
         }
         packer.put(self.generations[0].into(), 2);
         packer.bits
@@ -276,7 +277,6 @@ impl World {
             for hart in 0..HARTS {
                 vcpu.cached.seen[hart] = packer.take(2);
             }
-            vcpu.asked = packer.take(1) != 0;
         }
         world.generations[0] = packer.take(2);
         world
@@ -312,9 +312,6 @@ impl World {
                 (Some(vcpu), false) => {
                     next.push(self.entered(hart, vcpu, case));
                     next.push(self.left(hart, vcpu, case));
-                    let siblings =
-                        (0..case.vcpus).filter(|other| *other != vcpu && VM[*other] == VM[vcpu]);
-                    next.extend(siblings.map(|sibling| self.asked_for_fence(sibling, case)));
                 }
                 (Some(vcpu), true) => next.extend(self.guest_steps(hart, vcpu, case)),
             }
@@ -347,10 +344,9 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let before = cached
-            .comes_back(id(vcpu), hart_id(hart), holders, generation)
-            .then(|| (cached.clone(), holders.clone()));
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, generation);
+        let comes_back = cached.comes_back(id(vcpu), hart_id(hart), holders, generation);
+        let before = comes_back.then(|| (cached.clone(), holders.clone()));
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (generation, 0));
         if let Some(before) = before {
             // Such an arrival is left out.
             assert_eq!(purge, Purge::default());
@@ -366,14 +362,14 @@ impl World {
         }
         purge.carry_out(
             tag,
-            &Page { generation },
+            (&Page { generation }, &Fenced::<1>::default()),
             &mut world.fences(hart, vcpu, tags),
         );
         world.harts[hart].vcpu = Some(vcpu);
         world
     }
 
-    /// As the run loop does it: declare the generation, renew, honour requests, enter.
+    /// As the run loop does it: declare the generation, renew, enter. What siblings ask for is in `remote_model`.
     fn entered(&self, hart: usize, vcpu: usize, case: Case) -> Self {
         let Case {
             tags, forgotten, ..
@@ -385,13 +381,9 @@ impl World {
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
         purge.carry_out(
             tags.of(id(vcpu)),
-            &Page { generation },
+            (&Page { generation }, &Fenced::<1>::default()),
             &mut world.fences(hart, vcpu, tags),
         );
-        if core::mem::take(&mut world.vcpus[vcpu].asked) && forgotten != Forgotten::Asked {
-            world.fences(hart, vcpu, tags).guest_virtual();
-            world.vcpus[vcpu].cached.fenced(hart_id(hart));
-        }
         if case.method == Translations::PurgeCheck && world.harts[hart].mask >> hart & 1 != 0 {
             world.harts[hart].mask &= !(1 << hart);
             world.fences(hart, vcpu, tags).guest_virtual();
@@ -409,20 +401,6 @@ impl World {
         };
         world.vcpus[vcpu].cached.leave(hart_id(hart), remembered);
         world.harts[hart].vcpu = None;
-        world
-    }
-
-    /// A sibling asks `vcpu` for a fence, and waits until `vcpu` has left its guest or carried it out.
-    fn asked_for_fence(&self, vcpu: usize, case: Case) -> Self {
-        let mut world = self.clone();
-        if let Some(hart) = world.place_of(vcpu) {
-            if case.method == Translations::Clear && world.harts[hart].in_guest {
-                world.fences(hart, vcpu, case.tags).guest_virtual();
-            }
-            world.harts[hart].in_guest = false;
-        }
-        world.vcpus[vcpu].asked = true;
-        world.grow_stale(vcpu);
         world
     }
 
@@ -558,7 +536,7 @@ fn no_stale_translation_is_used_with_one_tag_for_all() {
 fn each_purge_that_is_left_out_is_noticed() {
     for method in METHODS {
         let checked = method == Translations::PurgeCheck;
-        for forgotten in [Forgotten::Older, Forgotten::Asked, Forgotten::Life] {
+        for forgotten in [Forgotten::Older, Forgotten::Life] {
             let found = explore(case(method, forgotten));
             // The clearing method has purged all that could be stale when the guest was left.
             let cleared = method == Translations::Clear;

@@ -6,6 +6,7 @@
 
 use super::changes::Changes;
 use super::holders::Holders;
+use super::remote::{Fenced, Operands};
 use super::*;
 use abi::system::Purging;
 use std::collections::HashSet;
@@ -61,6 +62,10 @@ impl Fences for Model<'_> {
         }
         self.marked[tag].virtual_of = 0;
         self.marked[tag].virtual_wrong = false;
+    }
+
+    fn guest_virtual_of(&mut self, _operands: Operands) {
+        unreachable!("no sibling asks");
     }
 
     fn guest_physical_all(&mut self) {
@@ -142,6 +147,7 @@ impl World {
             moved: false,
             stale,
             older: older.then_some(0),
+            fences: None,
         };
         let mut fences = Model {
             marked: &mut world.marked,
@@ -150,7 +156,13 @@ impl World {
             fences: 0,
         };
         let changes = Changes::<1>::new(|_| GuestPhysical::new(0));
-        purge.carry_out_at_arrival(id(vcpu), &mut world.holders, &changes, &mut fences);
+        let asked = Fenced::<1>::default();
+        purge.carry_out_at_arrival(
+            id(vcpu),
+            &mut world.holders,
+            (&changes, &asked),
+            &mut fences,
+        );
         assert!(fences.fences <= self.marked.len() + 1);
         let used = &mut world.marked[usize::from(world.tag)];
         let others = used.virtual_of & !(1 << vcpu) != 0 || used.guest_of & !(1 << VM[vcpu]) != 0;
