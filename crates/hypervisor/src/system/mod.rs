@@ -16,7 +16,7 @@ pub mod turn;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use abi::system::{Purging, RemoteFences, Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::Once;
@@ -51,10 +51,10 @@ pub struct Hypervisor {
     resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
-    pub scheduler: TurnMutex<Scheduler>,
+    pub scheduler: TurnMutex<Scheduler, { place::SCHEDULER }>,
     pub board: Board,
     /// The host's memory: who has what of it.
-    pub frames: Mutex<Frames>,
+    pub frames: Mutex<Frames, { place::FRAMES }>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use scheduler::{HartId, VcpuId, VmId};
 
 use crate::hart::context::GuestContext;
@@ -187,12 +187,12 @@ pub struct Vcpu {
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
-    pub interrupts: Mutex<Interrupts>,
+    pub interrupts: Mutex<Interrupts, { place::INTERRUPTS }>,
     /// The word whose change it waits for, after a spin.
-    pub word: Mutex<Option<Word>>,
+    pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub place: LastPlace,
-    pub registers: Mutex<Registers>,
+    pub registers: Mutex<Registers, { place::REGISTERS }>,
 }
 
 impl Vcpu {

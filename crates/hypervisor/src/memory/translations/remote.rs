@@ -5,7 +5,7 @@
 //! carries out those that it has not, and no others; if some of these are kept no longer, it drops everything of the vCPU. So
 //! nobody is signalled for a vCPU that does not run, and its entries on each hart outlive fences for other addresses.
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use abi::system::RemoteFences;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -68,7 +68,7 @@ pub fn asked(
 pub struct Fenced<const N: usize = KEPT> {
     /// So many so far.
     count: AtomicU64,
-    kept: Mutex<Kept<N>>,
+    kept: Mutex<Kept<N>, { place::FENCES }>,
 }
 
 /// The last ones.
