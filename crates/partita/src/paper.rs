@@ -5,6 +5,7 @@ mod model;
 mod plan;
 mod published;
 pub mod registration;
+mod relation;
 mod result;
 mod show;
 #[cfg(test)]
@@ -13,11 +14,11 @@ mod tests;
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting,
+    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Relation, Setting,
     SmallestEffect, Variant,
 };
 pub use result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, ModelPoint,
-    NegativeResult, Question, Size,
+    NegativeResult, Question, RelationPoint, RelationResult, Size,
 };
 pub use show::{document, page, show};

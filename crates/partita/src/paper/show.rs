@@ -2,8 +2,9 @@
 
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, ModelPoint, NegativeResult,
+    RelationPoint, RelationResult,
 };
-use crate::drawing::{self, Page};
+use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
@@ -45,6 +46,9 @@ pub fn show(judgement: &Judgement) -> String {
     for order in &judgement.orders {
         let _ = writeln!(text, "{}", of_claim(order));
     }
+    for relation in &judgement.relations {
+        let _ = write!(text, "\n{}\n{}", relation.title, of_relation(relation));
+    }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
         let _ = writeln!(text, "{}", of_negative(negative));
@@ -81,6 +85,16 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
     }
     for order in &judgement.orders {
         page.paragraph(&of_claim(order));
+    }
+    for relation in &judgement.relations {
+        page.heading(&relation.title);
+        let (lines, names) = drawn(relation);
+        page.figure(
+            &drawing::lines(&lines, &relation.across, &relation.up, &[]),
+            &relation.title,
+        );
+        page.legend(&names);
+        page.table(&of_relation(relation));
     }
     page.heading("Where there can be no effect");
     for negative in &judgement.negatives {
@@ -223,6 +237,55 @@ const HEADS: [&str; 8] = [
     "refused",
     "fitted",
 ];
+
+/// The points of a relation as a table.
+fn of_relation(relation: &RelationResult) -> Table {
+    let RelationResult { across, up, .. } = relation;
+    let mut table = Table::new([
+        "case",
+        &format!("paper: {across}"),
+        &format!("paper: {up}"),
+        &format!("ours: {across}"),
+        &format!("ours: {up}"),
+        "interval",
+    ]);
+    let text = |value: Option<f64>| value.map_or_else(|| String::from("-"), number);
+    for point in &relation.points {
+        table.row([
+            point.case.clone(),
+            text(point.paper.map(|paper| paper.0)),
+            text(point.paper.map(|paper| paper.1)),
+            text(point.across),
+            text(point.gain.map(|gain| gain.0)),
+            (point.gain).map_or_else(String::new, |(_, low, high)| {
+                format!("{} .. {}", number(low), number(high))
+            }),
+        ]);
+    }
+    table
+}
+
+/// The paper's points and ours, each from left to right.
+fn drawn(relation: &RelationResult) -> (Vec<Line>, Vec<String>) {
+    let paper = |point: &RelationPoint| point.paper.map(|(x, y)| (x, y, y, y));
+    let ours = |point: &RelationPoint| {
+        let (gain, low, high) = point.gain?;
+        Some((point.across?, gain, low, high))
+    };
+    let line = |name: &str, mut points: Vec<(f64, f64, f64, f64)>| {
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line {
+            name: String::from(name),
+            points,
+        }
+    };
+    let lines = vec![
+        line("paper", relation.points.iter().filter_map(paper).collect()),
+        line("ours", relation.points.iter().filter_map(ours).collect()),
+    ];
+    let names = lines.iter().map(|line| line.name.clone()).collect();
+    (lines, names)
+}
 
 /// How many of the effects came out, which did not, and what was decided together.
 fn summary(judgement: &Judgement) -> String {
