@@ -25,6 +25,7 @@ pub mod place {
     pub const TYPED: u8 = 12;
     pub const TERMINAL: u8 = 13;
     pub const EARLY: u8 = 14;
+    pub const FENCES: u8 = 15;
 }
 
 /// A hart is about to wait for the lock at `place`.

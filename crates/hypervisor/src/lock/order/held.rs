@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
@@ -19,6 +19,7 @@ const NAMES: [&str; 15] = [
     "Vm::typed",
     "TERMINAL",
     "EARLY",
+    "Vcpu::fences",
 ];
 
 fn name(place: u8) -> &'static str {
