@@ -1,11 +1,11 @@
 //! The papers' tables, repeated: what they published, what we measure, and what follows from both.
 
+mod gain;
 mod judge;
 mod model;
 mod plan;
 mod published;
 pub mod registration;
-mod relation;
 mod result;
 mod show;
 #[cfg(test)]
@@ -14,11 +14,11 @@ mod tests;
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Relation, Setting,
+    Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError, Setting,
     SmallestEffect, Variant,
 };
 pub use result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, ModelPoint,
-    NegativeResult, Question, RelationPoint, RelationResult, Size,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,
+    Judgement, ModelPoint, NegativeResult, Question, Size,
 };
 pub use show::{document, page, show};

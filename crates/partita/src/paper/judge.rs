@@ -1,10 +1,10 @@
 //! How runs become a comparison with a paper.
 
+use super::gain;
 use super::model;
 use super::plan::Plan;
 use super::published::NATIVE;
 use super::registration::State;
-use super::relation;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
@@ -58,7 +58,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
     }
     let family = |(name, comparisons)| Family { name, comparisons };
     let families = families.into_iter().map(family);
-    let relations = paper.relations.iter();
+    let gains = paper.gains.iter();
     Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
@@ -66,9 +66,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
         registration,
         orders: orders.into_iter().map(|(_, order)| order).collect(),
         families: families.filter(|family| family.comparisons > 0).collect(),
-        relations: relations
-            .map(|one| relation::of_cases(one, &cases))
-            .collect(),
+        gains: gains.map(|one| gain::of_cases(one, &cases)).collect(),
         negatives,
         cases,
     }

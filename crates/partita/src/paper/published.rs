@@ -41,8 +41,8 @@ pub struct Published {
     #[serde(rename = "order", default)]
     pub orders: Vec<Order>,
     /// What is drawn over what, and not judged.
-    #[serde(rename = "relation", default)]
-    pub relations: Vec<Relation>,
+    #[serde(rename = "gain", default)]
+    pub gains: Vec<Gain>,
 }
 
 /// The smallest effect of interest.
@@ -211,7 +211,7 @@ pub struct Order {
 /// What a method gains in a measure, over what another method has of others, in the cases of a table.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Relation {
+pub struct Gain {
     /// In words.
     pub title: String,
     /// The table.
@@ -267,30 +267,27 @@ impl Published {
     }
 
     fn check(&self) -> Result<(), String> {
-        for relation in &self.relations {
-            let named = relation.over.iter().chain([&relation.measure]);
+        for gain in &self.gains {
+            let named = gain.over.iter().chain([&gain.measure]);
             let mut unknown = named.filter(|measure| crate::measures::find(measure).is_none());
             if let Some(measure) = unknown.next() {
-                return Err(format!("relation: there is no measure {measure}"));
+                return Err(format!("gain: there is no measure {measure}"));
             }
-            let mut cases = self
-                .cases
-                .iter()
-                .filter(|case| case.table == relation.table);
+            let mut cases = self.cases.iter().filter(|case| case.table == gain.table);
             let is_there = |case: &Case| {
-                let methods = [&relation.method, &relation.base];
+                let methods = [&gain.method, &gain.base];
                 let all = methods.iter().all(|method| case.methods.contains(method));
-                all && self.base(case, &relation.method) == relation.base
+                all && self.base(case, &gain.method) == gain.base
             };
             if !cases.any(is_there) {
-                let Relation {
+                let Gain {
                     method,
                     base,
                     table,
                     ..
-                } = relation;
+                } = gain;
                 return Err(format!(
-                    "relation: no case of table {table} compares {method} with {base}"
+                    "gain: no case of table {table} compares {method} with {base}"
                 ));
             }
         }

@@ -173,9 +173,9 @@ pub struct CaseResult {
     pub failures: Vec<String>,
 }
 
-/// A case's place in a relation.
+/// What is gained in a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RelationPoint {
+pub struct GainPoint {
     /// The case.
     pub case: String,
     /// The paper's: across, and the gain, in per cent.
@@ -186,9 +186,9 @@ pub struct RelationPoint {
     pub gain: Option<(f64, f64, f64)>,
 }
 
-/// A relation between two quantities, from case to case.
+/// What a method gains over what another loses, from case to case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RelationResult {
+pub struct GainResult {
     /// What it is.
     pub title: String,
     /// What is across.
@@ -196,7 +196,7 @@ pub struct RelationResult {
     /// What is up.
     pub up: String,
     /// Case by case.
-    pub points: Vec<RelationPoint>,
+    pub points: Vec<GainPoint>,
 }
 
 /// A negative beside what we found.
@@ -238,7 +238,7 @@ pub struct Judgement {
     pub orders: Vec<ClaimResult>,
     /// What is drawn over what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub relations: Vec<RelationResult>,
+    pub gains: Vec<GainResult>,
     /// The negatives.
     pub negatives: Vec<NegativeResult>,
     /// What was decided together.

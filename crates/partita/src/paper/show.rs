@@ -1,8 +1,8 @@
 //! A judgement as people read it.
 
 use super::result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, ModelPoint, NegativeResult,
-    RelationPoint, RelationResult,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, GainPoint, GainResult, Judgement,
+    ModelPoint, NegativeResult,
 };
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
@@ -46,8 +46,8 @@ pub fn show(judgement: &Judgement) -> String {
     for order in &judgement.orders {
         let _ = writeln!(text, "{}", of_claim(order));
     }
-    for relation in &judgement.relations {
-        let _ = write!(text, "\n{}\n{}", relation.title, of_relation(relation));
+    for gain in &judgement.gains {
+        let _ = write!(text, "\n{}\n{}", gain.title, of_gain(gain));
     }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
@@ -86,15 +86,15 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
     for order in &judgement.orders {
         page.paragraph(&of_claim(order));
     }
-    for relation in &judgement.relations {
-        page.heading(&relation.title);
-        let (lines, names) = drawn(relation);
+    for gain in &judgement.gains {
+        page.heading(&gain.title);
+        let (lines, names) = drawn(gain);
         page.figure(
-            &drawing::lines(&lines, &relation.across, &relation.up, &[]),
-            &relation.title,
+            &drawing::lines(&lines, &gain.across, &gain.up, &[]),
+            &gain.title,
         );
         page.legend(&names);
-        page.table(&of_relation(relation));
+        page.table(&of_gain(gain));
     }
     page.heading("Where there can be no effect");
     for negative in &judgement.negatives {
@@ -238,9 +238,9 @@ const HEADS: [&str; 8] = [
     "fitted",
 ];
 
-/// The points of a relation as a table.
-fn of_relation(relation: &RelationResult) -> Table {
-    let RelationResult { across, up, .. } = relation;
+/// A gain as a table.
+fn of_gain(gain: &GainResult) -> Table {
+    let GainResult { across, up, .. } = gain;
     let mut table = Table::new([
         "case",
         &format!("paper: {across}"),
@@ -250,7 +250,7 @@ fn of_relation(relation: &RelationResult) -> Table {
         "interval",
     ]);
     let text = |value: Option<f64>| value.map_or_else(|| String::from("-"), number);
-    for point in &relation.points {
+    for point in &gain.points {
         table.row([
             point.case.clone(),
             text(point.paper.map(|paper| paper.0)),
@@ -266,9 +266,9 @@ fn of_relation(relation: &RelationResult) -> Table {
 }
 
 /// The paper's points and ours, each from left to right.
-fn drawn(relation: &RelationResult) -> (Vec<Line>, Vec<String>) {
-    let paper = |point: &RelationPoint| point.paper.map(|(x, y)| (x, y, y, y));
-    let ours = |point: &RelationPoint| {
+fn drawn(gain: &GainResult) -> (Vec<Line>, Vec<String>) {
+    let paper = |point: &GainPoint| point.paper.map(|(x, y)| (x, y, y, y));
+    let ours = |point: &GainPoint| {
         let (gain, low, high) = point.gain?;
         Some((point.across?, gain, low, high))
     };
@@ -280,8 +280,8 @@ fn drawn(relation: &RelationResult) -> (Vec<Line>, Vec<String>) {
         }
     };
     let lines = vec![
-        line("paper", relation.points.iter().filter_map(paper).collect()),
-        line("ours", relation.points.iter().filter_map(ours).collect()),
+        line("paper", gain.points.iter().filter_map(paper).collect()),
+        line("ours", gain.points.iter().filter_map(ours).collect()),
     ];
     let names = lines.iter().map(|line| line.name.clone()).collect();
     (lines, names)

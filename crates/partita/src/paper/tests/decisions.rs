@@ -194,17 +194,17 @@ fn mistakes_in_a_papers_file_are_named() {
 fn a_gain_is_drawn_over_what_is_lost() {
     let with = |over: &str, base: &str| {
         format!(
-            "{PAPER}\n[[relation]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"etr\"\n\
+            "{PAPER}\n[[gain]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"etr\"\n\
              method = \"self-wait\"\nbase = \"{base}\"\nover = [{over}]\n"
         )
     };
     let good = with("\"etr\", \"native-etr\"", "host-interrupt");
     let judgement = judged(&good, |point| gain(point, 0.1));
-    let [relation] = &judgement.relations[..] else {
+    let [gain] = &judgement.gains[..] else {
         panic!("{judgement:?}")
     };
-    let [point] = &relation.points[..] else {
-        panic!("{relation:?}")
+    let [point] = &gain.points[..] else {
+        panic!("{gain:?}")
     };
     // The paper: 1.2 for 1.0, over 1.0 + 50. Here every phase has 1.1 for 1.0, over the median of etr and half
     // of the native run.
