@@ -1,5 +1,6 @@
 -- The workload oltp for sysbench: each request is a number of selects of random rows, and says on the console when it begins and ends
 -- (guests/init), so that requests are counted and timed outside of the guest.
+jit.off()
 sysbench.cmdline.options = {
     rows = { "Rows of the table", 100000 },
     selects = { "Selects of a request", 20 },
