@@ -5,6 +5,7 @@ mod model;
 mod plan;
 mod published;
 pub mod registration;
+mod relation;
 mod result;
 mod show;
 #[cfg(test)]
@@ -13,9 +14,10 @@ mod tests;
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting,
+    Against, Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting,
     SmallestEffect, Variant,
 };
+pub use relation::Relation;
 pub use result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, ModelPoint,
     NegativeResult, Question, Size,

@@ -1,22 +1,20 @@
-//! A disk with MariaDB, sysbench and a table of rows, for guests whose work is to answer queries (paper 004 §4.1).
+//! A disk with MariaDB and a table of rows, for guests whose work is to answer queries (paper 004 §4.1).
 //!
 //! The server makes its own files, so a guest on the machine itself has it do so (`guests/database-build`), once: the machine is
 //! deterministic, and with it the disk is a function of the packages alone.
 
 use super::libraries::{self, GuestFile};
 use super::{Folder, ImagesError, KERNEL, Site, apt, at, disk, initrd, modules, system};
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::hash::{DefaultHasher, Hash};
 use std::path::Path;
 
 /// The first process of the guest that makes the database.
 const BUILD: &str = include_str!("../../../../guests/database-build");
-/// What sysbench does.
-const REQUESTS: &str = include_str!("../../../../guests/oltp.lua");
 /// The packages of the programs.
-const PACKAGES: [&str; 3] = ["busybox-static", "mariadb-server-core", "sysbench"];
+const PACKAGES: [&str; 3] = ["busybox-static", "mariadb-server-core", "mariadb-client"];
 /// The programs.
-const PROGRAMS: [&str; 2] = ["usr/sbin/mariadbd", "usr/bin/sysbench"];
+const PROGRAMS: [&str; 2] = ["usr/sbin/mariadbd", "usr/bin/mariadb-slap"];
 /// What the server reads besides. The folder is that of one package or another.
 const TABLES: [&str; 2] = [
     "mariadb_system_tables.sql",
@@ -45,7 +43,7 @@ impl Folder for Database {
 
     fn hash(&self, hasher: &mut DefaultHasher) {
         (
-            (BUILD, REQUESTS, PACKAGES, PROGRAMS, TABLES, MESSAGES),
+            (BUILD, PACKAGES, PROGRAMS, TABLES, MESSAGES),
             (MODULES, ROWS, FORM.size),
         )
             .hash(hasher);
@@ -73,12 +71,6 @@ impl Folder for Database {
         let builder = work.join("builder");
         let archive = initrd::compose(&root, BUILD, &modules, &[])?;
         fs::write(&builder, archive).map_err(at(&builder))?;
-        // The guest writes to the file itself.
-        OpenOptions::new()
-            .write(true)
-            .open(&target)
-            .map_err(at(&target))?;
-
         progress.step("making the database in a guest; this takes some minutes, once");
         let kernel = modules::kernel_image(&kernel_root)?;
         let guest = system::Builder {
@@ -106,14 +98,9 @@ fn lay_out(root: &Path, content: &Path) -> Result<(), ImagesError> {
     for name in TABLES.into_iter().chain([MESSAGES]) {
         put(&format!("{SHARED}/{name}"), &shared(root, name)?)?;
     }
-    let write = |name: &str, text: &str| {
-        let target = content.join(name);
-        let folder = target.parent().unwrap_or(content);
-        fs::create_dir_all(folder).map_err(at(folder))?;
-        fs::write(&target, text).map_err(at(&target))
-    };
-    write("etc/passwd", "root:x:0:0:root:/:/bin/sh\n")?;
-    write("usr/share/partita/oltp.lua", REQUESTS)
+    let users = content.join("etc/passwd");
+    fs::create_dir_all(content.join("etc")).map_err(at(content))?;
+    fs::write(&users, "root:x:0:0:root:/:/bin/sh\n").map_err(at(&users))
 }
 
 /// Where a file that the server reads is in the packages.

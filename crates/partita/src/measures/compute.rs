@@ -49,7 +49,7 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
     put("overtaken", guests.sum("overtaken"));
     put("off-line", guests.sum("off-line"));
 
-    if let Some(watched) = inputs.storms.filter(|storms| storms.all_exits() > 0) {
+    if let Some(watched) = inputs.storms {
         storms(watched, &mut put);
     }
     let waited = inputs.hardware.map_or(0, guests_waits);
