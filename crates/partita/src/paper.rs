@@ -6,6 +6,7 @@ mod model;
 mod plan;
 mod published;
 pub mod registration;
+mod relation;
 mod result;
 mod show;
 #[cfg(test)]
@@ -14,9 +15,10 @@ mod tests;
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError, Setting,
-    SmallestEffect, Variant,
+    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError,
+    Setting, SmallestEffect, Variant,
 };
+pub use relation::Relation;
 pub use result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,
     Judgement, ModelPoint, NegativeResult, Question, Size,

@@ -5,6 +5,7 @@ use super::model;
 use super::plan::Plan;
 use super::published::NATIVE;
 use super::registration::State;
+use super::relation::Relation;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
@@ -108,8 +109,18 @@ fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult 
         absolutes: absolutes.collect(),
         claims: claims.map(|claim| of_claim(claim, methods)).collect(),
         model: model::of_case(case, |method, measure| values(methods, method, measure)),
+        relations: relations(case, methods),
         failures: failures(&place, methods),
     }
+}
+
+fn relations(case: &Case, methods: &Methods<'_>) -> Vec<Relation> {
+    let of = |against| {
+        methods
+            .iter()
+            .map(move |(method, entries)| Relation::of(against, method, entries))
+    };
+    case.against.iter().flat_map(of).collect()
 }
 
 fn effect(

@@ -128,9 +128,22 @@ pub struct Case {
     /// Keys of the machine's profile that this case changes, whichever profile it is: what the case is about.
     #[serde(default)]
     pub hardware: BTreeMap<String, Setting>,
+    /// A measure that is shown over another, phase by phase.
+    #[serde(default)]
+    pub against: Option<Against>,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,
+}
+
+/// A measure over another.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Against {
+    /// What is drawn upwards.
+    pub up: String,
+    /// What is drawn across.
+    pub across: String,
 }
 
 /// One line of a table: a measure for each method.
@@ -304,6 +317,15 @@ impl Published {
                 let named = figure.values.keys().chain(&figure.fitted);
                 if let Some(method) = named.into_iter().find(|method| !known(method)) {
                     return Err(format!("{name}: {method} is none of its methods"));
+                }
+            }
+            for measure in case
+                .against
+                .iter()
+                .flat_map(|pair| [&pair.up, &pair.across])
+            {
+                if crate::measures::find(measure).is_none() {
+                    return Err(format!("{name}: there is no measure {measure}"));
                 }
             }
             if let Some(model) = &case.model

@@ -1,6 +1,7 @@
 //! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
 
 use super::registration::State;
+use super::relation::Relation;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict, decide};
 use serde::{Deserialize, Serialize};
@@ -169,6 +170,9 @@ pub struct CaseResult {
     /// Paper 003's model beside each method that it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model: Vec<ModelPoint>,
+    /// A measure over another for each method, where it is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<Relation>,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
 }

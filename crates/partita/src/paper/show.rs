@@ -8,7 +8,7 @@ use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
-use crate::measures::number;
+use crate::measures::{self, number};
 use crate::report::Table;
 use std::fmt::Write;
 
@@ -29,6 +29,9 @@ pub fn show(judgement: &Judgement) -> String {
         }
         for point in &case.model {
             let _ = writeln!(text, "{}", of_model(point));
+        }
+        for relation in &case.relations {
+            let _ = writeln!(text, "{}", relation.words());
         }
         let notes = case
             .effects
@@ -79,6 +82,20 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
         for point in &case.model {
             page.paragraph(&of_model(point));
         }
+        if let Some(first) = case.relations.first() {
+            let series: Vec<(&str, &[(f64, f64)])> = case
+                .relations
+                .iter()
+                .map(|relation| (relation.method.as_str(), relation.points.as_slice()))
+                .collect();
+            page.figure(
+                &drawing::scatter(&series, &with_unit(&first.across), &with_unit(&first.up)),
+                "Phase by phase",
+            );
+        }
+        for relation in &case.relations {
+            page.paragraph(&relation.words());
+        }
     }
     if !judgement.orders.is_empty() {
         page.heading("Orders of effects");
@@ -118,6 +135,15 @@ fn place(case: &CaseResult) -> String {
     match case.table {
         0 => format!("Text, {}", case.name),
         table => format!("Table {table}, case {}", case.name),
+    }
+}
+
+/// A measure with its unit.
+fn with_unit(name: &str) -> String {
+    let unit = measures::find(name).map_or("", |measure| measure.unit);
+    match unit {
+        "" => String::from(name),
+        unit => format!("{name} ({unit})"),
     }
 }
 
