@@ -9,6 +9,9 @@ pub enum SpinMethod {
     WaitOnReservation,
     /// PAUSE.
     Pause,
+    /// PAUSE and a look, again and again, as Linux does where it knows no Zawrs; PAUSE where harts carry out processes for each other,
+    /// as nothing else is done in between.
+    PauseLoop,
     /// The hypervisor's spin call; PAUSE where there is none.
     Call,
     /// Nothing at all.
@@ -224,8 +227,8 @@ pub const REFERENCE: [Parameter; 27] = [
     ),
     word(
         "spin",
-        &["wrs", "pause", "call", "busy"],
-        "how a spinning hart waits between two looks: LR and WRS.NTO, PAUSE, the hypervisor's spin call, or nothing",
+        &["wrs", "pause", "pause-loop", "call", "busy"],
+        "how a spinning hart waits between two looks: LR and WRS.NTO, PAUSE, PAUSE in Linux's loop of a few instructions (without `request-one-in`), the hypervisor's spin call, or nothing",
     ),
     number(
         "partner-one-in",
@@ -342,6 +345,7 @@ impl Workload {
                 &[
                     ("wrs", SpinMethod::WaitOnReservation),
                     ("pause", SpinMethod::Pause),
+                    ("pause-loop", SpinMethod::PauseLoop),
                     ("call", SpinMethod::Call),
                     ("busy", SpinMethod::Busy),
                 ],

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 7] = [
+pub const BUILT_FILES: [&str; 8] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
     "compiler/disk",
+    "database/disk",
     "perf/initrd",
     "system/disk",
     "system/initrd",

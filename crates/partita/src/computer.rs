@@ -19,6 +19,7 @@ pub use process::Process;
 use crate::cache::Cache;
 use crate::image::slots::Assignment;
 use crate::qemu::QemuError;
+use crate::storms::Storms;
 use crate::system::System;
 use crate::terminals::Users;
 use ::machine::MachineError;
@@ -76,6 +77,8 @@ pub struct End {
     pub failure: Option<String>,
     /// What the hardware monitor counted, on the machine.
     pub monitor: Option<Monitor>,
+    /// What came of the pause-loop exits, on a machine that has them.
+    pub storms: Option<Storms>,
     /// Those who sat at the guests' terminals, on the machine.
     pub users: Option<Users>,
     /// Why the computer itself asked for its end, if it did.

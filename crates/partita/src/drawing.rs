@@ -7,6 +7,7 @@ pub mod lanes;
 mod lines;
 mod page;
 mod scale;
+mod scatter;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ pub use distribution::{distribution, quantiles, service};
 pub use lines::{Band, Line, lines};
 pub use page::{Page, escape};
 pub use scale::Scale;
+pub use scatter::scatter;
 pub use shares::shares;
 
 use crate::compare::Comparison;

@@ -7,6 +7,7 @@
 
 pub mod apt;
 pub mod compiler;
+mod database;
 pub mod disk;
 pub mod initrd;
 pub mod libraries;
@@ -105,7 +106,7 @@ pub enum ImagesError {
         problem: String,
     },
     /// The guest that installs packages has not come to its end.
-    #[error("Debian cannot be installed: {reason}")]
+    #[error("the guest that makes a disk failed: {reason}")]
     Install {
         /// What it said last.
         reason: String,
@@ -165,7 +166,13 @@ impl Site<'_> {
 struct Guests;
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 4] = [&Guests, &compiler::Compiler, &perf::Perf, &system::Root];
+const FOLDERS: [&dyn Folder; 5] = [
+    &Guests,
+    &compiler::Compiler,
+    &perf::Perf,
+    &system::Root,
+    &database::Database,
+];
 
 fn folder_of(file: &str) -> Option<&'static dyn Folder> {
     let (folder, _) = file.split_once('/')?;

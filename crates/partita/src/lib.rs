@@ -22,6 +22,7 @@ pub mod reference;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod storms;
 pub mod sweep;
 pub mod system;
 pub mod terminals;

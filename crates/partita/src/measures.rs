@@ -55,7 +55,7 @@ const fn measure(
 }
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 43] = [
+pub const MEASURES: [Measure; 54] = [
     measure(
         "etr",
         "ends/s",
@@ -228,6 +228,90 @@ pub const MEASURES: [Measure; 43] = [
         Better::Less,
         "how often a spinning vCPU looked before it had what it wanted",
         "Looks / spins over all VMs, each as its workload counts them.",
+    ),
+    measure(
+        "pause-exits",
+        "",
+        Better::Less,
+        "pause-loop exits, as the machine saw them",
+        "Virtual-instruction exceptions by PAUSE in guests (docs/extensions.md, xpartitaple), from the machine's events. With --steady they are \
+         of the whole run, from a checkpoint of all that follows it.",
+    ),
+    measure(
+        "pause-exits.",
+        "%",
+        Better::Neither,
+        "part of the pause-loop exits that are of one class",
+        "holder-off: the lock's holder had no hart (lock-holder preemption). next-off: the lock had been passed on, and the vCPU whose turn it \
+         was had had no hart since (lock-waiter preemption). runs: the vCPU whose turn it was had a hart, or nobody had the lock, so that \
+         the exit was false. holder-unknown: a lock that was taken before anybody listened to its word. other-word: a word that is no ticket \
+         or swap lock by its stores. not-read: the loop's code does not tell its word. Told from the machine's events \
+         (docs/pause-loops.md; paper 004 §4.3).",
+    ),
+    measure(
+        "exits-per-wait",
+        "",
+        Better::Less,
+        "pause-loop exits of a wait that had any, in the mean",
+        "Exits on words that were read off the loops / waits. A wait is a vCPU's at a word, from its first exit to when the lock is its own, or for \
+         any other word to the next store (paper 004 §4.2: PLEs within one acquisition).",
+    ),
+    measure(
+        "exits-per-wait-p99",
+        "",
+        Better::Less,
+        "exits that 99 % of these waits do not exceed",
+        "The 99th percentile of the exits of a wait; see exits-per-wait.",
+    ),
+    measure(
+        "exits-per-wait-most",
+        "",
+        Better::Less,
+        "most pause-loop exits of one wait",
+        "The largest number of exits of a wait (paper 004 §4.2: 484); see exits-per-wait.",
+    ),
+    measure(
+        "storms",
+        "",
+        Better::Less,
+        "waits with ten pause-loop exits or more",
+        "How many waits had ten exits or more; see exits-per-wait.",
+    ),
+    measure(
+        "exits-per-contended",
+        "",
+        Better::Less,
+        "pause-loop exits for each contended acquisition of a ticket lock",
+        "Exits at locks / tickets that were drawn before it was their turn, of locks at which a loop has exited at least once, from its first exit \
+         on. Swap locks count above and not below.",
+    ),
+    measure(
+        "pause-wait-p99",
+        "us",
+        Better::Less,
+        "time from its first exit to its end that 99 % of the waits do not exceed",
+        "The 99th percentile, in machine time; see exits-per-wait.",
+    ),
+    measure(
+        "pause-wait-most",
+        "us",
+        Better::Less,
+        "the longest of these waits",
+        "The largest time from a wait's first exit to its end; see exits-per-wait.",
+    ),
+    measure(
+        "lock-hold-p50",
+        "us",
+        Better::Neither,
+        "how long half of the acquisitions hold a lock at most",
+        "The median time from an acquisition, or from when the lock was passed on, to the release, of locks at which a loop has exited.",
+    ),
+    measure(
+        "lock-hold-p99.5",
+        "us",
+        Better::Less,
+        "how long 99.5 % of the acquisitions hold a lock at most",
+        "As lock-hold-p50 (paper 004 §4.3: 2,048 cycles natively).",
     ),
     measure(
         "excessive-spins",

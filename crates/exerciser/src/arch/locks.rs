@@ -49,6 +49,45 @@ pub fn wait_for_ticket(word: &AtomicU32, seen: u32, ticket: u32) {
     }
 }
 
+/// Waits until `ticket` is served by the ticket lock `word`, by Linux's loop where harts have no Zawrs: PAUSE, then the look at the lower
+/// half of the word.
+pub fn pause_for_ticket(word: &AtomicU32, ticket: u32) {
+    // SAFETY: LW reads an aligned word that the reference keeps alive; PAUSE changes nothing.
+    unsafe {
+        asm!(
+            "1:",
+            ".4byte 0x0100000f", // pause
+            "lw     a5, 0(a3)",
+            "slli   a4, a5, 48",
+            "srli   a4, a4, 48",
+            "sext.w a5, a5",
+            "bne    a2, a4, 1b",
+            in("a3") word.as_ptr(),
+            in("a2") u64::from(ticket & 0xffff),
+            out("a4") _,
+            out("a5") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Waits while `word` holds `seen`, by PAUSE.
+pub fn pause_while(word: &AtomicU32, seen: u32) {
+    // SAFETY: LW reads an aligned word that the reference keeps alive; PAUSE changes nothing.
+    unsafe {
+        asm!(
+            "1:",
+            ".4byte 0x0100000f", // pause
+            "lw     a5, 0(a3)",
+            "beq    a5, a2, 1b",
+            in("a3") word.as_ptr(),
+            in("a2") i64::from(seen.cast_signed()),
+            out("a5") _,
+            options(nostack),
+        );
+    }
+}
+
 /// Goes to user mode, which does nothing but call the system, and comes back: a system call's two mode
 /// changes. Interrupts stay closed, in user mode too.
 pub fn user_call() {

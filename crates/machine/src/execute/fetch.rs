@@ -191,6 +191,7 @@ impl Hart {
             let raw = self.raw_instruction(system);
             exception.instruction = raw.map_or(0, |raw| self.transformed(raw, exception.value));
         }
+        self.note_pause_loop(system, exception);
         self.take_exception(exception);
     }
 

@@ -11,6 +11,7 @@ mod float;
 mod guest;
 mod integer;
 mod measure;
+mod pause;
 mod position;
 mod swap;
 mod system;

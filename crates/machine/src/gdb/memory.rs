@@ -3,11 +3,8 @@
 use crate::base::Access;
 use crate::base::Memory;
 use crate::base::PAGE_BYTES;
-use crate::csr::field::envcfg;
 use crate::hart::Hart;
 use crate::machine::Machine;
-use crate::memory::walk;
-use crate::translation::WalkTrace;
 
 impl Machine {
     /// The physical address that an address has for a hart's loads, if it is in RAM.
@@ -15,17 +12,10 @@ impl Machine {
     /// A page that has never been accessed is not found where the walk would set its accessed bit.
     fn debugger_place(&mut self, hart: usize, address: u64) -> Option<u64> {
         let hart: &Hart = self.harts.get(hart)?;
-        let mut csrs = hart.csrs.clone();
-        csrs.menvcfg &= !envcfg::ADUE;
-        csrs.henvcfg &= !envcfg::ADUE;
         let memory = &mut self.system.memory;
-        let mut trace = WalkTrace::default();
-        let views = [hart.data_view(), hart.fetch_view()];
-        let accesses = [Access::Load, Access::Fetch];
-        let found = views.into_iter().zip(accesses).find_map(|(view, access)| {
-            walk(&csrs, memory, &mut trace, view, access, address).ok()
-        })?;
-        memory.contains(found.physical, 1).then_some(found.physical)
+        [Access::Load, Access::Fetch]
+            .into_iter()
+            .find_map(|access| hart.place_unseen(memory, access, address))
     }
 
     /// Calls `each` with the physical address and the piece of every page that `length` bytes from

@@ -108,6 +108,15 @@ pub enum Happening {
         /// When the wait ends at the latest, in cycles; [`u64::MAX`] for never.
         deadline: u64,
     },
+    /// A pause loop exits (docs/extensions.md, `xpartitaple`); its exception follows.
+    PauseLoop {
+        /// The mode that it is in.
+        mode: Mode,
+        /// Address of the PAUSE.
+        pc: u64,
+        /// Physical address of the word that it looks at, where its code tells.
+        physical: Option<u64>,
+    },
     /// What a word holds that a hart has waited for since somebody listens: when it does so first, and from then on
     /// after each store to it by a hart.
     Word {

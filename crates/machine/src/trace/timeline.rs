@@ -205,6 +205,10 @@ impl<W: Write> Timeline<W> {
                 let arguments = json!({ "physical": hex(physical), "value": hex(value) });
                 self.mark("i", "Word", track, cycles, arguments);
             }
+            Happening::PauseLoop { pc, physical, .. } => {
+                let arguments = json!({ "pc": hex(pc), "physical": physical.map(hex) });
+                self.mark("i", "PauseLoop", track, cycles, arguments);
+            }
             Happening::Line { .. } | Happening::Message { .. } => {}
         }
     }

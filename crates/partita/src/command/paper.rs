@@ -52,6 +52,8 @@ pub(super) enum Paper {
     SelfWait,
     /// Paper 003: cached translations that follow a vCPU
     TlbReuse,
+    /// Paper 004: storms of pause-loop exits
+    PauseLoops,
 }
 
 impl Paper {
@@ -60,6 +62,7 @@ impl Paper {
             Self::Spins => "paper-000",
             Self::SelfWait => "paper-002",
             Self::TlbReuse => "paper-003",
+            Self::PauseLoops => "paper-004",
         }
     }
 }

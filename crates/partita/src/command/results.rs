@@ -75,6 +75,9 @@ enum Name {
     /// Paper 003's table and figures
     #[value(name = "paper-003")]
     Paper003,
+    /// Paper 004 beside ours
+    #[value(name = "paper-004")]
+    Paper004,
     /// What the policies are claimed to do
     Claims,
 }
@@ -85,6 +88,7 @@ impl Name {
             Self::Paper000 => "paper-000",
             Self::Paper002 => "paper-002",
             Self::Paper003 => "paper-003",
+            Self::Paper004 => "paper-004",
             Self::Claims => "claims",
         }
     }
@@ -190,11 +194,12 @@ impl RefreshArguments {
         command.extend(quick.then(|| String::from("--quick")));
         command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
         let (made, content) = match name {
-            Name::Paper000 | Name::Paper002 | Name::Paper003 => {
+            Name::Paper000 | Name::Paper002 | Name::Paper003 | Name::Paper004 => {
                 let paper = match name {
                     Name::Paper000 => Paper::Spins,
                     Name::Paper002 => Paper::SelfWait,
-                    _ => Paper::TlbReuse,
+                    Name::Paper003 => Paper::TlbReuse,
+                    _ => Paper::PauseLoops,
                 };
                 let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
                 let repeated = arguments.repeat()?;

@@ -13,6 +13,7 @@ use partita::measures::{self, Inputs};
 use partita::report;
 use partita::run::{self, Ending, Options};
 use partita::system::{FileName, System};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -165,6 +166,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         let figures = measures::compute(&Inputs {
             report: Some(report),
             hardware: outcome.monitor.as_ref(),
+            storms: outcome.storms.as_ref(),
             guests: &outcome.guests,
         });
         let against = native.map(|native| measures::relative(&figures, &native));
@@ -207,6 +209,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("measures", to_json(path, &figures)?),
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
+                ("pause-loops", to_json(path, &pause_loops(&outcome))?),
                 ("against-native", to_json(path, &against)?),
                 ("from-host", to_json(path, &from_host)?),
             ];
@@ -225,6 +228,14 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
         Ending::Finished if outcome.failures.is_empty() => Ok(()),
         Ending::Finished => Err(Failure::Vm(outcome.failures)),
     }
+}
+
+/// The exits of each pause loop, by the address of its PAUSE.
+fn pause_loops(outcome: &run::Outcome) -> BTreeMap<String, u64> {
+    let loops = outcome.storms.iter().flat_map(|storms| &storms.loops);
+    loops
+        .map(|(pause, exits)| (format!("{pause:#x}"), *exits))
+        .collect()
 }
 
 /// The limit that a run has run into.
@@ -361,6 +372,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
     let figures = measures::compute(&Inputs {
         report: None,
         hardware: Some(&outcome.hardware),
+        storms: None,
         guests: &outcome.guests,
     });
     let table = measures::show(&figures);

@@ -6,6 +6,7 @@ use super::{ComputerError, End, Piece, Setup, simulator};
 use crate::measures::Guests;
 use crate::report::Report;
 use crate::run::{Account, Ending, Outcome, Relay};
+use crate::storms::Watcher;
 use crate::system::{System, Vm};
 use crate::terminals::Users;
 use abi::system::VmName;
@@ -60,6 +61,7 @@ pub struct Run {
     relay: Relay,
     console: Receiver<Piece>,
     users: Option<Users>,
+    watcher: Option<Watcher>,
 }
 
 /// What a run came to.
@@ -127,7 +129,9 @@ impl Run {
         let (output, console) = channel();
         let line = Line::new(output, machine.clock(), keys, false);
         machine.system_mut().devices.attach_console(Box::new(line));
+        let watcher = Watcher::attach(&mut machine);
         Self {
+            watcher,
             machine,
             account,
             relay: Relay::new(),
@@ -224,6 +228,7 @@ impl Run {
         self.account.end(End {
             failure: simulator::failure(stop, &self.machine),
             monitor: Some(self.machine.report()),
+            storms: self.watcher.as_ref().map(Watcher::storms),
             users: self.users.take(),
             early: None,
         });

@@ -2,6 +2,7 @@
 
 use super::line::{Keys, Line};
 use super::{Attendance, Computer, ComputerError, Early, End, GRACE, POWER_OFF_KEYS, Piece};
+use crate::storms::Watcher;
 use crate::terminals::Users;
 use machine::front::INTERVAL;
 use machine::{Limit, Machine, Stop};
@@ -56,6 +57,7 @@ fn follow(
     keys: &Keys,
     stop: &AtomicBool,
 ) -> End {
+    let watcher = Watcher::attach(&mut machine);
     let clock = machine.config().board.clock;
     let line = || {
         Box::new(Line::new(
@@ -125,6 +127,7 @@ fn follow(
     End {
         failure,
         monitor: Some(machine.report()),
+        storms: watcher.map(|watcher| watcher.storms()),
         users: None,
         early,
     }

@@ -152,7 +152,18 @@ impl Folder for Root {
 
         progress.step("installing Debian in a guest; this takes some minutes, once");
         let kernel = modules::kernel_image(&kernel_root)?;
-        install(work, &kernel, &builder, [&source, &target])
+        let guest = Builder {
+            work,
+            kernel: &kernel,
+            initrd: &builder,
+            disks: &[(&source, false), (&target, true)],
+            words: &format!(
+                "partita.time={} partita.identity={}",
+                disk::TIME,
+                disk::identity("debian")
+            ),
+        };
+        guest.run()
     }
 }
 
@@ -179,51 +190,69 @@ fn lay_out(content: &Path, essential: &[PathBuf], all: &[PathBuf]) -> Result<(),
     Ok(())
 }
 
-/// Has a guest on the machine itself install the packages of the first disk on the second.
-fn install(
-    work: &Path,
-    kernel: &Path,
-    initrd: &Path,
-    disks: [&Path; 2],
-) -> Result<(), ImagesError> {
-    let [source, target] = disks.map(|path| path.display().to_string());
-    let text = format!(
-        "harts = 1\nmemory = \"3 GiB\"\n[vm.builder]\nvcpus = 1\nmemory = \"2 GiB\"\nshare = 1\n\
-         kernel = {kernel:?}\ninitrd = {initrd:?}\nrng = true\n\
-         command-line = \"console=ttyS0 quiet partita.time={time} partita.identity={identity}\"\n\
-         disks = [{{ file = {source:?} }}, {{ file = {target:?}, keep = true }}]\n",
-        kernel = kernel.display().to_string(),
-        initrd = initrd.display().to_string(),
-        time = disk::TIME,
-        identity = disk::identity("debian"),
-    );
-    let failed = |reason: String| ImagesError::Install { reason };
-    let file = work.join("builder.toml");
-    let document = Document::new(&file, text, &[]).map_err(|error| failed(format!("{error:?}")))?;
-    let system = System::read(&document).map_err(|error| failed(format!("{error:?}")))?;
-    let mut said = Vec::new();
-    let outcome = laboratory::native(
-        &system,
-        &Cache::new(work),
-        &Chosen::default(),
-        None,
-        &mut |line| said.push(String::from(line)),
-    )
-    .map_err(|error| failed(error.to_string()))?;
-    let ended = said
-        .iter()
-        .any(|line| line.contains("partita-guest end ok=yes"));
-    if let Some(failure) = outcome.failure {
-        let what = match failure {
-            NativeFailure::TimeLimit => String::from("it takes too long"),
-            NativeFailure::Other(what) => what,
-        };
-        return Err(failed(format!("{what}; it said last:\n{}", last(&said))));
-    }
-    if ended {
-        Ok(())
-    } else {
-        Err(failed(format!("it said last:\n{}", last(&said))))
+/// A guest on the machine itself that makes a disk.
+pub(super) struct Builder<'a> {
+    /// Takes what the run needs on the way.
+    pub work: &'a Path,
+    /// Its kernel.
+    pub kernel: &'a Path,
+    /// Its initial RAM disk, whose first process does the work, and says at the end whether it went well.
+    pub initrd: &'a Path,
+    /// Its disks, and whether what it writes to them is kept.
+    pub disks: &'a [(&'a Path, bool)],
+    /// What its command line says besides.
+    pub words: &'a str,
+}
+
+impl Builder<'_> {
+    /// Runs it to its end.
+    pub(super) fn run(&self) -> Result<(), ImagesError> {
+        let disks: Vec<String> = self
+            .disks
+            .iter()
+            .map(|(path, keep)| {
+                let path = path.display().to_string();
+                format!("{{ file = {path:?}, keep = {keep} }}")
+            })
+            .collect();
+        let text = format!(
+            "harts = 1\nmemory = \"3 GiB\"\n[vm.builder]\nvcpus = 1\nmemory = \"2 GiB\"\nshare = 1\n\
+             kernel = {kernel:?}\ninitrd = {initrd:?}\nrng = true\n\
+             command-line = \"console=ttyS0 quiet {words}\"\ndisks = [{disks}]\n",
+            kernel = self.kernel.display().to_string(),
+            initrd = self.initrd.display().to_string(),
+            words = self.words,
+            disks = disks.join(", "),
+        );
+        let failed = |reason: String| ImagesError::Install { reason };
+        let file = self.work.join("builder.toml");
+        let document =
+            Document::new(&file, text, &[]).map_err(|error| failed(format!("{error:?}")))?;
+        let system = System::read(&document).map_err(|error| failed(format!("{error:?}")))?;
+        let mut said = Vec::new();
+        let outcome = laboratory::native(
+            &system,
+            &Cache::new(self.work),
+            &Chosen::default(),
+            None,
+            &mut |line| said.push(String::from(line)),
+        )
+        .map_err(|error| failed(error.to_string()))?;
+        let ended = said
+            .iter()
+            .any(|line| line.contains("partita-guest end ok=yes"));
+        if let Some(failure) = outcome.failure {
+            let what = match failure {
+                NativeFailure::TimeLimit => String::from("it takes too long"),
+                NativeFailure::Other(what) => what,
+            };
+            return Err(failed(format!("{what}; it said last:\n{}", last(&said))));
+        }
+        if ended {
+            Ok(())
+        } else {
+            Err(failed(format!("it said last:\n{}", last(&said))))
+        }
     }
 }
 

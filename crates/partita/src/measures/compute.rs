@@ -3,6 +3,7 @@
 use super::Guests;
 use crate::laboratory::Figures;
 use crate::report::{Report, Work};
+use crate::storms::{Class, Storms};
 use abi::monitor::ExitCause;
 use machine::monitor::Event;
 use std::collections::BTreeMap;
@@ -14,6 +15,8 @@ pub struct Inputs<'a> {
     pub report: Option<&'a Report>,
     /// The machine's hardware monitor; QEMU has none.
     pub hardware: Option<&'a machine::monitor::Report>,
+    /// What came of the pause-loop exits, on a machine that has them.
+    pub storms: Option<&'a Storms>,
     /// The guests' workloads.
     pub guests: &'a Guests,
 }
@@ -46,6 +49,9 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
     put("overtaken", guests.sum("overtaken"));
     put("off-line", guests.sum("off-line"));
 
+    if let Some(watched) = inputs.storms {
+        storms(watched, &mut put);
+    }
     let waited = inputs.hardware.map_or(0, guests_waits);
     let busy = inputs
         .report
@@ -148,6 +154,52 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
         ratio(Some(calls as f64), Some(busy_seconds)),
     );
     busy
+}
+
+/// The measures of pause-loop exits.
+fn storms(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {
+    /// Exits from which on a wait is a storm.
+    const STORM: u64 = 10;
+    let all = storms.all_exits() as f64;
+    put("pause-exits", Some(all));
+    for (class, exits) in Class::ALL.iter().zip(storms.exits) {
+        let name = format!("pause-exits.{}", class.name());
+        put(&name, ratio(Some(exits as f64 * 100.0), Some(all)));
+    }
+    let of_waits = sorted(&storms.exits_of_waits);
+    let on_words: u64 = of_waits.iter().sum();
+    let number = of_waits.len() as f64;
+    put("exits-per-wait", ratio(Some(on_words as f64), Some(number)));
+    put("exits-per-wait-p99", at_part(&of_waits, 990));
+    put("exits-per-wait-most", at_part(&of_waits, 1000));
+    let storm = of_waits.iter().filter(|&&exits| exits >= STORM).count();
+    put("storms", Some(storm as f64));
+    let [holder_off, next_off, runs, unknown, ..] = storms.exits;
+    let at_locks = holder_off + next_off + runs + unknown;
+    let contended = storms.contended as f64;
+    put(
+        "exits-per-contended",
+        ratio(Some(at_locks as f64), Some(contended)),
+    );
+    let microseconds = |time: f64| time / 1e3;
+    let waits = sorted(&storms.waits);
+    put("pause-wait-p99", at_part(&waits, 990).map(microseconds));
+    put("pause-wait-most", at_part(&waits, 1000).map(microseconds));
+    let holds = sorted(&storms.holds);
+    put("lock-hold-p50", at_part(&holds, 500).map(microseconds));
+    put("lock-hold-p99.5", at_part(&holds, 995).map(microseconds));
+}
+
+fn sorted(values: &[u64]) -> Vec<u64> {
+    let mut values = values.to_vec();
+    values.sort_unstable();
+    values
+}
+
+/// The value that so many of a thousand of the sorted `values` do not exceed.
+fn at_part(values: &[u64], thousandths: usize) -> Option<f64> {
+    let rank = (values.len() * thousandths).div_ceil(1000);
+    values.get(rank.checked_sub(1)?).map(|value| *value as f64)
 }
 
 /// Cycles of all harts in which they did not wait, whoever had them.

@@ -78,6 +78,7 @@ fn the_papers_figures_follow_from_each_other() {
     let inputs = Inputs {
         report: Some(&report),
         hardware: None,
+        storms: None,
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -108,6 +109,7 @@ fn every_figure_has_a_definition() {
     let inputs = Inputs {
         report: Some(&report),
         hardware: None,
+        storms: None,
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -169,6 +171,7 @@ fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
     let figures = compute(&Inputs {
         report: None,
         hardware: Some(&hardware),
+        storms: None,
         guests: &guests,
     });
     near(&figures, "guest-instructions", 0.25, 1e-9);

@@ -1,9 +1,11 @@
 //! How runs become a comparison with a paper.
 
+use super::gain;
 use super::model;
 use super::plan::Plan;
 use super::published::NATIVE;
 use super::registration::State;
+use super::relation::Relation;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
@@ -57,6 +59,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
     }
     let family = |(name, comparisons)| Family { name, comparisons };
     let families = families.into_iter().map(family);
+    let gains = paper.gains.iter();
     Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
@@ -64,6 +67,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
         registration,
         orders: orders.into_iter().map(|(_, order)| order).collect(),
         families: families.filter(|family| family.comparisons > 0).collect(),
+        gains: gains.map(|one| gain::of_cases(one, &cases)).collect(),
         negatives,
         cases,
     }
@@ -105,8 +109,18 @@ fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult 
         absolutes: absolutes.collect(),
         claims: claims.map(|claim| of_claim(claim, methods)).collect(),
         model: model::of_case(case, |method, measure| values(methods, method, measure)),
+        relations: relations(case, methods),
         failures: failures(&place, methods),
     }
+}
+
+fn relations(case: &Case, methods: &Methods<'_>) -> Vec<Relation> {
+    let of = |against| {
+        methods
+            .iter()
+            .map(move |(method, entries)| Relation::of(against, method, entries))
+    };
+    case.against.iter().flat_map(of).collect()
 }
 
 fn effect(

@@ -2,7 +2,7 @@
 
 use super::published::PROFILE;
 use super::{Case, Published, Setting};
-use crate::compare::{with_phase, with_window};
+use crate::compare::{from_checkpoint, usual_start, with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
 use machine::timing::{Profile, ProfileError};
 use std::collections::BTreeMap;
@@ -230,6 +230,10 @@ impl Runs<'_> {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
                 // Keys of the profile are no keys of the system, so the window is found before they are added.
                 let mut point = with_window(with_phase(point)?)?;
+                // Debian's boot is no part of what is compared, and most of a run.
+                if let Some(text) = usual_start(&point.read()?) {
+                    point = from_checkpoint(point, text)?;
+                }
                 point.changes.extend_from_slice(hardware);
                 let own = self.hardware.iter();
                 point

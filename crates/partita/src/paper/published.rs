@@ -40,6 +40,9 @@ pub struct Published {
     /// Effects that come in an order.
     #[serde(rename = "order", default)]
     pub orders: Vec<Order>,
+    /// What is drawn over what, and not judged.
+    #[serde(rename = "gain", default)]
+    pub gains: Vec<Gain>,
 }
 
 /// The smallest effect of interest.
@@ -125,9 +128,22 @@ pub struct Case {
     /// Keys of the machine's profile that this case changes, whichever profile it is: what the case is about.
     #[serde(default)]
     pub hardware: BTreeMap<String, Setting>,
+    /// A measure that is shown over another, phase by phase.
+    #[serde(default)]
+    pub against: Option<Against>,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,
+}
+
+/// A measure over another.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Against {
+    /// What is drawn upwards.
+    pub up: String,
+    /// What is drawn across.
+    pub across: String,
 }
 
 /// One line of a table: a measure for each method.
@@ -205,6 +221,24 @@ pub struct Order {
     pub cases: Vec<String>,
 }
 
+/// What a method gains in a measure, over what another method has of others, in the cases of a table.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Gain {
+    /// In words.
+    pub title: String,
+    /// The table.
+    pub table: u32,
+    /// The measure in which something is gained.
+    pub measure: String,
+    /// The method that gains.
+    pub method: String,
+    /// The one that loses, which must be what the method is compared with.
+    pub base: String,
+    /// What it loses: the sum of these measures.
+    pub over: Vec<String>,
+}
+
 /// Why a paper's figures cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
@@ -246,6 +280,30 @@ impl Published {
     }
 
     fn check(&self) -> Result<(), String> {
+        for gain in &self.gains {
+            let named = gain.over.iter().chain([&gain.measure]);
+            let mut unknown = named.filter(|measure| crate::measures::find(measure).is_none());
+            if let Some(measure) = unknown.next() {
+                return Err(format!("gain: there is no measure {measure}"));
+            }
+            let mut cases = self.cases.iter().filter(|case| case.table == gain.table);
+            let is_there = |case: &Case| {
+                let methods = [&gain.method, &gain.base];
+                let all = methods.iter().all(|method| case.methods.contains(method));
+                all && self.base(case, &gain.method) == gain.base
+            };
+            if !cases.any(is_there) {
+                let Gain {
+                    method,
+                    base,
+                    table,
+                    ..
+                } = gain;
+                return Err(format!(
+                    "gain: no case of table {table} compares {method} with {base}"
+                ));
+            }
+        }
         for case in &self.cases {
             let name = format!("case {} of table {}", case.name, case.table);
             if case.methods.is_empty() {
@@ -259,6 +317,15 @@ impl Published {
                 let named = figure.values.keys().chain(&figure.fitted);
                 if let Some(method) = named.into_iter().find(|method| !known(method)) {
                     return Err(format!("{name}: {method} is none of its methods"));
+                }
+            }
+            for measure in case
+                .against
+                .iter()
+                .flat_map(|pair| [&pair.up, &pair.across])
+            {
+                if crate::measures::find(measure).is_none() {
+                    return Err(format!("{name}: there is no measure {measure}"));
                 }
             }
             if let Some(model) = &case.model

@@ -5,6 +5,7 @@ use super::session::Ending;
 use crate::computer::End;
 use crate::measures::Guests;
 use crate::report::{Collector, Report};
+use crate::storms::Storms;
 use abi::monitor::StopReason;
 use abi::operator::POWERS_OFF;
 use abi::system::VmName;
@@ -20,6 +21,8 @@ pub struct Outcome {
     pub report: Option<Report>,
     /// What the hardware monitor counted, on the machine.
     pub monitor: Option<Monitor>,
+    /// What came of the pause-loop exits, on a machine that has them.
+    pub storms: Option<Storms>,
     /// What the guests' workloads said of themselves.
     pub guests: Guests,
     /// What went wrong, for people.
@@ -41,6 +44,7 @@ pub struct Account {
     operator_ended: bool,
     failures: Vec<String>,
     monitor: Option<Monitor>,
+    storms: Option<Storms>,
     guests: Guests,
 }
 
@@ -118,6 +122,7 @@ impl Account {
     pub fn end(&mut self, end: End) {
         self.failures.extend(end.failure);
         self.monitor = end.monitor;
+        self.storms = end.storms;
         if let Some(users) = end.users {
             users.figures(&mut self.guests);
             self.failures.extend(users.failures());
@@ -170,6 +175,7 @@ impl Account {
             ending,
             report,
             monitor: self.monitor,
+            storms: self.storms,
             guests: self.guests,
             failures,
             unfinished,

@@ -50,6 +50,21 @@ struct Lock {
 #[derive(Debug, Default)]
 pub struct Locks {
     locks: BTreeMap<u64, Lock>,
+    /// Tickets that were drawn before it was their turn.
+    contended: u64,
+}
+
+/// Whose turn it is at a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// The word is no lock, as far as its stores tell.
+    NoLock,
+    /// It may be a lock; who has it is not known.
+    Unknown,
+    /// Nobody has the lock.
+    Free,
+    /// This vCPU's, since then, in nanoseconds: it holds the lock, or will as soon as it looks.
+    Of(Vmid, u64),
 }
 
 /// What a store to a word means.
@@ -125,6 +140,27 @@ impl Locks {
         Some(self.locks.get(&word)?.holder?.0)
     }
 
+    /// Whose turn it is now.
+    pub fn turn(&self, word: u64) -> Turn {
+        let Some(lock) = self.locks.get(&word) else {
+            return Turn::Unknown;
+        };
+        let (next, turn) = halves(lock.value);
+        match lock.holder {
+            _ if lock.flag => Turn::NoLock,
+            Some((holder, since)) => Turn::Of(holder, since),
+            None if !lock.known => Turn::Unknown,
+            None if lock.tickets_drawn && next != turn => Turn::Unknown,
+            None if !lock.tickets_drawn && lock.value != 0 => Turn::Unknown,
+            None => Turn::Free,
+        }
+    }
+
+    /// How many tickets of ticket locks were drawn before it was their turn.
+    pub const fn contended(&self) -> u64 {
+        self.contended
+    }
+
     /// How many wait for it now.
     pub fn waiters(&self, word: u64) -> usize {
         self.locks.get(&word).map_or(0, |lock| lock.waiting.len())
@@ -152,6 +188,9 @@ impl Locks {
             }
             lock.most = lock.waiting.len();
         };
+        if let Change::Drawn { ticket, turn } = change {
+            self.contended += u64::from(ticket != turn);
+        }
         lock.tickets_drawn |= matches!(change, Change::Drawn { .. });
         lock.known |= lock.tickets_drawn || change == Change::Freed;
         match change {

@@ -78,6 +78,7 @@ impl<'a> Spinner<'a> {
         PROCESS.store(workload.process, Ordering::Relaxed);
         let method = match workload.spin {
             SpinMethod::Call if !has_vendor_calls() => SpinMethod::Pause,
+            SpinMethod::PauseLoop if workload.request_one_in > 0 => SpinMethod::Pause,
             SpinMethod::WaitOnReservation if !board().has("zawrs") => SpinMethod::Pause,
             method => method,
         };
@@ -124,6 +125,10 @@ impl<'a> Spinner<'a> {
                     None => locks::wait_on_reservation(word, seen),
                 },
                 SpinMethod::Pause => csr::pause(),
+                SpinMethod::PauseLoop => match ticket {
+                    Some(ticket) => locks::pause_for_ticket(word, ticket),
+                    None => locks::pause_while(word, seen),
+                },
                 SpinMethod::Call => {
                     let address = word.as_ptr().addr() as u64;
                     let function = abi::sbi::Function::Spin.id() as u64;

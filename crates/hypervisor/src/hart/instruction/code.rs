@@ -177,6 +177,14 @@ pub fn upper_immediate(parcel: Parcel) -> Option<(Register, i64)> {
     }
 }
 
+/// DIV by zero, by which Linux spends some time before a PAUSE where harts can multiply: its destination.
+pub fn divided_by_zero(parcel: Parcel) -> Option<Register> {
+    match parcel {
+        Parcel::Long(bits) if bits & 0xfff0_707f == 0x0200_4033 => Some(register(bits >> 7)),
+        _ => None,
+    }
+}
+
 /// FENCE, of any operands; PAUSE is one.
 pub fn is_fence(parcel: Parcel) -> bool {
     matches!(parcel, Parcel::Long(bits) if bits & 0x707f == 0x0f)

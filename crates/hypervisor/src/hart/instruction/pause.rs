@@ -3,12 +3,13 @@
 //! Where harts have no Zawrs, stock Linux waits for a word to change by
 //!
 //! ```text
+//! div    rd, rs, x0        # not always: it takes some time
 //! pause
 //! j      look              # not always
 //! look:
 //! lw     rv, word          # or ld; after an AUIPC where the word is the kernel's own
 //! ...                      # at most some of SLLI, SRLI, ANDI, ZEXT.H, SEXT.W and FENCE
-//! bne    rv, rt, back      # any branch of which one way leads to the PAUSE again, perhaps by a J
+//! bne    rv, rt, back      # any branch of which one way leads to the PAUSE again, perhaps by a J or the DIV
 //! ```
 //!
 //! and so do the C library's and most other spin loops. At the trap the word's address and the value that was last seen there are what
@@ -112,7 +113,11 @@ impl PauseLoop {
             Some(offset) => at.wrapping_add_signed(offset),
             None => at,
         };
-        let leads_back = |at| at == pause || landing(at) == pause;
+        // A DIV that stands before the PAUSE has been executed when it traps.
+        let before = pause.wrapping_sub(super::LENGTH);
+        let divided = parcel(before).and_then(code::divided_by_zero);
+        let is_begin = |at| at == pause || divided.is_some() && at == before;
+        let leads_back = |at| is_begin(at) || is_begin(landing(at));
         let mut at = landing(pause.wrapping_add(super::LENGTH));
         let mut relative: Option<(Register, u64)> = None;
         let mut watched: Option<Watched> = None;
@@ -122,6 +127,12 @@ impl PauseLoop {
             if let Some((compared, tells_equal, offset)) = code::branch(parcel) {
                 let other = at.wrapping_add_signed(offset);
                 let watched = watched?;
+                // What the DIV wrote is no longer what it was at the branch.
+                if divided.is_some_and(|written| {
+                    watched.needs(written) || compared.0 == written || compared.1 == written
+                }) {
+                    return None;
+                }
                 return (leads_back(other) || leads_back(next))
                     .then(|| watched.finish(compared, tells_equal));
             }

@@ -241,3 +241,36 @@ fn code_that_goes_round_ends() {
     (0..40).for_each(|_| text.long(0x0230_000f));
     assert_eq!(text.decode(BASE), None);
 }
+
+/// Linux's `cpu_relax`, as stock kernels wait for the next tick: `while (jiffies == before) cpu_relax();`.
+fn wait_for_tick(divided: u32) -> (Text, u64) {
+    let mut text = Text::default();
+    let begin = text.here();
+    text.long(0x0200_4033 | 14 << 15 | divided << 7);
+    let pause = text.here();
+    text.long(PAUSE);
+    // ld s10, 0(s9)
+    text.immediate(0x03, 3, 26, 25, 0);
+    text.branch(0, 15, 26, begin);
+    (text, pause)
+}
+
+#[test]
+fn a_division_may_stand_before_the_pause() {
+    let (text, pause) = wait_for_tick(14);
+    let expected = PauseLoop {
+        place: Place::Register(register(25), 0),
+        seen: register(26),
+        width: Width::Double,
+        ticket: None,
+    };
+    assert_eq!(text.decode(pause), Some(expected));
+}
+
+#[test]
+fn a_division_that_writes_what_is_needed_hides_the_word() {
+    for needed in [25, 26, 15] {
+        let (text, pause) = wait_for_tick(needed);
+        assert_eq!(text.decode(pause), None, "x{needed}");
+    }
+}

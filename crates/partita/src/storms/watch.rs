@@ -1,0 +1,226 @@
+//! From the machine's events to storms.
+
+use super::count::{Class, Storms, Wait};
+use crate::trace::locks::{Locks, Turn, Vmid};
+use machine::Machine;
+use machine::device::{Clock, Cycles, HartId};
+use machine::hart::{Mode, Privilege};
+use machine::trace::{Event, Happening, Place, Sink};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The extension without which there is nothing to watch (docs/extensions.md).
+const PAUSE_LOOP_EXITING: &str = "xpartitaple";
+
+/// Listens to a machine. Clones share what they hear.
+#[derive(Debug, Clone)]
+pub struct Watcher {
+    shared: Arc<Mutex<Watch>>,
+}
+
+impl Watcher {
+    /// Listens to a machine from now on, if its harts have pause-loop exiting.
+    pub fn attach(machine: &mut Machine) -> Option<Self> {
+        let extensions = &machine.config().board.isa.extensions;
+        if !extensions.iter().any(|name| name == PAUSE_LOOP_EXITING) {
+            return None;
+        }
+        let watcher = Self::new(machine.clock());
+        machine.listen(Box::new(watcher.clone()));
+        Some(watcher)
+    }
+
+    /// A watcher of a machine with this clock.
+    pub fn new(clock: Clock) -> Self {
+        Self {
+            shared: Arc::new(Mutex::new(Watch {
+                clock,
+                harts: BTreeMap::new(),
+                left: BTreeMap::new(),
+                locks: Locks::default(),
+                waits: BTreeMap::new(),
+                storms: Storms::default(),
+                last: 0,
+            })),
+        }
+    }
+
+    /// What was seen so far; waits that go on count with the exits that they have had.
+    pub fn storms(&self) -> Storms {
+        let watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut storms = watch.storms.clone();
+        for (&(vmid, word), wait) in &watch.waits {
+            storms.wait(wait.end(vmid, word, watch.last));
+        }
+        storms.contended = watch.locks.contended();
+        storms
+    }
+}
+
+impl Sink for Watcher {
+    fn event(&mut self, event: &Event) {
+        let mut watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.event(event);
+    }
+}
+
+/// A wait that goes on.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    start: u64,
+    exits: u64,
+}
+
+impl Open {
+    const fn end(self, vmid: Vmid, word: u64, end: u64) -> Wait {
+        Wait {
+            vmid,
+            word,
+            start: self.start,
+            end,
+            exits: self.exits,
+        }
+    }
+}
+
+/// What is known of a hart.
+#[derive(Debug, Default)]
+struct OnHart {
+    /// The vCPU that has it.
+    vcpu: Option<Vmid>,
+    /// When its last exit was, while that is handled.
+    exit: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    clock: Clock,
+    harts: BTreeMap<u32, OnHart>,
+    /// Until when each vCPU without a hart had one.
+    left: BTreeMap<Vmid, u64>,
+    locks: Locks,
+    /// The waits that go on, by vCPU and word.
+    waits: BTreeMap<(Vmid, u64), Open>,
+    storms: Storms,
+    last: u64,
+}
+
+impl Watch {
+    fn event(&mut self, event: &Event) {
+        let Place::Hart(hart) = event.place else {
+            return;
+        };
+        let now = self.clock.nanoseconds(Cycles(event.cycles));
+        self.last = self.last.max(now);
+        match &event.happening {
+            Happening::Exception { from, to, .. } | Happening::Interrupt { from, to, .. }
+                if from.virtualized && !to.virtualized =>
+            {
+                // M-mode handles what it must and returns; only HS-mode's traps are exits.
+                if to.privilege == Privilege::Supervisor {
+                    self.harts.entry(hart.0).or_default().exit = Some(now);
+                }
+            }
+            Happening::Return { to, vmid, .. } if to.virtualized => self.enter(hart, now, *vmid),
+            Happening::WaitForInterrupt { mode } | Happening::WaitForStore { mode, .. }
+                if *mode == Mode::HYPERVISOR =>
+            {
+                self.leave(hart, now);
+            }
+            Happening::PauseLoop { mode, physical, pc } if mode.virtualized => {
+                self.storms.at(*pc);
+                self.pause_loop(hart, now, *physical);
+            }
+            Happening::Word {
+                mode,
+                physical,
+                value,
+                stored,
+            } => {
+                let vcpu = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu);
+                let by = vcpu.filter(|_| *stored && mode.virtualized);
+                self.word(*physical, *value, by, now);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, hart: HartId, now: u64, vmid: Vmid) {
+        let on_hart = self.harts.entry(hart.0).or_default();
+        if on_hart.vcpu != Some(vmid) {
+            self.leave(hart, now);
+        }
+        self.left.remove(&vmid);
+        self.harts.insert(
+            hart.0,
+            OnHart {
+                vcpu: Some(vmid),
+                exit: None,
+            },
+        );
+    }
+
+    /// The vCPU that had the hart has left it: at its last exit, as what follows is the hypervisor's.
+    fn leave(&mut self, hart: HartId, now: u64) {
+        let on_hart = self.harts.entry(hart.0).or_default();
+        let at = on_hart.exit.take().unwrap_or(now);
+        if let Some(vmid) = on_hart.vcpu.take() {
+            self.left.insert(vmid, at);
+        }
+    }
+
+    fn pause_loop(&mut self, hart: HartId, now: u64, physical: Option<u64>) {
+        let vcpu = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu);
+        let (Some(vmid), Some(word)) = (vcpu, physical) else {
+            self.storms.exit(Class::NotRead);
+            return;
+        };
+        self.locks.wait(word, vmid);
+        let wait = self.waits.entry((vmid, word)).or_insert(Open {
+            start: now,
+            exits: 0,
+        });
+        wait.exits += 1;
+        let class = match self.locks.turn(word) {
+            Turn::NoLock => Class::OtherWord,
+            Turn::Unknown => Class::HolderUnknown,
+            Turn::Free => Class::Runs,
+            Turn::Of(holder, since) => match self.left.get(&holder) {
+                None => Class::Runs,
+                // It has seen that its turn has come.
+                Some(left) if *left > since => Class::HolderOff,
+                Some(_) => Class::NextOff,
+            },
+        };
+        self.storms.exit(class);
+    }
+
+    fn word(&mut self, word: u64, value: u64, by: Option<Vmid>, now: u64) {
+        if let Some(hold) = self.locks.word(word, value, by, now) {
+            self.storms.hold(hold.end.saturating_sub(hold.start));
+        }
+        let Some(by) = by else { return };
+        match self.locks.turn(word) {
+            Turn::Of(holder, _) => self.end_wait(holder, word, now),
+            // Who stores to a lock has no turn to wait for.
+            Turn::Free | Turn::Unknown => self.end_wait(by, word, now),
+            Turn::NoLock => {
+                let waits = self.waits.keys().filter(|(_, at)| *at == word);
+                let vmids: Vec<Vmid> = waits.map(|(vmid, _)| *vmid).collect();
+                for vmid in vmids {
+                    self.end_wait(vmid, word, now);
+                }
+            }
+        }
+    }
+
+    fn end_wait(&mut self, vmid: Vmid, word: u64, now: u64) {
+        if let Some(wait) = self.waits.remove(&(vmid, word)) {
+            self.locks.wait_over(word, vmid);
+            self.storms.wait(wait.end(vmid, word, now));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
