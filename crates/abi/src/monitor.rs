@@ -218,6 +218,8 @@ named! {
         TranslationsPurged = "translations-purged",
         /// A dispatch on another hart than the one before, at which they were kept.
         TranslationsKept = "translations-kept",
+        /// A dispatch at which the vCPU got another VMID, in place of a fence.
+        TranslationsRenamed = "translations-renamed",
         /// A dispatch after which the vCPU's next fence traps.
         FencesArmed = "fences-armed",
         /// A message that reached a vCPU through the guest file that it had on another hart.

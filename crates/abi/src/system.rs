@@ -42,7 +42,8 @@ mod parse;
 mod tests;
 
 pub use choice::{
-    Migration, OnFailure, Placement, Scheduling, SpinMethod, Translations, WaitMethod, WhenIdle,
+    Migration, OnFailure, Placement, Purging, RemoteFences, Scheduling, SpinMethod, Translations,
+    WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
@@ -222,6 +223,8 @@ pub struct VmDescription<'a> {
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.
     pub pause_loops: PauseLoops,
+    /// Which harts may run its vCPUs, where that is not as the system says.
+    pub scheduling: Option<Scheduling>,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.
@@ -243,6 +246,10 @@ pub struct SystemDescription<'a> {
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.
     pub translations: Translations,
+    /// How it does.
+    pub purge: Purging,
+    /// What fences drop that guests ask for on other vCPUs.
+    pub remote_fences: RemoteFences,
     /// What is said of the policies' parameters.
     pub parameters: Parameters,
     /// The VM that has the console at the start.

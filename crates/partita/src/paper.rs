@@ -1,5 +1,6 @@
 //! The papers' tables, repeated: what they published, what we measure, and what follows from both.
 
+mod gain;
 mod judge;
 mod model;
 mod plan;
@@ -14,12 +15,12 @@ mod tests;
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Against, Case, Claim, Figure, Negative, Order, PROFILE, Published, PublishedError, Setting,
-    SmallestEffect, Variant,
+    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError,
+    Setting, SmallestEffect, Variant,
 };
 pub use relation::Relation;
 pub use result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, ModelPoint,
-    NegativeResult, Question, Size,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,
+    Judgement, ModelPoint, NegativeResult, Question, Size,
 };
 pub use show::{document, page, show};

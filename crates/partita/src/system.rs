@@ -23,8 +23,8 @@ pub use section::{EXERCISER, SHUFFLED};
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Scheduling,
-    SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
+    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
+    RemoteFences, Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -110,6 +110,8 @@ pub struct Vm {
     pub hidden: Hidden,
     /// When its pause loops exit, where that is not as the system says.
     pub pause_loops: PauseLoops,
+    /// Which harts may run its vCPUs, where that is not as the system says.
+    pub scheduling: Option<Located<Scheduling>>,
     /// Whether it starts with the hypervisor.
     pub autostart: bool,
     /// What happens when it fails.
@@ -137,6 +139,10 @@ pub struct System {
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.
     pub translations: Located<Translations>,
+    /// How it does.
+    pub purge: Purging,
+    /// What fences drop that guests ask for on other vCPUs.
+    pub remote_fences: RemoteFences,
     /// What the file says of the policies' parameters.
     pub parameters: Parameters,
     /// What happens when the last VM that runs ends.

@@ -462,45 +462,95 @@ fn the_operator_and_programs_are_answered() {
     assert!(!socket.exists());
 }
 
-/// Debian on two vCPUs, with processes that start, write to each other and end, under each method of keeping translations: the
-/// machine holds each translation that it uses against the tables.
+/// Guest instructions under each method of keeping translations.
+const INSTRUCTIONS: u64 = 1_000_000_000;
+
+/// Two Debian guests of two vCPUs, which start processes, map memory and unmap it until they are stopped, booted once under each way of
+/// scheduling. The operator changes the method while they run, from each to the next and back to the first: the machine holds each
+/// translation that it uses against the tables.
 #[test]
-#[ignore = "soak: a boot of Debian in the measured gear for each method; make soak runs it"]
+#[ignore = "soak: two boots of Debian and ten thousand million instructions, each looked at; make soak runs it"]
 fn soak_no_method_keeps_a_stale_translation_of_debian() {
+    let moving = Translations::ALL.iter().copied();
+    let moving = moving.filter(|method| *method != Translations::Keep);
+    let there_and_back = moving.clone().chain(moving.rev().skip(1));
+    under_each_method(
+        &["migration=\"always\"", "scheduling=\"floating\""],
+        there_and_back,
+    );
+    under_each_method(&["scheduling=\"fixed\""], [Translations::Keep].into_iter());
+}
+
+/// Lets the guests run for so many instructions under each of these methods, and asserts that no translation was stale.
+fn under_each_method(changes: &[&str], methods: impl Iterator<Item = Translations>) {
+    let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
+    let (socket, logs) = (folder.path().join("socket"), folder.path().join("logs"));
     let profile = folder.path().join("profile.toml");
+    // An instruction takes a cycle.
     let ideal = fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
     let more = "\n[extensions]\npurge_mask = true\npurge_check = true\n";
     fs::write(&profile, ideal + more).unwrap();
-    for method in Translations::ALL {
-        let _room = room("machine");
-        let scheduling = match method {
-            Translations::Keep => ["scheduling=\"fixed\"", "migration=\"as-needed\""],
-            _ => ["scheduling=\"floating\"", "migration=\"always\""],
-        };
-        let mut command = run_command("machine", "two-debian.toml");
-        command
-            .args(["--set", "harts=2"])
-            .args(["--set", scheduling[0]]);
-        command.args(["--set", scheduling[1], "--set"]);
-        command.arg(format!("translations=\"{}\"", method.name()));
-        for vm in ["web", "database"] {
-            let line = "console=ttyS0 quiet partita.workload=hackbench partita.seconds=1";
-            command.args(["--set", &format!("vm.{vm}.vcpus=2")]);
-            command.args(["--set", &format!("vm.{vm}.command-line=\"{line}\"")]);
-        }
-        let output = command
-            .args(["--check-translations", "--profile"])
-            .arg(&profile)
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let is_stale = text.contains("may be stale") || errors.contains("may be stale");
-        assert!(
-            output.status.success() && !is_stale,
-            "{}: {text}\n{errors}",
-            method.name()
-        );
+    let mut command = run_command("machine", "two-debian.toml");
+    let mut set = |change: &str| {
+        command.args(["--set", change]);
+    };
+    set("harts=2");
+    for change in changes {
+        set(change);
     }
+    for vm in ["web", "database"] {
+        let line = "console=ttyS0 quiet partita.workload=stress partita.seconds=3600";
+        set(&format!("vm.{vm}.vcpus=2"));
+        set(&format!("vm.{vm}.command-line=\"{line}\""));
+    }
+    command.arg("--control").arg(&socket);
+    command.arg("--logs").arg(&logs);
+    command.args(["--quiet", "--check-translations", "--profile"]);
+    let child = command
+        .arg(&profile)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = |vm: &str| fs::read_to_string(logs.join(format!("{vm}.log"))).unwrap_or_default();
+    while !["web", "database"]
+        .map(log)
+        .iter()
+        .all(|log| log.contains("partita-guest start"))
+    {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let mut answers = std::io::BufReader::new(client.try_clone().unwrap());
+    let mut asked = client;
+    let mut ask = |command: &str| -> serde_json::Value {
+        writeln!(asked, "{command}").unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut answers, &mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let guests = |answer: &serde_json::Value| -> u64 {
+        let vms = answer["report"]["vms"].as_array().unwrap().iter();
+        let works = vms.flat_map(|vm| vm["work"].as_array().unwrap());
+        works.map(|work| work["guest"].as_u64().unwrap()).sum()
+    };
+    for method in methods {
+        let said = ask(&format!("translations {}", method.name()));
+        let expected = format!("translations {}", method.name());
+        assert!(said["lines"].to_string().contains(&expected), "{said}");
+        let begin = guests(&ask("stats"));
+        while guests(&ask("stats")) < begin + INSTRUCTIONS {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    ask("vm stop web");
+    ask("vm stop database");
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let is_stale = text.contains("may be stale") || errors.contains("may be stale");
+    assert!(!is_stale, "{changes:?}: {text}\n{errors}");
+    assert!(text.starts_with("ended:"), "{changes:?}: {text}\n{errors}");
 }

@@ -93,6 +93,11 @@ impl Scheduler {
             .collect();
         self.shared = self.online.without(dedicated);
         self.place();
+        let mut sharing = self.vms.iter().flatten().filter(|vm| !vm.dedicated);
+        self.own_accounts = match sharing.clone().next() {
+            Some(_) => sharing.all(|vm| vm.placement == Placement::Fixed),
+            None => self.config.placement == Placement::Fixed,
+        };
         let every: VcpuSet = (0..)
             .map_while(VcpuId::new)
             .filter(|vcpu| self.vcpus[vcpu.index()].is_some())
@@ -119,11 +124,12 @@ impl Scheduler {
             let Some(vcpu) = self.vcpus[index.index()] else {
                 continue;
             };
-            if self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated) {
+            let vm = self.vms[vcpu.vm.index()];
+            let Some(vm) = vm.filter(|vm| !vm.dedicated) else {
                 continue;
-            }
+            };
             let settled = vcpu.home.is_some_and(|home| self.shared.contains(home));
-            let home = match self.config.placement {
+            let home = match vm.placement {
                 Placement::Floating => None,
                 Placement::Fixed if settled => vcpu.home,
                 Placement::Fixed => self.shared.iter().min_by_key(|&hart| {

@@ -2,11 +2,10 @@
 //!
 //! Paper 000 §3.2.2 gives each virtual machine a *designated service quantity* in proportion to its
 //! share. Under floating scheduling it is an account of the virtual machine, so that a share does not
-//! depend on the number of vCPUs. Under fixed scheduling each vCPU has a part of it for itself,
+//! depend on the number of vCPUs. Where all that share harts are fixed, each vCPU has a part of it for itself,
 //! because a hart cannot wait for what happens on others. What is consumed beyond the quantity is a
 //! debt that the next rounds pay, so that shares are exact over time.
 
-use crate::config::Placement;
 use crate::id::{HartId, MAX_VCPUS, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
@@ -116,11 +115,6 @@ impl Service {
 }
 
 impl Scheduler {
-    #[inline]
-    fn is_fixed(&self) -> bool {
-        self.config.placement == Placement::Fixed
-    }
-
     /// The account that `vcpu` consumes from; none on a hart of its own.
     #[inline]
     pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
@@ -128,7 +122,7 @@ impl Scheduler {
         if entry.dedicated {
             return None;
         }
-        match self.is_fixed() {
+        match self.own_accounts {
             true => Some(&entry.service),
             false => Some(&self.vms[entry.vm.index()].as_ref()?.service),
         }
@@ -136,7 +130,7 @@ impl Scheduler {
 
     #[inline]
     fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
-        let fixed = self.is_fixed();
+        let fixed = self.own_accounts;
         let entry = self.vcpus[vcpu.index()].as_mut()?;
         if entry.dedicated {
             return None;
@@ -187,7 +181,7 @@ impl Scheduler {
     /// The account of `vcpu` is overdrawn.
     #[inline(never)]
     fn end_service(&mut self, vcpu: VcpuId) {
-        if self.is_fixed() {
+        if self.own_accounts {
             return self.out_of_service.insert(vcpu);
         }
         let partners = self.partners(vcpu);
@@ -203,7 +197,7 @@ impl Scheduler {
             .filter_map(|vcpu| self.service(vcpu).map(Service::rounds_to_service))
             .min()
             .unwrap_or(1);
-        if self.is_fixed() {
+        if self.own_accounts {
             for vcpu in self.may_run[hart.index()].iter() {
                 if let Some(service) = self.service_mut(vcpu) {
                     service.refill(rounds);
@@ -235,7 +229,7 @@ impl Scheduler {
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);
         }
-        if self.is_fixed() {
+        if self.own_accounts {
             self.set_quantities_of_vcpus(round, slice);
         }
         self.note_service();

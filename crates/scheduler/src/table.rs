@@ -1,6 +1,8 @@
 //! The scheduler's tables, and what an operator changes in them.
 
-use crate::config::{Allocation, Config, ConfigError, Migration, SpinPolicy, VmConfig, WaitPolicy};
+use crate::config::{
+    Allocation, Config, ConfigError, Migration, Placement, SpinPolicy, VmConfig, WaitPolicy,
+};
 use crate::decision::{Kicks, VcpuState};
 use crate::hart::{Doing, Hart, Run};
 use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
@@ -22,6 +24,8 @@ pub struct Scheduler {
     /// Those of the wait policy.
     pub(crate) rules: Rules,
     pub(crate) config: Config,
+    /// Each vCPU that shares harts has an account of service of its own.
+    pub(crate) own_accounts: bool,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
@@ -77,6 +81,7 @@ impl Scheduler {
         Ok(Self {
             config,
             rules: wait::rules(config.wait),
+            own_accounts: config.placement == Placement::Fixed,
             vms: [None; MAX_VMS],
             vcpus: [None; MAX_VCPUS],
             harts: table,
@@ -113,6 +118,19 @@ impl Scheduler {
     /// # Errors
     /// No room, or an allocation that cannot be had; nothing has changed then.
     pub fn add_vm(&mut self, config: VmConfig) -> Result<(VmId, Kicks), ConfigError> {
+        self.add_placed_vm(config, self.config.placement)
+    }
+
+    /// The same, for a virtual machine whose vCPUs, where they share harts, are placed otherwise than
+    /// [`Config::placement`] says.
+    ///
+    /// # Errors
+    /// As for [`Scheduler::add_vm`].
+    pub fn add_placed_vm(
+        &mut self,
+        config: VmConfig,
+        placement: Placement,
+    ) -> Result<(VmId, Kicks), ConfigError> {
         if config.vcpus == 0 {
             return Err(ConfigError::NoVcpus);
         }
@@ -134,6 +152,7 @@ impl Scheduler {
             vcpus,
             dedicated,
             share,
+            placement,
             service: Service::new(),
             favoured: None,
         });
@@ -407,7 +426,12 @@ impl Scheduler {
     pub(crate) fn takes(&self, hart: HartId) -> VcpuSet {
         let here = self.may_run[hart.index()];
         if self.always_moves() && self.shared.contains(hart) {
-            here.without(self.last_on[hart.index()])
+            let at_home =
+                |vcpu: &VcpuId| self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.home.is_some());
+            let moved = self.last_on[hart.index()]
+                .iter()
+                .filter(|vcpu| !at_home(vcpu));
+            here.without(moved.collect())
         } else {
             here
         }

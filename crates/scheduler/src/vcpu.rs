@@ -1,5 +1,6 @@
 //! What a vCPU is doing.
 
+use crate::config::Placement;
 use crate::id::{HartId, VcpuId, VcpuSet, VmId};
 use crate::service::Service;
 use crate::ticks::Ticks;
@@ -64,6 +65,8 @@ pub(crate) struct Vm {
     pub(crate) vcpus: VcpuSet,
     pub(crate) dedicated: bool,
     pub(crate) share: u32,
+    /// Where its vCPUs run while it shares harts.
+    pub(crate) placement: Placement,
     /// Its service quantity, under floating scheduling.
     pub(crate) service: Service,
     /// The last vCPU that the policy `directed` or `reservation` favoured.

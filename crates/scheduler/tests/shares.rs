@@ -83,6 +83,50 @@ fn shares_hold_on_each_hart_under_fixed_scheduling() {
     assert_fair(config, 3, &[(3, 10), (3, 20), (3, 70)]);
 }
 
+/// The first virtual machine is placed otherwise than the system says, whichever that is.
+#[test]
+fn shares_hold_where_some_are_fixed_and_others_float() {
+    for placements in [
+        [Placement::Fixed, Placement::Floating],
+        [Placement::Floating, Placement::Fixed],
+    ] {
+        let config = Config {
+            placement: placements[1],
+            ..Config::new(FREQUENCY)
+        };
+        for vms in [[(2, 30), (2, 70)], [(2, 70), (2, 30)], [(2, 50), (4, 50)]] {
+            let mut simulation = Simulation::new(config, 2, 1);
+            simulation.checked = false;
+            let mut ids = Vec::new();
+            for (placement, (vcpus, share)) in placements.into_iter().zip(vms) {
+                let shared = Allocation::Shared { share };
+                let habit = Habit::CpuBound;
+                ids.push(simulation.add_placed_vm(placement, vcpus, shared, habit));
+            }
+            let scheduler = &simulation.scheduler;
+            for (placement, id) in placements.into_iter().zip(&ids) {
+                let vcpus = || scheduler.vcpus(*id).iter();
+                let each = if placement == Placement::Fixed { 1 } else { 2 };
+                assert!(vcpus().all(|vcpu| scheduler.allowed(vcpu).count() == each));
+                // Two fixed vCPUs have a hart each.
+                let all = vcpus().fold(HartSet::EMPTY, |all, vcpu| {
+                    all.union(scheduler.allowed(vcpu))
+                });
+                assert_eq!(all.count(), 2);
+            }
+            simulation.start_all();
+            simulation.run(config.slice.get() * 20_000);
+            let now = simulation.now as f64;
+            for ((vm, (_, share)), id) in (1..).zip(vms).zip(ids) {
+                let got = simulation.scheduler.used(id).get() as f64 / now;
+                let due = f64::from(share) * 2.0 / 100.0;
+                let error = (got - due).abs() / due;
+                assert!(error <= 0.02, "vm{vm} of {vms:?}, {placements:?}: {got:.4}");
+            }
+        }
+    }
+}
+
 #[test]
 fn what_one_cannot_use_goes_to_the_others() {
     assert_fair(Config::new(FREQUENCY), 2, &[(1, 90), (4, 10)]);

@@ -130,6 +130,28 @@ choice! {
 }
 
 choice! {
+    /// How a hart drops the cached translations of a vCPU that comes to it.
+    Purging {
+        /// By a fence (HFENCE).
+        Fence = "fence",
+        /// By giving the vCPU a VMID that marks nothing; when a hart has no more of these, everything is dropped under all of them.
+        Rename = "rename",
+    }
+}
+
+choice! {
+    /// What a fence drops that a guest asks for on other vCPUs (SBI RFENCE; paper 003's SPTLB instructions).
+    RemoteFences {
+        /// What its operands name, of the vCPUs that it names.
+        Precise = "precise",
+        /// Everything of all vCPUs of the VM: the paper's simplification that ignores the operands.
+        AnyAddress = "any-address",
+        /// What its operands name, of the vCPUs of all VMs: the paper's simplification that ignores the logical processor.
+        AnyVcpu = "any-vcpu",
+    }
+}
+
+choice! {
     /// What happens to a VM that fails: a panic, a fault that cannot be passed on, a reboot's failure.
     OnFailure {
         /// It is stopped.

@@ -17,6 +17,10 @@ pub const MIGRATION: &str = "migration";
 pub const SCHEDULING: &str = "scheduling";
 /// Root: `<string>`, a [`Translations`](super::Translations). Optional, `last-host` without it.
 pub const TRANSLATIONS: &str = "translations";
+/// Root: `<string>`, a [`Purging`](super::Purging). Optional, `fence` without it.
+pub const PURGE: &str = "purge";
+/// Root: `<string>`, a [`RemoteFences`](super::RemoteFences). Optional, `precise` without it.
+pub const REMOTE_FENCES: &str = "remote-fences";
 /// Root: `<u32>`, in [`AFFINITY`](super::AFFINITY). Optional.
 pub const AFFINITY: &str = "affinity";
 /// Root: `<u32>`, in [`SELF_WAIT_BUDGET`](super::SELF_WAIT_BUDGET). Optional.
@@ -54,6 +58,8 @@ pub const VM_NODE: &str = "vm";
 
 /// VM: `<string>`. Required.
 pub const NAME: &str = "name";
+/// VM: `<string>`, a [`Scheduling`](super::Scheduling). Optional, the root's without it.
+pub const VM_SCHEDULING: &str = SCHEDULING;
 /// VM: `<u32>`. Required.
 pub const VCPUS: &str = "vcpus";
 /// VM: `<u64>`, bytes. Required.

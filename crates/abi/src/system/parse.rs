@@ -4,9 +4,9 @@ use super::names;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
     MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops,
-    Placement, Problem, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET, SHARE,
-    Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError, TIME_SLICE_US,
-    Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
+    Placement, Problem, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, RemoteFences,
+    SELF_WAIT_BUDGET, SHARE, Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError,
+    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -175,6 +175,7 @@ struct VmParts<'a> {
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,
+    scheduling: Option<Scheduling>,
     autostart: Option<()>,
     on_failure: Option<OnFailure>,
 }
@@ -230,6 +231,9 @@ impl<'a> VmParts<'a> {
             names::ON_FAILURE => {
                 field.keep(&mut self.on_failure, field.word(OnFailure::from_name)?)
             }
+            names::VM_SCHEDULING => {
+                field.keep(&mut self.scheduling, field.word(Scheduling::from_name)?)
+            }
             names::HIDE => field.keep(&mut self.hidden, field.hidden()?),
             _ => field.pause_loop(&mut self.pause_loops),
         }
@@ -267,6 +271,7 @@ impl<'a> VmParts<'a> {
             devices: self.devices.unwrap_or_default(),
             hidden: self.hidden.unwrap_or_default(),
             pause_loops: self.pause_loops,
+            scheduling: self.scheduling,
             autostart: self.autostart.is_some(),
             on_failure: self.on_failure.unwrap_or(OnFailure::Stop),
         })
@@ -283,6 +288,8 @@ struct SystemParts<'a> {
     migration: Option<Migration>,
     scheduling: Option<Scheduling>,
     translations: Option<Translations>,
+    purge: Option<Purging>,
+    remote_fences: Option<RemoteFences>,
     parameters: Parameters,
     console_focus: Option<&'a str>,
     when_idle: Option<WhenIdle>,
@@ -309,6 +316,11 @@ impl<'a> SystemParts<'a> {
             names::TRANSLATIONS => {
                 field.keep(&mut self.translations, field.word(Translations::from_name)?)
             }
+            names::REMOTE_FENCES => field.keep(
+                &mut self.remote_fences,
+                field.word(RemoteFences::from_name)?,
+            ),
+            names::PURGE => field.keep(&mut self.purge, field.word(Purging::from_name)?),
             names::AFFINITY => field.keep(&mut self.parameters.affinity, field.number(AFFINITY)?),
             names::SELF_WAIT_BUDGET => field.keep(
                 &mut self.parameters.self_wait_budget,
@@ -395,6 +407,8 @@ impl<'a> SystemParts<'a> {
             migration: self.migration.unwrap_or(Migration::AsNeeded),
             scheduling: self.scheduling.unwrap_or(Scheduling::Floating),
             translations: self.translations.unwrap_or(Translations::LastHost),
+            purge: self.purge.unwrap_or(Purging::Fence),
+            remote_fences: self.remote_fences.unwrap_or(RemoteFences::Precise),
             parameters: self.parameters,
             console_focus: None,
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),

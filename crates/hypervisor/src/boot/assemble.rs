@@ -124,7 +124,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let mut vcpus = Vec::new();
     for (vm, place) in description.vms.iter().zip(places) {
         let built = virtual_machine(
-            vm,
+            (vm, vm.scheduling.unwrap_or(description.scheduling)),
             place,
             &archive,
             &board,
@@ -134,12 +134,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(
-                    id,
-                    built.id,
-                    number,
-                    board.translation.tags().of(id),
-                ));
+                vcpus.push(Vcpu::new(id, built.id, number));
             }
         }
         vms.push(built);
@@ -172,7 +167,11 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     );
     let costs = description.parameters.costs.into();
     let system = system.with_costs(costs);
-    let system = system.with_translations(description.translations);
+    let system = system.with_translations(
+        description.translations,
+        description.purge,
+        description.remote_fences,
+    );
     Ok(system::install(system))
 }
 
@@ -246,16 +245,21 @@ fn scheduler(
         Migration::AsNeeded => scheduler::Migration::AsNeeded,
         Migration::Always => scheduler::Migration::Always,
     };
-    config.placement = match description.scheduling {
-        Scheduling::Floating => scheduler::Placement::Floating,
-        Scheduling::Fixed => scheduler::Placement::Fixed,
-    };
+    config.placement = placement(description.scheduling);
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
     Scheduler::new(config, online).map_err(AssembleError::Scheduler)
 }
 
+/// What the scheduler calls it.
+const fn placement(scheduling: Scheduling) -> scheduler::Placement {
+    match scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
+    }
+}
+
 fn virtual_machine(
-    vm: &VmDescription<'static>,
+    (vm, scheduling): (&VmDescription<'static>, Scheduling),
     place: HostRegion,
     archive: &Archive<'static>,
     board: &Board,
@@ -282,7 +286,7 @@ fn virtual_machine(
         allocation,
     };
     let (id, kicks) = scheduler
-        .add_vm(config)
+        .add_placed_vm(config, placement(scheduling))
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use core::fmt::{self, Write};
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use abi::system::{VmId, VmName};
 use spin::Once;
 
@@ -24,9 +24,9 @@ struct Terminal {
     leaving: VecDeque<u8>,
 }
 
-static TERMINAL: Once<Mutex<Terminal>> = Once::new();
+static TERMINAL: Once<Mutex<Terminal, { place::TERMINAL }>> = Once::new();
 /// The UART until the consoles stand, and when all is lost.
-static EARLY: Mutex<BoardUart> = Mutex::new(BoardUart::unknown());
+static EARLY: Mutex<BoardUart, { place::EARLY }> = Mutex::new(BoardUart::unknown());
 
 /// The hypervisor's own lines go to this UART from now on.
 pub fn use_uart(base: u64) {

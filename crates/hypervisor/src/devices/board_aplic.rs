@@ -3,7 +3,7 @@
 //! A device that belongs to a VM sends straight to the guest file of the vCPU that the guest chose. While that vCPU
 //! has no guest file, the message goes to a hart of the hypervisor, under an identity that tells the source.
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 
 use crate::board::AplicDescription;
 use crate::devices::wires::{SourceMode, SourceNumber, Sources};
@@ -59,7 +59,7 @@ pub struct AplicDriver {
     base: u64,
     sources: u32,
     /// Held while a source's several registers are changed.
-    change: Mutex<()>,
+    change: Mutex<(), { place::SOURCE }>,
 }
 
 impl AplicDriver {

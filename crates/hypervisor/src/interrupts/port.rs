@@ -4,7 +4,7 @@
 //! pages of interrupt files; the tests' port is a computer made of plain data.
 
 use crate::interrupts::softfile::Identity;
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use scheduler::{HartId, HartSet, VcpuId};
 
 use super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Route};
@@ -89,7 +89,7 @@ pub trait Port {
     /// What is known of the files of a hart.
     fn files(&self, hart: HartId) -> Option<&HartFiles>;
     /// Where a vCPU's interrupts are kept.
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts>>;
+    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>>;
 
     /// Changes the page of the vCPU's file in its VM's G-stage table. Returns the table's new generation.
     fn map_page(&self, vcpu: VcpuId, to: Backing) -> Generation;

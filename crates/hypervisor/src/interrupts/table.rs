@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use scheduler::VcpuId;
 
 use super::guest_file::GuestFile;
@@ -145,7 +145,7 @@ impl FileTable {
 /// no message and no other lock happens under it.
 #[derive(Debug, Default)]
 pub struct HartFiles {
-    table: Mutex<FileTable>,
+    table: Mutex<FileTable, { place::FILES }>,
     /// Whether one of the files forwards.
     forwards: Shared<AtomicBool>,
     /// The files of vCPUs that wait for an interrupt on this hart, a bit each.

@@ -3,21 +3,26 @@
 //! A RISC-V hart changes words and doublewords in one step. A lock of a byte, as the crate `spin` has it, takes seven
 //! instructions more each time, and a dispatch takes four locks that nobody else wants.
 
+pub mod order;
+
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// 1 where somebody has the lock, else 0.
+pub use order::place;
+
+/// 1 where somebody has the lock, else 0. Its place among all locks is one of [`place`].
 #[derive(Debug)]
-pub struct WordLock(AtomicU32);
+pub struct WordLock<const PLACE: u8>(AtomicU32);
 
 // SAFETY: who finds 0 when exchanging it for 1 has the lock, and nobody else does before 0 is stored again. What the one did under
 // the lock is seen by the next: the store releases, the exchange acquires.
-unsafe impl lock_api::RawMutex for WordLock {
+unsafe impl<const PLACE: u8> lock_api::RawMutex for WordLock<PLACE> {
     const INIT: Self = Self(AtomicU32::new(0));
 
     type GuardMarker = lock_api::GuardSend;
 
     #[inline]
     fn lock(&self) {
+        order::waits(PLACE);
         if !self.try_lock() {
             self.wait();
         }
@@ -25,11 +30,16 @@ unsafe impl lock_api::RawMutex for WordLock {
 
     #[inline]
     fn try_lock(&self) -> bool {
-        self.0.swap(1, Ordering::Acquire) == 0
+        let taken = self.0.swap(1, Ordering::Acquire) == 0;
+        if taken {
+            order::takes(PLACE);
+        }
+        taken
     }
 
     #[inline]
     unsafe fn unlock(&self) {
+        order::gives_back(PLACE);
         self.0.store(0, Ordering::Release);
     }
 
@@ -39,7 +49,7 @@ unsafe impl lock_api::RawMutex for WordLock {
     }
 }
 
-impl WordLock {
+impl<const PLACE: u8> WordLock<PLACE> {
     #[cold]
     fn wait(&self) {
         use lock_api::RawMutex;
@@ -56,10 +66,10 @@ impl WordLock {
 }
 
 /// A value that one hart has at a time.
-pub type Mutex<T> = lock_api::Mutex<WordLock, T>;
+pub type Mutex<T, const PLACE: u8> = lock_api::Mutex<WordLock<PLACE>, T>;
 
 /// The value of a [`Mutex`], for as long as a hart has it.
-pub type MutexGuard<'a, T> = lock_api::MutexGuard<'a, WordLock, T>;
+pub type MutexGuard<'a, T, const PLACE: u8> = lock_api::MutexGuard<'a, WordLock<PLACE>, T>;
 
 #[cfg(test)]
 mod tests {
@@ -67,7 +77,7 @@ mod tests {
 
     #[test]
     fn one_thread_has_the_value_at_a_time() {
-        let shared = Mutex::new(0u32);
+        let shared = Mutex::<_, { place::CHIPS }>::new(0u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -85,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_value_that_somebody_has_is_not_to_be_had() {
-        let shared = Mutex::new(());
+        let shared = Mutex::<_, { place::CHIPS }>::new(());
         let guard = shared.try_lock();
         assert!(guard.is_some() && shared.is_locked());
         assert!(shared.try_lock().is_none());

@@ -19,7 +19,8 @@ use scheduler::{Dispatch, Leave, Left, Ticks, VcpuSet};
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
-use crate::memory::translations::Holders;
+use crate::memory::translations::Tag;
+use crate::memory::translations::holders::Holders;
 use crate::run::attention::attend;
 use crate::run::exits::exit::{Exit, Next};
 use crate::run::in_place::InPlace;
@@ -40,7 +41,7 @@ use crate::vm::word::Word;
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
-    let mut holders = Holders::default();
+    let mut holders = Holders::new(system.purging, system.board.translation.tags());
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
@@ -195,7 +196,7 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, terms.began, generation);
+    let reason = stay(exit, terms.began, (generation, holders.tag(vcpu.id)));
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -248,9 +249,9 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 
 /// Enters the guest again and again, until there is a reason to leave.
 ///
-/// What the vCPU uses of its VM's table is of this `generation`.
+/// What the vCPU uses of its VM's table is of this `generation`, and marked with this tag.
 #[inline(always)]
-fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
+fn stay(mut exit: Exit<'_>, began: Ticks, (generation, tag): (u64, Tag)) -> Leave {
     let Exit {
         system,
         hart,
@@ -267,10 +268,10 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64) -> Leave {
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, vm, vcpu, exit.registers));
+            generation = Some(renew_table(hart, (vm, vcpu), tag, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(hart, vcpu, exit.registers, vcpu.take_requests());
+            carry_out_requests(hart, (vm, vcpu), exit.registers, vcpu.take_requests());
             continue;
         }
         world::enter(&mut exit.registers.context);

@@ -4,14 +4,19 @@ use crate::hart::csr::{self, number};
 use crate::hart::fence;
 use crate::run::translations;
 use crate::system::harts::Hart;
+use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu, request};
 
 /// Carries out requests; the vCPU's registers are on this hart.
 #[inline(never)]
-pub fn carry_out_requests(hart: &Hart, vcpu: &Vcpu, registers: &mut Registers, requests: u32) {
+pub fn carry_out_requests(
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    registers: &mut Registers,
+    requests: u32,
+) {
     if requests & request::FENCE_VIRTUAL != 0 {
-        fence::guest_virtual_all();
-        translations::fenced(hart, registers);
+        translations::carry_out_fences(hart, vm, vcpu, registers);
     }
     if requests & request::FENCE_INSTRUCTIONS != 0 {
         fence::instructions();

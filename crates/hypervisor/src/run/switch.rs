@@ -3,9 +3,10 @@
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
-use crate::memory::translations::{HartFences, Holders};
+use crate::memory::translations::Tag;
+use crate::memory::translations::holders::Holders;
 use crate::run::requests::{hide_memory_file, show_interrupts};
-use crate::run::translations;
+use crate::run::translations::{self, HartFences};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::InterruptPort;
@@ -30,7 +31,7 @@ pub fn load(
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
-            csr::write::<{ number::HGATP }>(vm.table_register(vcpu.tag));
+            csr::write::<{ number::HGATP }>(vm.table_register(holders.tag(vcpu.id)));
             csr::write::<{ number::HTIMEDELTA }>(vm.time_offset());
         }
     }
@@ -88,10 +89,16 @@ pub fn unload(
 
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
 #[inline(never)]
-pub fn renew_table(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) -> u64 {
+pub fn renew_table(
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    tag: Tag,
+    registers: &mut Registers,
+) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
-    purge.carry_out(vcpu.tag, &vm.table_changes, &mut HartFences);
+    let what = (&vm.table_changes, &vcpu.fences);
+    purge.carry_out(tag, what, &mut HartFences(vm));
     generation
 }
 

@@ -7,12 +7,57 @@ use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, hstatus, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand};
 use crate::hart::{custom, fence};
-use crate::memory::translations::{HartFences, Holders, Remembered, Tag, Watch};
+use crate::memory::address::GuestPhysical;
+use crate::memory::translations::holders::Holders;
+use crate::memory::translations::remote::Operands;
+use crate::memory::translations::{Fences, Remembered, Tag, Watch};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::accounts::Books;
 use crate::vm::vcpu::{Registers, Vcpu};
+
+/// The fences of the hart that runs this, whose hgatp is this VM's.
+pub struct HartFences<'a>(pub &'a Vm);
+
+impl Fences for HartFences<'_> {
+    fn guest_virtual(&mut self) {
+        fence::guest_virtual_all();
+    }
+
+    fn guest_virtual_of(&mut self, operands: Operands) {
+        match (operands.pages, operands.asid) {
+            (Some((first, count)), asid) => {
+                for page in 0..count {
+                    fence::guest_virtual_page(first.wrapping_add(page << 12), asid);
+                }
+            }
+            (None, Some(asid)) => fence::guest_virtual_space(asid),
+            (None, None) => fence::guest_virtual_all(),
+        }
+    }
+
+    fn guest_physical_all(&mut self) {
+        fence::guest_physical_all();
+    }
+
+    fn guest_physical(&mut self, tag: Tag) {
+        fence::guest_physical_of(tag.number().into());
+    }
+
+    fn guest_page(&mut self, tag: Tag, page: GuestPhysical) {
+        fence::guest_physical_page(page.raw(), tag.number().into());
+    }
+
+    fn use_tag(&mut self, tag: Tag) {
+        // SAFETY: hgatp confines guests, and goes on to name the table of the same VM; vsatp is 0.
+        unsafe { csr::write::<{ number::HGATP }>(self.0.table_register(tag)) };
+    }
+
+    fn instructions(&mut self) {
+        fence::instructions();
+    }
+}
 
 /// The vCPU comes to the hart, whose hgatp is its VM's already: drops what it must not use, and has its fences watched.
 #[inline]
@@ -24,13 +69,19 @@ pub fn arrive(
     registers: &mut Registers,
     books: Books<'_>,
 ) {
-    let marks = (vcpu.tag, generation);
-    let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, marks);
+    let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, generation);
     if back && !hart.has(Capability::PurgeMask) {
         registers.context.hstatus &= !hstatus::VTVM;
         return;
     }
-    arrive_from_elsewhere(system, hart, holders, (vm, vcpu, marks), registers, books);
+    arrive_from_elsewhere(
+        system,
+        hart,
+        holders,
+        (vm, vcpu, generation),
+        registers,
+        books,
+    );
 }
 
 #[inline(never)]
@@ -38,14 +89,15 @@ fn arrive_from_elsewhere(
     system: &Hypervisor,
     hart: &Hart,
     holders: &mut Holders,
-    (vm, vcpu, marks): (&Vm, &Vcpu, (Tag, u64)),
+    (vm, vcpu, generation): (&Vm, &Vcpu, u64),
     registers: &mut Registers,
     books: Books<'_>,
 ) {
     let moved = registers.cached.last_hart() != Some(hart.index);
     let method = registers.trial.method(system.translations(), moved);
     let cached = &mut registers.cached;
-    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, marks);
+    let tables = (generation, vcpu.fences.count());
+    let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
     if purge.stale {
         books.count(Event::TranslationsPurged);
     } else if purge.moved {
@@ -57,7 +109,11 @@ fn arrive_from_elsewhere(
         // SAFETY: the hart has the register, which concerns guests alone.
         unsafe { custom::set_purge_mask(u64::from(told) << hart.board.id) };
     }
-    purge.carry_out(vcpu.tag, &vm.table_changes, &mut HartFences);
+    let fences = &mut HartFences(vm);
+    let what = (&vm.table_changes, &vcpu.fences);
+    if purge.carry_out_at_arrival(vcpu.id, holders, what, fences) {
+        books.count(Event::TranslationsRenamed);
+    }
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
@@ -80,6 +136,15 @@ pub fn leave(hart: &Hart, registers: &mut Registers) {
         due: mask & own != 0,
     };
     registers.cached.leave(hart.index, remembered);
+}
+
+/// Carries out the fences that siblings have asked the vCPU for, which is on the hart. No other fence is to trap for that: what the
+/// vCPU has left on other harts is fenced when it comes there.
+pub fn carry_out_fences(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) {
+    let purge = registers.cached.asked(hart.index, vcpu.fences.count());
+    // Nothing of the G-stage is dropped, so that no tag matters.
+    let what = (&vm.table_changes, &vcpu.fences);
+    purge.carry_out(Tag::default(), what, &mut HartFences(vm));
 }
 
 /// The vCPU, which is on the hart, has fenced or is about to.

@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuId};
 
@@ -101,7 +101,7 @@ impl Port for InterruptPort<'_> {
         self.system.harts.get(hart.index()).map(|hart| &hart.files)
     }
 
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts>> {
+    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
         let vcpu = self.system.vcpus.get(vcpu.index())?;
         Some(&vcpu.interrupts)
     }

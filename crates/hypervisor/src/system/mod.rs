@@ -16,8 +16,8 @@ pub mod turn;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::lock::Mutex;
-use abi::system::{Translations, WhenIdle};
+use crate::lock::{Mutex, place};
+use abi::system::{Purging, RemoteFences, Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
 use spin::Once;
 
@@ -51,10 +51,10 @@ pub struct Hypervisor {
     resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
-    pub scheduler: TurnMutex<Scheduler>,
+    pub scheduler: TurnMutex<Scheduler, { place::SCHEDULER }>,
     pub board: Board,
     /// The host's memory: who has what of it.
-    pub frames: Mutex<Frames>,
+    pub frames: Mutex<Frames, { place::FRAMES }>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -62,6 +62,10 @@ pub struct Hypervisor {
     pub counters: Offer,
     /// What happens when the last VM that runs ends.
     pub when_idle: WhenIdle,
+    /// How cached translations are dropped when a vCPU comes to a hart.
+    pub purging: Purging,
+    /// What fences drop that guests ask for on other vCPUs.
+    pub remote_fences: RemoteFences,
     /// The time of entry, in ticks of the timebase.
     pub started: u64,
 }
@@ -114,6 +118,8 @@ impl Hypervisor {
             counters,
             host_interrupts,
             translations: AtomicUsize::new(0),
+            purging: Purging::Fence,
+            remote_fences: RemoteFences::Precise,
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
@@ -130,9 +136,18 @@ impl Hypervisor {
 
     /// The same system, which drops cached translations so.
     #[must_use]
-    pub fn with_translations(self, method: Translations) -> Self {
+    pub fn with_translations(
+        self,
+        method: Translations,
+        purging: Purging,
+        remote_fences: RemoteFences,
+    ) -> Self {
         self.set_translations(method);
-        self
+        Self {
+            purging,
+            remote_fences,
+            ..self
+        }
     }
 
     /// When cached translations of a vCPU are dropped.

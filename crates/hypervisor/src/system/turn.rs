@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::lock::{Mutex, MutexGuard};
+use crate::lock::{Mutex, MutexGuard, order};
 
 /// After so many looks in vain a hart claims the next turn: about as long as others hold the lock once.
 const PATIENCE: u32 = 64;
@@ -18,12 +18,12 @@ const RESPECT: u32 = 1024;
 #[derive(Debug)]
 // The value, which is large, last.
 #[repr(C)]
-pub struct TurnMutex<T> {
+pub struct TurnMutex<T, const PLACE: u8> {
     turn: Turn,
-    value: Mutex<T>,
+    value: Mutex<T, PLACE>,
 }
 
-impl<T> TurnMutex<T> {
+impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
     pub const fn new(value: T) -> Self {
         Self {
             turn: Turn::new(),
@@ -33,7 +33,8 @@ impl<T> TurnMutex<T> {
 
     /// Waits until nobody else has the value.
     #[inline]
-    pub fn lock(&self) -> MutexGuard<'_, T> {
+    pub fn lock(&self) -> MutexGuard<'_, T, PLACE> {
+        order::waits(PLACE);
         if self.turn.is_free()
             && let Some(guard) = self.value.try_lock()
         {
@@ -43,7 +44,7 @@ impl<T> TurnMutex<T> {
     }
 
     #[cold]
-    fn wait(&self) -> MutexGuard<'_, T> {
+    fn wait(&self) -> MutexGuard<'_, T, PLACE> {
         // Its place on the stack names this hart.
         let looks = 0u32;
         let mut waiter = Waiter::new(core::ptr::from_ref(&looks).addr());
@@ -179,7 +180,7 @@ mod tests {
 
     #[test]
     fn one_thread_has_the_value_at_a_time() {
-        let shared = TurnMutex::new(0u32);
+        let shared = TurnMutex::<_, { order::place::SCHEDULER }>::new(0u32);
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {

@@ -29,7 +29,7 @@ use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use crate::memory::address::HostPhysical;
 use crate::memory::gstage::{GStage, Permissions};
 use crate::memory::guest::GuestMemory;
@@ -75,7 +75,7 @@ pub struct Vm {
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
     pub memory: GuestMemory,
-    table: Mutex<GStage>,
+    table: Mutex<GStage, { place::TABLE }>,
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
@@ -84,16 +84,16 @@ pub struct Vm {
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     /// Its trapped devices.
-    pub chips: Mutex<Chips>,
+    pub chips: Mutex<Chips, { place::CHIPS }>,
     /// What was typed and waits for the UART or the debug console to take it.
-    typed: Mutex<VecDeque<u8>>,
+    typed: Mutex<VecDeque<u8>, { place::TYPED }>,
     /// What may happen to it, and has: see `vm::lifecycle`.
-    pub life: Mutex<Life>,
+    pub life: Mutex<Life, { place::LIFE }>,
     /// How far it is loaded; locked by the hart that loads it.
-    pub loading: Mutex<Loading>,
+    pub loading: Mutex<Loading, { place::LOADING }>,
     heartbeat: AtomicU64,
     /// What its guest is told of its allocation.
-    pub told: Mutex<Told>,
+    pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
     pub pauses: PauseTerms,
     /// How often a line of the guest's report is printed.

@@ -5,15 +5,16 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use scheduler::{HartId, VcpuId, VmId};
 
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::Interrupts;
+use crate::memory::translations::Cached;
+use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
-use crate::memory::translations::{Cached, Tag};
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
@@ -22,7 +23,7 @@ use crate::vm::word::{LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
-    /// Drop all of its VS-stage translations.
+    /// Carry out the fences that siblings have asked for ([`super::Vcpu::fences`]).
     pub const FENCE_VIRTUAL: u32 = 1 << 0;
     /// Make stored instructions visible to its fetches.
     pub const FENCE_INSTRUCTIONS: u32 = 1 << 1;
@@ -175,33 +176,32 @@ pub struct Vcpu {
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
-    /// What marks its translations on every hart.
-    pub tag: Tag,
     /// 1 + the hart in whose guest mode it is, or 0.
     in_guest: AtomicU16,
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
+    /// The fences that siblings have asked for.
+    pub fences: Fenced,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
-    pub interrupts: Mutex<Interrupts>,
+    pub interrupts: Mutex<Interrupts, { place::INTERRUPTS }>,
     /// The word whose change it waits for, after a spin.
-    pub word: Mutex<Option<Word>>,
+    pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub place: LastPlace,
-    pub registers: Mutex<Registers>,
+    pub registers: Mutex<Registers, { place::REGISTERS }>,
 }
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16, tag: Tag) -> Self {
+    pub fn new(id: VcpuId, vm: VmId, index: u16) -> Self {
         Self {
             id,
             vm,
             index,
-            tag,
             registers: Mutex::new(Registers::starting_at(0, 0, 0)),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
@@ -209,6 +209,7 @@ impl Vcpu {
             place: LastPlace::default(),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
+            fences: Fenced::default(),
             in_guest: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }

@@ -34,11 +34,9 @@ pub enum Stage {
     Guest,
 }
 
-/// What hardware may tag a stage's translation with.
+/// What hardware may tag a stage's translations with, beside the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Tag {
-    /// The virtual page, or the guest-physical one in the G-stage.
-    page: u64,
+struct Space {
     stage: Stage,
     /// Zero in the S-stage.
     vmid: u64,
@@ -46,13 +44,48 @@ struct Tag {
     asid: Option<u64>,
 }
 
-/// What is held under a tag.
+/// What is held for a page: the virtual one, or the guest-physical one in the G-stage.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     frame: u64,
-    /// log2 of the bytes that an address in a fence stands for.
-    shift: u32,
     cycle: u64,
+}
+
+/// What is held of one space, by log2 of the bytes that an address in a fence stands for, and by page. A page is in one
+/// of them at most. A fence finds what it covers, and no other entry is looked at: guests fence page by page.
+#[derive(Debug, Clone, Default)]
+struct Pages(BTreeMap<u32, BTreeMap<u64, Held>>);
+
+impl Pages {
+    fn get(&self, page: u64) -> Option<&Held> {
+        self.0.values().find_map(|pages| pages.get(&page))
+    }
+
+    /// Takes the place of what was held for the page.
+    fn insert(&mut self, page: u64, shift: u32, held: Held) {
+        for pages in self.0.values_mut() {
+            pages.remove(&page);
+        }
+        self.0.entry(shift).or_default().insert(page, held);
+    }
+
+    /// Forgets all pages that a fence for the address covers.
+    fn forget(&mut self, address: u64) {
+        for (shift, pages) in &mut self.0 {
+            let more = shift.saturating_sub(PAGE_SHIFT);
+            let first = address >> PAGE_SHIFT >> more << more;
+            let covered = first..first.saturating_add(1 << more);
+            while let Some((page, _)) = pages.range(covered.clone()).next() {
+                let page = *page;
+                pages.remove(&page);
+            }
+        }
+        self.0.retain(|_, pages| !pages.is_empty());
+    }
+
+    fn count(&self) -> usize {
+        self.0.values().map(BTreeMap::len).sum()
+    }
 }
 
 /// A use of a page whose translation has changed since the hart last used it, with no fence for it
@@ -122,7 +155,9 @@ pub struct Use {
 /// The translations that a hart may still hold.
 #[derive(Debug, Clone, Default)]
 pub struct Shadow {
-    held: BTreeMap<Tag, Held>,
+    held: BTreeMap<Space, Pages>,
+    /// Translations noted since they were last counted, and those that there were then: as many as are held, or more.
+    most_held: usize,
     found: Vec<StaleUse>,
     count: u64,
 }
@@ -141,8 +176,7 @@ impl Shadow {
             0
         };
         if first >> 60 != 0 {
-            let tag = Tag {
-                page: at.address >> PAGE_SHIFT,
+            let space = Space {
                 stage: if virtualized {
                     Stage::Virtual
                 } else {
@@ -151,22 +185,25 @@ impl Shadow {
                 vmid,
                 asid: Some(first >> 44 & 0xffff),
             };
-            self.compare(tag, mapping.guest_physical, mapping.first_shift, at);
+            let page = at.address >> PAGE_SHIFT;
+            let leads_to = (mapping.guest_physical, mapping.first_shift);
+            self.compare(space, page, leads_to, at);
         }
         if virtualized && csrs.hgatp >> 60 != 0 {
-            let tag = Tag {
-                page: mapping.guest_physical >> PAGE_SHIFT,
+            let space = Space {
                 stage: Stage::Guest,
                 vmid,
                 asid: None,
             };
-            self.compare(tag, mapping.physical, PAGE_SHIFT, at);
+            let page = mapping.guest_physical >> PAGE_SHIFT;
+            self.compare(space, page, (mapping.physical, PAGE_SHIFT), at);
         }
     }
 
-    fn compare(&mut self, tag: Tag, leads_to: u64, shift: u32, at: Use) {
+    fn compare(&mut self, space: Space, page: u64, (leads_to, shift): (u64, u32), at: Use) {
         let now = leads_to >> PAGE_SHIFT << PAGE_SHIFT;
-        if let Some(held) = self.held.get(&tag) {
+        let pages = self.held.entry(space).or_default();
+        if let Some(held) = pages.get(page) {
             if held.frame == now {
                 return;
             }
@@ -177,9 +214,9 @@ impl Shadow {
                     pc: at.pc,
                     cycle: at.cycle,
                     access: at.access,
-                    stage: tag.stage,
-                    vmid: tag.vmid,
-                    asid: tag.asid,
+                    stage: space.stage,
+                    vmid: space.vmid,
+                    asid: space.asid,
                     address: at.address,
                     held: held.frame,
                     since: held.cycle,
@@ -187,44 +224,48 @@ impl Shadow {
                 });
             }
         }
-        if self.held.len() >= MOST {
-            self.held.clear();
-        }
         let held = Held {
             frame: now,
-            shift,
             cycle: at.cycle,
         };
-        self.held.insert(tag, held);
+        pages.insert(page, shift, held);
+        self.most_held += 1;
+        if self.most_held > MOST {
+            self.most_held = self.held.values().map(Pages::count).sum();
+            // So many are hardly ever held, and nothing is lost but what could have been found.
+            if self.most_held > MOST / 2 {
+                self.held.clear();
+                self.most_held = 0;
+            }
+        }
     }
 
     /// Forgets what a fence covers. Settings of the whole hart are no fences, and a fence for one
     /// stage says nothing of the other.
     pub fn fence(&mut self, fence: Fence) {
-        let covers = |tag: &Tag, held: &Held, address: Option<u64>, asid: Option<u64>| {
-            let page = |address: u64| address >> held.shift;
-            // Global mappings are told from others by nobody here: a fence for an ASID is taken to
-            // cover none but that ASID's.
-            address.is_none_or(|address| page(address) == page(tag.page << PAGE_SHIFT))
-                && asid.is_none_or(|asid| tag.asid == Some(asid))
-        };
-        self.held.retain(|tag, held| match fence {
-            Fence::Everything => true,
-            Fence::Guest { address, vmid } => {
-                let other_page = |address: u64| address >> PAGE_SHIFT != tag.page;
-                tag.stage != Stage::Guest
-                    || vmid.is_some_and(|vmid| vmid != tag.vmid)
-                    || address.is_some_and(other_page)
-            }
-            Fence::Supervisor { address, asid } => {
-                tag.stage != Stage::Supervisor || !covers(tag, held, address, asid)
-            }
+        // Global mappings are told from others by nobody here: a fence for an ASID is taken to cover none but that
+        // ASID's.
+        let (stage, vmid, asid, address) = match fence {
+            Fence::Everything => return,
+            Fence::Guest { address, vmid } => (Stage::Guest, vmid, None, address),
+            Fence::Supervisor { address, asid } => (Stage::Supervisor, None, asid, address),
             Fence::Virtual {
                 address,
                 asid,
                 vmid,
-            } => {
-                tag.stage != Stage::Virtual || tag.vmid != vmid || !covers(tag, held, address, asid)
+            } => (Stage::Virtual, Some(vmid), asid, address),
+        };
+        self.held.retain(|space, pages| {
+            let covered = space.stage == stage
+                && vmid.is_none_or(|vmid| vmid == space.vmid)
+                && asid.is_none_or(|asid| space.asid == Some(asid));
+            match address {
+                _ if !covered => true,
+                None => false,
+                Some(address) => {
+                    pages.forget(address);
+                    !pages.0.is_empty()
+                }
             }
         });
     }

@@ -4,7 +4,8 @@ use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
 use abi::system::{
-    Allocation, Migration, Parameters, PauseLoops, Scheduling, Slot, Translations, VmName, names,
+    Allocation, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling, Slot,
+    Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
 
@@ -31,6 +32,12 @@ pub fn compile(
     }
     if system.translations.value != Translations::LastHost {
         tree.property_string(names::TRANSLATIONS, system.translations.value.name())?;
+    }
+    if system.purge != Purging::Fence {
+        tree.property_string(names::PURGE, system.purge.name())?;
+    }
+    if system.remote_fences != RemoteFences::Precise {
+        tree.property_string(names::REMOTE_FENCES, system.remote_fences.name())?;
     }
     compile_parameters(&mut tree, &system.parameters)?;
     tree.property_string(names::WHEN_IDLE, system.when_idle.name())?;
@@ -126,6 +133,9 @@ fn compile_vm(
         tree.property_string(names::HIDE, &hidden.join(" "))?;
     }
     compile_pause_loops(tree, vm.pause_loops)?;
+    if let Some(scheduling) = &vm.scheduling {
+        tree.property_string(names::VM_SCHEDULING, scheduling.value.name())?;
+    }
     if vm.autostart {
         tree.property_null(names::AUTOSTART)?;
     }

@@ -16,13 +16,15 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 12] = [
+const OF_THE_HYPERVISOR: [&str; 14] = [
     "spin",
     "wait",
     "time-slice",
     "migration",
     "scheduling",
     "translations",
+    "purge",
+    "remote-fences",
     "affinity",
     "self-wait-budget",
     "reservation-limit",

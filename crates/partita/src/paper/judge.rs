@@ -1,5 +1,6 @@
 //! How runs become a comparison with a paper.
 
+use super::gain;
 use super::model;
 use super::plan::Plan;
 use super::published::NATIVE;
@@ -58,6 +59,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
     }
     let family = |(name, comparisons)| Family { name, comparisons };
     let families = families.into_iter().map(family);
+    let gains = paper.gains.iter();
     Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
@@ -65,6 +67,7 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
         registration,
         orders: orders.into_iter().map(|(_, order)| order).collect(),
         families: families.filter(|family| family.comparisons > 0).collect(),
+        gains: gains.map(|one| gain::of_cases(one, &cases)).collect(),
         negatives,
         cases,
     }

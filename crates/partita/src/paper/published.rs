@@ -40,6 +40,9 @@ pub struct Published {
     /// Effects that come in an order.
     #[serde(rename = "order", default)]
     pub orders: Vec<Order>,
+    /// What is drawn over what, and not judged.
+    #[serde(rename = "gain", default)]
+    pub gains: Vec<Gain>,
 }
 
 /// The smallest effect of interest.
@@ -218,6 +221,24 @@ pub struct Order {
     pub cases: Vec<String>,
 }
 
+/// What a method gains in a measure, over what another method has of others, in the cases of a table.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Gain {
+    /// In words.
+    pub title: String,
+    /// The table.
+    pub table: u32,
+    /// The measure in which something is gained.
+    pub measure: String,
+    /// The method that gains.
+    pub method: String,
+    /// The one that loses, which must be what the method is compared with.
+    pub base: String,
+    /// What it loses: the sum of these measures.
+    pub over: Vec<String>,
+}
+
 /// Why a paper's figures cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
@@ -259,6 +280,30 @@ impl Published {
     }
 
     fn check(&self) -> Result<(), String> {
+        for gain in &self.gains {
+            let named = gain.over.iter().chain([&gain.measure]);
+            let mut unknown = named.filter(|measure| crate::measures::find(measure).is_none());
+            if let Some(measure) = unknown.next() {
+                return Err(format!("gain: there is no measure {measure}"));
+            }
+            let mut cases = self.cases.iter().filter(|case| case.table == gain.table);
+            let is_there = |case: &Case| {
+                let methods = [&gain.method, &gain.base];
+                let all = methods.iter().all(|method| case.methods.contains(method));
+                all && self.base(case, &gain.method) == gain.base
+            };
+            if !cases.any(is_there) {
+                let Gain {
+                    method,
+                    base,
+                    table,
+                    ..
+                } = gain;
+                return Err(format!(
+                    "gain: no case of table {table} compares {method} with {base}"
+                ));
+            }
+        }
         for case in &self.cases {
             let name = format!("case {} of table {}", case.name, case.table);
             if case.methods.is_empty() {

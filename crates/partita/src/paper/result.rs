@@ -177,6 +177,32 @@ pub struct CaseResult {
     pub failures: Vec<String>,
 }
 
+/// What is gained in a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GainPoint {
+    /// The case.
+    pub case: String,
+    /// The paper's: across, and the gain, in per cent.
+    pub paper: Option<(f64, f64)>,
+    /// Ours across, in per cent.
+    pub across: Option<f64>,
+    /// Our gain in per cent, and the ends of its interval.
+    pub gain: Option<(f64, f64, f64)>,
+}
+
+/// What a method gains over what another loses, from case to case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GainResult {
+    /// What it is.
+    pub title: String,
+    /// What is across.
+    pub across: String,
+    /// What is up.
+    pub up: String,
+    /// Case by case.
+    pub points: Vec<GainPoint>,
+}
+
 /// A negative beside what we found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NegativeResult {
@@ -214,6 +240,9 @@ pub struct Judgement {
     pub cases: Vec<CaseResult>,
     /// The orders of effects.
     pub orders: Vec<ClaimResult>,
+    /// What is drawn over what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gains: Vec<GainResult>,
     /// The negatives.
     pub negatives: Vec<NegativeResult>,
     /// What was decided together.

@@ -1,9 +1,10 @@
 //! A judgement as people read it.
 
 use super::result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Judgement, ModelPoint, NegativeResult,
+    AbsoluteResult, CaseResult, ClaimResult, EffectResult, GainPoint, GainResult, Judgement,
+    ModelPoint, NegativeResult,
 };
-use crate::drawing::{self, Page};
+use crate::drawing::{self, Line, Page};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
@@ -47,6 +48,9 @@ pub fn show(judgement: &Judgement) -> String {
     }
     for order in &judgement.orders {
         let _ = writeln!(text, "{}", of_claim(order));
+    }
+    for gain in &judgement.gains {
+        let _ = write!(text, "\n{}\n{}", gain.title, of_gain(gain));
     }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
@@ -98,6 +102,16 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
     }
     for order in &judgement.orders {
         page.paragraph(&of_claim(order));
+    }
+    for gain in &judgement.gains {
+        page.heading(&gain.title);
+        let (lines, names) = drawn(gain);
+        page.figure(
+            &drawing::lines(&lines, &gain.across, &gain.up, &[]),
+            &gain.title,
+        );
+        page.legend(&names);
+        page.table(&of_gain(gain));
     }
     page.heading("Where there can be no effect");
     for negative in &judgement.negatives {
@@ -249,6 +263,55 @@ const HEADS: [&str; 8] = [
     "refused",
     "fitted",
 ];
+
+/// A gain as a table.
+fn of_gain(gain: &GainResult) -> Table {
+    let GainResult { across, up, .. } = gain;
+    let mut table = Table::new([
+        "case",
+        &format!("paper: {across}"),
+        &format!("paper: {up}"),
+        &format!("ours: {across}"),
+        &format!("ours: {up}"),
+        "interval",
+    ]);
+    let text = |value: Option<f64>| value.map_or_else(|| String::from("-"), number);
+    for point in &gain.points {
+        table.row([
+            point.case.clone(),
+            text(point.paper.map(|paper| paper.0)),
+            text(point.paper.map(|paper| paper.1)),
+            text(point.across),
+            text(point.gain.map(|gain| gain.0)),
+            (point.gain).map_or_else(String::new, |(_, low, high)| {
+                format!("{} .. {}", number(low), number(high))
+            }),
+        ]);
+    }
+    table
+}
+
+/// The paper's points and ours, each from left to right.
+fn drawn(gain: &GainResult) -> (Vec<Line>, Vec<String>) {
+    let paper = |point: &GainPoint| point.paper.map(|(x, y)| (x, y, y, y));
+    let ours = |point: &GainPoint| {
+        let (gain, low, high) = point.gain?;
+        Some((point.across?, gain, low, high))
+    };
+    let line = |name: &str, mut points: Vec<(f64, f64, f64, f64)>| {
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Line {
+            name: String::from(name),
+            points,
+        }
+    };
+    let lines = vec![
+        line("paper", gain.points.iter().filter_map(paper).collect()),
+        line("ours", gain.points.iter().filter_map(ours).collect()),
+    ];
+    let names = lines.iter().map(|line| line.name.clone()).collect();
+    (lines, names)
+}
 
 /// How many of the effects came out, which did not, and what was decided together.
 fn summary(judgement: &Judgement) -> String {

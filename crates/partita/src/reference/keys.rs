@@ -7,9 +7,9 @@ use crate::system::{
 };
 use abi::system::{
     AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, PAUSE_LOOP, Placement, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND,
-    SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US, Translations, WaitMethod,
-    WhenIdle,
+    Migration, OnFailure, PAUSE_LOOP, Placement, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US,
+    Translations, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -171,6 +171,22 @@ pub fn keys() -> Vec<Key> {
             text(Translations::LastHost.name()),
             "\"one-shot\"",
             "when a hart drops the cached translations of a vCPU",
+        ),
+        key(
+            ROOT,
+            "purge",
+            words(Purging::ALL, Purging::name),
+            text(Purging::Fence.name()),
+            "\"rename\"",
+            "how a hart drops them: by a fence, or by a new VMID",
+        ),
+        key(
+            ROOT,
+            "remote-fences",
+            words(RemoteFences::ALL, RemoteFences::name),
+            text(RemoteFences::Precise.name()),
+            "\"any-address\"",
+            "what a fence drops that a guest asks for on its other vCPUs",
         ),
         key(
             ROOT,
@@ -391,6 +407,14 @@ pub fn keys() -> Vec<Key> {
             text("none"),
             "[\"zawrs\"]",
             "extensions that the guest is not told of, though it has them",
+        ),
+        key(
+            VM,
+            "scheduling",
+            words(Scheduling::ALL, Scheduling::name),
+            text("the system's"),
+            "\"fixed\"",
+            "which harts may run its vCPUs, if it shares: any, or one",
         ),
         pause_loop(VM, "ple-gap"),
         pause_loop(VM, "ple-window"),

@@ -10,9 +10,9 @@ use super::{
     Problem, System, Vm, verify,
 };
 use abi::system::{
-    AFFINITY, COST, Costs, Migration, Parameters, RELAXED_TERMS, RESERVATION_LIMIT_US,
-    RESERVED_NAME, ROUND, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US, Translations,
-    WaitMethod, WhenIdle,
+    AFFINITY, COST, Costs, Migration, Parameters, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US,
+    Translations, WaitMethod, WhenIdle,
 };
 pub use vm::MOST_TERMINALS;
 use vm::read_vm;
@@ -76,6 +76,13 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
+    let purge = root.word("purge", Purging::ALL, Purging::name, Purging::Fence);
+    let remote_fences = root.word(
+        "remote-fences",
+        RemoteFences::ALL,
+        RemoteFences::name,
+        RemoteFences::Precise,
+    );
     let parameters = read_parameters(&mut root, time_slice);
     let when_idle = root.word(
         "when-idle",
@@ -176,6 +183,8 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         migration,
         scheduling,
         translations,
+        purge,
+        remote_fences,
         parameters,
         when_idle,
         time_limit,

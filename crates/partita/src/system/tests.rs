@@ -332,6 +332,26 @@ fn what_does_not_fit_is_found() {
     );
     read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
     read(GOOD, &["translations=one-shot"]).unwrap();
+    read(GOOD, &["purge=rename", "remote-fences=any-vcpu"]).unwrap();
+    // A VM says it otherwise than its system.
+    let fixed = "vm.web.scheduling=fixed";
+    read(GOOD, &["translations=keep", fixed]).unwrap();
+    let floats = "vm.web.scheduling=floating";
+    mistake(
+        GOOD,
+        &["translations=keep", "scheduling=fixed", floats],
+        &[floats, "go to other harts", "one-shot"],
+    );
+    mistake(
+        GOOD,
+        &["migration=always", fixed],
+        &["migration=always", "scheduling is fixed"],
+    );
+    mistake(
+        GOOD,
+        &["vm.control.scheduling=fixed"],
+        &["vm.control.scheduling=fixed", "harts of its own", "leave"],
+    );
     mistake(
         GOOD,
         &[

@@ -16,6 +16,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
         vcpus(document, system, &mut problems);
     }
     placements(document, system, &mut problems);
+    scheduling(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
@@ -117,14 +118,22 @@ fn harts(document: &Document, system: &System, complete: bool, problems: &mut Ve
     }
 }
 
+/// Whether the vCPUs of a VM may go to other harts, where there are any that are shared.
+fn floats(system: &System, vm: &Vm) -> bool {
+    let own = vm.scheduling.as_ref().map(|scheduling| scheduling.value);
+    matches!(vm.allocation.value, Allocation::Shared { .. })
+        && own.unwrap_or(system.scheduling) == Scheduling::Floating
+}
+
 /// Whether vCPUs that are to move at every dispatch have two harts, of the `left` that are shared, to move between.
 fn migration(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    let fixed = system.scheduling == Scheduling::Fixed;
-    if system.migration.value != Migration::Always || left > 1 && !fixed {
+    let floating =
+        system.scheduling == Scheduling::Floating && system.vms.iter().any(|vm| floats(system, vm));
+    if system.migration.value != Migration::Always || left > 1 && floating {
         return;
     }
     let origin = &system.migration.origin;
-    let message = match fixed {
+    let message = match left > 1 {
         true => String::from("scheduling is fixed, so that no vCPU can go to another hart"),
         false => format!("{left} of the harts is shared, so that no vCPU can go to another"),
     };
@@ -135,20 +144,42 @@ fn migration(document: &Document, system: &System, left: usize, problems: &mut V
 
 /// Whether translations that are never dropped belong to vCPUs that never go to another hart.
 fn translations(document: &Document, system: &System, left: usize, problems: &mut Vec<Problem>) {
-    let shared = |vm: &Vm| matches!(vm.allocation.value, Allocation::Shared { .. });
-    let moves =
-        left > 1 && system.scheduling == Scheduling::Floating && system.vms.iter().any(shared);
-    if system.translations.value != Translations::Keep || !moves {
+    if system.translations.value != Translations::Keep || left < 2 {
         return;
     }
-    let origin = &system.translations.origin;
-    let message =
-        "vCPUs go to other harts, where what they left behind would be used after a fence";
-    let remedy =
-        "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
     let value = system.translations.value.name();
-    problems
-        .push(Problem::new(document, origin, "translations", message, remedy).with_value(value));
+    for vm in system.vms.iter().filter(|vm| floats(system, vm)) {
+        let (origin, value) = match &vm.scheduling {
+            Some(own) => (&own.origin, own.value.name()),
+            None => (&system.translations.origin, value),
+        };
+        let key = match vm.scheduling {
+            Some(_) => format!("vm.{}.scheduling", vm.name),
+            None => String::from("translations"),
+        };
+        let message =
+            "vCPUs go to other harts, where what they left behind would be used after a fence";
+        let remedy =
+            "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
+        problems.push(Problem::new(document, origin, key, message, remedy).with_value(value));
+        return;
+    }
+}
+
+/// A VM that has harts of its own is not scheduled on shared ones.
+fn scheduling(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    for vm in &system.vms {
+        let Some(own) = &vm.scheduling else { continue };
+        if matches!(vm.allocation.value, Allocation::Shared { .. }) {
+            continue;
+        }
+        let key = format!("vm.{}.scheduling", vm.name);
+        let message = "the VM has harts of its own, one for each vCPU";
+        let remedy = "leave scheduling away, or give the VM a share";
+        problems.push(
+            Problem::new(document, &own.origin, key, message, remedy).with_value(own.value.name()),
+        );
+    }
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {

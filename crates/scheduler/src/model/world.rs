@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use crate::config::{Allocation, Config, Placement, SpinPolicy, VmConfig, WaitPolicy};
+use crate::config::{Allocation, Config, SpinPolicy, VmConfig, WaitPolicy};
 use crate::decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
@@ -482,7 +482,7 @@ pub(super) const SLICES: [u64; 2] = [2_000, 5_000];
 impl Scheduler {
     /// Lets the next charge consume the service quantity of `vcpu`, or not.
     fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
-        let fixed = self.config.placement == Placement::Fixed;
+        let fixed = self.own_accounts;
         let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return;
         };

@@ -128,10 +128,19 @@ impl Simulation {
     }
 
     pub fn add_vm(&mut self, vcpus: u16, allocation: Allocation, habit: Habit) -> VmId {
-        let (vm, kicks) = self
-            .scheduler
-            .add_vm(VmConfig { vcpus, allocation })
-            .unwrap();
+        let placement = self.scheduler.config().placement;
+        self.add_placed_vm(placement, vcpus, allocation, habit)
+    }
+
+    pub fn add_placed_vm(
+        &mut self,
+        placement: Placement,
+        vcpus: u16,
+        allocation: Allocation,
+        habit: Habit,
+    ) -> VmId {
+        let config = VmConfig { vcpus, allocation };
+        let (vm, kicks) = self.scheduler.add_placed_vm(config, placement).unwrap();
         for id in self.scheduler.vcpus(vm).iter() {
             self.vcpus.push(Vcpu {
                 id,

@@ -66,6 +66,12 @@ pub mod fence {
     pub fn guest_virtual_all() {}
 
     /// Drops nothing.
+    pub fn guest_virtual_page(_address: u64, _asid: Option<u16>) {}
+
+    /// Drops nothing.
+    pub fn guest_virtual_space(_asid: u16) {}
+
+    /// Drops nothing.
     pub fn guest_physical_of(_vmid: u64) {}
 
     /// Drops nothing.

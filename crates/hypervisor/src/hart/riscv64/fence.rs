@@ -19,6 +19,36 @@ pub fn guest_virtual_all() {
     }
 }
 
+/// Drops those of them that lead from the page at the guest-virtual `address`; of the address space `asid` alone, if one is given.
+#[inline]
+pub fn guest_virtual_page(address: u64, asid: Option<u16>) {
+    // SAFETY: a fence only drops cached translations.
+    unsafe {
+        match asid {
+            Some(asid) => core::arch::asm!(
+                ".option push", ".option arch, +h", "hfence.vvma {0}, {1}", ".option pop",
+                in(reg) address, in(reg) u64::from(asid), options(nostack)
+            ),
+            None => core::arch::asm!(
+                ".option push", ".option arch, +h", "hfence.vvma {0}, zero", ".option pop",
+                in(reg) address, options(nostack)
+            ),
+        }
+    }
+}
+
+/// Drops those of them that belong to the address space `asid`.
+#[inline]
+pub fn guest_virtual_space(asid: u16) {
+    // SAFETY: a fence only drops cached translations.
+    unsafe {
+        core::arch::asm!(
+            ".option push", ".option arch, +h", "hfence.vvma zero, {0}", ".option pop",
+            in(reg) u64::from(asid), options(nostack)
+        );
+    }
+}
+
 /// Drops every G-stage translation of `vmid`.
 #[inline]
 pub fn guest_physical_of(vmid: u64) {

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::vec::Vec;
 
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use scheduler::{HartId, HartSet, VcpuId};
 
 use super::super::port::{Register, Registers};
@@ -45,7 +45,7 @@ impl HardwareFile {
 pub(super) struct Computer {
     pub(super) world: RefCell<World>,
     pub(super) files: Vec<HartFiles>,
-    pub(super) kept: Vec<Mutex<Interrupts>>,
+    pub(super) kept: Vec<Mutex<Interrupts, { place::INTERRUPTS }>>,
     /// What happens elsewhere in the middle of the step, and after how many accesses.
     interruption: Cell<Option<(u32, Step)>>,
     pub(super) accesses: Cell<u32>,
@@ -210,7 +210,7 @@ impl<'c> Port for OnHart<'c> {
         self.computer.files.get(hart.index())
     }
 
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts>> {
+    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
         self.computer.kept.get(vcpu.index())
     }
 

@@ -332,18 +332,23 @@ fn all_states_of_two_siblings_with_one_interruption() {
     explore_each(&[(2, 1, &[2], false, false, 1, 0)]);
 }
 
+/// So many steps of each larger computer are taken, from the nearest states first: all of them are more than memory holds.
+const MOST_STEPS: usize = 6_000_000;
+
 /// `cargo test -p hypervisor --release --lib -- --ignored --nocapture soak`; `make soak` runs it.
 #[test]
-#[ignore = "takes minutes and gigabytes"]
-fn soak_all_states_of_larger_computers() {
-    explore_each(&[
-        (2, 2, &[2], false, true, 0, 1),
+#[ignore = "soak: takes minutes and gigabytes"]
+fn soak_first_states_of_larger_computers() {
+    for size in [
+        (2, 2, &[2][..], false, true, 0, 1),
         (2, 1, &[2, 1], false, true, 0, 1),
         (2, 1, &[2], true, true, 0, 1),
         (3, 1, &[2], false, false, 0, 0),
         (3, 1, &[2], false, true, 0, 1),
         (3, 2, &[2], false, false, 1, 0),
-    ]);
+    ] {
+        explore_first(&[size], Some(MOST_STEPS));
+    }
 }
 
 /// Marsaglia's xorshift.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::lock::Mutex;
+use crate::lock::{Mutex, place};
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn region(base: u64, size: u64) -> GuestRegion {
 #[derive(Debug)]
 struct OnFirstTouch {
     owner: FrameOwner,
-    state: Mutex<(Frames, BTreeMap<u64, HostPhysical>)>,
+    state: Mutex<(Frames, BTreeMap<u64, HostPhysical>), { place::TABLE }>,
 }
 
 impl Pages for OnFirstTouch {

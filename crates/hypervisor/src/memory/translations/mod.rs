@@ -12,7 +12,8 @@
 //! The argument, for a vCPU V that is about to run on a hart H. An entry on H with V's tag may be stale because
 //! - another vCPU made it: then that vCPU had the tag on H later than V, and `Holders` knows ([`Purge::others`]);
 //! - V changed its tables and fenced on another hart since it left H: then H is not one of V's good harts ([`Purge::stale`]; below);
-//! - a sibling asked V for a fence, or V's life began anew: [`Cached::fenced`] and a new [`Cached`] lead to the same purge;
+//! - V's life began anew: a new [`Cached`] leads to the same purge;
+//! - a sibling asked V for a fence: then H has carried out fewer of these than there were ([`Purge::fences`], [`remote`]);
 //! - the G-stage table changed: then the generation under which V last ran on H is an older one ([`Purge::older`]). What changes is the
 //!   page of a sibling's interrupt file, and of V's own at each change of hart, so those pages are dropped alone ([`changes::Changes`]).
 //!
@@ -24,24 +25,31 @@
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
 pub mod changes;
+pub mod holders;
 #[cfg(test)]
 mod model;
+pub mod remote;
+#[cfg(test)]
+mod remote_model;
+#[cfg(test)]
+mod renaming;
 #[cfg(test)]
 mod tests;
 pub mod trial;
 
 use crate::hart::capabilities::Capability;
-use crate::hart::fence;
 use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
 use changes::Changed;
+use holders::Holders;
+use remote::{Operands, Outstanding};
 use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
 pub const MOST_TAG_BITS: u32 = 14;
 
 /// A VMID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(u16);
 
 impl Tag {
@@ -55,8 +63,10 @@ impl Tag {
 /// The tags that all harts of the board have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tags {
-    /// Tags that are used, 1 at least.
+    /// Tags that are used where each vCPU has one for ever, 1 at least.
     count: u16,
+    /// Tags that there are.
+    all: u16,
 }
 
 impl Tags {
@@ -73,10 +83,11 @@ impl Tags {
         let most = MAX_VCPUS as u32 + 1;
         Self {
             count: (if all < most { all } else { most }) as u16,
+            all: all as u16,
         }
     }
 
-    /// The tag of a vCPU, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
+    /// The tag of a vCPU that has one for ever, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
     #[must_use]
     pub const fn of(self, vcpu: VcpuId) -> Tag {
         match self.count {
@@ -89,34 +100,6 @@ impl Tags {
     #[must_use]
     pub const fn are_enough_for(self, vcpus: usize) -> bool {
         vcpus <= 1 || vcpus < self.count as usize
-    }
-}
-
-/// For one hart: whose entries each tag may mark there. Only the hart itself uses it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// 1 + the vCPU, or 0: in one word.
-pub struct Holders([u16; MAX_VCPUS + 1]);
-
-impl Default for Holders {
-    fn default() -> Self {
-        Self([0; MAX_VCPUS + 1])
-    }
-}
-
-impl Holders {
-    /// Whether `vcpu` had the tag last.
-    fn has(&self, tag: Tag, vcpu: VcpuId) -> bool {
-        self.0.get(usize::from(tag.number())) == Some(&(vcpu.get() + 1))
-    }
-
-    /// Gives the tag to `vcpu`. True where another one's entries may be marked with it.
-    fn take(&mut self, tag: Tag, vcpu: VcpuId) -> bool {
-        // A tag that had no place here would be purged each time.
-        let Some(place) = self.0.get_mut(usize::from(tag.number())) else {
-            return true;
-        };
-        let own = vcpu.get() + 1;
-        core::mem::replace(place, own) != own
     }
 }
 
@@ -161,7 +144,7 @@ pub struct Remembered {
 
 /// For one vCPU: where its translations are cached. Only the hart that has the vCPU uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// The one large part last.
+// The large parts last.
 #[repr(C)]
 pub struct Cached {
     last: Option<HartId>,
@@ -172,6 +155,8 @@ pub struct Cached {
     changes_left: u8,
     /// For each hart: the generation of the G-stage table since which nothing older is cached there. 0: not yet.
     seen: [u64; MAX_HARTS],
+    /// For each hart: how many of the fences that siblings asked for have been carried out there.
+    fenced: [u64; MAX_HARTS],
 }
 
 impl Default for Cached {
@@ -182,6 +167,7 @@ impl Default for Cached {
             watch: Watch::Nothing,
             changes_left: 0,
             seen: [0; MAX_HARTS],
+            fenced: [0; MAX_HARTS],
         }
     }
 }
@@ -193,8 +179,9 @@ impl Cached {
         self.last
     }
 
-    /// The vCPU comes to `hart`, whose hgatp has `tag` from now on; the G-stage table has `generation`, from 1. Nothing of
-    /// what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
+    /// The vCPU comes to `hart`, whose hgatp has the tag that `holders` has for it; the G-stage table has `generation`, from 1, and siblings have asked for
+    /// so many `fences`.
+    /// Nothing of what the answer says must be left out before the vCPU enters its guest, and its fences are watched as
     /// [`Cached::watch`] says from then on.
     #[must_use]
     pub fn arrive(
@@ -203,9 +190,9 @@ impl Cached {
         vcpu: VcpuId,
         hart: HartId,
         holders: &mut Holders,
-        (tag, generation): (Tag, u64),
+        (generation, fences): (u64, u64),
     ) -> Purge {
-        let others = holders.take(tag, vcpu);
+        let others = holders.take(vcpu);
         let moved = self.last.replace(hart) != Some(hart);
         let stale = !self.good.contains(hart);
         self.good.insert(hart);
@@ -227,6 +214,7 @@ impl Cached {
             moved,
             stale,
             older: self.renew(hart, generation).older,
+            fences: self.asked(hart, fences).fences,
         }
     }
 
@@ -239,12 +227,12 @@ impl Cached {
         vcpu: VcpuId,
         hart: HartId,
         holders: &Holders,
-        (tag, generation): (Tag, u64),
+        generation: u64,
     ) -> bool {
         self.last == Some(hart)
             && self.good == HartSet::only(hart)
             && self.seen[hart.index()] == generation
-            && holders.has(tag, vcpu)
+            && holders.has(vcpu)
     }
 
     /// How the vCPU's fences are watched now.
@@ -286,6 +274,26 @@ impl Cached {
         self.watch = Watch::Nothing;
     }
 
+    /// Siblings have asked for so many fences; the vCPU is on `hart`, and about to enter its guest. What it has left elsewhere
+    /// stays: it is fenced there when the vCPU comes.
+    #[must_use]
+    pub const fn asked(&mut self, hart: HartId, fences: u64) -> Purge {
+        let fenced = &mut self.fenced[hart.index()];
+        let since = if *fenced == fences {
+            None
+        } else {
+            Some(*fenced)
+        };
+        *fenced = fences;
+        Purge {
+            others: false,
+            moved: false,
+            stale: false,
+            older: None,
+            fences: since,
+        }
+    }
+
     /// The G-stage table has `generation` now; the vCPU is on `hart`, and about to enter its guest.
     #[must_use]
     pub const fn renew(&mut self, hart: HartId, generation: u64) -> Purge {
@@ -297,10 +305,11 @@ impl Cached {
         };
         *seen = generation;
         Purge {
+            older,
             others: false,
             moved: false,
             stale: false,
-            older,
+            fences: None,
         }
     }
 }
@@ -316,46 +325,64 @@ pub struct Purge {
     pub stale: bool,
     /// The G-stage table may have changed since it had this generation; 0 is before the first.
     pub older: Option<u64>,
+    /// Siblings have asked for fences after the one with this number.
+    pub fences: Option<u64>,
 }
 
 /// A hart's fences.
 pub trait Fences {
     /// Drops the VS-stage entries whose tag hgatp has now (HFENCE.VVMA).
     fn guest_virtual(&mut self);
+    /// Drops those of them that the operands name, which are not everything.
+    fn guest_virtual_of(&mut self, operands: Operands);
+    /// Drops the G-stage entries with every tag (HFENCE.GVMA), as far as [`guest_physical`](Self::guest_physical) does.
+    fn guest_physical_all(&mut self);
     /// Drops the G-stage entries with this tag (HFENCE.GVMA). Entries that hold a whole translation of both stages may stay,
     /// so [`guest_virtual`](Self::guest_virtual) follows.
     fn guest_physical(&mut self, tag: Tag);
     /// Drops what leads to a page of the guest with this tag, of either stage (HFENCE.GVMA with an address).
     fn guest_page(&mut self, tag: Tag, page: GuestPhysical);
+    /// Puts the tag into hgatp. vsatp is 0.
+    fn use_tag(&mut self, tag: Tag);
     /// Makes stores to code visible to this hart's fetches (FENCE.I).
     fn instructions(&mut self);
 }
 
-/// The fences of the hart that runs this.
-#[derive(Debug)]
-pub struct HartFences;
-
-impl Fences for HartFences {
-    fn guest_virtual(&mut self) {
-        fence::guest_virtual_all();
-    }
-
-    fn guest_physical(&mut self, tag: Tag) {
-        fence::guest_physical_of(tag.number().into());
-    }
-
-    fn guest_page(&mut self, tag: Tag, page: GuestPhysical) {
-        fence::guest_physical_page(page.raw(), tag.number().into());
-    }
-
-    fn instructions(&mut self) {
-        fence::instructions();
-    }
-}
-
 impl Purge {
-    /// Drops what must be dropped. hgatp has `tag`; `changes` are those of its table.
-    pub fn carry_out(self, tag: Tag, changes: &impl Changed, fences: &mut impl Fences) {
+    /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `holders` has for the vCPU. `changes` are those of
+    /// its table, `asked` the fences of its siblings. True where the vCPU has a new tag.
+    pub fn carry_out_at_arrival(
+        self,
+        vcpu: VcpuId,
+        holders: &mut Holders,
+        (changes, asked): (&impl Changed, &impl Outstanding),
+        fences: &mut impl Fences,
+    ) -> bool {
+        let everything = self.others
+            || self.stale
+            || self
+                .older
+                .is_some_and(|since| changes.since(since).is_none());
+        let renamed = everything && holders.rename(vcpu, fences).is_some();
+        let rest = match renamed {
+            // The new tag marks nothing.
+            true => Self {
+                moved: self.moved,
+                ..Self::default()
+            },
+            false => self,
+        };
+        rest.carry_out(holders.tag(vcpu), (changes, asked), fences);
+        renamed
+    }
+
+    /// Drops what must be dropped, by fences. hgatp has `tag`.
+    pub fn carry_out(
+        self,
+        tag: Tag,
+        (changes, asked): (&impl Changed, &impl Outstanding),
+        fences: &mut impl Fences,
+    ) {
         let pages = self.older.and_then(|since| changes.since(since));
         let all = self.others || self.older.is_some() && pages.is_none();
         if all {
@@ -363,11 +390,26 @@ impl Purge {
         } else if let Some(pages) = pages {
             pages.for_each(|page| fences.guest_page(tag, page));
         }
-        if all || self.stale {
+        let operands = self.fences.map(|since| asked.since(since));
+        if all || self.stale || matches!(operands, Some(None)) {
             fences.guest_virtual();
+        } else if let Some(Some(operands)) = operands {
+            operands.for_each(|operands| fences.guest_virtual_of(operands));
         }
         if self.moved {
             fences.instructions();
         }
+    }
+}
+
+#[cfg(test)]
+impl Cached {
+    /// How many fences of siblings have been carried out on `hart`.
+    const fn fenced_to(&self, hart: HartId) -> u64 {
+        self.fenced[hart.index()]
+    }
+
+    const fn set_fenced_to(&mut self, hart: HartId, fences: u64) {
+        self.fenced[hart.index()] = fences;
     }
 }

@@ -9,7 +9,10 @@
 //! A guest caches all that it can at every moment. That is no loss: an entry more never makes a use right that was wrong, and
 //! nothing that software does depends on which entries there are.
 
+use super::holders::Holders;
+use super::remote::{Fenced, Operands};
 use super::*;
+use abi::system::Purging;
 use std::collections::HashSet;
 
 const HARTS: usize = 2;
@@ -29,7 +32,7 @@ fn made_by(vcpu: usize) -> u16 {
     0xf << (vcpu * 4)
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OnHart {
     entries: u16,
     holders: Holders,
@@ -44,8 +47,6 @@ struct OnHart {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct OfVcpu {
     cached: Cached,
-    /// A sibling has asked for a fence.
-    asked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +63,6 @@ enum Forgotten {
     Others,
     Stale,
     Older,
-    Asked,
     Life,
     /// A fence that traps is not noted.
     Trapped,
@@ -139,6 +139,18 @@ impl Fences for Model<'_> {
         }
     }
 
+    fn guest_virtual_of(&mut self, _operands: Operands) {
+        unreachable!("no sibling asks");
+    }
+
+    fn guest_physical_all(&mut self) {
+        unreachable!("nothing is renamed here");
+    }
+
+    fn use_tag(&mut self, _tag: Tag) {
+        unreachable!("nothing is renamed here");
+    }
+
     fn instructions(&mut self) {}
 }
 
@@ -151,9 +163,17 @@ fn hart_id(hart: usize) -> HartId {
 }
 
 impl World {
-    fn new() -> Self {
+    fn new(tags: Tags) -> Self {
+        let hart = OnHart {
+            entries: 0,
+            holders: Holders::new(Purging::Fence, tags),
+            vcpu: None,
+            in_guest: false,
+            declared: 0,
+            mask: 0,
+        };
         Self {
-            harts: Default::default(),
+            harts: [hart.clone(), hart],
             vcpus: Default::default(),
             generations: [1, 1],
         }
@@ -207,7 +227,7 @@ impl World {
             packer.put(hart.declared.into(), 2);
             packer.put(hart.mask.into(), 2);
             for vcpu in 0..VCPUS {
-                let holder = hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
+                let holder = hart.holders.last(tags.of(id(vcpu)));
                 packer.put(holder.into(), 2);
             }
         }
@@ -225,14 +245,14 @@ impl World {
             for hart in 0..HARTS {
                 packer.put(vcpu.cached.seen[hart].into(), 2);
             }
-            packer.put(vcpu.asked.into(), 1);
         }
         packer.put(self.generations[0].into(), 2);
         packer.bits
     }
 
-    fn unpacked(bits: u128, tags: Tags) -> Self {
-        let mut world = Self::new();
+    /// `first` is where all began.
+    fn unpacked(bits: u128, tags: Tags, first: &Self) -> Self {
+        let mut world = first.clone();
         let mut packer = Packer { bits, at: 0 };
         for hart in &mut world.harts {
             hart.entries = packer.take(12) as u16;
@@ -241,8 +261,8 @@ impl World {
             hart.declared = packer.take(2);
             hart.mask = packer.take(2) as u8;
             for vcpu in 0..VCPUS {
-                let place = &mut hart.holders.0[usize::from(tags.of(id(vcpu)).number())];
-                *place = packer.take(2) as u16;
+                let tag = tags.of(id(vcpu));
+                hart.holders.set_last(tag, packer.take(2) as u16);
             }
         }
         for vcpu in &mut world.vcpus {
@@ -257,7 +277,6 @@ impl World {
             for hart in 0..HARTS {
                 vcpu.cached.seen[hart] = packer.take(2);
             }
-            vcpu.asked = packer.take(1) != 0;
         }
         world.generations[0] = packer.take(2);
         world
@@ -293,9 +312,6 @@ impl World {
                 (Some(vcpu), false) => {
                     next.push(self.entered(hart, vcpu, case));
                     next.push(self.left(hart, vcpu, case));
-                    let siblings =
-                        (0..case.vcpus).filter(|other| *other != vcpu && VM[*other] == VM[vcpu]);
-                    next.extend(siblings.map(|sibling| self.asked_for_fence(sibling, case)));
                 }
                 (Some(vcpu), true) => next.extend(self.guest_steps(hart, vcpu, case)),
             }
@@ -328,11 +344,9 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let marks = (tag, generation);
-        let before = cached
-            .comes_back(id(vcpu), hart_id(hart), holders, marks)
-            .then(|| (cached.clone(), holders.clone()));
-        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, marks);
+        let comes_back = cached.comes_back(id(vcpu), hart_id(hart), holders, generation);
+        let before = comes_back.then(|| (cached.clone(), holders.clone()));
+        let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (generation, 0));
         if let Some(before) = before {
             // Such an arrival is left out.
             assert_eq!(purge, Purge::default());
@@ -348,14 +362,14 @@ impl World {
         }
         purge.carry_out(
             tag,
-            &Page { generation },
+            (&Page { generation }, &Fenced::<1>::default()),
             &mut world.fences(hart, vcpu, tags),
         );
         world.harts[hart].vcpu = Some(vcpu);
         world
     }
 
-    /// As the run loop does it: declare the generation, renew, honour requests, enter.
+    /// As the run loop does it: declare the generation, renew, enter. What siblings ask for is in `remote_model`.
     fn entered(&self, hart: usize, vcpu: usize, case: Case) -> Self {
         let Case {
             tags, forgotten, ..
@@ -367,13 +381,9 @@ impl World {
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
         purge.carry_out(
             tags.of(id(vcpu)),
-            &Page { generation },
+            (&Page { generation }, &Fenced::<1>::default()),
             &mut world.fences(hart, vcpu, tags),
         );
-        if core::mem::take(&mut world.vcpus[vcpu].asked) && forgotten != Forgotten::Asked {
-            world.fences(hart, vcpu, tags).guest_virtual();
-            world.vcpus[vcpu].cached.fenced(hart_id(hart));
-        }
         if case.method == Translations::PurgeCheck && world.harts[hart].mask >> hart & 1 != 0 {
             world.harts[hart].mask &= !(1 << hart);
             world.fences(hart, vcpu, tags).guest_virtual();
@@ -391,20 +401,6 @@ impl World {
         };
         world.vcpus[vcpu].cached.leave(hart_id(hart), remembered);
         world.harts[hart].vcpu = None;
-        world
-    }
-
-    /// A sibling asks `vcpu` for a fence, and waits until `vcpu` has left its guest or carried it out.
-    fn asked_for_fence(&self, vcpu: usize, case: Case) -> Self {
-        let mut world = self.clone();
-        if let Some(hart) = world.place_of(vcpu) {
-            if case.method == Translations::Clear && world.harts[hart].in_guest {
-                world.fences(hart, vcpu, case.tags).guest_virtual();
-            }
-            world.harts[hart].in_guest = false;
-        }
-        world.vcpus[vcpu].asked = true;
-        world.grow_stale(vcpu);
         world
     }
 
@@ -463,11 +459,11 @@ impl Packer {
 
 /// How many worlds there are, or nothing where a stale entry could be used in one.
 fn explore(case: Case) -> Option<usize> {
-    let first = World::new().packed(case.tags);
-    let mut known = HashSet::from([first]);
-    let mut open = vec![first];
+    let first = World::new(case.tags);
+    let mut known = HashSet::from([first.packed(case.tags)]);
+    let mut open = vec![first.packed(case.tags)];
     while let Some(packed) = open.pop() {
-        let world = World::unpacked(packed, case.tags);
+        let world = World::unpacked(packed, case.tags, &first);
         if (0..HARTS).any(|hart| world.could_go_wrong(hart, case.tags)) {
             return None;
         }
@@ -540,7 +536,7 @@ fn no_stale_translation_is_used_with_one_tag_for_all() {
 fn each_purge_that_is_left_out_is_noticed() {
     for method in METHODS {
         let checked = method == Translations::PurgeCheck;
-        for forgotten in [Forgotten::Older, Forgotten::Asked, Forgotten::Life] {
+        for forgotten in [Forgotten::Older, Forgotten::Life] {
             let found = explore(case(method, forgotten));
             // The clearing method has purged all that could be stale when the guest was left.
             let cleared = method == Translations::Clear;

@@ -1,5 +1,8 @@
 use super::changes::Changes;
+use super::holders::Holders;
+use super::remote::{Fenced, Operands};
 use super::*;
+use abi::system::Purging;
 
 fn vcpu(index: u16) -> VcpuId {
     VcpuId::new(index).expect("a vCPU")
@@ -34,11 +37,23 @@ fn no_tag_has_more_bits_than_there_are() {
 
 /// What was fenced.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Fenced(Vec<&'static str>);
+struct Made(Vec<&'static str>);
 
-impl Fences for Fenced {
+impl Fences for Made {
     fn guest_virtual(&mut self) {
         self.0.push("virtual");
+    }
+
+    fn guest_virtual_of(&mut self, _operands: Operands) {
+        unreachable!("no sibling asks");
+    }
+
+    fn guest_physical_all(&mut self) {
+        unreachable!("nothing is renamed here");
+    }
+
+    fn use_tag(&mut self, _tag: Tag) {
+        unreachable!("nothing is renamed here");
     }
 
     fn guest_physical(&mut self, _tag: Tag) {
@@ -57,18 +72,17 @@ impl Fences for Fenced {
 /// Lets `order` come to hart 0 one after the other, and counts the purges after each one's first time.
 fn purges(bits: u32, order: &[u16]) -> usize {
     let tags = Tags::with_bits(bits);
-    let mut holders = Holders::default();
+    let mut holders = Holders::new(Purging::Fence, tags);
     let mut cached = vec![Cached::default(); 8];
     let mut count = 0;
     for (turn, index) in order.iter().enumerate() {
-        let tag = tags.of(vcpu(*index));
         let cached = &mut cached[usize::from(*index)];
         let purge = cached.arrive(
             Translations::LastHost,
             vcpu(*index),
             hart(0),
             &mut holders,
-            (tag, 1),
+            (1, 0),
         );
         if order[..turn].contains(index) && purge != Purge::default() {
             count += 1;
@@ -88,33 +102,34 @@ fn tags_of_their_own_need_no_purge_and_shared_ones_one_at_each_change() {
 
 #[test]
 fn a_g_stage_purge_is_followed_by_one_of_both_stages() {
-    let mut fenced = Fenced::default();
+    let mut fenced = Made::default();
     let changes = Changes::<2>::new(|_| GuestPhysical::new(0));
+    let asked = Fenced::<1>::default();
     changes.note(1, 2);
     let older = |since| Purge {
         older: Some(since),
         ..Purge::default()
     };
-    older(0).carry_out(Tag(1), &changes, &mut fenced);
+    older(0).carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert_eq!(fenced.0, ["physical", "virtual"]);
-    let mut fenced = Fenced::default();
-    Purge::default().carry_out(Tag(1), &changes, &mut fenced);
+    let mut fenced = Made::default();
+    Purge::default().carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert!(fenced.0.is_empty());
     // A page that is known to have changed is dropped alone, and what is stale besides.
-    older(1).carry_out(Tag(1), &changes, &mut fenced);
+    older(1).carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert_eq!(fenced.0, ["page"]);
-    let mut fenced = Fenced::default();
+    let mut fenced = Made::default();
     let both = Purge {
         stale: true,
         ..older(1)
     };
-    both.carry_out(Tag(1), &changes, &mut fenced);
+    both.carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert_eq!(fenced.0, ["page", "virtual"]);
-    let mut fenced = Fenced::default();
+    let mut fenced = Made::default();
     let others = Purge {
         others: true,
         ..older(1)
     };
-    others.carry_out(Tag(1), &changes, &mut fenced);
+    others.carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert_eq!(fenced.0, ["physical", "virtual"]);
 }

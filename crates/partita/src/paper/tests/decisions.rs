@@ -189,3 +189,52 @@ fn mistakes_in_a_papers_file_are_named() {
     let error = Plan::new(&paper, &folder("paper-002"), &wanted).unwrap_err();
     assert!(error.to_string().contains("no table 9"), "{error}");
 }
+
+#[test]
+fn a_gain_is_drawn_over_what_is_lost() {
+    let with = |over: &str, base: &str| {
+        format!(
+            "{PAPER}\n[[gain]]\ntitle = \"gain over loss\"\ntable = 1\nmeasure = \"etr\"\n\
+             method = \"self-wait\"\nbase = \"{base}\"\nover = [{over}]\n"
+        )
+    };
+    let good = with("\"etr\", \"native-etr\"", "host-interrupt");
+    let judgement = judged(&good, |point| gain(point, 0.1));
+    let [gain] = &judgement.gains[..] else {
+        panic!("{judgement:?}")
+    };
+    let [point] = &gain.points[..] else {
+        panic!("{gain:?}")
+    };
+    // The paper: 1.2 for 1.0, over 1.0 + 50. Here every phase has 1.1 for 1.0, over the median of etr and half
+    // of the native run.
+    let etr = judgement.cases[0].effects[0].ours.unwrap().median;
+    let (across, up) = point.paper.unwrap();
+    assert!((across - 51.0).abs() < 1e-9 && (up - 20.0).abs() < 1e-9);
+    assert!((point.across.unwrap() - 50.0 - etr).abs() < 1e-9);
+    let (median, low, high) = point.gain.unwrap();
+    assert!(low <= median && median <= high);
+    assert!(
+        [median, low, high]
+            .iter()
+            .all(|one| (one - 10.0).abs() < 1e-9)
+    );
+    let text = show(&judgement);
+    assert!(
+        text.contains("gain over loss") && text.contains("51"),
+        "{text}"
+    );
+    let page = page(&judgement, "", &[]);
+    assert!(page.contains("etr + native-etr of host-interrupt, %"));
+    for (over, base, told) in [
+        ("\"etrs\"", "host-interrupt", "no measure etrs"),
+        ("\"etr\"", "self-wait", "compares self-wait with self-wait"),
+        ("\"etr\"", "native", "compares self-wait with native"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("published.toml");
+        std::fs::write(&path, with(over, base)).unwrap();
+        let error = Published::read(&path).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}

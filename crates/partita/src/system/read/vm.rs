@@ -7,7 +7,7 @@ use crate::system::{BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, FileName, Locat
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, OnFailure,
-    Placement, SHARE, VmName,
+    Placement, SHARE, Scheduling, VmName,
 };
 use std::path::PathBuf;
 
@@ -70,6 +70,16 @@ pub(super) fn read_vm(
 
     let hidden = read_hidden(&mut section);
     let pause_loops = read_pause_loops(&mut section);
+    let written = section.table.get("scheduling").cloned();
+    let scheduling = written.map(|node| Located {
+        value: section.word(
+            "scheduling",
+            Scheduling::ALL,
+            Scheduling::name,
+            Scheduling::Floating,
+        ),
+        origin: node.origin,
+    });
 
     let vm = checked.zip(allocation).map(|(name, allocation)| {
         // As for the system: what is missing has been reported.
@@ -101,6 +111,7 @@ pub(super) fn read_vm(
             terminals,
             hidden,
             pause_loops,
+            scheduling,
             autostart,
             on_failure,
             origin,

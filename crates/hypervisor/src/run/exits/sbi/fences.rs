@@ -1,10 +1,14 @@
 //! SBI RFENCE: fences on other vCPUs.
 //!
-//! A vCPU that is not in its guest only gets a purge bit, which is honoured before it next enters: nobody is signalled.
-//! One that is in its guest is interrupted, and the caller waits until it has left the guest.
+//! A vCPU that is not in its guest only gets a request, which is honoured before it next enters: nobody is signalled.
+//! One that is in its guest is interrupted, and the caller waits until it has left the guest. What is fenced is in
+//! `memory::translations::remote`.
+
+use abi::system::RemoteFences;
 
 use super::call::{Call, SbiError, SbiResult, named};
 use crate::hart::counters::FirmwareEvent;
+use crate::memory::translations::remote::{self, Operands};
 use crate::run::exits::exit::Exit;
 use crate::vm::vcpu::request;
 
@@ -14,23 +18,39 @@ const SFENCE_VMA_ASID: u64 = 2;
 
 /// Answers an RFENCE call. The HFENCE functions are for hypervisors, which guests have no use for.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
-    let (what, event) = match call.function {
-        FENCE_I => (
-            request::FENCE_INSTRUCTIONS,
-            FirmwareEvent::FenceInstructionsSent,
+    let [mask, base, start, size, asid, ..] = call.arguments;
+    let (operands, event) = match call.function {
+        FENCE_I => (None, FirmwareEvent::FenceInstructionsSent),
+        SFENCE_VMA => (
+            Some(Operands::of_range(start, size, None)),
+            FirmwareEvent::FenceVirtualSent,
         ),
-        // A fence over everything of the vCPU includes every range and address space.
-        SFENCE_VMA => (request::FENCE_VIRTUAL, FirmwareEvent::FenceVirtualSent),
-        SFENCE_VMA_ASID => (request::FENCE_VIRTUAL, FirmwareEvent::FenceVirtualAsidSent),
+        SFENCE_VMA_ASID => (
+            // satp holds 16 bits of it at most.
+            Some(Operands::of_range(start, size, Some(asid as u16))),
+            FirmwareEvent::FenceVirtualAsidSent,
+        ),
         _ => return Err(SbiError::NotSupported),
     };
     exit.registers.counters.count(event);
-    for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
-        if let Some(hart) = vcpu.ask(what) {
-            exit.system.hart(hart).kick();
+    // A call that names a vCPU that is not there asks nobody.
+    let all = named(exit, mask, base)?;
+    let what = match operands {
+        Some(operands) => {
+            let named = all.fold(0, |all, vcpu| all | 1 << vcpu.index);
+            ask_for_fences(exit, operands, named);
+            request::FENCE_VIRTUAL
         }
-    }
-    for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
+        None => {
+            for vcpu in all {
+                if let Some(hart) = vcpu.ask(request::FENCE_INSTRUCTIONS) {
+                    exit.system.hart(hart).kick();
+                }
+            }
+            request::FENCE_INSTRUCTIONS
+        }
+    };
+    for vcpu in named(exit, mask, base)? {
         // Whoever enters its guest from now on has carried the request out first. The caller itself is not in its
         // guest, so two that wait for each other both go on.
         while vcpu.guest_hart().is_some() && vcpu.has_requests(what) {
@@ -38,4 +58,28 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         }
     }
     Ok(0)
+}
+
+/// Asks for a fence all vCPUs that it concerns; `named` has a bit for each of the VM that the caller names.
+fn ask_for_fences(exit: &Exit<'_>, operands: Operands, named: u64) {
+    let (system, own) = (exit.system, exit.vm.id);
+    let concerned = match system.remote_fences {
+        RemoteFences::AnyVcpu => &system.vcpus[..],
+        RemoteFences::Precise | RemoteFences::AnyAddress => system.vcpus_of(own),
+    };
+    for vcpu in concerned {
+        let is_sibling = vcpu.vm == own;
+        let is_named = is_sibling && named >> vcpu.index & 1 != 0;
+        let whom = (is_sibling, is_named);
+        let Some(operands) = remote::asked(system.remote_fences, operands, whom) else {
+            continue;
+        };
+        vcpu.fences.push(operands);
+        // Only those that are named must have fenced when the call returns.
+        if let Some(hart) = vcpu.ask(request::FENCE_VIRTUAL)
+            && is_named
+        {
+            system.hart(hart).kick();
+        }
+    }
 }

@@ -1,0 +1,103 @@
+//! What a hart has, and what it may wait for.
+
+use thiserror::Error;
+
+/// The locks as `LOCKS.md` calls them, by their places.
+const NAMES: [&str; 16] = [
+    "Vcpu::registers",
+    "Vm::loading",
+    "Vm::chips",
+    "Vm::told",
+    "Vm::life",
+    "Hypervisor::scheduler",
+    "Vcpu::word",
+    "Vcpu::interrupts",
+    "Vm::table",
+    "Hypervisor::frames",
+    "Hart::files",
+    "AplicDriver::change",
+    "Vm::typed",
+    "TERMINAL",
+    "EARLY",
+    "Vcpu::fences",
+];
+
+fn name(place: u8) -> &'static str {
+    NAMES.get(usize::from(place)).copied().unwrap_or("?")
+}
+
+/// A hart waits for a lock out of turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("waits for {} and has {}", name(*.wanted), name(*.held))]
+pub struct OutOfTurn {
+    wanted: u8,
+    held: u8,
+}
+
+/// What a hart has, a bit for each place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held(pub u32);
+
+impl Held {
+    /// Whether the hart may wait for the lock at `place`.
+    ///
+    /// # Errors
+    /// It has a lock at the same place, or a later one.
+    pub fn may_wait(self, place: u8) -> Result<(), OutOfTurn> {
+        match self.0 >> place {
+            0 => Ok(()),
+            later => Err(OutOfTurn {
+                wanted: place,
+                held: place.saturating_add(later.ilog2() as u8),
+            }),
+        }
+    }
+
+    /// With the lock at `place`.
+    #[must_use]
+    pub const fn with(self, place: u8) -> Self {
+        Self(self.0 | 1 << place)
+    }
+
+    /// Without it.
+    #[must_use]
+    pub const fn without(self, place: u8) -> Self {
+        Self(self.0 & !(1 << place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place;
+    use super::*;
+
+    #[test]
+    fn locks_are_waited_for_in_their_order_only() {
+        let held = Held::default().with(place::CHIPS).with(place::SCHEDULER);
+        for place in 0..=place::SCHEDULER {
+            let defect = held.may_wait(place).unwrap_err();
+            assert_eq!(defect.held, place::SCHEDULER);
+        }
+        for place in place::SCHEDULER + 1..=place::EARLY {
+            assert_eq!(held.may_wait(place), Ok(()));
+        }
+        let after = held.without(place::SCHEDULER);
+        assert_eq!(after.may_wait(place::TOLD), Ok(()));
+        let text = after.may_wait(place::REGISTERS).unwrap_err().to_string();
+        assert_eq!(text, "waits for Vcpu::registers and has Vm::chips");
+    }
+
+    #[test]
+    fn the_page_has_the_same_order() {
+        let rows = include_str!("../../LOCKS.md")
+            .lines()
+            .filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit());
+        let mut count = 0;
+        for (row, name) in rows.zip(NAMES) {
+            let named = row.contains(&std::format!("`{name}`"));
+            assert!(named, "{name} is not what this row has: {row}");
+            count += 1;
+        }
+        assert_eq!(count, NAMES.len());
+    }
+}
