@@ -158,10 +158,17 @@ fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
     let at_locks = at_locks / 100.0 * number(&ours, "pause-exits");
     let read = number(&ours, "events.ticket-known") + number(&ours, "events.spin-over");
     assert!(read >= at_locks, "{read} of {at_locks}: {ours}");
-    let closed: f64 = ["holder-off", "next-off", "runs", "holder-unknown", "other-word", "not-read"]
-        .iter()
-        .map(|class| number(&ours, &format!("pause-exits.{class}")))
-        .sum();
+    let closed: f64 = [
+        "holder-off",
+        "next-off",
+        "runs",
+        "holder-unknown",
+        "other-word",
+        "not-read",
+    ]
+    .iter()
+    .map(|class| number(&ours, &format!("pause-exits.{class}")))
+    .sum();
     assert!((closed - 100.0).abs() < 1e-6, "{ours}");
 }
 
