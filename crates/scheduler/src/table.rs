@@ -426,15 +426,21 @@ impl Scheduler {
     pub(crate) fn takes(&self, hart: HartId) -> VcpuSet {
         let here = self.may_run[hart.index()];
         if self.always_moves() && self.shared.contains(hart) {
-            let at_home =
-                |vcpu: &VcpuId| self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.home.is_some());
-            let moved = self.last_on[hart.index()]
-                .iter()
-                .filter(|vcpu| !at_home(vcpu));
-            here.without(moved.collect())
+            self.takes_moving(hart)
         } else {
             here
         }
+    }
+
+    /// The same where vCPUs move at each dispatch: none that ran here last, but those that have this hart alone.
+    #[cold]
+    #[inline(never)]
+    fn takes_moving(&self, hart: HartId) -> VcpuSet {
+        let at_home =
+            |vcpu: &VcpuId| self.vcpus[vcpu.index()].is_some_and(|vcpu| vcpu.home.is_some());
+        let moved = self.last_on[hart.index()].iter();
+        let moved = moved.filter(|vcpu| !at_home(vcpu)).collect();
+        self.may_run[hart.index()].without(moved)
     }
 
     pub(crate) fn vm(&self, vcpu: VcpuId) -> Option<&Vm> {

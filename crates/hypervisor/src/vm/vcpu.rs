@@ -139,11 +139,11 @@ pub struct Registers {
     /// The code of its last spin.
     pub code: KnownCode,
     pub float: Float,
-    /// Where its translations may be cached.
-    pub cached: Cached,
     /// Whether watching its fences has been worth it.
     pub trial: Trial,
     pub counters: Counters,
+    /// Where its translations may be cached.
+    pub cached: Cached,
 }
 
 impl Registers {
@@ -181,8 +181,6 @@ pub struct Vcpu {
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
-    /// The fences that siblings have asked for.
-    pub fences: Fenced,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
@@ -193,6 +191,8 @@ pub struct Vcpu {
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
     pub place: LastPlace,
     pub registers: Mutex<Registers, { place::REGISTERS }>,
+    /// The fences that siblings have asked for.
+    pub fences: Fenced,
 }
 
 impl Vcpu {
