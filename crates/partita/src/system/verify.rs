@@ -148,7 +148,7 @@ fn translations(document: &Document, system: &System, left: usize, problems: &mu
         return;
     }
     let value = system.translations.value.name();
-    for vm in system.vms.iter().filter(|vm| floats(system, vm)) {
+    if let Some(vm) = system.vms.iter().find(|vm| floats(system, vm)) {
         let (origin, value) = match &vm.scheduling {
             Some(own) => (&own.origin, own.value.name()),
             None => (&system.translations.origin, value),
@@ -162,7 +162,6 @@ fn translations(document: &Document, system: &System, left: usize, problems: &mu
         let remedy =
             "say scheduling = \"fixed\", share one hart alone, or choose one-shot or last-host";
         problems.push(Problem::new(document, origin, key, message, remedy).with_value(value));
-        return;
     }
 }
 
