@@ -1,4 +1,5 @@
-//! Storms: a guest that makes the hypervisor work as hard as it can, beside one that must get what its share promises.
+//! Storms: a guest that makes the hypervisor work as hard as it can, beside one that must get what its share promises; and storms of
+//! pause-loop exits.
 
 mod common;
 
@@ -100,4 +101,108 @@ fn a_guest_that_reboots_all_the_time_does_so_in_its_own_share() {
             "the victim got {part:.3} of the hart beside {starts} starts with {initrd} bytes each"
         );
     }
+}
+
+/// The profile `k3-class` on harts with pause-loop exiting, as a file in `folder`.
+fn with_pause_loop_exits(folder: &Path) -> std::path::PathBuf {
+    let text = std::fs::read_to_string(root().join("profiles/k3-class.toml")).unwrap();
+    let path = folder.join("profile.toml");
+    std::fs::write(
+        &path,
+        format!("{text}\n[extensions]\npause_loop_exit = true\n"),
+    )
+    .unwrap();
+    path
+}
+
+/// Runs a system of paper 004 under a policy for spins, and returns its measures.
+fn pause_loops(system: &str, policy: &str) -> serde_json::Value {
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("report.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("run")
+        .arg(root().join("experiments/paper-004").join(system))
+        .args(["--without-native", "--quiet", "--set"])
+        .arg(format!("spin={policy}"))
+        .arg("--profile")
+        .arg(with_pause_loop_exits(folder.path()))
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .arg("--json")
+        .arg(&json)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    report["measures"].clone()
+}
+
+/// Waits at locks are the same for all policies until a vCPU's pause loop exits. Then `reservation`, which reads the loop, lets it wait
+/// without running, and others let it look again and again.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
+    let _room = room("machine");
+    let system = "two-per-hart.toml";
+    let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
+    let ours = pause_loops(system, "reservation");
+    println!("{ours}");
+    assert!(number(&ours, "pause-exits") > 0.0, "{ours}");
+    assert!(number(&ours, "exits-per-wait-most") <= 3.0, "{ours}");
+    // Every exit at a lock was of one whose ticket the hypervisor recovered.
+    let at_locks: f64 = ["holder-off", "next-off", "runs", "holder-unknown"]
+        .iter()
+        .map(|class| number(&ours, &format!("pause-exits.{class}")))
+        .sum();
+    let at_locks = at_locks / 100.0 * number(&ours, "pause-exits");
+    let read = number(&ours, "events.ticket-known") + number(&ours, "events.spin-over");
+    assert!(read >= at_locks, "{read} of {at_locks}: {ours}");
+    let closed: f64 = [
+        "holder-off",
+        "next-off",
+        "runs",
+        "holder-unknown",
+        "other-word",
+        "not-read",
+    ]
+    .iter()
+    .map(|class| number(&ours, &format!("pause-exits.{class}")))
+    .sum();
+    assert!((closed - 100.0).abs() < 1e-6, "{ours}");
+}
+
+/// Stock Linux spins by PAUSE where it is not told of Zawrs, and most of its loops tell which word they wait for.
+#[test]
+#[ignore = "soak: a boot of Debian in the measured gear; make soak runs it"]
+fn soak_a_stock_kernels_pause_loops_are_read() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("report.json");
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("run")
+        .arg(root().join("systems/one-debian.toml"))
+        .args(["--without-native", "--quiet"])
+        .args(["--set", "spin=reservation", "--set", "harts=2", "--set", "vm.debian.vcpus=4"])
+        .args(["--set", "vm.debian.hide=[\"zawrs\"]"])
+        .args(["--set", "vm.debian.command-line=\"console=ttyS0 quiet partita.workload=hackbench partita.seconds=0\""])
+        .arg("--profile")
+        .arg(with_pause_loop_exits(folder.path()))
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .arg("--json")
+        .arg(&json)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let measures = &report["measures"];
+    let number = |name: &str| measures[name].as_f64().unwrap_or(0.0);
+    let exits = number("pause-exits");
+    assert!(exits > 0.0, "{measures}");
+    // Exits in a row of loops that are not read count as one wait, and a wait that was read has one exit or two.
+    let begun = number("events.spin-begun");
+    println!("{begun} waits in {exits} exits");
+    assert!(begun >= 0.5 * exits, "{measures}");
 }

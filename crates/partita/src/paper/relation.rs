@@ -52,7 +52,7 @@ impl Relation {
             let quantiles = quantiles(values);
             quantiles.map_or_else(
                 || String::from("-"),
-                |values| values.map(|value| number(value)).join(" / "),
+                |values| values.map(number).join(" / "),
             )
         };
         let shown = |value: Option<f64>| value.map_or_else(|| String::from("-"), number);

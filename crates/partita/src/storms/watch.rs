@@ -114,12 +114,12 @@ impl Watch {
         self.last = self.last.max(now);
         match &event.happening {
             Happening::Exception { from, to, .. } | Happening::Interrupt { from, to, .. }
-                if from.virtualized && !to.virtualized =>
-            {
                 // M-mode handles what it must and returns; only HS-mode's traps are exits.
-                if to.privilege == Privilege::Supervisor {
-                    self.harts.entry(hart.0).or_default().exit = Some(now);
-                }
+                if from.virtualized
+                    && !to.virtualized
+                    && to.privilege == Privilege::Supervisor =>
+            {
+                self.harts.entry(hart.0).or_default().exit = Some(now);
             }
             Happening::Return { to, vmid, .. } if to.virtualized => self.enter(hart, now, *vmid),
             Happening::WaitForInterrupt { mode } | Happening::WaitForStore { mode, .. }

@@ -1,1 +1,190 @@
+//! Short stories of two harts and three vCPUs at one lock.
 
+use super::*;
+use machine::hart::{Cause, Exception};
+
+const WORD: u64 = 0x9000_0000;
+const GUEST: Mode = Mode::VIRTUAL_SUPERVISOR;
+
+/// A cycle is a nanosecond.
+fn watcher() -> Watcher {
+    Watcher::new(Clock::new(1_000_000_000, 10_000_000))
+}
+
+fn at(cycles: u64, hart: u32, happening: Happening) -> Event {
+    Event {
+        place: Place::Hart(HartId(hart)),
+        cycles,
+        retired: 0,
+        happening,
+    }
+}
+
+fn enter(cycles: u64, hart: u32, vmid: u16) -> Event {
+    let happening = Happening::Return {
+        from: Mode::HYPERVISOR,
+        to: GUEST,
+        pc: 0,
+        vmid,
+    };
+    at(cycles, hart, happening)
+}
+
+fn exit(cycles: u64, hart: u32, vmid: u16) -> Event {
+    let happening = Happening::Exception {
+        exception: Exception::new(Cause::VirtualInstruction, 0),
+        from: GUEST,
+        to: Mode::HYPERVISOR,
+        pc: 0x8020_0000,
+        vmid,
+    };
+    at(cycles, hart, happening)
+}
+
+/// The vCPU's pause loop exits, and it gets its hart back.
+fn pause(cycles: u64, hart: u32, vmid: u16) -> [Event; 3] {
+    let happening = Happening::PauseLoop {
+        mode: GUEST,
+        pc: 0x8020_0000,
+        physical: Some(WORD),
+    };
+    [
+        at(cycles, hart, happening),
+        exit(cycles, hart, vmid),
+        enter(cycles + 1, hart, vmid),
+    ]
+}
+
+/// A ticket lock's word.
+fn lock(cycles: u64, hart: u32, next: u64, turn: u64, stored: bool) -> Event {
+    let happening = Happening::Word {
+        mode: GUEST,
+        physical: WORD,
+        value: next << 16 | turn,
+        stored,
+    };
+    at(cycles, hart, happening)
+}
+
+fn hear(events: impl IntoIterator<Item = Event>) -> Storms {
+    let mut watcher = watcher();
+    for event in events {
+        watcher.event(&event);
+    }
+    watcher.storms()
+}
+
+fn exits(storms: &Storms, class: Class) -> u64 {
+    let all = Class::ALL.iter().zip(storms.exits);
+    all.filter(|(known, _)| **known == class)
+        .map(|(_, exits)| exits)
+        .sum()
+}
+
+/// vCPU 1 waits on hart 0 for the lock that vCPU 2 took on hart 1: what is heard until then.
+fn taken() -> Vec<Event> {
+    vec![
+        enter(0, 0, 1),
+        enter(0, 1, 2),
+        lock(10, 0, 0, 0, false),
+        // vCPU 2 takes the lock, and vCPU 1 draws the next ticket.
+        lock(20, 1, 1, 0, true),
+        lock(30, 0, 2, 0, true),
+    ]
+}
+
+#[test]
+fn an_exit_is_false_while_the_holder_runs() {
+    let mut events = taken();
+    events.extend(pause(40, 0, 1));
+    let storms = hear(events);
+    assert_eq!(exits(&storms, Class::Runs), 1);
+    assert_eq!(storms.contended, 1);
+}
+
+#[test]
+fn a_holder_without_a_hart_is_told_from_a_waiter_without_one() {
+    let mut events = taken();
+    // vCPU 3 gets hart 1: the holder is off.
+    events.extend([exit(50, 1, 2), enter(60, 1, 3)]);
+    events.extend(pause(70, 0, 1));
+    // vCPU 3 draws a ticket, spins, and gives its hart back to the holder.
+    events.push(lock(80, 1, 3, 0, true));
+    events.extend([exit(90, 1, 3), enter(95, 1, 2)]);
+    // The holder passes the lock on to vCPU 1, which passes it on to vCPU 3, which has no hart.
+    events.extend([lock(100, 1, 3, 1, true), lock(110, 0, 3, 2, true)]);
+    // vCPU 1 wants it again.
+    events.push(lock(120, 0, 4, 2, true));
+    events.extend(pause(130, 0, 1));
+    let storms = hear(events);
+    assert_eq!(exits(&storms, Class::HolderOff), 1);
+    assert_eq!(exits(&storms, Class::NextOff), 1);
+    // vCPU 2 held it from 20 to 100, vCPU 1 from 100 to 110.
+    assert_eq!(storms.holds, [80, 10]);
+}
+
+#[test]
+fn a_wait_ends_when_the_lock_is_passed_to_the_one_that_waits() {
+    let mut events = taken();
+    events.extend(pause(40, 0, 1));
+    events.extend(pause(50, 0, 1));
+    events.push(lock(60, 1, 2, 1, true));
+    let storms = hear(events);
+    assert_eq!(storms.exits_of_waits, [2]);
+    let worst = storms.worst.unwrap();
+    assert_eq!(
+        (worst.vmid, worst.word, worst.start, worst.end, worst.exits),
+        (1, WORD, 40, 60, 2)
+    );
+    assert_eq!(storms.waits, [20]);
+}
+
+#[test]
+fn a_wait_that_goes_on_counts_with_what_it_has_had() {
+    let mut events = taken();
+    events.extend(pause(40, 0, 1));
+    assert_eq!(hear(events).exits_of_waits, [1]);
+}
+
+#[test]
+fn a_lock_that_was_taken_before_anybody_listened_has_an_unknown_holder() {
+    let mut events = vec![enter(0, 0, 1), enter(0, 1, 2)];
+    events.extend(pause(10, 0, 1));
+    // vCPU 2 has it, and passes it on.
+    events.extend([lock(10, 0, 2, 0, false), lock(20, 1, 2, 1, true)]);
+    let storms = hear(events);
+    assert_eq!(exits(&storms, Class::HolderUnknown), 1);
+    assert_eq!(storms.exits.iter().sum::<u64>(), 1);
+}
+
+#[test]
+fn a_loop_that_is_not_read_is_counted_and_no_wait() {
+    let happening = Happening::PauseLoop {
+        mode: GUEST,
+        pc: 0x1000,
+        physical: None,
+    };
+    let storms = hear([enter(0, 0, 1), at(5, 0, happening)]);
+    assert_eq!(exits(&storms, Class::NotRead), 1);
+    assert_eq!(storms.loops.get(&0x1000), Some(&1));
+    assert!(storms.exits_of_waits.is_empty() && storms.worst.is_none());
+}
+
+#[test]
+fn a_flag_ends_the_waits_of_all_that_look_at_it() {
+    let word = |cycles, value| {
+        let happening = Happening::Word {
+            mode: GUEST,
+            physical: WORD,
+            value,
+            stored: true,
+        };
+        at(cycles, 1, happening)
+    };
+    let mut events = vec![enter(0, 0, 1), enter(0, 1, 2), word(5, 7), word(6, 9)];
+    events.extend(pause(10, 0, 1));
+    events.push(word(30, 11));
+    let storms = hear(events);
+    assert_eq!(exits(&storms, Class::OtherWord), 1);
+    assert_eq!(storms.waits, [20]);
+}

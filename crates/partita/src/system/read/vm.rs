@@ -71,13 +71,15 @@ pub(super) fn read_vm(
     let hidden = read_hidden(&mut section);
     let pause_loops = read_pause_loops(&mut section);
     let written = section.table.get("scheduling").cloned();
+    // Asked for also where it is not written, so that it is among the keys that are known.
+    let value = section.word(
+        "scheduling",
+        Scheduling::ALL,
+        Scheduling::name,
+        Scheduling::Floating,
+    );
     let scheduling = written.map(|node| Located {
-        value: section.word(
-            "scheduling",
-            Scheduling::ALL,
-            Scheduling::name,
-            Scheduling::Floating,
-        ),
+        value,
         origin: node.origin,
     });
 
