@@ -19,7 +19,6 @@ use scheduler::{Dispatch, Leave, Left, Ticks, VcpuSet};
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
-use crate::memory::translations::Tag;
 use crate::memory::translations::holders::Holders;
 use crate::run::attention::attend;
 use crate::run::exits::exit::{Exit, Next};
@@ -196,7 +195,7 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, terms.began, (generation, holders.tag(vcpu.id)));
+    let reason = stay(exit, terms.began, generation, holders);
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -249,9 +248,9 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
 
 /// Enters the guest again and again, until there is a reason to leave.
 ///
-/// What the vCPU uses of its VM's table is of this `generation`, and marked with this tag.
+/// What the vCPU uses of its VM's table is of this `generation`.
 #[inline(always)]
-fn stay(mut exit: Exit<'_>, began: Ticks, (generation, tag): (u64, Tag)) -> Leave {
+fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) -> Leave {
     let Exit {
         system,
         hart,
@@ -268,7 +267,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, (generation, tag): (u64, Tag)) -> Leav
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, (vm, vcpu), tag, exit.registers));
+            generation = Some(renew_table(hart, (vm, vcpu), holders, exit.registers));
         }
         if !vcpu.enter_guest(hart.index) {
             carry_out_requests(hart, (vm, vcpu), exit.registers, vcpu.take_requests());

@@ -3,7 +3,6 @@
 use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
-use crate::memory::translations::Tag;
 use crate::memory::translations::holders::Holders;
 use crate::run::requests::{hide_memory_file, show_interrupts};
 use crate::run::translations::{self, HartFences};
@@ -92,13 +91,13 @@ pub fn unload(
 pub fn renew_table(
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
-    tag: Tag,
+    holders: &Holders,
     registers: &mut Registers,
 ) -> u64 {
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
     let what = (&vm.table_changes, &vcpu.fences);
-    purge.carry_out(tag, what, &mut HartFences(vm));
+    purge.carry_out(holders.tag(vcpu.id), what, &mut HartFences(vm));
     generation
 }
 

@@ -303,6 +303,11 @@ pub fn measure_passages(
     hypervisor: &Path,
     progress: &Progress,
 ) -> Result<PassagesReport, BenchError> {
+    // The system is taken to stand elsewhere.
+    let hypervisor = &std::path::absolute(hypervisor).map_err(|error| BenchError::File {
+        path: hypervisor.to_owned(),
+        error,
+    })?;
     let exerciser = hypervisor.with_file_name("exerciser");
     let mut work = Vec::new();
     for (name, reads, arguments) in WORK {

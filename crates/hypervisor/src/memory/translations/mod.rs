@@ -153,10 +153,17 @@ pub struct Cached {
     watch: Watch,
     /// Changes of the address space that are still carried out while fences trap.
     changes_left: u8,
-    /// For each hart: the generation of the G-stage table since which nothing older is cached there. 0: not yet.
-    seen: [u64; MAX_HARTS],
-    /// For each hart: how many of the fences that siblings asked for have been carried out there.
-    fenced: [u64; MAX_HARTS],
+    /// What is right on each hart.
+    on: [OnHart; MAX_HARTS],
+}
+
+/// For one vCPU and one hart: what has been dropped there. Together, so that an arrival touches one line of the cache for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct OnHart {
+    /// The generation of the G-stage table since which nothing older is cached there. 0: not yet.
+    seen: u64,
+    /// How many of the fences that siblings asked for have been carried out there.
+    fenced: u64,
 }
 
 impl Default for Cached {
@@ -166,8 +173,7 @@ impl Default for Cached {
             good: HartSet::EMPTY,
             watch: Watch::Nothing,
             changes_left: 0,
-            seen: [0; MAX_HARTS],
-            fenced: [0; MAX_HARTS],
+            on: [OnHart { seen: 0, fenced: 0 }; MAX_HARTS],
         }
     }
 }
@@ -232,7 +238,7 @@ impl Cached {
     ) -> bool {
         self.last == Some(hart)
             && self.good.contains(hart)
-            && self.seen[hart.index()] == generation
+            && self.on[hart.index()].seen == generation
             && holders.has(vcpu)
     }
 
@@ -292,7 +298,7 @@ impl Cached {
     /// stays: it is fenced there when the vCPU comes.
     #[must_use]
     pub const fn asked(&mut self, hart: HartId, fences: u64) -> Purge {
-        let fenced = &mut self.fenced[hart.index()];
+        let fenced = &mut self.on[hart.index()].fenced;
         let since = if *fenced == fences {
             None
         } else {
@@ -311,7 +317,7 @@ impl Cached {
     /// The G-stage table has `generation` now; the vCPU is on `hart`, and about to enter its guest.
     #[must_use]
     pub const fn renew(&mut self, hart: HartId, generation: u64) -> Purge {
-        let seen = &mut self.seen[hart.index()];
+        let seen = &mut self.on[hart.index()].seen;
         let older = if *seen == generation {
             None
         } else {
@@ -420,10 +426,10 @@ impl Purge {
 impl Cached {
     /// How many fences of siblings have been carried out on `hart`.
     const fn fenced_to(&self, hart: HartId) -> u64 {
-        self.fenced[hart.index()]
+        self.on[hart.index()].fenced
     }
 
     const fn set_fenced_to(&mut self, hart: HartId, fences: u64) {
-        self.fenced[hart.index()] = fences;
+        self.on[hart.index()].fenced = fences;
     }
 }

@@ -243,7 +243,7 @@ impl World {
             packer.put(watch, 2);
             packer.put(vcpu.cached.changes_left.into(), 2);
             for hart in 0..HARTS {
-                packer.put(vcpu.cached.seen[hart].into(), 2);
+                packer.put(vcpu.cached.on[hart].seen.into(), 2);
             }
         }
         packer.put(self.generations[0].into(), 2);
@@ -275,7 +275,7 @@ impl World {
             };
             vcpu.cached.changes_left = packer.take(2) as u8;
             for hart in 0..HARTS {
-                vcpu.cached.seen[hart] = packer.take(2);
+                vcpu.cached.on[hart].seen = packer.take(2);
             }
         }
         world.generations[0] = packer.take(2);

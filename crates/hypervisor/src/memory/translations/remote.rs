@@ -102,8 +102,9 @@ impl<const N: usize> Fenced<N> {
     /// How many fences there have been.
     #[must_use]
     pub fn count(&self) -> u64 {
-        // A vCPU that has taken its request sees all that was counted before the request was made.
-        self.count.load(Ordering::Acquire)
+        // A vCPU that has taken its request sees all that was counted before the request was made. What a vCPU misses that has
+        // not, the request will tell. The operands are looked at under the lock.
+        self.count.load(Ordering::Relaxed)
     }
 
     /// One more. The vCPU is to be told afterwards.
