@@ -71,8 +71,16 @@ pub fn arrive(
 ) {
     let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, generation);
     if back && !hart.has(Capability::PurgeMask) {
-        registers.context.hstatus &= !hstatus::VTVM;
-        return;
+        if !registers.cached.is_good_elsewhere(hart.index) {
+            registers.context.hstatus &= !hstatus::VTVM;
+            return;
+        }
+        if registers.trial.method(system.translations(), false) == Translations::OneShot {
+            registers.cached.watch_again();
+            books.count(Event::FencesArmed);
+            registers.context.hstatus |= hstatus::VTVM;
+            return;
+        }
     }
     arrive_from_elsewhere(
         system,

@@ -218,8 +218,9 @@ impl Cached {
         }
     }
 
-    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing and have nothing dropped:
-    /// it ran nowhere else, no other hart is a good one, nobody else has had its tag, and the G-stage table is the same.
+    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would have nothing dropped:
+    /// it ran nowhere else, nobody else has had its tag, and the G-stage table is the same. Where no other hart is a good one,
+    /// `arrive` would change nothing, and may be left out; or else [`Cached::watch_again`] does in its place.
     #[inline]
     #[must_use]
     pub fn comes_back(
@@ -230,9 +231,22 @@ impl Cached {
         generation: u64,
     ) -> bool {
         self.last == Some(hart)
-            && self.good == HartSet::only(hart)
+            && self.good.contains(hart)
             && self.seen[hart.index()] == generation
             && holders.has(vcpu)
+    }
+
+    /// Whether there is another good hart than `hart`, on which the vCPU is.
+    #[inline]
+    #[must_use]
+    pub fn is_good_elsewhere(&self, hart: HartId) -> bool {
+        self.good != HartSet::only(hart)
+    }
+
+    /// The vCPU, under [`Translations::OneShot`], comes back to a hart as it left it, and is good elsewhere: its fences trap again.
+    #[inline]
+    pub const fn watch_again(&mut self) {
+        self.watch = Watch::Trap;
     }
 
     /// How the vCPU's fences are watched now.

@@ -102,7 +102,8 @@ impl<const N: usize> Fenced<N> {
     /// How many fences there have been.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.count.load(Ordering::SeqCst)
+        // A vCPU that has taken its request sees all that was counted before the request was made.
+        self.count.load(Ordering::Acquire)
     }
 
     /// One more. The vCPU is to be told afterwards.
