@@ -115,8 +115,12 @@ fn with_pause_loop_exits(folder: &Path) -> std::path::PathBuf {
     path
 }
 
-/// Runs a system of paper 004 under a policy for spins, and returns its measures.
-fn pause_loops(system: &str, policy: &str) -> serde_json::Value {
+/// Runs a system of paper 004 of one VM under a policy for spins and in a start phase, and returns its measures.
+fn pause_loops(system: &str, policy: &str, seed: u32) -> serde_json::Value {
+    let text = std::fs::read_to_string(root().join("experiments/paper-004").join(system)).unwrap();
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("command-line = ")?.strip_suffix('"'));
+    let line = line.expect("a command line");
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
@@ -124,6 +128,8 @@ fn pause_loops(system: &str, policy: &str) -> serde_json::Value {
         .arg(root().join("experiments/paper-004").join(system))
         .args(["--without-native", "--quiet", "--set"])
         .arg(format!("spin={policy}"))
+        .arg("--set")
+        .arg(format!("vm.one.command-line={line} seed={seed}\""))
         .arg("--profile")
         .arg(with_pause_loop_exits(folder.path()))
         .arg("--hypervisor")
@@ -144,20 +150,21 @@ fn pause_loops(system: &str, policy: &str) -> serde_json::Value {
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
     let _room = room("machine");
-    let system = "two-per-hart.toml";
     let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
-    let ours = pause_loops(system, "reservation");
+    // In this phase other policies have a storm.
+    let ours = pause_loops("four-per-hart.toml", "reservation", 2);
     println!("{ours}");
-    assert!(number(&ours, "pause-exits") > 0.0, "{ours}");
+    assert!(number(&ours, "pause-exits") > 1000.0, "{ours}");
+    assert!(number(&ours, "exits-per-contended") <= 1.0, "{ours}");
     assert!(number(&ours, "exits-per-wait-most") <= 3.0, "{ours}");
-    // Every exit at a lock was of one whose ticket the hypervisor recovered.
+    // Exits at locks were of waits whose ticket the hypervisor recovered.
     let at_locks: f64 = ["holder-off", "next-off", "runs", "holder-unknown"]
         .iter()
         .map(|class| number(&ours, &format!("pause-exits.{class}")))
         .sum();
     let at_locks = at_locks / 100.0 * number(&ours, "pause-exits");
     let read = number(&ours, "events.ticket-known") + number(&ours, "events.spin-over");
-    assert!(read >= at_locks, "{read} of {at_locks}: {ours}");
+    assert!(read >= 0.99 * at_locks, "{read} of {at_locks}: {ours}");
     let closed: f64 = [
         "holder-off",
         "next-off",
