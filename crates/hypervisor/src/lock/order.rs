@@ -28,6 +28,9 @@ pub mod place {
     pub const FENCES: u8 = 15;
 }
 
+#[cfg(feature = "lock-order")]
+pub use noted::begin;
+
 /// A hart is about to wait for the lock at `place`.
 #[inline]
 pub fn waits(place: u8) {
@@ -57,7 +60,7 @@ mod noted {
     use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
     use super::held::Held;
-    use crate::hart;
+    use spin::Once;
 
     /// A hart by the address of what it keeps for itself, and what it has.
     struct Row {
@@ -74,9 +77,17 @@ mod noted {
         }
     }; HARTS];
 
+    /// What names the hart that asks; 0 while the hart does not know.
+    static NAME: Once<fn() -> usize> = Once::new();
+
+    /// Locks are noted from now on, for the hart that `name` names.
+    pub fn begin(name: fn() -> usize) {
+        NAME.call_once(|| name);
+    }
+
     /// This hart's row. The first hart has none until it knows which it is, and is alone until then.
     fn row() -> Option<&'static Row> {
-        let own = hart::pointer().addr();
+        let own = NAME.get()?();
         if own == 0 {
             return None;
         }

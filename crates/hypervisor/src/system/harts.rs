@@ -188,4 +188,6 @@ pub fn current() -> &'static Hart {
 /// Makes `hart` the one that [`current`] returns here.
 pub fn set_current(hart: &'static Hart) {
     hart::set_pointer(core::ptr::from_ref(hart).cast());
+    #[cfg(feature = "lock-order")]
+    crate::lock::order::begin(|| hart::pointer().addr());
 }

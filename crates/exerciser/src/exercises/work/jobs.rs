@@ -66,6 +66,9 @@ pub struct Floor {
     start: u64,
     over: AtomicBool,
     ready: AtomicUsize,
+    /// Harts that have not come to the end. A count of its own: while one that met the others has not seen it yet, another one may have
+    /// come to the end already.
+    working: AtomicUsize,
     ends: AtomicU64,
     pub reads: AtomicU64,
     /// Harts that sleep for want of work, and those that are off-line, as bits.
@@ -93,6 +96,7 @@ impl Floor {
             start: now,
             over: AtomicBool::new(false),
             ready: AtomicUsize::new(0),
+            working: AtomicUsize::new(harts),
             ends: AtomicU64::new(0),
             reads: AtomicU64::new(0),
             idle: AtomicU64::new(0),
@@ -147,15 +151,15 @@ impl Floor {
             }
         }
         if self.off_line.load(Ordering::Relaxed) >> hart.index() & 1 == 1 && self.leave(hart) {
-            self.ready.fetch_sub(1, Ordering::AcqRel);
+            self.working.fetch_sub(1, Ordering::AcqRel);
             return;
         }
         // Wake whoever sleeps, so that it sees the end; and serve whoever still waits.
         for other in harts::all(self.harts) {
             other.send(WAKE);
         }
-        self.ready.fetch_sub(1, Ordering::AcqRel);
-        while self.ready.load(Ordering::Acquire) > 0 {
+        self.working.fetch_sub(1, Ordering::AcqRel);
+        while self.working.load(Ordering::Acquire) > 0 {
             harts::sleep_until(csr::time() + board().ticks(1000));
         }
     }

@@ -8,7 +8,8 @@
 //! Memory-Management Fence Instructions": HFENCE.VVMA). So renaming saves no fences. It saves what a fence drops beside
 //! what it names, on harts whose fences ignore the VMID: there it drops the entries of all vCPUs once in a round.
 
-use super::{Fences, Tag, Tags};
+use super::fences::Fences;
+use super::tags::{Tag, Tags};
 use abi::system::Purging;
 use scheduler::{MAX_VCPUS, VcpuId};
 

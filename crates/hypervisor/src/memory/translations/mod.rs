@@ -25,6 +25,7 @@
 //! changes nothing that the hypervisor believes, and one that traps is known before it is carried out.
 
 pub mod changes;
+mod fences;
 pub mod holders;
 #[cfg(test)]
 mod model;
@@ -33,75 +34,20 @@ pub mod remote;
 mod remote_model;
 #[cfg(test)]
 mod renaming;
+mod tags;
 #[cfg(test)]
 mod tests;
 pub mod trial;
 
+pub use fences::Fences;
+pub use tags::{MOST_TAG_BITS, Tag, Tags};
+
 use crate::hart::capabilities::Capability;
-use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
 use changes::Changed;
 use holders::Holders;
-use remote::{Operands, Outstanding};
-use scheduler::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, VcpuId};
-
-/// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
-pub const MOST_TAG_BITS: u32 = 14;
-
-/// A VMID.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Tag(u16);
-
-impl Tag {
-    /// The number, as in hgatp.VMID; below 2 to the power of the number of VMID bits.
-    #[must_use]
-    pub const fn number(self) -> u16 {
-        self.0
-    }
-}
-
-/// The tags that all harts of the board have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tags {
-    /// Tags that are used where each vCPU has one for ever, 1 at least.
-    count: u16,
-    /// Tags that there are.
-    all: u16,
-}
-
-impl Tags {
-    /// The tags of harts with so many VMID bits (VMIDLEN).
-    #[must_use]
-    pub const fn with_bits(bits: u32) -> Self {
-        let all = 1u32
-            << if bits > MOST_TAG_BITS {
-                MOST_TAG_BITS
-            } else {
-                bits
-            };
-        // One more than there can be vCPUs, since tag 0 is used only where it is the only one.
-        let most = MAX_VCPUS as u32 + 1;
-        Self {
-            count: (if all < most { all } else { most }) as u16,
-            all: all as u16,
-        }
-    }
-
-    /// The tag of a vCPU that has one for ever, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
-    #[must_use]
-    pub const fn of(self, vcpu: VcpuId) -> Tag {
-        match self.count {
-            0 | 1 => Tag(0),
-            count => Tag(1 + vcpu.get() % (count - 1)),
-        }
-    }
-
-    /// Whether the first `vcpus` vCPUs have a tag each.
-    #[must_use]
-    pub const fn are_enough_for(self, vcpus: usize) -> bool {
-        vcpus <= 1 || vcpus < self.count as usize
-    }
-}
+use remote::Outstanding;
+use scheduler::{HartId, HartSet, MAX_HARTS, VcpuId};
 
 /// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
 /// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
@@ -347,25 +293,6 @@ pub struct Purge {
     pub older: Option<u64>,
     /// Siblings have asked for fences after the one with this number.
     pub fences: Option<u64>,
-}
-
-/// A hart's fences.
-pub trait Fences {
-    /// Drops the VS-stage entries whose tag hgatp has now (HFENCE.VVMA).
-    fn guest_virtual(&mut self);
-    /// Drops those of them that the operands name, which are not everything.
-    fn guest_virtual_of(&mut self, operands: Operands);
-    /// Drops the G-stage entries with every tag (HFENCE.GVMA), as far as [`guest_physical`](Self::guest_physical) does.
-    fn guest_physical_all(&mut self);
-    /// Drops the G-stage entries with this tag (HFENCE.GVMA). Entries that hold a whole translation of both stages may stay,
-    /// so [`guest_virtual`](Self::guest_virtual) follows.
-    fn guest_physical(&mut self, tag: Tag);
-    /// Drops what leads to a page of the guest with this tag, of either stage (HFENCE.GVMA with an address).
-    fn guest_page(&mut self, tag: Tag, page: GuestPhysical);
-    /// Puts the tag into hgatp. vsatp is 0.
-    fn use_tag(&mut self, tag: Tag);
-    /// Makes stores to code visible to this hart's fetches (FENCE.I).
-    fn instructions(&mut self);
 }
 
 impl Purge {

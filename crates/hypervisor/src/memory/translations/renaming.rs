@@ -8,6 +8,7 @@ use super::changes::Changes;
 use super::holders::Holders;
 use super::remote::{Fenced, Operands};
 use super::*;
+use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
 use std::collections::HashSet;
 

@@ -2,7 +2,9 @@ use super::changes::Changes;
 use super::holders::Holders;
 use super::remote::{Fenced, Operands};
 use super::*;
+use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
+use scheduler::MAX_VCPUS;
 
 fn vcpu(index: u16) -> VcpuId {
     VcpuId::new(index).expect("a vCPU")
