@@ -151,10 +151,13 @@ fn pause_loops(system: &str, policy: &str, seed: u32) -> serde_json::Value {
 fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
     let _room = room("machine");
     let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
-    // In this phase other policies have a storm.
-    let ours = pause_loops("four-per-hart.toml", "reservation", 2);
+    // A storm begins when a slice ends within a lock's hold, in about every second start phase. Which phases these are changes with each
+    // build of the hypervisor.
+    let ours = (1..=16)
+        .map(|seed| pause_loops("four-per-hart.toml", "reservation", seed))
+        .find(|measures| number(measures, "pause-exits") > 1000.0)
+        .expect("one phase of sixteen in which waits at locks exit");
     println!("{ours}");
-    assert!(number(&ours, "pause-exits") > 1000.0, "{ours}");
     assert!(number(&ours, "exits-per-contended") <= 1.0, "{ours}");
     assert!(number(&ours, "exits-per-wait-most") <= 3.0, "{ours}");
     // Exits at locks were of waits whose ticket the hypervisor recovered.
