@@ -69,18 +69,10 @@ pub fn arrive(
     registers: &mut Registers,
     books: Books<'_>,
 ) {
-    let back = (registers.cached).comes_back(vcpu.id, hart.index, holders, generation);
-    if back && !hart.has(Capability::PurgeMask) {
-        if !registers.cached.is_good_elsewhere(hart.index) {
-            registers.context.hstatus &= !hstatus::VTVM;
-            return;
-        }
-        if registers.trial.method(system.translations(), false) == Translations::OneShot {
-            registers.cached.watch_again();
-            books.count(Event::FencesArmed);
-            registers.context.hstatus |= hstatus::VTVM;
-            return;
-        }
+    let method = || system.translations();
+    if (registers.cached).comes_back(vcpu.id, hart.index, holders, generation, method) {
+        // Where the vCPU's fences are to trap, they do so already: hstatus is kept with its other registers.
+        return;
     }
     arrive_from_elsewhere(
         system,
@@ -102,6 +94,7 @@ fn arrive_from_elsewhere(
     books: Books<'_>,
 ) {
     let moved = registers.cached.last_hart() != Some(hart.index);
+    let was_watched = registers.cached.watch() == Watch::Trap;
     let method = registers.trial.method(system.translations(), moved);
     let cached = &mut registers.cached;
     let tables = (generation, vcpu.fences.count());
@@ -125,7 +118,9 @@ fn arrive_from_elsewhere(
     let old = registers.context.hstatus & !hstatus::VTVM;
     registers.context.hstatus = match registers.cached.watch() {
         Watch::Trap => {
-            books.count(Event::FencesArmed);
+            if moved || !was_watched {
+                books.count(Event::FencesArmed);
+            }
             old | hstatus::VTVM
         }
         Watch::Nothing | Watch::Mask => old,

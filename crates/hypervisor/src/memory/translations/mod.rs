@@ -170,9 +170,8 @@ impl Cached {
         }
     }
 
-    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would have nothing dropped:
-    /// it ran nowhere else, nobody else has had its tag, and the G-stage table is the same. Where no other hart is a good one,
-    /// `arrive` would change nothing, and may be left out; or else [`Cached::watch_again`] does in its place.
+    /// Whether the vCPU comes back to `hart` as it left it, so that [`Cached::arrive`] would change nothing, and may be left out: it ran
+    /// nowhere else, nobody else has had its tag, the G-stage table is the same, and its fences are watched as the method wants it.
     #[inline]
     #[must_use]
     pub fn comes_back(
@@ -181,27 +180,23 @@ impl Cached {
         hart: HartId,
         holders: &Holders,
         generation: u64,
+        method: impl FnOnce() -> Translations,
     ) -> bool {
         self.last == Some(hart)
             && self.good.contains(hart)
             && self.on[hart.index()].seen == generation
             && holders.has(vcpu)
+            && match self.watch {
+                // No other hart is a good one, which is right under each method.
+                Watch::Nothing => true,
+                Watch::Trap => method() == Translations::OneShot,
+                // The hart has remembered for others since.
+                Watch::Mask => false,
+            }
     }
 
-    /// Whether there is another good hart than `hart`, on which the vCPU is.
+    /// How the vCPU's fences are watched; between two stays, how they were at the end of the first one.
     #[inline]
-    #[must_use]
-    pub fn is_good_elsewhere(&self, hart: HartId) -> bool {
-        self.good != HartSet::only(hart)
-    }
-
-    /// The vCPU, under [`Translations::OneShot`], comes back to a hart as it left it, and is good elsewhere: its fences trap again.
-    #[inline]
-    pub const fn watch_again(&mut self) {
-        self.watch = Watch::Trap;
-    }
-
-    /// How the vCPU's fences are watched now.
     #[must_use]
     pub const fn watch(&self) -> Watch {
         self.watch
@@ -232,12 +227,11 @@ impl Cached {
     /// The vCPU leaves `hart`.
     pub const fn leave(&mut self, hart: HartId, remembered: Remembered) {
         if matches!(self.watch, Watch::Mask) && remembered.fenced {
-            self.good = HartSet::only(hart);
+            self.fenced(hart);
         }
         if remembered.due {
             self.good.remove(hart);
         }
-        self.watch = Watch::Nothing;
     }
 
     /// Siblings have asked for so many fences; the vCPU is on `hart`, and about to enter its guest. What it has left elsewhere

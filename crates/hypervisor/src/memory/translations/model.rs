@@ -301,6 +301,7 @@ impl World {
                     let idle = (0..case.vcpus).filter(|vcpu| self.place_of(*vcpu).is_none());
                     for vcpu in idle {
                         next.push(self.dispatched(hart, vcpu, case));
+                        next.extend(self.dispatched_again(hart, vcpu, case));
                         // Where trapping fences does not pay, a visit is as under the conventional method. Tags that are too
                         // few make worlds too many, and say nothing about it.
                         if case.method == Translations::OneShot && case.tags.are_enough_for(VCPUS) {
@@ -345,24 +346,7 @@ impl World {
         let tag = tags.of(id(vcpu));
         let holders = &mut world.harts[hart].holders;
         let cached = &mut world.vcpus[vcpu].cached;
-        let comes_back = cached.comes_back(id(vcpu), hart_id(hart), holders, generation);
-        let before = comes_back.then(|| {
-            let mut before = cached.clone();
-            let good_elsewhere = before.is_good_elsewhere(hart_id(hart));
-            if good_elsewhere && method == Translations::OneShot {
-                before.watch_again();
-            }
-            (before, holders.clone(), good_elsewhere)
-        });
         let mut purge = cached.arrive(method, id(vcpu), hart_id(hart), holders, (generation, 0));
-        if let Some(before) = before {
-            // Such an arrival is left out.
-            assert_eq!(purge, Purge::default());
-            // Under the other methods only where no other hart is a good one.
-            if !before.2 || method == Translations::OneShot {
-                assert_eq!((&before.0, &before.1), (&*cached, &*holders));
-            }
-        }
         purge.others &= forgotten != Forgotten::Others;
         purge.stale &= forgotten != Forgotten::Stale;
         purge.older = purge.older.filter(|_| forgotten != Forgotten::Older);
@@ -378,6 +362,26 @@ impl World {
         );
         world.harts[hart].vcpu = Some(vcpu);
         world
+    }
+
+    /// The vCPU comes back to the hart as it left it: nothing is done.
+    fn dispatched_again(&self, hart: usize, vcpu: usize, case: Case) -> Option<Self> {
+        let mut world = self.clone();
+        let generation = world.generations[VM[vcpu]];
+        let (holders, cached) = (&world.harts[hart].holders, &world.vcpus[vcpu].cached);
+        let method = || case.method;
+        if !cached.comes_back(id(vcpu), hart_id(hart), holders, generation, method) {
+            return None;
+        }
+        if case.forgotten == Forgotten::Nothing {
+            // The usual way would have led to the same.
+            let (mut holders, mut as_usual) = (holders.clone(), cached.clone());
+            let tables = (generation, 0);
+            let purge = as_usual.arrive(case.method, id(vcpu), hart_id(hart), &mut holders, tables);
+            assert!(purge == Purge::default() && as_usual == *cached);
+        }
+        world.harts[hart].vcpu = Some(vcpu);
+        Some(world)
     }
 
     /// As the run loop does it: declare the generation, renew, enter. What siblings ask for is in `remote_model`.

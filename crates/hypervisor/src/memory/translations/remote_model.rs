@@ -177,17 +177,11 @@ impl World {
         let _ = holders.take(vcpu());
         let tables = (1, world.fenced.count());
         world.place = Some((place, false));
-        world.remembered = false;
-        if (world.cached).comes_back(vcpu(), hart(place), &holders, 1) {
-            // As the run loop does it, and what siblings have asked for is a request.
-            if !world.cached.is_good_elsewhere(hart(place)) {
-                return world;
-            }
-            if method == Translations::OneShot {
-                world.cached.watch_again();
-                return world;
-            }
+        // As the run loop does it; what siblings have asked for is a request.
+        if (world.cached).comes_back(vcpu(), hart(place), &holders, 1, || method) {
+            return world;
         }
+        world.remembered = false;
         let mut purge = (world.cached).arrive(method, vcpu(), hart(place), &mut holders, tables);
         if forgotten == Forgotten::Arrival {
             purge.fences = None;
