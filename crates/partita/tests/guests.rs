@@ -6,6 +6,7 @@ use abi::system::Translations;
 use common::{hypervisor, room, root};
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -471,18 +472,82 @@ const INSTRUCTIONS: u64 = 1_000_000_000;
 #[test]
 #[ignore = "soak: two boots of Debian and ten thousand million instructions, each looked at; make soak runs it"]
 fn soak_no_method_keeps_a_stale_translation_of_debian() {
+    let until = Instant::now() + LIMIT;
     let moving = Translations::ALL.iter().copied();
     let moving = moving.filter(|method| *method != Translations::Keep);
     let there_and_back = moving.clone().chain(moving.rev().skip(1));
     under_each_method(
         &["migration=\"always\"", "scheduling=\"floating\""],
         there_and_back,
+        until,
     );
-    under_each_method(&["scheduling=\"fixed\""], [Translations::Keep].into_iter());
+    let keep = [Translations::Keep].into_iter();
+    under_each_method(&["scheduling=\"fixed\""], keep, until);
+}
+
+/// How long both boots and all methods together may take by this computer's clock.
+const LIMIT: Duration = Duration::from_secs(40 * 60);
+
+/// A child that is ended with its owner, and what it has said so far.
+struct Running {
+    child: Child,
+    said: PathBuf,
+    until: Instant,
+}
+
+impl Running {
+    fn new(command: &mut Command, said: PathBuf, until: Instant) -> Self {
+        let file = fs::File::create(&said).unwrap();
+        let errors = file.try_clone().unwrap();
+        let command = command.stdin(Stdio::null()).stdout(file).stderr(errors);
+        let child = command.spawn().unwrap();
+        Self { child, said, until }
+    }
+
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.said).unwrap()).into_owned()
+    }
+
+    /// Waits a moment while it should be running; fails where it has ended, or takes too long.
+    fn wait_a_moment(&mut self, what: &str) {
+        let ended = self.child.try_wait().unwrap();
+        assert!(ended.is_none(), "{what}: {ended:?}\n{}", self.said());
+        self.check_limit(what);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+
+    fn check_limit(&self, what: &str) {
+        assert!(
+            Instant::now() < self.until,
+            "{what}: not done in {LIMIT:?}\n{}",
+            self.said()
+        );
+    }
+
+    /// Waits for its end; what it has said.
+    fn end(mut self) -> String {
+        while self.child.try_wait().unwrap().is_none() {
+            self.check_limit("the end");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.said()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// Lets the guests run for so many instructions under each of these methods, and asserts that no translation was stale.
-fn under_each_method(changes: &[&str], methods: impl Iterator<Item = Translations>) {
+fn under_each_method(
+    changes: &[&str],
+    methods: impl Iterator<Item = Translations>,
+    until: Instant,
+) {
     let _room = room("machine");
     let folder = tempfile::tempdir().unwrap();
     let (socket, logs) = (folder.path().join("socket"), folder.path().join("logs"));
@@ -507,22 +572,20 @@ fn under_each_method(changes: &[&str], methods: impl Iterator<Item = Translation
     command.arg("--control").arg(&socket);
     command.arg("--logs").arg(&logs);
     command.args(["--quiet", "--check-translations", "--profile"]);
-    let child = command
-        .arg(&profile)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    command.arg(&profile);
+    let mut running = Running::new(&mut command, folder.path().join("said"), until);
     let log = |vm: &str| fs::read_to_string(logs.join(format!("{vm}.log"))).unwrap_or_default();
     while !["web", "database"]
         .map(log)
         .iter()
         .all(|log| log.contains("partita-guest start"))
     {
-        std::thread::sleep(Duration::from_secs(1));
+        running.wait_a_moment("both guests boot");
     }
     let client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     let mut answers = std::io::BufReader::new(client.try_clone().unwrap());
     let mut asked = client;
     let mut ask = |command: &str| -> serde_json::Value {
@@ -540,17 +603,17 @@ fn under_each_method(changes: &[&str], methods: impl Iterator<Item = Translation
         let said = ask(&format!("translations {}", method.name()));
         let expected = format!("translations {}", method.name());
         assert!(said["lines"].to_string().contains(&expected), "{said}");
-        let begin = guests(&ask("stats"));
-        while guests(&ask("stats")) < begin + INSTRUCTIONS {
-            std::thread::sleep(Duration::from_secs(1));
+        let (began, begin) = (Instant::now(), guests(&ask("stats")));
+        let mut ran = 0;
+        while ran < INSTRUCTIONS {
+            running.wait_a_moment(method.name());
+            ran = guests(&ask("stats")) - begin;
         }
+        eprintln!("{method}: {ran} instructions in {:?}", began.elapsed());
     }
     ask("vm stop web");
     ask("vm stop database");
-    let output = child.wait_with_output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let is_stale = text.contains("may be stale") || errors.contains("may be stale");
-    assert!(!is_stale, "{changes:?}: {text}\n{errors}");
-    assert!(text.starts_with("ended:"), "{changes:?}: {text}\n{errors}");
+    let text = running.end();
+    assert!(!text.contains("may be stale"), "{changes:?}: {text}");
+    assert!(text.contains("ended:"), "{changes:?}: {text}");
 }
