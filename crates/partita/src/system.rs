@@ -118,6 +118,20 @@ pub struct Vm {
     pub on_failure: OnFailure,
 }
 
+impl Vm {
+    /// Whether it has a device of the computer for itself, which reaches memory past the hypervisor.
+    #[must_use]
+    pub fn has_devices(&self) -> bool {
+        !self.disks.is_empty() || !self.network.is_empty() || self.rng || self.terminals.is_some()
+    }
+
+    /// Whether its devices are to use other addresses than the guest does, and so offer `VIRTIO_F_ACCESS_PLATFORM`.
+    #[must_use]
+    pub fn devices_are_told_addresses(&self) -> bool {
+        self.placement.value != Placement::Real
+    }
+}
+
 /// A system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct System {

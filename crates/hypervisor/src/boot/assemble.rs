@@ -26,7 +26,7 @@ use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
 use crate::operator;
 use crate::system::harts::{Hart, MAX_HARTS};
-use crate::system::{self, Hypervisor};
+use crate::system::{self, Hypervisor, slots};
 use crate::vm::hardware;
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
@@ -67,10 +67,10 @@ pub enum AssembleError {
     #[error("{vm}: placement {placement} is not supported; real and resident are")]
     Placement { vm: VmName, placement: Placement },
     #[error(
-        "{vm}: a device of the board reaches memory by the host's addresses, which are not the guest's under placement \
-         resident: choose placement real, or give it no devices"
+        "{vm}: the device in virtio slot {slot} takes the guest's addresses for the host's, which under placement resident they \
+         are not: have it offer VIRTIO_F_ACCESS_PLATFORM, or choose placement real"
     )]
-    DirectDevice { vm: VmName },
+    DirectDevice { vm: VmName, slot: u8 },
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]
@@ -274,11 +274,13 @@ fn virtual_machine(
     };
     let mut devices = Vec::new();
     for slot in &vm.devices {
-        let device = board.virtio.get(usize::from(slot.0)).copied();
-        devices.push(device.ok_or(AssembleError::NoSlot {
-            vm: name,
-            slot: slot.0,
-        })?);
+        let slot = slot.0;
+        let device = board.virtio.get(usize::from(slot)).copied();
+        let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
+        if vm.placement != Placement::Real && !slots::takes_platform_addresses(device) {
+            return Err(AssembleError::DirectDevice { vm: name, slot });
+        }
+        devices.push(device);
     }
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
@@ -333,8 +335,7 @@ fn guest_memory(vm: &VmDescription<'_>, place: HostRegion) -> Result<GuestMemory
     let base = match vm.placement {
         // The guest's addresses are the host's.
         Placement::Real => GuestPhysical::new(place.base().raw()),
-        Placement::Resident if vm.devices.is_empty() => RESIDENT_RAM,
-        Placement::Resident => return Err(AssembleError::DirectDevice { vm: name }),
+        Placement::Resident => RESIDENT_RAM,
         Placement::Paged => {
             return Err(AssembleError::Placement {
                 vm: name,

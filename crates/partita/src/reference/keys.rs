@@ -326,7 +326,7 @@ pub fn keys() -> Vec<Key> {
             words(PLACEMENTS, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
-            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it, without devices",
+            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it; its devices are told the constant between the two",
         ),
         key(
             VM,
