@@ -10,12 +10,13 @@ use abi::system::{
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
-use crate::board::{Board, BoardDevice, Range};
+use crate::board::{Board, Range};
 use crate::boot::{handover, parameters};
 use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
 use crate::devices::clock::{self, Clock};
+use crate::devices::simulated;
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -27,7 +28,7 @@ use crate::memory::tables::PhysicalTables;
 use crate::operator;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::{self, Hypervisor, slots};
-use crate::vm::hardware;
+use crate::vm::hardware::{self, Given};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -85,6 +86,8 @@ pub enum AssembleError {
     Table { vm: VmName, error: MapError },
     #[error("{vm}: {error}")]
     Bus { vm: VmName, error: NoRoom },
+    #[error("{vm}: there is no memory for the queues of its simulated devices")]
+    Areas { vm: VmName },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
 }
@@ -272,15 +275,17 @@ fn virtual_machine(
         let found = archive.find(file).map_err(AssembleError::Archive)?;
         found.ok_or(AssembleError::NoPart { vm: name, file })
     };
-    let mut devices = Vec::new();
+    let mut chosen = Vec::new();
     for slot in &vm.devices {
         let slot = slot.0;
         let device = board.virtio.get(usize::from(slot)).copied();
         let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
-        if vm.placement != Placement::Real && !slots::takes_platform_addresses(device) {
+        let simulated = vm.simulated.iter().any(|other| other.0 == slot);
+        if !simulated && vm.placement != Placement::Real && !slots::takes_platform_addresses(device)
+        {
             return Err(AssembleError::DirectDevice { vm: name, slot });
         }
-        devices.push(device);
+        chosen.push((device, simulated));
     }
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
@@ -292,6 +297,18 @@ fn virtual_machine(
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;
+    let mut devices = Vec::new();
+    for (device, simulated) in chosen {
+        let areas = match simulated {
+            true => {
+                let bytes = simulated::QUEUES as u64 * simulated::AREA;
+                let region = frames.give(FrameOwner::Vm(id), bytes, simulated::AREA);
+                Some(region.ok_or(AssembleError::Areas { vm: name })?.base())
+            }
+            false => None,
+        };
+        devices.push(Given { device, areas });
+    }
     let memory = guest_memory(vm, place)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = board
@@ -377,7 +394,7 @@ fn table(
     board: &Board,
     mode: Mode,
     memory: &GuestMemory,
-    devices: &[BoardDevice],
+    devices: &[Given],
     vcpus: u32,
     frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -388,7 +405,7 @@ fn table(
     for piece in memory.mapped() {
         stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
     }
-    for device in devices {
+    for Given { device, .. } in devices.iter().filter(|given| !given.is_simulated()) {
         let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
             .ok_or(MapError::OutOfReach)?;
         stage.map(

@@ -76,7 +76,7 @@ impl Port for Reach<'_> {
 
     fn quiesce(&mut self) {
         for device in &self.vm.settings.devices {
-            slots::reset_device(*device);
+            slots::reset_device(device.device);
         }
         // A VM that has ended keeps no interrupt file.
         let port = InterruptPort::current(self.system);

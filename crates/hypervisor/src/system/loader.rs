@@ -115,7 +115,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
         let _ = vcpu.take_software_interrupt();
     }
     for device in &vm.settings.devices {
-        slots::reset_device(*device);
+        slots::reset_device(device.device);
     }
 }
 
@@ -171,7 +171,8 @@ fn tree(
         .settings
         .devices
         .iter()
-        .filter_map(|device| {
+        .filter_map(|given| {
+            let device = &given.device;
             Some(VirtioDevice {
                 registers: registers(device)?,
                 source: device.source,

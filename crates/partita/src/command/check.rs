@@ -15,7 +15,7 @@ pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
     };
     let (vms, vcpus) = (count(vms, "VM"), count(vcpus as usize, "vCPU"));
     let harts = count(harts as usize, "hart");
-    let trusted: Vec<&str> = (system.vms.iter().filter(|vm| vm.has_devices()))
+    let trusted: Vec<&str> = (system.vms.iter().filter(|vm| vm.drives_devices()))
         .map(|vm| vm.name.as_str())
         .collect();
     let mut text = format!("{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}\n");

@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration, Scheduling, Translations};
+use abi::system::{Allocation, HartSet, Io, MAX_VCPUS, Migration, Scheduling, Translations};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -16,9 +16,26 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
         vcpus(document, system, &mut problems);
     }
     scheduling(document, system, &mut problems);
+    simulated(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
+}
+
+/// Terminals have more queues than a simulated device.
+fn simulated(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    for vm in &system.vms {
+        if vm.io.value == Io::Direct || vm.terminals.is_none() {
+            continue;
+        }
+        let key = format!("vm.{}.io", vm.name);
+        let message = "the VM has terminals, which are not simulated";
+        let remedy = "use io = \"direct\", or leave away the terminals";
+        problems.push(
+            Problem::new(document, &vm.io.origin, key, message, remedy)
+                .with_value(vm.io.value.name()),
+        );
+    }
 }
 
 /// All VMs together have no more vCPUs than the hypervisor keeps.
