@@ -222,7 +222,7 @@ named! {
         TranslationsKept = "translations-kept",
         /// A dispatch at which the vCPU got another VMID, in place of a fence.
         TranslationsRenamed = "translations-renamed",
-        /// A dispatch after which the vCPU's next fence traps.
+        /// A change of hart after which the vCPU's next fence traps.
         FencesArmed = "fences-armed",
         /// A message that reached a vCPU through the guest file that it had on another hart.
         Forwarded = "forwarded",
