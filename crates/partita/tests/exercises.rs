@@ -322,12 +322,16 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     }
     let with_disks: Vec<&str> = with_disks.iter().map(String::as_str).collect();
     for on in COMPUTERS {
-        let output = together(
-            on,
-            "work duration-ms=0 jobs=300 reads=1 terminals=8",
-            &with_disks,
-        );
-        assert_eq!(output.matches("reads=3").count(), 2, "{output}");
+        for io in ["direct", "general"] {
+            let io = format!("vm.one.io=\"{io}\"");
+            let changes = [&with_disks[..], &[&io]].concat();
+            let output = together(
+                on,
+                "work duration-ms=0 jobs=300 reads=1 terminals=8",
+                &changes,
+            );
+            assert_eq!(output.matches("reads=3").count(), 2, "{output}");
+        }
     }
 }
 
