@@ -335,6 +335,26 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     }
 }
 
+/// A driver of a simulated device breaks every rule, on two harts at once. It gets nothing that is not its own, and can start its
+/// device again each time; its neighbour, at the same addresses, notices nothing.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    for (on, rounds) in [("machine", 1000), ("qemu", 200)] {
+        let mut all = vec![
+            format!("vm.one.disks=[{{ file = {file:?} }}]"),
+            String::from("vm.one.io=\"general\""),
+            format!("vm.one.command-line=\"exercise=chains rounds={rounds}\""),
+            String::from("vm.two.command-line=\"exercise=stale rounds=500\""),
+        ];
+        all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"resident\"")));
+        exercise(on, "exercises.toml", 2, &all);
+    }
+}
+
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
 /// translation that it uses against the tables. What differs is the number of VMID bits (none, few, as many as there can be) and
 /// whether a purge is a fence or a new VMID.
