@@ -161,6 +161,8 @@ named! {
         MmioAplic = "mmio-aplic",
         /// An access to the emulated real-time clock.
         MmioClock = "mmio-clock",
+        /// An access to a simulated virtio device (`io = "general"`).
+        MmioVirtio = "mmio-virtio",
         /// An access to an interrupt file that is kept in software.
         MmioImsic = "mmio-imsic",
         /// An access to anything else that is emulated.

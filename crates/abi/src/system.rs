@@ -42,8 +42,8 @@ mod parse;
 mod tests;
 
 pub use choice::{
-    Migration, OnFailure, Placement, Purging, RemoteFences, Scheduling, SpinMethod, Translations,
-    WaitMethod, WhenIdle,
+    Io, Migration, OnFailure, Placement, Purging, RemoteFences, Scheduling, SpinMethod,
+    Translations, WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
@@ -219,6 +219,8 @@ pub struct VmDescription<'a> {
     pub bootargs: &'a str,
     /// The virtio-mmio slots that are the VM's own, in rising order; no other VM has them.
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
+    /// Those of them whose registers trap, and whose queues the hypervisor passes on.
+    pub simulated: ArrayVec<Slot, MAX_SLOTS>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.

@@ -11,6 +11,8 @@ use crate::harts::Hart;
 const MAGIC: u64 = 0x000;
 const VERSION: u64 = 0x004;
 const DEVICE_ID: u64 = 0x008;
+const DEVICE_FEATURES: u64 = 0x010;
+const DEVICE_FEATURES_SELECT: u64 = 0x014;
 const DRIVER_FEATURES: u64 = 0x020;
 const DRIVER_FEATURES_SELECT: u64 = 0x024;
 const LEGACY_PAGE_SIZE: u64 = 0x028;
@@ -34,8 +36,9 @@ const BLOCK_DEVICE: u32 = 2;
 const STARTED: u32 = 1 | 2;
 const FEATURES_OK: u32 = 8;
 const DRIVER_OK: u32 = 4;
-/// VIRTIO_F_VERSION_1, as a bit of the second word of features.
+/// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM, as bits of the second word of features (§6).
 const VERSION_1: u32 = 1;
+const ACCESS_PLATFORM: u32 = 2;
 
 /// Entries of the queue, and requests that fit: three descriptors each.
 const ENTRIES: u64 = 128;
@@ -58,6 +61,8 @@ struct Queue {
 pub struct Disk {
     slot: Slot,
     sectors: u64,
+    /// What the device's addresses have more than a hart's, modulo 2^64.
+    offset: u64,
     /// The queue's parts: descriptors, available ring, used ring; then headers and data of the requests.
     descriptors: u64,
     available: u64,
@@ -85,12 +90,18 @@ impl Disk {
         let (at, version) = (slot.address, device_load32(slot.address + VERSION));
         device_store32(at + STATUS, 0);
         device_store32(at + STATUS, STARTED);
+        device_store32(at + DEVICE_FEATURES_SELECT, 1);
+        let platform = device_load32(at + DEVICE_FEATURES) & ACCESS_PLATFORM;
+        let offset = match platform {
+            0 => 0,
+            _ => board().device_offset,
+        };
         for word in 0..2 {
             device_store32(at + DRIVER_FEATURES_SELECT, word);
             device_store32(
                 at + DRIVER_FEATURES,
                 if version >= 2 && word == 1 {
-                    VERSION_1
+                    VERSION_1 | platform
                 } else {
                     0
                 },
@@ -114,6 +125,7 @@ impl Disk {
         device_store32(at + QUEUE_SIZE, ENTRIES as u32);
         if version >= 2 {
             for (register, part) in QUEUE_ADDRESSES.into_iter().zip(parts) {
+                let part = part.wrapping_add(offset);
                 device_store32(at + register, part as u32);
                 device_store32(at + register + 4, (part >> 32) as u32);
             }
@@ -135,6 +147,7 @@ impl Disk {
         Ok(Self {
             slot: *slot,
             sectors: capacity,
+            offset,
             descriptors: parts[0],
             available: parts[1],
             used: parts[2],
@@ -200,7 +213,7 @@ impl Disk {
 
     fn describe(&self, number: u64, address: u64, length: u64, flags: u64, next: u64) {
         let at = self.descriptors + 16 * number;
-        store(at, address);
+        store(at, address.wrapping_add(self.offset));
         store(at + 8, length | flags << 32 | next << 48);
     }
 

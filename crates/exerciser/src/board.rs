@@ -32,6 +32,8 @@ pub struct Files {
 #[derive(Debug)]
 pub struct Board {
     pub memory: (u64, u64),
+    /// What a device's address of a byte of memory has more than a hart's (`dma-ranges` of the bus), modulo 2^64.
+    pub device_offset: u64,
     /// Hart ids, the boot hart first.
     pub harts: [u64; MOST_HARTS],
     /// Page of each hart's interrupt file, in the same order.
@@ -65,6 +67,16 @@ pub fn board() -> &'static Board {
 /// Makes a board the one that [`board`] names.
 pub fn keep(board: Board) {
     BOARD.set(board);
+}
+
+/// What the first of a bus's `dma-ranges` adds (Devicetree Specification 0.4, §2.3.9); addresses and sizes have two cells each.
+fn device_offset(node: FdtNode<'_, 'static>) -> u64 {
+    let mut cells = cells(node, "dma-ranges").map(u64::from);
+    let mut pair = || Some(cells.next()? << 32 | cells.next()?);
+    match (pair(), pair()) {
+        (Some(of_devices), Some(of_harts)) => of_devices.wrapping_sub(of_harts),
+        _ => 0,
+    }
 }
 
 fn number(node: FdtNode<'_, 'static>, name: &str) -> Option<u64> {
@@ -113,6 +125,7 @@ impl Board {
     ) -> Result<Self, &'static str> {
         let mut board = Self {
             memory: (0, 0),
+            device_offset: 0,
             harts: [0; MOST_HARTS],
             pages: [0; MOST_HARTS],
             hart_count: 0,
@@ -158,6 +171,8 @@ impl Board {
                     .ok_or("memory's reg")?;
                 let start = region.starting_address.addr() as u64;
                 board.memory = (start, start + region.size.ok_or("memory's size")? as u64);
+            } else if name == "soc" {
+                board.device_offset = device_offset(node);
             } else if name == "chosen" {
                 board.bootargs = text(node, "bootargs").unwrap_or("");
                 let end = |name| number(node, name).unwrap_or(0);

@@ -164,7 +164,11 @@ pub fn arguments(
     }
     for (index, vm) in system.vms.iter().enumerate() {
         for (slot, device) in slots.vm(index) {
-            let bus = format!("bus=virtio-mmio-bus.{slot}");
+            let platform = match vm.devices_are_told_addresses() {
+                true => ",iommu_platform=on",
+                false => "",
+            };
+            let bus = format!("bus=virtio-mmio-bus.{slot}{platform}");
             match device {
                 Device::Disk(number) => {
                     let Some(disk) = vm.disks.get(*number) else {

@@ -23,7 +23,7 @@ pub use section::{EXERCISER, SHUFFLED};
 
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, Hidden, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
+    Allocation, Hidden, Io, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
     RemoteFences, Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
 };
 use std::path::PathBuf;
@@ -90,6 +90,8 @@ pub struct Vm {
     pub memory: Located<Bytes>,
     /// How that memory lies in the host's.
     pub placement: Located<Placement>,
+    /// How its devices are reached.
+    pub io: Located<Io>,
     /// How it gets its harts.
     pub allocation: Located<Allocation>,
     /// The kernel, in the form of an RISC-V Linux `Image`.
@@ -116,6 +118,24 @@ pub struct Vm {
     pub autostart: bool,
     /// What happens when it fails.
     pub on_failure: OnFailure,
+}
+
+impl Vm {
+    /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
+    #[must_use]
+    pub fn drives_devices(&self) -> bool {
+        let any = !self.disks.is_empty()
+            || !self.network.is_empty()
+            || self.rng
+            || self.terminals.is_some();
+        any && self.io.value == Io::Direct
+    }
+
+    /// Whether its devices are to use other addresses than the guest does, and so offer `VIRTIO_F_ACCESS_PLATFORM`.
+    #[must_use]
+    pub fn devices_are_told_addresses(&self) -> bool {
+        self.placement.value != Placement::Real && self.io.value == Io::Direct
+    }
 }
 
 /// A system.

@@ -312,6 +312,23 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
             together(on, exercise, &resident.each_ref().map(String::as_str));
         }
     }
+    // Their disks reach it as well, since the guests tell them the host's addresses.
+    let folder = tempfile::tempdir().unwrap();
+    let mut with_disks = resident.to_vec();
+    for vm in ["one", "two"] {
+        let file = folder.path().join(vm);
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        with_disks.push(format!("vm.{vm}.disks=[{{ file = {file:?} }}]"));
+    }
+    let with_disks: Vec<&str> = with_disks.iter().map(String::as_str).collect();
+    for on in COMPUTERS {
+        let output = together(
+            on,
+            "work duration-ms=0 jobs=300 reads=1 terminals=8",
+            &with_disks,
+        );
+        assert_eq!(output.matches("reads=3").count(), 2, "{output}");
+    }
 }
 
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each

@@ -52,6 +52,16 @@ choice! {
 }
 
 choice! {
+    /// How a VM's devices are reached.
+    Io {
+        /// By the guest itself: its accesses trap nowhere, and the device uses what addresses the guest gives it.
+        Direct = "direct",
+        /// Through the hypervisor, which checks and translates each operation: general I/O simulation.
+        General = "general",
+    }
+}
+
+choice! {
     /// What happens when a vCPU spins at WRS.NTO (or says so by SBI).
     SpinMethod {
         /// Nothing: spinning is not trapped.

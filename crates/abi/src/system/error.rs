@@ -114,6 +114,8 @@ pub enum Problem {
     TooManyVcpus,
     /// A hart or a slot that another VM has, or that is listed twice.
     Taken,
+    /// A slot that is none of the VM's devices.
+    NoSuchDevice,
     /// Both or neither of `share` and `dedicated-harts`.
     Allocation,
     /// Not as many dedicated harts as vCPUs.
@@ -188,6 +190,7 @@ impl fmt::Display for SystemError {
                 write!(f, "too many; the VMs may have {MAX_VCPUS} vCPUs together")
             }
             Problem::Taken => write!(f, "it belongs to somebody already"),
+            Problem::NoSuchDevice => write!(f, "it is none of the VM's devices"),
             Problem::Allocation => {
                 write!(
                     f,

@@ -78,6 +78,8 @@ pub const INITRD: &str = "initrd";
 pub const BOOTARGS: &str = "bootargs";
 /// VM: a row of `<u32>`, virtio-mmio slots. Optional, none without it.
 pub const DEVICES: &str = "devices";
+/// VM: a row of `<u32>`, those of its slots whose devices the hypervisor simulates. Optional, none without it.
+pub const SIMULATED: &str = "simulated";
 /// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
 pub const HIDE: &str = "hide";
 /// VM: empty; there or not.

@@ -173,6 +173,7 @@ struct VmParts<'a> {
     initrd: Option<&'a str>,
     bootargs: Option<&'a str>,
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,
     scheduling: Option<Scheduling>,
@@ -222,6 +223,7 @@ impl<'a> VmParts<'a> {
                 field.keep(&mut self.bootargs, text)
             }
             names::DEVICES => field.keep(&mut self.devices, field.slots()?),
+            names::SIMULATED => field.keep(&mut self.simulated, field.slots()?),
             names::AUTOSTART => {
                 if !property.value.is_empty() {
                     return Err(field.error(Problem::WrongType));
@@ -259,6 +261,16 @@ impl<'a> VmParts<'a> {
             }
             _ => return Err(plain(subject, Problem::Allocation)),
         };
+        let devices = self.devices.unwrap_or_default();
+        let simulated = self.simulated.unwrap_or_default();
+        if let Some(slot) = simulated.iter().find(|slot| !devices.contains(slot)) {
+            return Err(refused(
+                subject,
+                names::SIMULATED,
+                slot,
+                Problem::NoSuchDevice,
+            ));
+        }
         Ok(VmDescription {
             name: self.name.ok_or_else(missing(names::NAME))?,
             vcpus,
@@ -268,7 +280,8 @@ impl<'a> VmParts<'a> {
             kernel: self.kernel.ok_or_else(missing(names::KERNEL))?,
             initrd: self.initrd,
             bootargs: self.bootargs.unwrap_or(""),
-            devices: self.devices.unwrap_or_default(),
+            devices,
+            simulated,
             hidden: self.hidden.unwrap_or_default(),
             pause_loops: self.pause_loops,
             scheduling: self.scheduling,

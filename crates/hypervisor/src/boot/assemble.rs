@@ -10,12 +10,13 @@ use abi::system::{
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
-use crate::board::{Board, BoardDevice, Range};
+use crate::board::{Board, Range};
 use crate::boot::{handover, parameters};
 use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
 use crate::devices::clock::{self, Clock};
+use crate::devices::simulated;
 use crate::hart;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -26,8 +27,8 @@ use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
 use crate::operator;
 use crate::system::harts::{Hart, MAX_HARTS};
-use crate::system::{self, Hypervisor};
-use crate::vm::hardware;
+use crate::system::{self, Hypervisor, slots};
+use crate::vm::hardware::{self, Given};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -67,10 +68,10 @@ pub enum AssembleError {
     #[error("{vm}: placement {placement} is not supported; real and resident are")]
     Placement { vm: VmName, placement: Placement },
     #[error(
-        "{vm}: a device of the board reaches memory by the host's addresses, which are not the guest's under placement \
-         resident: choose placement real, or give it no devices"
+        "{vm}: the device in virtio slot {slot} takes the guest's addresses for the host's, which under placement resident they \
+         are not: have it offer VIRTIO_F_ACCESS_PLATFORM, or choose placement real"
     )]
-    DirectDevice { vm: VmName },
+    DirectDevice { vm: VmName, slot: u8 },
     #[error("{vm}: {error}")]
     Vm { vm: VmName, error: ConfigError },
     #[error("the scheduler refuses its parameters: {0}")]
@@ -85,6 +86,8 @@ pub enum AssembleError {
     Table { vm: VmName, error: MapError },
     #[error("{vm}: {error}")]
     Bus { vm: VmName, error: NoRoom },
+    #[error("{vm}: there is no memory for the queues of its simulated devices")]
+    Areas { vm: VmName },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
 }
@@ -272,13 +275,17 @@ fn virtual_machine(
         let found = archive.find(file).map_err(AssembleError::Archive)?;
         found.ok_or(AssembleError::NoPart { vm: name, file })
     };
-    let mut devices = Vec::new();
+    let mut chosen = Vec::new();
     for slot in &vm.devices {
-        let device = board.virtio.get(usize::from(slot.0)).copied();
-        devices.push(device.ok_or(AssembleError::NoSlot {
-            vm: name,
-            slot: slot.0,
-        })?);
+        let slot = slot.0;
+        let device = board.virtio.get(usize::from(slot)).copied();
+        let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
+        let simulated = vm.simulated.iter().any(|other| other.0 == slot);
+        if !simulated && vm.placement != Placement::Real && !slots::takes_platform_addresses(device)
+        {
+            return Err(AssembleError::DirectDevice { vm: name, slot });
+        }
+        chosen.push((device, simulated));
     }
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
@@ -290,6 +297,18 @@ fn virtual_machine(
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;
+    let mut devices = Vec::new();
+    for (device, simulated) in chosen {
+        let areas = match simulated {
+            true => {
+                let bytes = simulated::QUEUES as u64 * simulated::AREA;
+                let region = frames.give(FrameOwner::Vm(id), bytes, simulated::AREA);
+                Some(region.ok_or(AssembleError::Areas { vm: name })?.base())
+            }
+            false => None,
+        };
+        devices.push(Given { device, areas });
+    }
     let memory = guest_memory(vm, place)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = board
@@ -333,8 +352,7 @@ fn guest_memory(vm: &VmDescription<'_>, place: HostRegion) -> Result<GuestMemory
     let base = match vm.placement {
         // The guest's addresses are the host's.
         Placement::Real => GuestPhysical::new(place.base().raw()),
-        Placement::Resident if vm.devices.is_empty() => RESIDENT_RAM,
-        Placement::Resident => return Err(AssembleError::DirectDevice { vm: name }),
+        Placement::Resident => RESIDENT_RAM,
         Placement::Paged => {
             return Err(AssembleError::Placement {
                 vm: name,
@@ -376,7 +394,7 @@ fn table(
     board: &Board,
     mode: Mode,
     memory: &GuestMemory,
-    devices: &[BoardDevice],
+    devices: &[Given],
     vcpus: u32,
     frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -387,7 +405,7 @@ fn table(
     for piece in memory.mapped() {
         stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
     }
-    for device in devices {
+    for Given { device, .. } in devices.iter().filter(|given| !given.is_simulated()) {
         let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
             .ok_or(MapError::OutOfReach)?;
         stage.map(

@@ -110,6 +110,17 @@ impl Chips {
         }
     }
 
+    /// The device at this source, if there is one, looks at what has come from outside.
+    pub fn look_at(&mut self, source: SourceNumber, outside: &dyn Outside) {
+        let place = self.wired.iter().position(|wired| wired.source == source);
+        if let Some((index, wired)) =
+            place.and_then(|index| Some((index, self.wired.get_mut(index)?)))
+        {
+            wired.device.look(outside);
+            self.settle(index, outside);
+        }
+    }
+
     /// Looks for interrupts of the VM's own devices of the board whose edge was missed.
     pub fn recover_missed_edges(&mut self, outside: &dyn Outside) {
         let sources = outside.sources();

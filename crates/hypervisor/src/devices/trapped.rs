@@ -6,6 +6,8 @@ use abi::monitor::ExitCause;
 
 use crate::devices::wires::{Effect, Sources};
 use crate::hart::decode::Width;
+use crate::memory::address::HostPhysical;
+use crate::memory::guest::{GuestMemory, HostMemory};
 
 /// Which register a load or a store is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,4 +65,24 @@ pub trait Outside {
 
     /// Does on the board, or for a vCPU, what the VM's APLIC wants.
     fn apply(&self, effect: Effect);
+
+    /// The guest's memory and the board's devices, for what is simulated with them; none where nothing is.
+    fn reach(&self) -> Option<&dyn Reach> {
+        None
+    }
+}
+
+/// What a simulated device reaches besides: the guest's memory, and the registers of a device of the board.
+pub trait Reach {
+    /// The guest's memory.
+    fn memory(&self) -> &GuestMemory;
+
+    /// The memory in which it lies, and the queues of devices too.
+    fn host(&self) -> &dyn HostMemory;
+
+    /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
+    fn device_load(&self, at: HostPhysical, width: Width) -> u64;
+
+    /// Sets a register of a device, which sees what was written to memory before.
+    fn device_store(&self, at: HostPhysical, width: Width, value: u64);
 }

@@ -169,6 +169,16 @@ impl GuestMemory {
         self.pages.mapped()
     }
 
+    /// Where a device finds the guest's memory, which reaches it by the host's addresses: where that is in one piece, and not at
+    /// the guest's own addresses.
+    #[must_use]
+    pub fn place_for_devices(&self) -> Option<HostPhysical> {
+        match self.mapped() {
+            [piece] if piece.host.raw() != piece.guest.base().raw() => Some(piece.host),
+            _ => None,
+        }
+    }
+
     /// Whether the byte at `address` is the guest's.
     #[must_use]
     pub fn holds(&self, address: GuestPhysical) -> bool {

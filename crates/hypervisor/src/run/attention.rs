@@ -9,6 +9,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
+use crate::system::devices;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sources;
@@ -47,7 +48,9 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                 _ => {
                     cause = ExitCause::HostExternal;
                     let source = identity.wrapping_sub(identity::DEVICE);
-                    interrupt_port::deliver_source(system, source);
+                    if !devices::serve_simulated(system, source) {
+                        interrupt_port::deliver_source(system, source);
+                    }
                 }
             }
         }

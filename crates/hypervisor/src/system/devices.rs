@@ -1,13 +1,19 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::trapped::{NotNow, Outside};
-use crate::devices::wires::{Destination, Effect, SourceSetting, Sources};
+use crate::devices::trapped::{NotNow, Outside, Reach};
+use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart;
+use crate::hart::decode::Width;
 use crate::interrupts::Route;
+use crate::memory::address::HostPhysical;
+use crate::memory::guest::{GuestMemory, HostMemory};
+use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::interrupt_port::{self, source_target};
+use crate::system::slots;
 use crate::vm::Vm;
+use crate::vm::hardware::Given;
 
 /// The world around the devices of a VM.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +42,10 @@ impl Outside for Surroundings<'_> {
         &self.system.aplic
     }
 
+    fn reach(&self) -> Option<&dyn Reach> {
+        Some(self)
+    }
+
     fn apply(&self, effect: Effect) {
         let Self { system, vm } = self;
         match effect {
@@ -45,6 +55,36 @@ impl Outside for Surroundings<'_> {
             Effect::ClearPending(source) => system.aplic.set_pending(source.0, false),
         }
     }
+}
+
+impl Reach for Surroundings<'_> {
+    fn memory(&self) -> &GuestMemory {
+        &self.vm.memory
+    }
+
+    fn host(&self) -> &dyn HostMemory {
+        &Physical { zero_block: None }
+    }
+
+    fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
+        slots::load_register(at, width)
+    }
+
+    fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
+        slots::store_register(at, width, value);
+    }
+}
+
+/// A simulated device of a VM has interrupted the hypervisor. False where no VM has one at this source.
+pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
+    let is_it = |device: &Given| device.is_simulated() && device.device.source == source;
+    let vm = (system.vms.iter()).find(|vm| vm.settings.devices.iter().any(is_it));
+    if let Some(vm) = vm {
+        let outside = Surroundings { system, vm };
+        vm.chips.lock().look_at(SourceNumber(source), &outside);
+        system.aplic.served(source);
+    }
+    vm.is_some()
 }
 
 /// A byte was typed for the guest.

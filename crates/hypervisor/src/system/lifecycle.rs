@@ -11,8 +11,8 @@ use crate::console;
 use crate::console::say;
 use crate::interrupts;
 use crate::system::interrupt_port::InterruptPort;
-use crate::system::loader;
 use crate::system::monitor;
+use crate::system::slots;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::lifecycle::idle::powers_off;
@@ -76,7 +76,7 @@ impl Port for Reach<'_> {
 
     fn quiesce(&mut self) {
         for device in &self.vm.settings.devices {
-            loader::reset_device(*device);
+            slots::reset_device(device.device);
         }
         // A VM that has ended keeps no interrupt file.
         let port = InterruptPort::current(self.system);

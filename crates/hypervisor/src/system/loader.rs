@@ -15,6 +15,7 @@ use crate::system::Hypervisor;
 use crate::system::devices;
 use crate::system::harts;
 use crate::system::interrupt_port::InterruptPort;
+use crate::system::slots;
 use crate::vm::Vm;
 use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
 use crate::vm::hardware;
@@ -35,15 +36,6 @@ pub enum LoadError {
     Tree(GuestTreeError),
     #[error("a part of it does not lie in its memory")]
     Outside,
-}
-
-/// The Status register of virtio-mmio (virtio 1.2, 4.2.2); writing 0 resets the device.
-const VIRTIO_STATUS: u64 = 0x70;
-
-/// Resets a virtio device, which also ends its accesses to memory.
-pub fn reset_device(device: BoardDevice) {
-    // SAFETY: the board's device tree names this slot as virtio-mmio, whose Status register is a word at 0x70.
-    unsafe { ((device.base + VIRTIO_STATUS) as *mut u32).write_volatile(0) };
 }
 
 /// Bytes that are filled between two looks at what else the hart has to do: some ten thousand instructions.
@@ -123,7 +115,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
         let _ = vcpu.take_software_interrupt();
     }
     for device in &vm.settings.devices {
-        reset_device(*device);
+        slots::reset_device(device.device);
     }
 }
 
@@ -179,7 +171,8 @@ fn tree(
         .settings
         .devices
         .iter()
-        .filter_map(|device| {
+        .filter_map(|given| {
+            let device = &given.device;
             Some(VirtioDevice {
                 registers: registers(device)?,
                 source: device.source,
@@ -196,6 +189,7 @@ fn tree(
         cache_block_size: board.cache_block_size,
         zero_block_size: board.zero_block_size,
         mmu_type: &board.mmu_type,
+        memory_for_devices: vm.memory.place_for_devices(),
         initrd,
         bootargs: vm.settings.bootargs,
         virtio: &virtio,

@@ -10,6 +10,7 @@ pub mod loader;
 pub mod monitor;
 pub mod policy;
 pub mod running;
+pub mod slots;
 pub mod sources;
 pub mod turn;
 

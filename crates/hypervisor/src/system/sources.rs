@@ -23,6 +23,18 @@ pub fn reassign(system: &Hypervisor) {
             }
         };
         system.attendants.set(online, vm.id, own);
+        let hart = system.attendants.of_vm(vm.id).map(|hart| system.hart(hart));
+        let index = hart.map_or(0, |hart| hart.board.imsic_index);
+        for device in vm
+            .settings
+            .devices
+            .iter()
+            .filter(|device| device.is_simulated())
+        {
+            let source = device.device.source;
+            let target = Target::hypervisor(index, identity::DEVICE + source);
+            system.aplic.take(source, target);
+        }
     }
     let hart = system.attendants.of_board().map(|hart| system.hart(hart));
     let index = hart.map_or(0, |hart| hart.board.imsic_index);

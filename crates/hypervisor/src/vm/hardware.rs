@@ -8,12 +8,29 @@ use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::chips::{Chips, DeviceNumber};
 use crate::devices::clock::Clock;
 use crate::devices::serial::SerialLine;
+use crate::devices::simulated::Simulated;
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{GuestPhysical, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, HostPhysical, PAGE_SIZE};
 use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
 };
+
+/// A device of the board that a VM has for itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub device: BoardDevice,
+    /// Where its queues lie if it is simulated ([`simulated`](crate::devices::simulated)); else the guest drives it itself.
+    pub areas: Option<HostPhysical>,
+}
+
+impl Given {
+    /// Whether the guest's accesses to it trap.
+    #[must_use]
+    pub const fn is_simulated(&self) -> bool {
+        self.areas.is_some()
+    }
+}
 
 /// The bus and the trapped devices of a VM with so many vCPUs and these devices of the board, of an APLIC with so many sources.
 ///
@@ -24,12 +41,12 @@ use crate::vm::guest_tree::{
 pub fn build(
     sources: u32,
     vcpus: u32,
-    devices: &[BoardDevice],
+    devices: &[Given],
     clock: Option<Clock>,
 ) -> Result<(Bus, Chips), NoRoom> {
     let mut aplic = Aplic::new(sources, vcpus);
-    for device in devices {
-        aplic.add_physical(SourceNumber(device.source));
+    for given in devices.iter().filter(|given| !given.is_simulated()) {
+        aplic.add_physical(SourceNumber(given.device.source));
     }
     let mut chips = Chips::new(aplic);
     let line = Box::new(SerialLine::default());
@@ -41,7 +58,7 @@ pub fn build(
     bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
     let files = u64::from(vcpus) * PAGE_SIZE;
     bus.add(IMSIC_BASE, files, Owner::InterruptFiles)?;
-    let taken = devices.iter().any(|device| device.source == CLOCK_SOURCE);
+    let taken = (devices.iter()).any(|given| given.device.source == CLOCK_SOURCE);
     if let Some(clock) = clock
         && !taken
         && sources >= CLOCK_SOURCE
@@ -49,9 +66,15 @@ pub fn build(
         let clock = chips.add(SourceNumber(CLOCK_SOURCE), Box::new(clock));
         bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
     }
-    for device in devices {
-        let owner = Owner::Direct {
-            source: device.source,
+    for Given { device, areas } in devices {
+        let source = device.source;
+        let owner = match areas {
+            None => Owner::Direct { source },
+            Some(areas) => {
+                let registers = HostPhysical::new(device.base);
+                let simulated = Simulated::new(registers, device.size, *areas);
+                Owner::Trapped(chips.add(SourceNumber(source), Box::new(simulated)))
+            }
         };
         bus.add(GuestPhysical::new(device.base), device.size, owner)?;
     }

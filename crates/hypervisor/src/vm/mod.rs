@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
 use scheduler::VmId;
 
-use crate::board::{Board, BoardDevice};
+use crate::board::Board;
 use crate::console;
 use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
@@ -37,6 +37,7 @@ use crate::memory::tables::PhysicalTables;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
+use crate::vm::hardware::Given;
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
 use crate::vm::pauses::PauseTerms;
@@ -51,7 +52,7 @@ pub struct Settings {
     pub kernel: &'static [u8],
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
-    pub devices: Vec<BoardDevice>,
+    pub devices: Vec<Given>,
     /// What answers at which guest-physical address.
     pub bus: Bus,
     pub autostart: bool,

@@ -15,10 +15,17 @@ pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {
     };
     let (vms, vcpus) = (count(vms, "VM"), count(vcpus as usize, "vCPU"));
     let harts = count(harts as usize, "hart");
+    let trusted: Vec<&str> = (system.vms.iter().filter(|vm| vm.drives_devices()))
+        .map(|vm| vm.name.as_str())
+        .collect();
+    let mut text = format!("{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}\n");
+    if !trusted.is_empty() {
+        text += &format!(
+            "  note: the computer has no IOMMU, so that a device of a VM's own reaches all memory: trust the guest of {}\n",
+            trusted.join(", ")
+        );
+    }
     // A reader that has gone needs no answer.
-    let _ = writeln!(
-        std::io::stdout(),
-        "{file}: no mistakes: {vms} with {vcpus} on {harts}, {memory}"
-    );
+    let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }

@@ -150,10 +150,11 @@ fn connect(
                 }
             };
             // A system with more devices than slots was refused.
-            let _ = machine
-                .system_mut()
-                .devices
-                .insert(usize::from(slot.0), device, false);
+            let _ = machine.system_mut().devices.insert(
+                usize::from(slot.0),
+                device,
+                vm.devices_are_told_addresses(),
+            );
         }
     }
     let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);

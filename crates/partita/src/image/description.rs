@@ -4,7 +4,7 @@ use super::Contents;
 use super::slots::Assignment;
 use crate::system::{System, Vm};
 use abi::system::{
-    Allocation, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling, Slot,
+    Allocation, Io, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling, Slot,
     Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
@@ -128,6 +128,9 @@ fn compile_vm(
     tree.property_string(names::BOOTARGS, &vm.command_line)?;
     let slots: Vec<u32> = slots.iter().map(|slot| slot.0.into()).collect();
     tree.property_array_u32(names::DEVICES, &slots)?;
+    if vm.io.value == Io::General && !slots.is_empty() {
+        tree.property_array_u32(names::SIMULATED, &slots)?;
+    }
     if !vm.hidden.is_empty() {
         let hidden: Vec<&str> = vm.hidden.names().collect();
         tree.property_string(names::HIDE, &hidden.join(" "))?;

@@ -6,7 +6,7 @@ use crate::system::{
     MOST_TERMINALS, PausePreset, SHUFFLED,
 };
 use abi::system::{
-    AFFINITY, COST, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    AFFINITY, COST, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
     Migration, OnFailure, PAUSE_LOOP, Placement, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
     ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US,
     Translations, WaitMethod, WhenIdle,
@@ -334,7 +334,15 @@ pub fn keys() -> Vec<Key> {
             words(PLACEMENTS, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
-            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it, without devices",
+            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it; its devices are told the constant between the two",
+        ),
+        key(
+            VM,
+            "io",
+            words(Io::ALL, Io::name),
+            text(Io::Direct.name()),
+            "\"general\"",
+            "how its disks, cards and entropy source are reached: by the guest itself, which is trusted then, or through the hypervisor",
         ),
         key(
             VM,

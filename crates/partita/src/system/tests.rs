@@ -177,11 +177,6 @@ fn mistakes_name_place_key_value_and_remedy() {
         &["vm.web.placement=paged"],
         &["vm.web.placement", "paged", "real, resident"],
     );
-    mistake(
-        GOOD,
-        &["vm.web.placement=resident"],
-        &["vm.web.placement", "resident", "placement = \"real\""],
-    );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
         GOOD,

@@ -2,7 +2,7 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, MAX_VCPUS, Migration, Placement, Scheduling, Translations};
+use abi::system::{Allocation, HartSet, Io, MAX_VCPUS, Migration, Scheduling, Translations};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -15,27 +15,25 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
         memory(document, system, &mut problems);
         vcpus(document, system, &mut problems);
     }
-    placements(document, system, &mut problems);
     scheduling(document, system, &mut problems);
+    simulated(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
 }
 
-/// A device of the board reaches memory by the host's addresses, so that only guests have one whose addresses these are.
-fn placements(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+/// Terminals have more queues than a simulated device.
+fn simulated(document: &Document, system: &System, problems: &mut Vec<Problem>) {
     for vm in &system.vms {
-        let devices = !vm.disks.is_empty() || !vm.network.is_empty() || vm.rng;
-        if vm.placement.value == Placement::Real || !devices {
+        if vm.io.value == Io::Direct || vm.terminals.is_none() {
             continue;
         }
-        let origin = &vm.placement.origin;
-        let key = format!("vm.{}.placement", vm.name);
-        let message = "the VM has devices, which reach memory by the computer's addresses: they would not be the guest's";
-        let remedy = "use placement = \"real\", or leave away disks, network and rng";
+        let key = format!("vm.{}.io", vm.name);
+        let message = "the VM has terminals, which are not simulated";
+        let remedy = "use io = \"direct\", or leave away the terminals";
         problems.push(
-            Problem::new(document, origin, key, message, remedy)
-                .with_value(vm.placement.value.name()),
+            Problem::new(document, &vm.io.origin, key, message, remedy)
+                .with_value(vm.io.value.name()),
         );
     }
 }

@@ -67,6 +67,17 @@ impl Width {
         }
     }
 
+    /// How many bytes it is.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::Byte => 1,
+            Self::Half => 2,
+            Self::Word => 4,
+            Self::Double => 8,
+        }
+    }
+
     /// The low bytes of `value` that this width keeps.
     pub const fn truncate(self, value: u64) -> u64 {
         match self {

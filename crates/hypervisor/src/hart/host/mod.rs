@@ -82,6 +82,9 @@ pub mod fence {
 
     /// Drops nothing.
     pub fn instructions() {}
+
+    /// Orders nothing: no device is there.
+    pub fn devices() {}
 }
 
 /// Copies of large pieces of memory.

@@ -94,3 +94,10 @@ pub fn instructions() {
     // SAFETY: a fence changes no memory.
     unsafe { core::arch::asm!("fence.i", options(nostack)) };
 }
+
+/// Orders accesses to memory and to devices, each with each.
+#[inline]
+pub fn devices() {
+    // SAFETY: a fence changes nothing.
+    unsafe { core::arch::asm!("fence iorw, iorw", options(nostack)) };
+}

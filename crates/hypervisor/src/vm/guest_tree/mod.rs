@@ -22,6 +22,12 @@
 //! line never falls, and no later edge comes. Devices change their configuration when an operator
 //! resizes a disk or cuts a link, so it is rare, and
 //! [`Aplic::recover_missed_edges`](crate::devices::aplic::Aplic::recover_missed_edges) brings it back.
+//!
+//! # How a guest learns where its memory lies for devices
+//!
+//! Where a guest's addresses are not the host's, `dma-ranges` of the bus tells it which addresses a device takes for its RAM
+//! (Devicetree Specification 0.4, §2.3.9), and a virtio device's `VIRTIO_F_ACCESS_PLATFORM` has it use them (virtio 1.2, §6).
+//! Then the guest's own driver adds the constant, and nobody translates on the way.
 #![cfg_attr(
     not(test),
     deny(
@@ -42,7 +48,7 @@ use alloc::vec::Vec;
 use vm_fdt::FdtWriter;
 
 use crate::board::isa;
-use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 
 /// Where a guest finds its emulated UART, as on QEMU's `virt` board.
 pub const UART_BASE: GuestPhysical = GuestPhysical::new(0x1000_0000);
@@ -114,6 +120,8 @@ pub struct GuestDescription<'a> {
     pub initrd: Option<GuestRegion>,
     /// The kernel's command line.
     pub bootargs: &'a str,
+    /// Where the RAM lies for devices, where that is elsewhere than for the guest.
+    pub memory_for_devices: Option<HostPhysical>,
     /// The devices passed through.
     pub virtio: &'a [VirtioDevice],
     /// Sources that the guest's APLIC implements, 1 to this.
@@ -205,6 +213,10 @@ pub fn build(guest: &GuestDescription<'_>) -> Result<Vec<u8>, GuestTreeError> {
     fdt.property_u32("#size-cells", 2)?;
     fdt.property_string("compatible", "simple-bus")?;
     fdt.property_null("ranges")?;
+    if let Some(place) = guest.memory_for_devices {
+        let (base, size) = (guest.memory.base(), guest.memory.size());
+        fdt.property_array_u64("dma-ranges", &[place.raw(), base.raw(), size])?;
+    }
     write_aplic(&mut fdt, guest, handles)?;
     write_uart(&mut fdt, handles)?;
     if guest.clock {

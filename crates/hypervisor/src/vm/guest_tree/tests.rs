@@ -35,6 +35,7 @@ fn guest<'a>(virtio: &'a [VirtioDevice]) -> GuestDescription<'a> {
         cache_block_size: Some(64),
         zero_block_size: Some(64),
         mmu_type: "riscv,sv57",
+        memory_for_devices: None,
         initrd: Some(region(0x1_7000_0000, 12_345)),
         bootargs: "console=ttyS0 quiet",
         virtio,
@@ -206,4 +207,22 @@ fn a_clock_is_described_where_there_is_one() {
     );
     description.clock = false;
     assert!(build(&description).is_ok());
+}
+
+/// Devicetree Specification 0.4, §2.3.9: the bus's address, the parent's address, the size, two cells each.
+#[test]
+fn a_guest_is_told_where_its_memory_lies_for_devices() {
+    let mut description = guest(&[]);
+    let tree = build(&description).unwrap();
+    let read = Fdt::new(&tree).unwrap();
+    let bus = read.find_node("/soc").unwrap();
+    assert!(bus.property("dma-ranges").is_none());
+    description.memory_for_devices = Some(HostPhysical::new(0x2_8000_0000));
+    let tree = build(&description).unwrap();
+    let read = Fdt::new(&tree).unwrap();
+    let bus = read.find_node("/soc").unwrap();
+    assert_eq!(
+        cells(&bus, "dma-ranges"),
+        [2, 0x8000_0000, 1, 0x4000_0000, 0, 1 << 30]
+    );
 }

@@ -6,8 +6,8 @@ use crate::system::section::Section;
 use crate::system::{BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, FileName, Located, Problem, Vm};
 use crate::terminals::Habits;
 use abi::system::{
-    Allocation, HartId, HartSet, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE, OnFailure,
-    Placement, SHARE, Scheduling, VmName,
+    Allocation, HartId, HartSet, Io, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    OnFailure, Placement, SHARE, Scheduling, VmName,
 };
 use std::path::PathBuf;
 
@@ -43,6 +43,11 @@ pub(super) fn read_vm(
     let written = section.table.get("placement");
     let placement = Located {
         value: section.word("placement", PLACEMENTS, Placement::name, Placement::Real),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
+    let written = section.table.get("io");
+    let io = Located {
+        value: section.word("io", Io::ALL, Io::name, Io::Direct),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
     let allocation = read_allocation(&mut section);
@@ -100,6 +105,7 @@ pub(super) fn read_vm(
                 origin: origin.clone(),
             }),
             placement,
+            io,
             allocation,
             kernel: kernel.unwrap_or(Located {
                 value: FileName::Path(PathBuf::new()),

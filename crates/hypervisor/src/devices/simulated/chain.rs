@@ -1,0 +1,163 @@
+//! A guest's descriptor chains, each word of them read once (virtio 1.2, §2.7.5).
+
+use alloc::vec::Vec;
+
+use crate::devices::trapped::Reach;
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+
+/// Descriptor flags.
+const NEXT: u16 = 1;
+const WRITE: u16 = 2;
+const INDIRECT: u16 = 4;
+/// Bytes of a descriptor.
+pub const DESCRIPTOR: u64 = 16;
+
+/// What a driver must not do, after which its device needs a reset (§2.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// A part of a queue, or a buffer, is not the guest's memory.
+    #[error("{0} is not the guest's memory")]
+    Outside(GuestPhysical),
+    /// A descriptor's number is not below the size of its table.
+    #[error("there is no descriptor {0}")]
+    NoDescriptor(u16),
+    /// A chain has more descriptors than its table, and so goes round, or more pieces than there is room for.
+    #[error("a chain is too long")]
+    TooLong,
+    /// An indirect table in an indirect table, in the middle of a chain, or not made of descriptors.
+    #[error("an indirect table stands where none may be, or is not made of descriptors")]
+    BadTable,
+    /// A buffer without a byte.
+    #[error("a buffer is empty")]
+    EmptyBuffer,
+    /// More is said to be available than the queue holds.
+    #[error("more chains are available than the queue holds")]
+    TooMany,
+    /// A queue's size or place is none that there can be.
+    #[error("a queue cannot be of this size, or lie there")]
+    BadQueue,
+    /// The device of the board returned what it was not given.
+    #[error("the device returned what it was not given")]
+    Device,
+}
+
+/// A piece of a buffer that lies in one piece in the host's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where it lies.
+    pub host: HostRegion,
+    /// Whether the device writes it.
+    pub written: bool,
+}
+
+/// The doubleword at a guest's address, which is a multiple of 8.
+fn doubleword(reach: &dyn Reach, at: GuestPhysical) -> Result<u64, Wrong> {
+    let place = at
+        .is_aligned(8)
+        .then(|| reach.memory().in_one(at, 8))
+        .flatten();
+    Ok(reach.host().doubleword(place.ok_or(Wrong::Outside(at))?))
+}
+
+/// The halfword at a guest's address, a multiple of 2, in one access.
+pub fn halfword(reach: &dyn Reach, at: GuestPhysical) -> Result<u16, Wrong> {
+    let around = doubleword(reach, at.align_down(8))?;
+    Ok((around >> (8 * (at.raw() & 6))) as u16)
+}
+
+/// Sets the word at a guest's address, a multiple of 4, in one access.
+pub fn set_word(reach: &dyn Reach, at: GuestPhysical, value: u32) -> Result<(), Wrong> {
+    let place = at
+        .is_aligned(4)
+        .then(|| reach.memory().in_one(at, 4))
+        .flatten();
+    reach
+        .host()
+        .set_word(place.ok_or(Wrong::Outside(at))?, value.to_le());
+    Ok(())
+}
+
+/// `base` and so many bytes.
+pub fn after(base: GuestPhysical, bytes: u64) -> Result<GuestPhysical, Wrong> {
+    base.checked_add(bytes).ok_or(Wrong::Outside(base))
+}
+
+/// Reads the chain that begins at `head` of the table of `size` descriptors at `table` into `pieces`, at most `most` of them.
+/// Says how many descriptors that took.
+///
+/// # Errors
+/// [`Wrong`]. Then `pieces` has no meaning.
+pub fn read(
+    reach: &dyn Reach,
+    (table, size): (GuestPhysical, u16),
+    head: u16,
+    pieces: &mut Vec<Piece>,
+    most: usize,
+) -> Result<usize, Wrong> {
+    pieces.clear();
+    let (mut table, mut size, mut number) = (table, size, head);
+    let (mut in_this, mut in_all, mut indirect) = (0, 0_usize, false);
+    loop {
+        if number >= size {
+            return Err(Wrong::NoDescriptor(number));
+        }
+        if in_this == size {
+            return Err(Wrong::TooLong);
+        }
+        in_this += 1;
+        in_all += 1;
+        let at = after(table, DESCRIPTOR * u64::from(number))?;
+        let address = GuestPhysical::new(u64::from_le(doubleword(reach, at)?));
+        let rest = u64::from_le(doubleword(reach, after(at, 8)?)?);
+        let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
+        if flags & INDIRECT != 0 {
+            let descriptors = u64::from(length) / DESCRIPTOR;
+            let whole = u64::from(length) % DESCRIPTOR == 0;
+            if indirect || flags & NEXT != 0 || !whole || !(1..=most as u64).contains(&descriptors)
+            {
+                return Err(Wrong::BadTable);
+            }
+            (table, size, number) = (address, descriptors as u16, 0);
+            (in_this, indirect) = (0, true);
+            continue;
+        }
+        add(reach, address, length, flags & WRITE != 0, pieces, most)?;
+        if flags & NEXT == 0 {
+            return Ok(in_all);
+        }
+        number = next;
+    }
+}
+
+/// The pieces of one buffer.
+fn add(
+    reach: &dyn Reach,
+    address: GuestPhysical,
+    length: u32,
+    written: bool,
+    pieces: &mut Vec<Piece>,
+    most: usize,
+) -> Result<(), Wrong> {
+    if length == 0 {
+        return Err(Wrong::EmptyBuffer);
+    }
+    let outside = Wrong::Outside(address);
+    let region = GuestRegion::new(address, length.into()).ok_or(outside)?;
+    for host in reach.memory().ranges(region).ok_or(outside)? {
+        if pieces.len() == most {
+            return Err(Wrong::TooLong);
+        }
+        pieces.push(Piece { host, written });
+    }
+    Ok(())
+}
+
+/// The descriptor of a piece, followed by `next` where there is one: its address, and its length, flags and successor.
+#[must_use]
+pub fn descriptor(piece: Piece, next: Option<u16>) -> (HostPhysical, u64) {
+    let written = if piece.written { WRITE } else { 0 };
+    let flags = written | if next.is_some() { NEXT } else { 0 };
+    let rest =
+        piece.host.size() | u64::from(flags) << 32 | u64::from(next.unwrap_or_default()) << 48;
+    (piece.host.base(), rest)
+}

@@ -1,0 +1,447 @@
+//! A virtio device of the board, simulated for one VM: general I/O simulation (Umeno and Tanaka 1987, §2).
+//!
+//! The guest's registers trap, and its queues are never the device's. At a notification each chain that the guest has made available is
+//! read once, its buffers are translated piece by piece, and the chain that the device works on is built in the hypervisor's memory
+//! ([`shadow`]). The device interrupts the hypervisor, which returns what has ended to the guest's queue and interrupts the guest.
+//! So no address that a guest writes reaches a device: a guest whose devices are all simulated has only its own memory, without an
+//! IOMMU.
+//!
+//! Registers: virtio 1.2, §4.2.2. What concerns neither queues nor interrupts (the device's kind, its features, its configuration)
+//! is the device's own. Features that would change how queues work are not offered.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+mod chain;
+mod queue;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+use abi::monitor::ExitCause;
+
+pub use self::shadow::AREA;
+
+use self::queue::{Place, Queue};
+use self::shadow::MOST_ENTRIES;
+use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::hart::decode::Width;
+use crate::memory::address::HostPhysical;
+
+/// Queues that a simulated device can have.
+pub const QUEUES: usize = 4;
+
+/// Offsets of the registers (virtio 1.2, table 4.1).
+pub mod register {
+    pub const MAGIC: u64 = 0x000;
+    pub const VERSION: u64 = 0x004;
+    pub const DEVICE_ID: u64 = 0x008;
+    pub const VENDOR_ID: u64 = 0x00c;
+    pub const DEVICE_FEATURES: u64 = 0x010;
+    pub const DEVICE_FEATURES_SELECT: u64 = 0x014;
+    pub const DRIVER_FEATURES: u64 = 0x020;
+    pub const DRIVER_FEATURES_SELECT: u64 = 0x024;
+    pub const QUEUE_SELECT: u64 = 0x030;
+    pub const QUEUE_SIZE_MOST: u64 = 0x034;
+    pub const QUEUE_SIZE: u64 = 0x038;
+    pub const QUEUE_READY: u64 = 0x044;
+    pub const QUEUE_NOTIFY: u64 = 0x050;
+    pub const INTERRUPT_STATUS: u64 = 0x060;
+    pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
+    pub const STATUS: u64 = 0x070;
+    /// Low halves; the high one of each follows.
+    pub const QUEUE_PARTS: [u64; 3] = [0x080, 0x090, 0x0a0];
+    pub const SHARED_MEMORY: core::ops::RangeInclusive<u64> = 0x0b0..=0x0bc;
+    pub const CONFIGURATION_GENERATION: u64 = 0x0fc;
+    pub const CONFIGURATION: u64 = 0x100;
+}
+
+/// The device status field (§2.1).
+pub mod status {
+    pub const DRIVER_OK: u32 = 4;
+    pub const FEATURES_OK: u32 = 8;
+    pub const NEEDS_RESET: u32 = 64;
+}
+
+/// Bits of the interrupt status.
+const USED_BUFFER: u32 = 1;
+const CONFIGURATION_CHANGE: u32 = 2;
+
+/// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM (§6).
+pub const VERSION_1: u64 = 1 << 32;
+pub const ACCESS_PLATFORM: u64 = 1 << 33;
+/// Of the features that concern queues and transports (24 to 49, §6) those that a guest may have: indirect descriptors, version 1.
+const QUEUE_FEATURES: u64 = ((1 << 50) - 1) & !((1 << 24) - 1);
+const OFFERED_QUEUE_FEATURES: u64 = 1 << 28 | VERSION_1;
+/// More queues than one, of a block device (§5.2.3) and of a network device (§5.1.3; and what depends on it).
+const BLOCK_QUEUES: (u64, u64) = (2, 1 << 12);
+const NETWORK_QUEUES: (u64, u64) = (1, 1 << 22 | 1 << 57 | 1 << 60);
+
+/// A device of the board for one VM, with everything that the guest has set.
+#[derive(Debug)]
+pub struct Simulated {
+    /// The device's registers.
+    registers: HostPhysical,
+    /// Bytes of them.
+    size: u64,
+    /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each.
+    areas: HostPhysical,
+    device_features_select: u32,
+    driver_features_select: u32,
+    driver_features: u64,
+    queue_select: u32,
+    places: [Place; QUEUES],
+    queues: [Option<Queue>; QUEUES],
+    status: u32,
+    interrupt_status: u32,
+}
+
+impl Simulated {
+    /// The device with `size` bytes of registers at `registers`. `areas` are [`QUEUES`] times [`AREA`] bytes of memory that nobody
+    /// else has.
+    #[must_use]
+    pub fn new(registers: HostPhysical, size: u64, areas: HostPhysical) -> Self {
+        Self {
+            registers,
+            size,
+            areas,
+            device_features_select: 0,
+            driver_features_select: 0,
+            driver_features: 0,
+            queue_select: 0,
+            places: [Place::default(); QUEUES],
+            queues: [const { None }; QUEUES],
+            status: 0,
+            interrupt_status: 0,
+        }
+    }
+
+    fn word(&self, register: u64, reach: &dyn Reach) -> u32 {
+        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
+        reach.device_load(at, Width::Word) as u32
+    }
+
+    fn set_word(&self, register: u64, value: u32, reach: &dyn Reach) {
+        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
+        reach.device_store(at, Width::Word, value.into());
+    }
+
+    /// What the device itself offers.
+    fn device_features(&self, reach: &dyn Reach) -> u64 {
+        let half = |word: u32| {
+            self.set_word(register::DEVICE_FEATURES_SELECT, word, reach);
+            u64::from(self.word(register::DEVICE_FEATURES, reach))
+        };
+        half(0) | half(1) << 32
+    }
+
+    /// What the guest is offered.
+    fn features(&self, reach: &dyn Reach) -> u64 {
+        let kind = u64::from(self.word(register::DEVICE_ID, reach));
+        let withheld = [BLOCK_QUEUES, NETWORK_QUEUES]
+            .into_iter()
+            .filter(|(of, _)| *of == kind)
+            .fold(QUEUE_FEATURES, |all, (_, features)| all | features);
+        self.device_features(reach) & !withheld | OFFERED_QUEUE_FEATURES
+    }
+
+    /// Entries that the selected queue can have; 0 where there is none.
+    fn entries(&self, reach: &dyn Reach) -> u16 {
+        if self.queue_select as usize >= QUEUES {
+            return 0;
+        }
+        self.set_word(register::QUEUE_SELECT, self.queue_select, reach);
+        let most = self.word(register::QUEUE_SIZE_MOST, reach);
+        match most.min(MOST_ENTRIES.into()) {
+            0 => 0,
+            most => 1 << most.ilog2(),
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.status & (status::DRIVER_OK | status::NEEDS_RESET) == status::DRIVER_OK
+    }
+
+    /// The driver broke the rules: nothing is done for it until it resets the device (§2.1.2).
+    fn fail(&mut self) {
+        self.status |= status::NEEDS_RESET;
+        if self.status & status::DRIVER_OK != 0 {
+            self.interrupt_status |= CONFIGURATION_CHANGE;
+        }
+    }
+
+    /// Passes on what is available in a queue. Says whether there is more that could be.
+    fn pass(&mut self, number: usize, reach: &dyn Reach) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        let Some(Some(queue)) = self.queues.get_mut(number) else {
+            return false;
+        };
+        match queue.pass(reach) {
+            Ok(passed) => {
+                if passed.any {
+                    self.set_word(register::QUEUE_NOTIFY, number as u32, reach);
+                }
+                passed.more
+            }
+            Err(_) => {
+                self.fail();
+                false
+            }
+        }
+    }
+
+    /// Returns what has ended, and passes on what there is room for now.
+    fn serve(&mut self, reach: &dyn Reach) {
+        for number in 0..QUEUES {
+            if !self.is_live() {
+                return;
+            }
+            let Some(Some(queue)) = self.queues.get_mut(number) else {
+                continue;
+            };
+            match queue.return_ended(reach) {
+                Ok(true) => self.interrupt_status |= USED_BUFFER,
+                Ok(false) => {}
+                Err(_) => self.fail(),
+            }
+            // What is left over is passed on when something ends again, or at the next notification: something is under way.
+            self.pass(number, reach);
+        }
+    }
+
+    fn set_status(&mut self, value: u32, reach: &dyn Reach) {
+        if value == 0 {
+            self.set_word(register::STATUS, 0, reach);
+            *self = Self::new(self.registers, self.size, self.areas);
+            return;
+        }
+        let was_live = self.is_live();
+        let mut wanted = value & !status::NEEDS_RESET;
+        if wanted & status::FEATURES_OK != 0 && self.status & status::FEATURES_OK == 0 {
+            if self.agree(reach) {
+                self.set_word(register::STATUS, wanted, reach);
+                wanted &= self.word(register::STATUS, reach) | !status::FEATURES_OK;
+            } else {
+                wanted &= !status::FEATURES_OK;
+            }
+        } else {
+            self.set_word(register::STATUS, wanted, reach);
+        }
+        self.status = wanted | self.status & status::NEEDS_RESET;
+        if !was_live && self.is_live() {
+            for number in 0..QUEUES {
+                self.pass(number, reach);
+            }
+        }
+    }
+
+    /// Gives the guest's choice of features to the device, if it is one that can be.
+    fn agree(&self, reach: &dyn Reach) -> bool {
+        let chosen = self.driver_features;
+        if chosen & !self.features(reach) != 0 || chosen & VERSION_1 == 0 {
+            return false;
+        }
+        // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain.
+        let own = self.device_features(reach) & ACCESS_PLATFORM;
+        let given = chosen & !(1 << 28) | own;
+        for (word, half) in [(0, given as u32), (1, (given >> 32) as u32)] {
+            self.set_word(register::DRIVER_FEATURES_SELECT, word, reach);
+            self.set_word(register::DRIVER_FEATURES, half, reach);
+        }
+        true
+    }
+
+    fn set_ready(&mut self, ready: bool, reach: &dyn Reach) {
+        let number = self.queue_select as usize;
+        let entries = self.entries(reach);
+        let (Some(place), Some(queue)) = (
+            self.places.get(number).copied(),
+            self.queues.get_mut(number),
+        ) else {
+            return;
+        };
+        if entries == 0 || ready == queue.is_some() {
+            return;
+        }
+        if !ready {
+            *queue = None;
+            self.set_word(register::QUEUE_READY, 0, reach);
+            return;
+        }
+        let area = HostPhysical::new(self.areas.raw().wrapping_add(AREA * number as u64));
+        match Queue::new(place, area, entries, reach) {
+            Ok(new) => {
+                let parts = new.parts();
+                *queue = Some(new);
+                self.set_word(register::QUEUE_SIZE, entries.into(), reach);
+                for (register, part) in register::QUEUE_PARTS.into_iter().zip(parts) {
+                    self.set_word(register, part.raw() as u32, reach);
+                    self.set_word(register + 4, (part.raw() >> 32) as u32, reach);
+                }
+                self.set_word(register::QUEUE_READY, 1, reach);
+            }
+            Err(_) => self.fail(),
+        }
+    }
+
+    /// Sets a half of what a guest writes in two.
+    fn set_part(&mut self, register: u64, value: u32) {
+        let Some(place) = self.places.get_mut(self.queue_select as usize) else {
+            return;
+        };
+        for (low, part) in register::QUEUE_PARTS.into_iter().zip(&mut place.parts) {
+            if register == low {
+                *part = with_low(*part, value);
+            } else if register == low + 4 {
+                *part = with_high(*part, value);
+            }
+        }
+    }
+
+    fn load_word(&self, register: u64, reach: &dyn Reach) -> u32 {
+        match register {
+            register::MAGIC | register::DEVICE_ID | register::VENDOR_ID => {
+                self.word(register, reach)
+            }
+            register::VERSION => 2,
+            register::DEVICE_FEATURES => match self.device_features_select {
+                0 => self.features(reach) as u32,
+                1 => (self.features(reach) >> 32) as u32,
+                _ => 0,
+            },
+            register::QUEUE_SIZE_MOST => self.entries(reach).into(),
+            register::QUEUE_READY => {
+                let queue = self.queues.get(self.queue_select as usize);
+                queue.is_some_and(Option::is_some).into()
+            }
+            register::INTERRUPT_STATUS => self.interrupt_status,
+            register::STATUS => {
+                let needs_reset = self.word(register::STATUS, reach) & status::NEEDS_RESET;
+                self.status | needs_reset
+            }
+            register::CONFIGURATION_GENERATION => self.word(register, reach),
+            // No region is shared (§4.2.2).
+            _ if register::SHARED_MEMORY.contains(&register) => u32::MAX,
+            _ => 0,
+        }
+    }
+
+    fn store_word(&mut self, register: u64, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
+        match register {
+            register::DEVICE_FEATURES_SELECT => self.device_features_select = value,
+            register::DRIVER_FEATURES_SELECT => self.driver_features_select = value,
+            register::DRIVER_FEATURES if self.status & status::FEATURES_OK == 0 => {
+                let chosen = self.driver_features;
+                match self.driver_features_select {
+                    0 => self.driver_features = with_low(chosen, value),
+                    1 => self.driver_features = with_high(chosen, value),
+                    _ => {}
+                }
+            }
+            register::QUEUE_SELECT => self.queue_select = value,
+            register::QUEUE_SIZE => {
+                if let Some(place) = self.places.get_mut(self.queue_select as usize) {
+                    place.size = value;
+                }
+            }
+            register::QUEUE_READY => self.set_ready(value & 1 != 0, reach),
+            register::QUEUE_NOTIFY => {
+                if self.pass(value as usize, reach) {
+                    return Err(NotNow);
+                }
+            }
+            register::INTERRUPT_ACKNOWLEDGE => self.interrupt_status &= !value,
+            register::STATUS => self.set_status(value, reach),
+            _ => self.set_part(register, value),
+        }
+        Ok(())
+    }
+}
+
+const fn with_low(whole: u64, low: u32) -> u64 {
+    whole >> 32 << 32 | low as u64
+}
+
+const fn with_high(whole: u64, high: u32) -> u64 {
+    (high as u64) << 32 | whole as u32 as u64
+}
+
+impl Trapped for Simulated {
+    fn cause(&self) -> ExitCause {
+        ExitCause::MmioVirtio
+    }
+
+    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64 {
+        let Some(reach) = outside.reach() else {
+            return 0;
+        };
+        if access.offset < register::CONFIGURATION {
+            return match access.width {
+                Width::Word => self.load_word(access.offset, reach).into(),
+                _ => 0,
+            };
+        }
+        match self.configuration(access) {
+            Some(at) => reach.device_load(at, access.width),
+            None => 0,
+        }
+    }
+
+    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
+        let Some(reach) = outside.reach() else {
+            return Ok(());
+        };
+        if access.offset < register::CONFIGURATION {
+            return match access.width {
+                Width::Word => self.store_word(access.offset, value as u32, reach),
+                _ => Ok(()),
+            };
+        }
+        if let Some(at) = self.configuration(access) {
+            reach.device_store(at, access.width, value);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, outside: &dyn Outside) {
+        let Some(reach) = outside.reach() else { return };
+        let why = self.word(register::INTERRUPT_STATUS, reach);
+        if why == 0 {
+            return;
+        }
+        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
+        if why & CONFIGURATION_CHANGE != 0 && self.status & status::DRIVER_OK != 0 {
+            self.interrupt_status |= CONFIGURATION_CHANGE;
+        }
+        self.serve(reach);
+    }
+
+    fn wire(&self) -> bool {
+        self.interrupt_status != 0
+    }
+
+    fn reset(&mut self, outside: &dyn Outside) {
+        if let Some(reach) = outside.reach() {
+            self.set_status(0, reach);
+        }
+    }
+}
+
+impl Simulated {
+    /// Where in the device's configuration an access goes: one that is aligned and lies in it.
+    fn configuration(&self, access: Access) -> Option<HostPhysical> {
+        let bytes = access.width.bytes();
+        let end = access.offset.checked_add(bytes)?;
+        (end <= self.size && access.offset.is_multiple_of(bytes))
+            .then(|| self.registers.checked_add(access.offset))
+            .flatten()
+    }
+}
