@@ -123,6 +123,7 @@ fn vcpus(system: &System) -> Vec<(String, u32)> {
 }
 
 /// Two that listen to one machine.
+#[derive(Debug)]
 struct Both(Recorder, Watcher);
 
 impl Sink for Both {
