@@ -36,13 +36,14 @@ const BLOCK_DEVICE: u32 = 2;
 const STARTED: u32 = 1 | 2;
 const FEATURES_OK: u32 = 8;
 const DRIVER_OK: u32 = 4;
+const NEEDS_RESET: u32 = 64;
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM, as bits of the second word of features (§6).
 const VERSION_1: u32 = 1;
 const ACCESS_PLATFORM: u32 = 2;
 
 /// Entries of the queue, and requests that fit: three descriptors each.
-const ENTRIES: u64 = 128;
-const REQUESTS: usize = 42;
+pub const ENTRIES: u64 = 128;
+pub const REQUESTS: usize = 42;
 /// Descriptor flags (§2.7.5).
 const NEXT: u64 = 1;
 const WRITE: u64 = 2;
@@ -87,12 +88,50 @@ impl Disk {
                     && device_load32(slot.address + DEVICE_ID) == BLOCK_DEVICE
             })
             .ok_or("no virtio slot holds a block device")?;
-        let (at, version) = (slot.address, device_load32(slot.address + VERSION));
+        // Descriptors and available ring in the first frame, the used ring in the second (§2.7.2).
+        let rings = frames::take(2).ok_or("memory is out")?;
+        let requests = frames::take(1).ok_or("memory is out")?;
+        let data = frames::take(REQUESTS as u64).ok_or("memory is out")?;
+        let mut disk = Self {
+            slot: *slot,
+            sectors: 0,
+            offset: 0,
+            descriptors: rings,
+            available: rings + 16 * ENTRIES,
+            used: rings + FRAME,
+            requests,
+            data,
+            queue: Lock::new(Queue {
+                owners: [None; REQUESTS],
+                available: 0,
+                used: 0,
+            }),
+        };
+        disk.start()?;
+        Ok(disk)
+    }
+
+    /// Starts the device anew (§3.1.1), with nothing under way.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn start(&mut self) -> Result<(), &'static str> {
+        let at = self.slot.address;
+        let version = device_load32(at + VERSION);
         device_store32(at + STATUS, 0);
+        for at in (0..FRAME).step_by(8) {
+            store(self.descriptors + at, 0);
+            store(self.used + at, 0);
+        }
+        *self.queue.lock() = Queue {
+            owners: [None; REQUESTS],
+            available: 0,
+            used: 0,
+        };
         device_store32(at + STATUS, STARTED);
         device_store32(at + DEVICE_FEATURES_SELECT, 1);
         let platform = device_load32(at + DEVICE_FEATURES) & ACCESS_PLATFORM;
-        let offset = match platform {
+        self.offset = match platform {
             0 => 0,
             _ => board().device_offset,
         };
@@ -117,15 +156,11 @@ impl Disk {
         if u64::from(device_load32(at + QUEUE_SIZE_MOST)) < ENTRIES {
             return Err("the device's queue is too short");
         }
-        // Descriptors and available ring in the first frame, the used ring in the second (§2.7.2).
-        let rings = frames::take(2).ok_or("memory is out")?;
-        let requests = frames::take(1).ok_or("memory is out")?;
-        let data = frames::take(REQUESTS as u64).ok_or("memory is out")?;
-        let parts = [rings, rings + 16 * ENTRIES, rings + FRAME];
         device_store32(at + QUEUE_SIZE, ENTRIES as u32);
         if version >= 2 {
+            let parts = [self.descriptors, self.available, self.used];
             for (register, part) in QUEUE_ADDRESSES.into_iter().zip(parts) {
-                let part = part.wrapping_add(offset);
+                let part = part.wrapping_add(self.offset);
                 device_store32(at + register, part as u32);
                 device_store32(at + register + 4, (part >> 32) as u32);
             }
@@ -133,32 +168,34 @@ impl Disk {
         } else {
             device_store32(at + LEGACY_PAGE_SIZE, FRAME as u32);
             device_store32(at + LEGACY_QUEUE_ALIGN, FRAME as u32);
-            device_store32(at + LEGACY_QUEUE_FRAME, (rings / FRAME) as u32);
+            device_store32(at + LEGACY_QUEUE_FRAME, (self.descriptors / FRAME) as u32);
         }
-        let capacity = u64::from(device_load32(at + CONFIGURATION))
+        self.sectors = u64::from(device_load32(at + CONFIGURATION))
             | u64::from(device_load32(at + CONFIGURATION + 4)) << 32;
         device_store32(
             at + STATUS,
             STARTED | DRIVER_OK | if version >= 2 { FEATURES_OK } else { 0 },
         );
-        if capacity < 8 {
+        if self.sectors < 8 {
             return Err("the disk is smaller than a page");
         }
-        Ok(Self {
-            slot: *slot,
-            sectors: capacity,
-            offset,
-            descriptors: parts[0],
-            available: parts[1],
-            used: parts[2],
-            requests,
-            data,
-            queue: Lock::new(Queue {
-                owners: [None; REQUESTS],
-                available: 0,
-                used: 0,
-            }),
-        })
+        Ok(())
+    }
+
+    /// Whether the device has found its driver to break the rules (§2.1).
+    pub fn needs_reset(&self) -> bool {
+        device_load32(self.slot.address + STATUS) & NEEDS_RESET != 0
+    }
+
+    /// Tells the device that something is available, whatever is.
+    pub fn notify(&self) {
+        core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
+        device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+    }
+
+    /// The queue as bytes: where its descriptors lie, its available ring, and the data of its requests.
+    pub const fn places(&self) -> (u64, u64, u64) {
+        (self.descriptors, self.available, self.data)
     }
 
     /// Has the APLIC send the device's interrupts to a hart as `identity` (AIA chapter 4, MSI delivery).

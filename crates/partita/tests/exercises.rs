@@ -322,12 +322,36 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     }
     let with_disks: Vec<&str> = with_disks.iter().map(String::as_str).collect();
     for on in COMPUTERS {
-        let output = together(
-            on,
-            "work duration-ms=0 jobs=300 reads=1 terminals=8",
-            &with_disks,
-        );
-        assert_eq!(output.matches("reads=3").count(), 2, "{output}");
+        for io in ["direct", "general"] {
+            let io = format!("vm.one.io=\"{io}\"");
+            let changes = [&with_disks[..], &[&io]].concat();
+            let output = together(
+                on,
+                "work duration-ms=0 jobs=300 reads=1 terminals=8",
+                &changes,
+            );
+            assert_eq!(output.matches("reads=3").count(), 2, "{output}");
+        }
+    }
+}
+
+/// A driver of a simulated device breaks every rule, on two harts at once. It gets nothing that is not its own, and can start its
+/// device again each time; its neighbour, at the same addresses, notices nothing.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    for (on, rounds) in [("machine", 1000), ("qemu", 200)] {
+        let mut all = vec![
+            format!("vm.one.disks=[{{ file = {file:?} }}]"),
+            String::from("vm.one.io=\"general\""),
+            format!("vm.one.command-line=\"exercise=chains rounds={rounds}\""),
+            String::from("vm.two.command-line=\"exercise=stale rounds=500\""),
+        ];
+        all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"resident\"")));
+        exercise(on, "exercises.toml", 2, &all);
     }
 }
 

@@ -302,6 +302,12 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
             &["devices = 32"],
         ),
         (
+            names::SIMULATED,
+            number(2),
+            Problem::NoSuchDevice,
+            &["VM second", "simulated = 2"],
+        ),
+        (
             names::AUTOSTART,
             number(1),
             Problem::WrongType,

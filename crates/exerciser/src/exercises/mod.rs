@@ -6,6 +6,7 @@ use crate::console::say;
 
 pub mod allocation;
 pub mod boot;
+pub mod chains;
 pub mod fuzz;
 pub mod heartbeat;
 pub mod hostile;
@@ -44,6 +45,7 @@ pub struct Exercise {
 const EXERCISES: &[Exercise] = &[
     boot::EXERCISE,
     allocation::EXERCISE,
+    chains::EXERCISE,
     heartbeat::EXERCISE,
     hostile::EXERCISE,
     fuzz::EXERCISE,

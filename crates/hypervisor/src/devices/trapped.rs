@@ -4,7 +4,7 @@ use core::fmt::Debug;
 
 use abi::monitor::ExitCause;
 
-use crate::devices::wires::{Effect, Sources};
+use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::{GuestMemory, HostMemory};
@@ -82,6 +82,9 @@ pub trait Reach {
 
     /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
     fn device_load(&self, at: HostPhysical, width: Width) -> u64;
+
+    /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
+    fn served(&self, source: SourceNumber);
 
     /// Sets a register of a device, which sees what was written to memory before.
     fn device_store(&self, at: HostPhysical, width: Width, value: u64);

@@ -49,6 +49,7 @@ pub struct Piece {
 
 impl Piece {
     /// Where `from` lies, and what follows it in this piece.
+    #[inline]
     fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
         if !self.guest.contains(from) {
             return None;
@@ -111,6 +112,8 @@ impl Pages for FixedPieces {
 #[derive(Debug)]
 pub struct GuestMemory {
     region: GuestRegion,
+    /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
+    whole: Option<Piece>,
     pages: Box<dyn Pages>,
 }
 
@@ -145,8 +148,16 @@ impl GuestMemory {
             end = piece.guest.end();
         }
         let region = GuestRegion::between(first, end).ok_or(BadPieces::Empty)?;
+        let whole = match pieces[..] {
+            [piece] => Some(piece),
+            _ => None,
+        };
         let pages = Box::new(FixedPieces(pieces));
-        Ok(Self { region, pages })
+        Ok(Self {
+            region,
+            whole,
+            pages,
+        })
     }
 
     /// Memory in one piece, whose host addresses are the guest's plus a constant (placement `real`: plus nothing).
@@ -186,8 +197,12 @@ impl GuestMemory {
     }
 
     /// Where `from` lies, and how much behind it lies in one piece with it.
+    #[inline]
     fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
-        self.region.contains(from).then(|| self.pages.rest(from))?
+        match &self.whole {
+            Some(piece) => piece.rest(from),
+            None => self.region.contains(from).then(|| self.pages.rest(from))?,
+        }
     }
 
     /// Where `size` bytes from `address` lie, if all are the guest's and lie in one piece. An aligned word always does where it

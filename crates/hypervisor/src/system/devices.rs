@@ -70,6 +70,10 @@ impl Reach for Surroundings<'_> {
         slots::load_register(at, width)
     }
 
+    fn served(&self, source: SourceNumber) {
+        self.system.aplic.served(source.0);
+    }
+
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
         slots::store_register(at, width, value);
     }
@@ -82,7 +86,6 @@ pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
     if let Some(vm) = vm {
         let outside = Surroundings { system, vm };
         vm.chips.lock().look_at(SourceNumber(source), &outside);
-        system.aplic.served(source);
     }
     vm.is_some()
 }

@@ -72,7 +72,8 @@ pub fn build(
             None => Owner::Direct { source },
             Some(areas) => {
                 let registers = HostPhysical::new(device.base);
-                let simulated = Simulated::new(registers, device.size, *areas);
+                let simulated =
+                    Simulated::new(registers, device.size, SourceNumber(source), *areas);
                 Owner::Trapped(chips.add(SourceNumber(source), Box::new(simulated)))
             }
         };

@@ -177,6 +177,19 @@ fn mistakes_name_place_key_value_and_remedy() {
         &["vm.web.placement=paged"],
         &["vm.web.placement", "paged", "real, resident"],
     );
+    mistake(
+        GOOD,
+        &["vm.web.io=fast"],
+        &["vm.web.io", "fast", "direct, general"],
+    );
+    mistake(
+        GOOD,
+        &[
+            "vm.web.io=general",
+            "vm.web.terminals={ count = 1, transactions = 1, think = \"1 ms\" }",
+        ],
+        &["vm.web.io", "general", "leave away the terminals"],
+    );
     mistake(GOOD, &["vm.web.dedicated-harts=[0, 1]"], &["not both"]);
     mistake(
         GOOD,

@@ -31,6 +31,7 @@ pub use self::shadow::AREA;
 use self::queue::{Place, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
 
@@ -90,6 +91,8 @@ pub struct Simulated {
     registers: HostPhysical,
     /// Bytes of them.
     size: u64,
+    /// Its source at the board's APLIC, which the hypervisor has.
+    source: SourceNumber,
     /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each.
     areas: HostPhysical,
     device_features_select: u32,
@@ -103,13 +106,19 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The device with `size` bytes of registers at `registers`. `areas` are [`QUEUES`] times [`AREA`] bytes of memory that nobody
+    /// The device with `size` bytes of registers at `registers`, which interrupts by `source`. `areas` are [`QUEUES`] times [`AREA`] bytes of memory that nobody
     /// else has.
     #[must_use]
-    pub fn new(registers: HostPhysical, size: u64, areas: HostPhysical) -> Self {
+    pub fn new(
+        registers: HostPhysical,
+        size: u64,
+        source: SourceNumber,
+        areas: HostPhysical,
+    ) -> Self {
         Self {
             registers,
             size,
+            source,
             areas,
             device_features_select: 0,
             driver_features_select: 0,
@@ -220,7 +229,7 @@ impl Simulated {
     fn set_status(&mut self, value: u32, reach: &dyn Reach) {
         if value == 0 {
             self.set_word(register::STATUS, 0, reach);
-            *self = Self::new(self.registers, self.size, self.areas);
+            *self = Self::new(self.registers, self.size, self.source, self.areas);
             return;
         }
         let was_live = self.is_live();
@@ -418,6 +427,9 @@ impl Trapped for Simulated {
             return;
         }
         self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
+        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
+        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
+        reach.served(self.source);
         if why & CONFIGURATION_CHANGE != 0 && self.status & status::DRIVER_OK != 0 {
             self.interrupt_status |= CONFIGURATION_CHANGE;
         }

@@ -37,6 +37,8 @@ struct World {
     /// How much of the available ring the device has seen.
     seen: Cell<u16>,
     returned: Cell<u16>,
+    /// How often the source was asked to send again.
+    served: Cell<u32>,
 }
 
 #[derive(Default)]
@@ -99,6 +101,11 @@ impl Reach for World {
             0x100 => width.truncate(0x1122_3344_5566_7788),
             _ => 0,
         }
+    }
+
+    fn served(&self, source: SourceNumber) {
+        assert_eq!(source, SourceNumber(7));
+        self.served.set(self.served.get() + 1);
     }
 
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
@@ -187,6 +194,7 @@ impl World {
             notified: Cell::new(0),
             seen: Cell::new(0),
             returned: Cell::new(0),
+            served: Cell::new(0),
         }
     }
 
@@ -289,6 +297,7 @@ impl Guest {
             device: Simulated::new(
                 HostPhysical::new(REGISTERS),
                 0x200,
+                SourceNumber(7),
                 HostPhysical::new(AREAS),
             ),
             world: World::new(features),
@@ -571,6 +580,22 @@ fn a_device_that_returns_what_it_was_not_given_is_stopped() {
         assert!(guest.is_broken());
         assert_eq!(guest.world.guest_gets::<2>(USED + 2), [0x5a; 2]);
     }
+}
+
+/// A device of QEMU's that has found an operation wrong leaves its wire high until it is reset, and shows no interrupt.
+#[test]
+fn a_wire_that_stays_high_interrupts_once() {
+    let guest = &mut Guest::started();
+    guest.world.status.set(15 | status::NEEDS_RESET);
+    guest.world.interrupts.set(2);
+    guest.device.look(&guest.world);
+    assert_eq!(guest.world.served.get(), 1);
+    assert_eq!(guest.get(INTERRUPT_STATUS), 2);
+    for _ in 0..10 {
+        guest.device.look(&guest.world);
+    }
+    assert_eq!(guest.world.served.get(), 1);
+    assert!(guest.is_broken());
 }
 
 #[test]

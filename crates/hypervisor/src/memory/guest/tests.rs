@@ -86,6 +86,7 @@ fn pages_may_come_on_the_first_touch() {
     let owner = FrameOwner::Vm(scheduler::VmId::new(0).expect("a VM"));
     let state = Mutex::new((Frames::new([board], []), BTreeMap::new()));
     let memory = GuestMemory {
+        whole: None,
         region: region(0x8000_0000, 1 << 30),
         pages: Box::new(OnFirstTouch { owner, state }),
     };
