@@ -55,7 +55,7 @@ const fn measure(
 }
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 54] = [
+pub const MEASURES: [Measure; 55] = [
     measure(
         "etr",
         "ends/s",
@@ -65,6 +65,13 @@ pub const MEASURES: [Measure; 54] = [
          Ends are what the guests' workloads completed: jobs, transactions, block reads. Those of Debian guests are \
          counted outside of them, by their lines on the console or at their terminals. The time is that of the VM \
          that took longest, from the start of its work to its end, so that booting is no part of it.",
+    ),
+    measure(
+        "etr.",
+        "ends/s",
+        Better::More,
+        "the same for one VM, where there are several",
+        "As etr, for the VM whose name the measure's ends in, such as etr.web: its ends / its own elapsed time.",
     ),
     measure(
         "itr",

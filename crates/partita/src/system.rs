@@ -18,7 +18,7 @@ pub use document::{Document, Node, Origin, Table, Value};
 pub use host::{Date, Forward, HostNetwork, days_of, days_of_year};
 pub use machine::quantity::{Bytes, Duration};
 pub use problem::{Mistakes, Problem};
-pub use read::MOST_TERMINALS;
+pub use read::{MOST_TERMINALS, PausePreset};
 pub use section::{EXERCISER, SHUFFLED};
 
 use crate::terminals::Habits;

@@ -216,3 +216,53 @@ fn soak_a_stock_kernels_pause_loops_are_read() {
     println!("{begun} waits in {exits} exits");
     assert!(begun >= 0.5 * exits, "{measures}");
 }
+
+/// Under WOPD a vCPU spins while any partner has a hart, so a run of four vCPUs a hart has a wait of hundreds of exits. `trace` finds it in
+/// one run and records it in another.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn the_worst_wait_of_a_run_is_found_and_drawn() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("worst.html");
+    let work = "exercise=work lock=ticket spin=pause-loop duration-ms=30 jobs=0 terminals=16 compute=8000 locks=4 hold=200 lock-count=2";
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("trace")
+        .arg(root().join("experiments/paper-004/four-per-hart.toml"))
+        .args(["--set", "spin=wopd", "--set"])
+        .arg(format!("vm.one.command-line=\"{work} seed=1\""))
+        .arg("--profile")
+        .arg(with_pause_loop_exits(folder.path()))
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .args(["--worst-wait", "--report"])
+        .arg(&page)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let number = |line: &str, before: &str| -> f64 {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let place = words
+            .iter()
+            .position(|word| word.trim_end_matches(',') == before);
+        words[place.unwrap() - 1].parse().unwrap()
+    };
+    let worst = told
+        .lines()
+        .find(|line| line.starts_with("the worst wait:"));
+    let worst = worst.unwrap_or_else(|| panic!("{told}"));
+    println!("{worst}");
+    assert!(number(worst, "exits") >= 484.0, "{worst}");
+    let length = number(worst, "ms");
+    let span = told.lines().find(|line| line.contains(" of machine time"));
+    let span = span.unwrap_or_else(|| panic!("{told}"));
+    let (from, to) = span.split_once(" ms to ").unwrap();
+    let recorded = number(to, "ms") - number(&format!("{from} ms"), "ms");
+    assert!(
+        recorded >= length && recorded <= 1.5 * length + 0.01,
+        "{span} for {length} ms"
+    );
+    assert!(page.exists());
+}

@@ -151,6 +151,7 @@ impl Scheduler {
         } else {
             self.preempted_in_supervisor.remove(vcpu);
             self.preempted_closed.remove(vcpu);
+            self.gave_way_in_supervisor.remove(vcpu);
         }
         self.working.insert(vcpu);
         self.harts[hart.index()].rests_since = None;

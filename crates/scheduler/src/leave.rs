@@ -182,6 +182,9 @@ impl Scheduler {
             }
             Suspend::Favour(partner) => {
                 self.make_ready(vcpu, now);
+                if left.supervisor {
+                    self.gave_way_in_supervisor.insert(vcpu);
+                }
                 self.favour(hart, partner);
             }
             Suspend::WaitForWord { favour } => {

@@ -101,14 +101,16 @@ impl Scheduler {
         };
         let works = run.is_some_and(|run| !run.in_place);
         let preempted = self.preempted_in_supervisor.contains(vcpu);
+        let gave_way = self.gave_way_in_supervisor.contains(vcpu);
         let sets = [
             self.working.contains(vcpu) == works,
             self.out_of_service.contains(vcpu) == self.service(vcpu).is_some_and(Service::is_out),
             !self.deaf.contains(vcpu) || self.for_words.contains(vcpu),
             !preempted || matches!(entry.phase, Phase::Ready | Phase::Stopped),
             !self.preempted_closed.contains(vcpu) || preempted,
+            !gave_way || !preempted && matches!(entry.phase, Phase::Ready | Phase::Stopped),
         ];
-        if !of_machine || sets != [true; 5] {
+        if !of_machine || sets != [true; 6] {
             return Err(Unsound::Misplaced(vcpu));
         }
         let words = self.for_words.contains(vcpu) == entry.word.is_some();

@@ -47,6 +47,8 @@ pub struct Scheduler {
     pub(crate) preempted_in_supervisor: VcpuSet,
     /// Those of them that had their interrupts closed.
     pub(crate) preempted_closed: VcpuSet,
+    /// In their supervisors when they gave their harts to a partner at a spin, and not dispatched since.
+    pub(crate) gave_way_in_supervisor: VcpuSet,
     /// Those that may not run in this round any more: their account is overdrawn.
     pub(crate) out_of_service: VcpuSet,
     pub(crate) spin_waits: SpinWaits,
@@ -97,6 +99,7 @@ impl Scheduler {
             working: VcpuSet::EMPTY,
             preempted_in_supervisor: VcpuSet::EMPTY,
             preempted_closed: VcpuSet::EMPTY,
+            gave_way_in_supervisor: VcpuSet::EMPTY,
             out_of_service: VcpuSet::EMPTY,
             searching: harts,
             idle: HartSet::EMPTY,
@@ -195,6 +198,7 @@ impl Scheduler {
         }
         self.preempted_in_supervisor = self.preempted_in_supervisor.without(vcpus);
         self.preempted_closed = self.preempted_closed.without(vcpus);
+        self.gave_way_in_supervisor = self.gave_way_in_supervisor.without(vcpus);
         for hart in self.online.iter() {
             let last_on = &mut self.last_on[hart.index()];
             *last_on = last_on.without(vcpus);

@@ -3,12 +3,14 @@
 use super::laboratory::profile;
 use super::{Failure, HypervisorArgument, SystemArguments, output};
 use machine::device::Cycles;
+use machine::trace::{Event, Sink};
 use partita::cache::Cache;
 use partita::computer::headless::{Limits, Run};
 use partita::computer::{Chosen, Setup};
 use partita::drawing::{self, Page, lanes};
 use partita::image::{self, slots::Assignment};
 use partita::images::{self, Progress};
+use partita::storms::Watcher;
 use partita::system::System;
 use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
 use std::io::Write;
@@ -36,6 +38,8 @@ const EXAMPLES: &str = "Examples:
   partita trace systems/two-debian.toml -o out.pftrace           the first 100 ms after a vCPU got a hart
   partita trace systems/two-debian.toml --from 3000 --length 20 --report out.html
                                                                  20 ms from the third second on, as a page
+  partita trace experiments/paper-004/two-per-hart.toml --profile PROFILE.toml --worst-wait --report out.html
+                                                                 the wait with the most pause-loop exits
 
 out.pftrace opens at ui.perfetto.dev.";
 
@@ -61,6 +65,10 @@ pub(super) struct TraceArguments {
     /// Records so much machine time
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     length: u64,
+    /// Finds the wait with the most pause-loop exits, in a run of its own, and records that wait with a quarter of its length before
+    /// and after: on a profile with pause-loop exiting, `extensions.pause_loop_exit = true`
+    #[arg(long, conflicts_with_all = ["from", "length"])]
+    worst_wait: bool,
 }
 
 /// Most slices and marks of a timeline.
@@ -114,18 +122,64 @@ fn vcpus(system: &System) -> Vec<(String, u32)> {
         .collect()
 }
 
-/// Traces a system.
-pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
-    output::check([arguments.output.as_ref(), arguments.report.as_ref()])?;
-    let mut bench = boot(&arguments.watched)?;
-    let window = Window {
-        start: arguments.from * 1_000_000,
-        end: (arguments.from + arguments.length) * 1_000_000,
-        most: MOST_EVENTS,
+/// Two that listen to one machine.
+#[derive(Debug)]
+struct Both(Recorder, Watcher);
+
+impl Sink for Both {
+    fn event(&mut self, event: &Event) {
+        self.0.event(event);
+        self.1.event(event);
+    }
+}
+
+/// The stretch around the wait with the most pause-loop exits, found in a run of the system; the same system runs the same again.
+fn worst_wait(watched: &Watched) -> Result<Window, Failure> {
+    let mut bench = boot(watched)?;
+    let no_exits = || {
+        Failure::Laboratory(String::from(
+            "no pause loop exited; --worst-wait needs a profile with pause-loop exiting, and a guest whose pause loops wait for a word",
+        ))
+    };
+    let watcher = Watcher::attach(&mut bench.run.machine).ok_or_else(no_exits)?;
+    let nothing = Window {
+        start: 0,
+        end: 0,
+        most: 0,
     };
     let clock = bench.run.machine.clock();
-    let recorder = Recorder::new(window, clock, &bench.vms);
-    bench.run.machine.listen(Box::new(recorder.clone()));
+    let recorder = Recorder::new(nothing, clock, &bench.vms);
+    let both = Both(recorder.clone(), watcher.clone());
+    bench.run.machine.listen(Box::new(both));
+    follow(&mut bench, |_| false, &mut |_| {});
+    let worst = watcher.storms().worst.ok_or_else(no_exits)?;
+    let begun = recorder.begun().ok_or_else(no_exits)?;
+    let length = worst.end.saturating_sub(worst.start);
+    let vcpu = usize::from(worst.vmid).checked_sub(1);
+    let mut vcpus = bench
+        .vms
+        .iter()
+        .flat_map(|(vm, count)| (0..*count).map(move |number| format!("{vm}.{number}")));
+    let vcpu = vcpu.and_then(|place| vcpus.nth(place));
+    let _ = writeln!(
+        std::io::stdout(),
+        "the worst wait: {} exits of {} in {:.3} ms, for the word at {:#x}",
+        worst.exits,
+        vcpu.unwrap_or_else(|| String::from("a vCPU that is not known")),
+        length as f64 / 1e6,
+        worst.word
+    );
+    let around = length / 4 + 1000;
+    Ok(Window {
+        start: worst.start.saturating_sub(begun).saturating_sub(around),
+        end: worst.end.saturating_sub(begun).saturating_add(around),
+        most: MOST_EVENTS,
+    })
+}
+
+/// Runs until the system has come to its end, or is late, or it is `enough`.
+fn follow(bench: &mut Bench, enough: impl Fn(u64) -> bool, line: &mut dyn FnMut(&str)) {
+    let clock = bench.run.machine.clock();
     let step = bench.hertz / 100;
     let begun = std::time::Instant::now();
     loop {
@@ -133,19 +187,36 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
             cycles: Some(bench.run.machine.now().saturating_add(step)),
             ..Limits::default()
         };
-        let stop = bench.run.follow(&limits, &mut |line| {
-            // A reader that has gone needs no line.
-            let _ = writeln!(std::io::stdout(), "{line}");
-        });
+        let stop = bench.run.follow(&limits, line);
         let now = clock.nanoseconds(Cycles(bench.run.machine.now()));
-        let over = recorder
-            .begun()
-            .is_some_and(|begun| now >= begun + window.end);
         let late = bench.limits.reached(bench.run.machine.now(), begun);
-        if over || late || stop != machine::Stop::Limit {
+        if enough(now) || late || stop != machine::Stop::Limit {
             break;
         }
     }
+}
+
+/// Traces a system.
+pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
+    output::check([arguments.output.as_ref(), arguments.report.as_ref()])?;
+    let window = if arguments.worst_wait {
+        worst_wait(&arguments.watched)?
+    } else {
+        Window {
+            start: arguments.from * 1_000_000,
+            end: (arguments.from + arguments.length) * 1_000_000,
+            most: MOST_EVENTS,
+        }
+    };
+    let mut bench = boot(&arguments.watched)?;
+    let clock = bench.run.machine.clock();
+    let recorder = Recorder::new(window, clock, &bench.vms);
+    bench.run.machine.listen(Box::new(recorder.clone()));
+    let over = |now| (recorder.begun()).is_some_and(|begun| now >= begun + window.end);
+    follow(&mut bench, over, &mut |line| {
+        // A reader that has gone needs no line.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    });
     let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
     bench.run.machine.stop_listening().map_err(ended)?;
     let timeline = recorder.timeline();

@@ -36,6 +36,9 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
     put("elapsed", elapsed);
     let etr = ratio(ends, elapsed);
     put("etr", etr);
+    for (vm, ends, elapsed) in guests.throughputs() {
+        put(&format!("etr.{vm}"), ratio(Some(ends), Some(elapsed / 1e6)));
+    }
     let milliseconds = |name| guests.largest(name).map(|time| time / 1e6);
     put("response-p50", milliseconds("response-ns.p50"));
     put("response-p99", milliseconds("response-ns.p99"));

@@ -170,6 +170,13 @@ impl Guests {
         self.values(name).reduce(|a, b| a + b)
     }
 
+    /// The ends of each VM that counts them and how long they took in microseconds, where there are several such VMs.
+    pub fn throughputs(&self) -> impl Iterator<Item = (&str, f64, f64)> {
+        let several = self.values("ends").nth(1).is_some();
+        let vms = self.vms.iter().filter(move |_| several);
+        vms.filter_map(|(name, vm)| Some((name.as_str(), vm.get("ends")?, vm.get("elapsed-us")?)))
+    }
+
     /// The largest of a number among the VMs that have it.
     pub fn largest(&self, name: &str) -> Option<f64> {
         self.values(name).reduce(f64::max)

@@ -260,3 +260,28 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     );
     assert_eq!(guests.vm("db"), None);
 }
+
+/// Where several VMs count their ends, each has a throughput of its own, by its own time.
+#[test]
+fn each_of_several_vms_has_a_throughput() {
+    let figures = |lines: &[(&str, &str)]| {
+        let mut guests = Guests::default();
+        for (vm, line) in lines {
+            guests.line(vm, line, Duration::ZERO);
+        }
+        compute(&Inputs {
+            report: None,
+            hardware: None,
+            storms: None,
+            guests: &guests,
+        })
+    };
+    let one = ("one", "exerciser: work ends=100 elapsed-us=2000000");
+    let alone = figures(&[one]);
+    assert_eq!(alone.get("etr"), Some(&50.0));
+    assert_eq!(alone.get("etr.one"), None, "it is etr");
+    let both = figures(&[one, ("two", "exerciser: work ends=30 elapsed-us=1000000")]);
+    assert_eq!(both.get("etr.one"), Some(&50.0));
+    assert_eq!(both.get("etr.two"), Some(&30.0));
+    assert_eq!(both.get("etr"), Some(&65.0), "in the longer of the times");
+}

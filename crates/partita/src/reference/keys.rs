@@ -3,7 +3,7 @@
 use crate::cache::BUILT_FILES;
 use crate::system::{
     BOARD_GUEST_FILES, BOARD_HARTS, BOARD_SLOTS, Bytes, Duration, EXERCISER, FileName,
-    MOST_TERMINALS, SHUFFLED,
+    MOST_TERMINALS, PausePreset, SHUFFLED,
 };
 use abi::system::{
     AFFINITY, COST, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
@@ -220,6 +220,14 @@ pub fn keys() -> Vec<Key> {
             "0",
             "0: a vCPU that has a shared hart for itself has a slice, too, and its waits trap",
         ),
+        key(
+            ROOT,
+            "ple",
+            words(PausePreset::ALL, PausePreset::name),
+            text("none"),
+            "\"kvm\"",
+            "the terms of pause loops that others have: Xen's (a gap of 128 and a window of 4096 cycles) or KVM's (the same, with a window that doubles without a bound); the three keys below come first",
+        ),
         pause_loop(ROOT, "ple-gap"),
         pause_loop(ROOT, "ple-window"),
         pause_loop(ROOT, "ple-window-most"),
@@ -423,6 +431,14 @@ pub fn keys() -> Vec<Key> {
             text("the system's"),
             "\"fixed\"",
             "which harts may run its vCPUs, if it shares: any, or one",
+        ),
+        key(
+            VM,
+            "ple",
+            words(PausePreset::ALL, PausePreset::name),
+            text("the system's"),
+            "\"kvm\"",
+            "the terms of pause loops that others have: Xen's (a gap of 128 and a window of 4096 cycles) or KVM's (the same, with a window that doubles without a bound); the three keys below come first",
         ),
         pause_loop(VM, "ple-gap"),
         pause_loop(VM, "ple-window"),

@@ -14,6 +14,7 @@ use abi::system::{
     RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US,
     Translations, WaitMethod, WhenIdle,
 };
+pub use loops::PausePreset;
 pub use vm::MOST_TERMINALS;
 use vm::read_vm;
 

@@ -187,6 +187,9 @@ impl Record {
                 self.leave(hart, now, true);
                 self.harts.entry(hart.0).or_default().idle = Some(now);
             }
+            Happening::PauseLoop { mode, physical, .. } if mode.virtualized => {
+                self.pause_loop(hart, now, *physical);
+            }
             Happening::Wake { end } => self.wake(hart, now, *end),
             Happening::Fence { fence, mode } => {
                 let details = vec![("mode", String::from(mode.name()))];
@@ -348,6 +351,25 @@ impl Record {
                 };
                 self.spins.insert(vmid, spin);
             }
+        }
+    }
+
+    /// The pause loop of the vCPU on the hart exits.
+    fn pause_loop(&mut self, hart: HartId, now: u64, word: Option<u64>) {
+        let Some((vmid, _)) = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu) else {
+            return;
+        };
+        if let Some(owner) = self.owner(vmid) {
+            let word = word.map_or_else(|| String::from("not read"), |word| format!("{word:#x}"));
+            let name = String::from("pause-loop exit");
+            self.sheet
+                .mark(owner, now, name, vec![("word", word)], Vec::new());
+        }
+        let Some(word) = word else { return };
+        self.spin(hart, now, word);
+        if let Some(spin) = self.spins.get_mut(&vmid) {
+            // No event tells when the loop ends, so an exit counts as a look at the word and not as a wait.
+            spin.waiting = false;
         }
     }
 

@@ -240,3 +240,45 @@ fn an_arrow_leads_from_a_device_to_its_handler() {
     assert_eq!(flows(&Owner::Vcpu(String::from("db"), 0)), [Flow::To(1)]);
     assert_eq!(timeline.deliveries, [60]);
 }
+
+/// Each exit of a pause loop is a mark, and a vCPU that leaves its hart at one waits for the loop's word.
+#[test]
+fn exits_of_pause_loops_are_marks_and_spins() {
+    let mut recorder = recorder(1000);
+    let pause = |cycles| {
+        let happening = Happening::PauseLoop {
+            mode: Mode::VIRTUAL_SUPERVISOR,
+            pc: 0x8020_0000,
+            physical: Some(0x9000_0000),
+        };
+        at(cycles, 0, happening)
+    };
+    for event in [
+        enter(100, 0, 1),
+        pause(200),
+        exit(201, 0, 1),
+        enter(250, 0, 1),
+        pause(400),
+        exit(401, 0, 1),
+        enter(500, 0, 2),
+        // Much later it comes back, does something else, and is preempted.
+        enter(30_000, 0, 1),
+        exit(90_000, 0, 1),
+        enter(90_100, 0, 2),
+    ] {
+        recorder.event(&event);
+    }
+    let timeline = recorder.timeline();
+    let owner = Owner::Vcpu(String::from("web"), 0);
+    let spins: Vec<_> = story(&timeline, &owner)
+        .into_iter()
+        .filter(|(_, _, kind)| matches!(kind, Kind::Spins | Kind::SpinWait))
+        .collect();
+    assert_eq!(
+        spins,
+        [(200, 401, Kind::Spins), (401, 30_000, Kind::SpinWait)]
+    );
+    let lane = timeline.lanes.iter().find(|lane| lane.owner == owner);
+    let marks: Vec<u64> = (lane.unwrap().marks.iter()).map(|mark| mark.at).collect();
+    assert_eq!(marks, [200, 400]);
+}

@@ -158,6 +158,7 @@ impl World {
             (
                 scheduler.preempted_in_supervisor.contains(vcpu),
                 scheduler.preempted_closed.contains(vcpu),
+                scheduler.gave_way_in_supervisor.contains(vcpu),
             ),
             (
                 entry.passed_over,
@@ -337,6 +338,7 @@ impl Scheduler {
                 self.preempted_in_supervisor,
             ),
             (&mut new.preempted_closed, self.preempted_closed),
+            (&mut new.gave_way_in_supervisor, self.gave_way_in_supervisor),
             (&mut new.out_of_service, self.out_of_service),
         ] {
             *new = numbers.vcpu_set(old);

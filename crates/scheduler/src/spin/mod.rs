@@ -84,6 +84,8 @@ pub(crate) struct Scene<'a> {
     pub(crate) preempted_in_supervisor: VcpuSet,
     /// Those of them that had their interrupts closed.
     pub(crate) preempted_closed: VcpuSet,
+    /// The partners that gave way at a spin in their supervisor.
+    pub(crate) gave_way_in_supervisor: VcpuSet,
     /// The partner that holds the lock, if it is known.
     pub(crate) holder: Option<VcpuId>,
     pub(crate) queues: &'a Queues,
@@ -109,6 +111,11 @@ impl Scene<'_> {
     /// The next of those that were preempted with their interrupts closed: probably in the middle of something short.
     pub(crate) fn preempted_closed_partner(&self) -> Option<VcpuId> {
         self.next_in_turn(self.preempted_closed)
+    }
+
+    /// The next of the ready partners that gave way at a spin in their supervisor.
+    pub(crate) fn partner_that_gave_way(&self) -> Option<VcpuId> {
+        self.next_in_turn(self.gave_way_in_supervisor)
     }
 
     /// The partner that holds the lock, if it is known and only needs a hart.
@@ -191,6 +198,7 @@ impl Scheduler {
             working: self.working.intersection(partners),
             preempted_in_supervisor: self.preempted_in_supervisor.intersection(partners),
             preempted_closed: self.preempted_closed.intersection(partners),
+            gave_way_in_supervisor: self.gave_way_in_supervisor.intersection(partners),
             holder: None,
             queues: &self.queues,
             waits: &mut self.spin_waits,

@@ -272,8 +272,32 @@ fn directed_takes_preempted_partners_in_turn() {
         Some(2),
         "then the next one, not the one in user mode"
     );
-    // 0 and 3 left of their own will: nobody is to be favoured.
+    // Nobody is left that was preempted: those that gave way come in their turn, 3 after 2 and then 0 again.
+    assert_eq!(bench.turn(0, Leave::Spin), Some(3));
+    assert_eq!(bench.turn(0, Leave::Spin), Some(0));
+    // 2 and 3 have given way; 1 was preempted, but in user mode.
     assert_eq!(bench.turn(0, Leave::Spin), Some(2));
+}
+
+#[test]
+fn directed_does_not_favour_who_gave_way_in_user_mode() {
+    let mut bench = Bench::with(SpinPolicy::Directed, 1, &[3]);
+    assert_eq!(bench.dispatch(0), Some(0));
+    // 1 is started and was never preempted, and 0 is preempted in its supervisor.
+    assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
+    let spin = Left {
+        supervisor: false,
+        ..Left::new(Leave::Spin, Ticks::ZERO)
+    };
+    let _ = bench
+        .scheduler
+        .leave(HartId::new(0).unwrap(), spin, Ticks::ZERO);
+    assert_eq!(bench.dispatch(0), Some(0), "it was preempted");
+    assert_eq!(
+        bench.keeps(0, SpinOn::Unknown),
+        Keep::GoOn,
+        "1 gave way in user mode, and 2 has not run"
+    );
 }
 
 #[test]

@@ -3,7 +3,44 @@
 use crate::system::section::Section;
 use abi::system::{HIDEABLE, Hidden, PAUSE_LOOP, PauseLoops};
 
-/// Reads the parameters of pause loops, of the system or of a VM. That no hart may have pause-loop exiting is no mistake, as the same
+/// The terms of pause loops that others have, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PausePreset {
+    /// Xen's: `ple_gap` 128, `ple_window` 4096 (paper 004 §3).
+    Xen,
+    /// KVM's on Intel's processors: the same, and the window doubles at each exit (`ple_window_grow` 2) without a bound of its own
+    /// (`ple_window_max` `UINT_MAX`), and is small again when the vCPU comes back to a hart (`ple_window_shrink` 0).
+    Kvm,
+}
+
+impl PausePreset {
+    /// Both.
+    pub const ALL: &[Self] = &[Self::Xen, Self::Kvm];
+
+    /// Its name in a system file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Xen => "xen",
+            Self::Kvm => "kvm",
+        }
+    }
+
+    /// Those that are given, and its own for the others.
+    fn complete(self, given: PauseLoops) -> PauseLoops {
+        let window = given.window.unwrap_or(4096);
+        let most = match self {
+            Self::Xen => window,
+            Self::Kvm => u32::MAX,
+        };
+        PauseLoops {
+            gap: Some(given.gap.unwrap_or(128)),
+            window: Some(window),
+            window_most: Some(given.window_most.unwrap_or(most)),
+        }
+    }
+}
+
+/// Reads the parameters of pause loops, of the system or of a VM: a preset's, but for those that are given themselves. That no hart may have pause-loop exiting is no mistake, as the same
 /// system runs on many computers.
 pub(super) fn read_pause_loops(section: &mut Section<'_>) -> PauseLoops {
     let mut integer = |key| {
@@ -23,7 +60,10 @@ pub(super) fn read_pause_loops(section: &mut Section<'_>) -> PauseLoops {
         let remedy = format!("use {window} or more, or leave it out");
         section.report(node, "ple-window-most", message, remedy);
     }
-    loops
+    let presets: Vec<_> = (PausePreset::ALL.iter().copied()).map(Some).collect();
+    let name = |preset: Option<PausePreset>| preset.map_or("xen", PausePreset::name);
+    let preset = section.word("ple", &presets, name, None);
+    preset.map_or(loops, |preset| preset.complete(loops))
 }
 
 /// Reads which extensions a VM's guest is not told of.
@@ -64,6 +104,28 @@ mod tests {
     }
 
     #[test]
+    fn a_preset_gives_what_is_not_given() {
+        let terms = |more: &str| {
+            let loops = read(more).unwrap().vms[0].pause_loops;
+            (loops.gap, loops.window, loops.window_most)
+        };
+        assert_eq!(terms(""), (None, None, None));
+        assert_eq!(terms("ple = \"xen\""), (Some(128), Some(4096), Some(4096)));
+        assert_eq!(
+            terms("ple = \"kvm\""),
+            (Some(128), Some(4096), Some(u32::MAX))
+        );
+        assert_eq!(
+            terms("ple = \"kvm\"\nple-gap = 32\nple-window-most = 65536"),
+            (Some(32), Some(4096), Some(65536))
+        );
+        assert_eq!(
+            terms("ple = \"xen\"\nple-window = 512"),
+            (Some(128), Some(512), Some(512))
+        );
+    }
+
+    #[test]
     fn mistakes_are_named_with_what_would_do() {
         for (line, words) in [
             (
@@ -72,6 +134,10 @@ mod tests {
             ),
             ("hide = \"zawrs\"", &["a list"]),
             ("ple-gap = -1", &["0 to 4294967295"]),
+            (
+                "ple = \"vmware\"",
+                &["a.toml:8", "vm.a.ple", "use one of xen, kvm"],
+            ),
             (
                 "ple-window = 4096\nple-window-most = 4095",
                 &["a.toml:9", "below ple-window, 4096", "use 4096 or more"],
