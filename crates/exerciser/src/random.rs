@@ -49,7 +49,9 @@ impl Random {
 }
 
 /// The exercises that draw random numbers, and so take a `seed`.
-pub const EXERCISES: [&str; 7] = ["fuzz", "hostile", "pmu", "stale", "state", "timer", "work"];
+pub const EXERCISES: [&str; 8] = [
+    "chains", "fuzz", "hostile", "pmu", "stale", "state", "timer", "work",
+];
 
 #[cfg(test)]
 mod tests {
