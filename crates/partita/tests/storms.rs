@@ -151,22 +151,40 @@ fn pause_loops(system: &str, policy: &str, seed: u32) -> serde_json::Value {
 fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
     let _room = room("machine");
     let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
-    // A storm begins when a slice ends within a lock's hold, in about every second start phase. Which phases these are changes with each
-    // build of the hypervisor.
-    let ours = (1..=16)
+    // A storm begins when a slice ends within a lock's hold, in more than half of the start phases. Which phases these are changes with
+    // each build of the hypervisor.
+    let ours: Vec<serde_json::Value> = (1..=16)
         .map(|seed| pause_loops("four-per-hart.toml", "reservation", seed))
-        .find(|measures| number(measures, "pause-exits") > 1000.0)
-        .expect("one phase of sixteen in which waits at locks exit");
-    println!("{ours}");
-    assert!(number(&ours, "exits-per-contended") <= 1.0, "{ours}");
-    assert!(number(&ours, "exits-per-wait-most") <= 3.0, "{ours}");
+        .filter(|measures| number(measures, "pause-exits") > 1000.0)
+        .collect();
+    assert!(ours.len() >= 4, "{} phases had a storm", ours.len());
+    // The mean over the phases is bounded: in a single phase a few exits at swap locks, whose waits are not counted, may outweigh the
+    // waits at ticket locks that ended without an exit.
+    let contended = ours
+        .iter()
+        .map(|measures| number(measures, "exits-per-contended"));
+    let mean = contended.sum::<f64>() / ours.len() as f64;
+    println!(
+        "{mean:.4} exits for each contended acquisition, in the mean of {} phases",
+        ours.len()
+    );
+    assert!(mean <= 1.0, "{mean}");
+    for measures in &ours {
+        exits_are_of_waits_that_were_read(measures);
+    }
+}
+
+/// What holds in each start phase: at most three exits for one wait, tickets recovered at locks, and a class for each exit.
+fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
+    let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
+    assert!(number(ours, "exits-per-wait-most") <= 3.0, "{ours}");
     // Exits at locks were of waits whose ticket the hypervisor recovered.
     let at_locks: f64 = ["holder-off", "next-off", "runs", "holder-unknown"]
         .iter()
-        .map(|class| number(&ours, &format!("pause-exits.{class}")))
+        .map(|class| number(ours, &format!("pause-exits.{class}")))
         .sum();
-    let at_locks = at_locks / 100.0 * number(&ours, "pause-exits");
-    let read = number(&ours, "events.ticket-known") + number(&ours, "events.spin-over");
+    let at_locks = at_locks / 100.0 * number(ours, "pause-exits");
+    let read = number(ours, "events.ticket-known") + number(ours, "events.spin-over");
     assert!(read >= 0.99 * at_locks, "{read} of {at_locks}: {ours}");
     let closed: f64 = [
         "holder-off",
@@ -177,7 +195,7 @@ fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
         "not-read",
     ]
     .iter()
-    .map(|class| number(&ours, &format!("pause-exits.{class}")))
+    .map(|class| number(ours, &format!("pause-exits.{class}")))
     .sum();
     assert!((closed - 100.0).abs() < 1e-6, "{ours}");
 }
