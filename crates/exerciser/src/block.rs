@@ -6,6 +6,7 @@ use crate::arch::sync::Lock;
 use crate::board::{Slot, board};
 use crate::frames::{self, FRAME};
 use crate::harts::Hart;
+use exerciser::workload::Trigger;
 
 // Registers (table "MMIO Device Register Layout"; the legacy ones in the table after it).
 const MAGIC: u64 = 0x000;
@@ -55,6 +56,17 @@ struct Queue {
     owners: [Option<usize>; REQUESTS],
     available: u16,
     used: u16,
+    /// Where the source is an edge: a read has ended whose interrupt was not seen yet.
+    owed: bool,
+}
+
+impl Queue {
+    const EMPTY: Self = Self {
+        owners: [None; REQUESTS],
+        available: 0,
+        used: 0,
+        owed: false,
+    };
 }
 
 /// The device.
@@ -71,6 +83,7 @@ pub struct Disk {
     requests: u64,
     data: u64,
     queue: Lock<Queue>,
+    trigger: Trigger,
 }
 
 impl Disk {
@@ -78,7 +91,7 @@ impl Disk {
     ///
     /// # Errors
     /// Why there is none to use.
-    pub fn find() -> Result<Self, &'static str> {
+    pub fn find(trigger: Trigger) -> Result<Self, &'static str> {
         let slot = board()
             .slots
             .iter()
@@ -101,11 +114,8 @@ impl Disk {
             used: rings + FRAME,
             requests,
             data,
-            queue: Lock::new(Queue {
-                owners: [None; REQUESTS],
-                available: 0,
-                used: 0,
-            }),
+            queue: Lock::new(Queue::EMPTY),
+            trigger,
         };
         disk.start()?;
         Ok(disk)
@@ -123,11 +133,7 @@ impl Disk {
             store(self.descriptors + at, 0);
             store(self.used + at, 0);
         }
-        *self.queue.lock() = Queue {
-            owners: [None; REQUESTS],
-            available: 0,
-            used: 0,
-        };
+        *self.queue.lock() = Queue::EMPTY;
         device_store32(at + STATUS, STARTED);
         device_store32(at + DEVICE_FEATURES_SELECT, 1);
         let platform = device_load32(at + DEVICE_FEATURES) & ACCESS_PLATFORM;
@@ -205,9 +211,13 @@ impl Disk {
             return;
         }
         let index = (hart.page() - board().files.base) / board().files.stride;
-        // domaincfg: interrupts on (bit 8), delivery by MSI (bit 2). sourcecfg 6: level, active high.
+        // domaincfg: interrupts on (bit 8), delivery by MSI (bit 2). sourcecfg 6: level, active high; 4: rising edge.
+        let mode = match self.trigger {
+            Trigger::Level => 6,
+            Trigger::Edge => 4,
+        };
         device_store32(aplic, 1 << 8 | 1 << 2);
-        device_store32(aplic + 4 * source, 6);
+        device_store32(aplic + 4 * source, mode);
         device_store32(aplic + 0x3000 + 4 * source, (index << 18 | identity) as u32);
         device_store32(aplic + 0x1edc, source as u32);
     }
@@ -256,24 +266,37 @@ impl Disk {
 
     /// Calls `done` with the owner of each read that has ended.
     pub fn collect(&self, mut done: impl FnMut(usize)) {
-        if load16(self.used + 2) == self.queue.lock().used {
+        let mut queue = self.queue.lock();
+        if load16(self.used + 2) == queue.used && !queue.owed {
             return;
         }
-        let mut queue = self.queue.lock();
-        // What ends while others are being collected raises the line again. It must not stay high unseen: a line that is high
-        // already announces nothing.
-        while self.acknowledge() {
-            while load16(self.used + 2) != queue.used {
-                core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
-                let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
-                queue.used = queue.used.wrapping_add(1);
-                let number = load32(entry) as usize / 3;
-                if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
-                    crate::start::fail(format_args!("a read failed"));
+        match self.trigger {
+            // What ends while others are being collected raises the line again. It must not stay high unseen: a line that is high
+            // already announces nothing.
+            Trigger::Level => {
+                while self.acknowledge() {
+                    self.take_ended(&mut queue, &mut done);
                 }
-                if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
-                    done(owner);
-                }
+            }
+            // What ends after the acknowledgement makes a new edge. A read that was seen before its interrupt leaves one to be acknowledged.
+            Trigger::Edge => {
+                queue.owed = !self.acknowledge();
+                self.take_ended(&mut queue, &mut done);
+            }
+        }
+    }
+
+    fn take_ended(&self, queue: &mut Queue, done: &mut impl FnMut(usize)) {
+        while load16(self.used + 2) != queue.used {
+            core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
+            let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
+            queue.used = queue.used.wrapping_add(1);
+            let number = load32(entry) as usize / 3;
+            if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
+                crate::start::fail(format_args!("a read failed"));
+            }
+            if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
+                done(owner);
             }
         }
     }
@@ -286,7 +309,7 @@ impl Disk {
             return false;
         }
         device_store32(self.slot.address + INTERRUPT_ACKNOWLEDGE, status);
-        if board().aplic != 0 {
+        if board().aplic != 0 && self.trigger == Trigger::Level {
             device_store32(board().aplic + 0x2000, self.slot.source);
         }
         true

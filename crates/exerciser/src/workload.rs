@@ -83,12 +83,23 @@ pub struct Workload {
     /// Block reads, each waited for, and their size in sectors of 512 bytes.
     pub reads: u64,
     pub sectors: u64,
+    /// What of the disk's wire makes an interrupt.
+    pub trigger: Trigger,
     /// Looks after which a spin is excessive (0: never).
     pub spin_limit: u64,
     /// Time after which a spin is excessive, milliseconds (0: never).
     pub spin_limit_ms: u64,
     pub expire: Expiry,
     pub seed: u64,
+}
+
+/// What of a device's wire makes an interrupt (AIA §4.5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Its high level.
+    Level,
+    /// Its rising.
+    Edge,
 }
 
 /// What a parameter takes.
@@ -138,7 +149,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 27] = [
+pub const REFERENCE: [Parameter; 28] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -253,6 +264,11 @@ pub const REFERENCE: [Parameter; 27] = [
         MOST_SECTORS,
         "size of a block read in sectors of 512 bytes",
     ),
+    word(
+        "trigger",
+        &["level", "edge"],
+        "what makes an interrupt of the disk's wire: its level, for which the APLIC is told each time, or a rising edge, as Debian's driver has it",
+    ),
     number(
         "spin-limit",
         0,
@@ -360,6 +376,11 @@ impl Workload {
             process: number("process")?,
             reads: number("reads")?,
             sectors: number("sectors")?,
+            trigger: arguments.choice(
+                "trigger",
+                Trigger::Level,
+                &[("level", Trigger::Level), ("edge", Trigger::Edge)],
+            )?,
             spin_limit: number("spin-limit")?,
             spin_limit_ms: number("spin-limit-ms")?,
             expire: arguments.choice(

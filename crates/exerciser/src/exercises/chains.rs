@@ -17,6 +17,7 @@ use crate::board::board;
 use crate::console::say;
 use crate::frames::{self, FRAME};
 use crate::harts;
+use exerciser::workload::Trigger;
 
 pub const EXERCISE: Exercise = Exercise {
     name: "chains",
@@ -34,7 +35,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let rounds = arguments.number("rounds", 2000, 1, 1 << 40)?;
     let harts = super::harts(arguments)?;
-    let (mut disk, watched) = match (Disk::find(), frames::take(WATCHED_FRAMES)) {
+    let (mut disk, watched) = match (Disk::find(Trigger::Level), frames::take(WATCHED_FRAMES)) {
         (Ok(disk), Some(watched)) => (disk, watched),
         (Err(why), _) => {
             say!("chains: {why}");

@@ -26,6 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const UART: (u64, u64) = (0x1000_0000, 0x100);
 const APLIC: (u64, u64) = (0x0d00_0000, 0x8000);
 const IMSIC: (u64, u64) = (0x2800_0000, 0x100_0000);
+/// The virtio devices of the machine's board, which has them where QEMU's `virt` has: a page each.
+const VIRTIO: (u64, u64) = (0x1000_1000, 0x8000);
+/// Registers of a virtio device that are written for each operation (virtio 1.2, table 4.1).
+const QUEUE_NOTIFY: u64 = 0x50;
+const INTERRUPT_ACKNOWLEDGE: u64 = 0x64;
 
 /// Two instructions by their encodings (unprivileged and privileged ISA).
 const WFI: u64 = 0x1050_0073;
@@ -254,6 +259,12 @@ fn name(exception: &Exception) -> String {
         Cause::LoadGuestPage if within(APLIC) => "APLIC read",
         Cause::StoreGuestPage if within(APLIC) => "APLIC write",
         Cause::StoreGuestPage if within(IMSIC) => "IMSIC write",
+        Cause::LoadGuestPage if within(VIRTIO) => "virtio read",
+        Cause::StoreGuestPage if within(VIRTIO) => match at % 0x1000 {
+            QUEUE_NOTIFY => "virtio notification",
+            INTERRUPT_ACKNOWLEDGE => "virtio acknowledgement",
+            _ => "virtio write",
+        },
         Cause::FetchGuestPage | Cause::LoadGuestPage | Cause::StoreGuestPage => "guest page fault",
         _ => "another exception",
     };
@@ -263,28 +274,58 @@ fn name(exception: &Exception) -> String {
 /// The profile of the machine.
 const PROFILE: &str = "k3-class";
 
-/// Which work brings the passages about: two VMs of two vCPUs on two harts. `reads` needs the disk of the Debian images.
-const WORK: [(&str, bool, &str); 4] = [
-    (
-        "heavy I/O (paper 002, case 4)",
-        true,
-        "exercise=work lock=swap duration-ms=150 terminals=8 steps=1 compute=7000 reads=1 sectors=8 locks=1 hold=40 lock-count=4",
-    ),
-    (
-        "ticket locks",
-        false,
-        "exercise=work lock=ticket spin=wrs duration-ms=150 terminals=8 steps=4 compute=2000 locks=4 hold=400 lock-count=1",
-    ),
-    (
-        "batch",
-        false,
-        "exercise=work duration-ms=150 terminals=4 steps=4 compute=50000",
-    ),
-    (
-        "interrupts and console",
-        false,
-        "exercise=ipi count=100 console=uart",
-    ),
+/// A work that brings passages about.
+struct Work {
+    name: &'static str,
+    vms: Vms,
+    arguments: &'static str,
+}
+
+/// Which VMs do a work.
+enum Vms {
+    /// Two of two vCPUs on two harts.
+    Two,
+    /// The same, each with the disk of the Debian images.
+    TwoWithDisks,
+    /// One vCPU on one hart under placement `resident`, whose disk is simulated so.
+    OneWithDisk(&'static str),
+}
+
+/// One reader, which reads 4 KiB at a time.
+const READER: &str = "exercise=work duration-ms=0 jobs=2000 reads=1 terminals=1 trigger=edge";
+
+/// The works.
+const WORK: [Work; 6] = [
+    Work {
+        name: "heavy I/O (paper 002, case 4)",
+        vms: Vms::TwoWithDisks,
+        arguments: "exercise=work lock=swap duration-ms=150 terminals=8 steps=1 compute=7000 reads=1 sectors=8 locks=1 hold=40 lock-count=4",
+    },
+    Work {
+        name: "ticket locks",
+        vms: Vms::Two,
+        arguments: "exercise=work lock=ticket spin=wrs duration-ms=150 terminals=8 steps=4 compute=2000 locks=4 hold=400 lock-count=1",
+    },
+    Work {
+        name: "batch",
+        vms: Vms::Two,
+        arguments: "exercise=work duration-ms=150 terminals=4 steps=4 compute=50000",
+    },
+    Work {
+        name: "interrupts and console",
+        vms: Vms::Two,
+        arguments: "exercise=ipi count=100 console=uart",
+    },
+    Work {
+        name: "one reader, general I/O simulation",
+        vms: Vms::OneWithDisk("general"),
+        arguments: READER,
+    },
+    Work {
+        name: "one reader, fast I/O simulation",
+        vms: Vms::OneWithDisk("general"),
+        arguments: READER,
+    },
 ];
 
 /// The passages of each work.
@@ -310,9 +351,14 @@ pub fn measure_passages(
     })?;
     let exerciser = hypervisor.with_file_name("exerciser");
     let mut work = Vec::new();
-    for (name, reads, arguments) in WORK {
+    for Work {
+        name,
+        vms,
+        arguments,
+    } in WORK
+    {
         progress.step(&format!("counting passages through the hypervisor: {name}"));
-        let text = system_text(&exerciser, reads, arguments);
+        let text = system_text(&exerciser, &vms, arguments);
         let document = Document::new(&std::env::temp_dir().join("passages.toml"), text, &[])?;
         let system = System::read(&document)?;
         let slots = Assignment::of(&system);
@@ -333,24 +379,27 @@ pub fn measure_passages(
     Ok(PassagesReport { work })
 }
 
-fn system_text(exerciser: &Path, reads: bool, arguments: &str) -> String {
+fn system_text(exerciser: &Path, vms: &Vms, arguments: &str) -> String {
     let kernel = super::quoted(exerciser);
-    let disks = if reads {
-        "disks = [{ file = \"image:debian/disk\" }]\n"
-    } else {
-        ""
+    let arguments = super::quoted_text(arguments);
+    let disk = "disks = [{ file = \"image:debian/disk\" }]";
+    let (names, harts, vcpus, devices): (&[&str], _, _, _) = match vms {
+        Vms::Two => (&["one", "two"], 2, 2, String::new()),
+        Vms::TwoWithDisks => (&["one", "two"], 2, 2, disk.to_owned()),
+        Vms::OneWithDisk(io) => {
+            let devices = format!("{disk}\nio = \"{io}\"\nplacement = \"resident\"");
+            (&["one"], 1, 1, devices)
+        }
     };
-    let vm = |name: &str| {
+    let vm = |name: &&str| {
         format!(
-            "[vm.{name}]\nvcpus = 2\nmemory = \"64 MiB\"\nshare = 50\nkernel = {kernel}\n\
-             command-line = {}\n{disks}",
-            super::quoted_text(arguments)
+            "[vm.{name}]\nvcpus = {vcpus}\nmemory = \"64 MiB\"\nshare = 50\nkernel = {kernel}\n\
+             command-line = {arguments}\n{devices}\n"
         )
     };
+    let vms: String = names.iter().map(vm).collect();
     format!(
-        "harts = 2\nmemory = \"1 GiB\"\nguest-files = 7\ntime-slice = \"1 ms\"\ntime-limit = \"1 min\"\n{}{}",
-        vm("one"),
-        vm("two")
+        "harts = {harts}\nmemory = \"1 GiB\"\nguest-files = 7\ntime-slice = \"1 ms\"\ntime-limit = \"1 min\"\n{vms}"
     )
 }
 
