@@ -161,7 +161,7 @@ named! {
         MmioAplic = "mmio-aplic",
         /// An access to the emulated real-time clock.
         MmioClock = "mmio-clock",
-        /// An access to a simulated virtio device (`io = "general"`).
+        /// An access to a simulated virtio device (`io = "general"` and `"fast"`).
         MmioVirtio = "mmio-virtio",
         /// An access to an interrupt file that is kept in software.
         MmioImsic = "mmio-imsic",
@@ -228,6 +228,12 @@ named! {
         Forwarded = "forwarded",
         /// A dispatch without a guest interrupt file: the vCPU's interrupts were in memory.
         MemoryFile = "memory-file",
+        /// An interrupt of a simulated device's, which the hypervisor took.
+        DeviceInterrupt = "device-interrupt",
+        /// An operation of a simulated device that was translated the fast way.
+        ChainFast = "chain-fast",
+        /// One that was translated the general way.
+        ChainGeneral = "chain-general",
         /// The form of allocation changed while the VM ran, and a vCPU was told by an interrupt.
         Notified = "notified",
     }

@@ -221,6 +221,8 @@ pub struct VmDescription<'a> {
     pub devices: ArrayVec<Slot, MAX_SLOTS>,
     /// Those of them whose registers trap, and whose queues the hypervisor passes on.
     pub simulated: ArrayVec<Slot, MAX_SLOTS>,
+    /// Those of the simulated ones that are simulated the fast way.
+    pub fast: ArrayVec<Slot, MAX_SLOTS>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.

@@ -164,7 +164,7 @@ pub fn arguments(
     }
     for (index, vm) in system.vms.iter().enumerate() {
         for (slot, device) in slots.vm(index) {
-            let platform = match vm.devices_are_told_addresses() {
+            let platform = match vm.tells_addresses(device.io(vm)) {
                 true => ",iommu_platform=on",
                 false => "",
             };

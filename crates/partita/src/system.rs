@@ -67,6 +67,8 @@ pub struct Disk {
     pub keep: bool,
     /// The virtio-mmio slot, if the system file names one.
     pub slot: Option<Located<u8>>,
+    /// How it is reached, where that is not as the VM says.
+    pub io: Option<Io>,
 }
 
 /// A network card of a VM: the name of the network inside this run that it is on. Networks reach
@@ -124,17 +126,25 @@ impl Vm {
     /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
     #[must_use]
     pub fn drives_devices(&self) -> bool {
-        let any = !self.disks.is_empty()
-            || !self.network.is_empty()
-            || self.rng
-            || self.terminals.is_some();
-        any && self.io.value == Io::Direct
+        let others = !self.network.is_empty() || self.rng || self.terminals.is_some();
+        let disks = 0..self.disks.len();
+        others && self.io.value == Io::Direct
+            || disks
+                .into_iter()
+                .any(|number| self.io_of_disk(number) == Io::Direct)
     }
 
-    /// Whether its devices are to use other addresses than the guest does, and so offer `VIRTIO_F_ACCESS_PLATFORM`.
+    /// How its disk with this number is reached.
     #[must_use]
-    pub fn devices_are_told_addresses(&self) -> bool {
-        self.placement.value != Placement::Real && self.io.value == Io::Direct
+    pub fn io_of_disk(&self, number: usize) -> Io {
+        let disk = self.disks.get(number);
+        disk.and_then(|disk| disk.io).unwrap_or(self.io.value)
+    }
+
+    /// Whether a device that is reached so is to use other addresses than the guest does, and so offers `VIRTIO_F_ACCESS_PLATFORM`.
+    #[must_use]
+    pub fn tells_addresses(&self, io: Io) -> bool {
+        self.placement.value != Placement::Real && io == Io::Direct
     }
 }
 

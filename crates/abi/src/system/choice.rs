@@ -58,6 +58,8 @@ choice! {
         Direct = "direct",
         /// Through the hypervisor, which checks and translates each operation: general I/O simulation.
         General = "general",
+        /// The same, by fast I/O simulation where an operation is simple.
+        Fast = "fast",
     }
 }
 

@@ -80,6 +80,8 @@ pub const BOOTARGS: &str = "bootargs";
 pub const DEVICES: &str = "devices";
 /// VM: a row of `<u32>`, those of its slots whose devices the hypervisor simulates. Optional, none without it.
 pub const SIMULATED: &str = "simulated";
+/// VM: a row of `<u32>`, those of [`SIMULATED`] that are simulated the fast way. Optional, none without it.
+pub const FAST: &str = "fast";
 /// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
 pub const HIDE: &str = "hide";
 /// VM: empty; there or not.

@@ -174,6 +174,7 @@ struct VmParts<'a> {
     bootargs: Option<&'a str>,
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
     simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,
     scheduling: Option<Scheduling>,
@@ -224,6 +225,7 @@ impl<'a> VmParts<'a> {
             }
             names::DEVICES => field.keep(&mut self.devices, field.slots()?),
             names::SIMULATED => field.keep(&mut self.simulated, field.slots()?),
+            names::FAST => field.keep(&mut self.fast, field.slots()?),
             names::AUTOSTART => {
                 if !property.value.is_empty() {
                     return Err(field.error(Problem::WrongType));
@@ -263,13 +265,14 @@ impl<'a> VmParts<'a> {
         };
         let devices = self.devices.unwrap_or_default();
         let simulated = self.simulated.unwrap_or_default();
-        if let Some(slot) = simulated.iter().find(|slot| !devices.contains(slot)) {
-            return Err(refused(
-                subject,
-                names::SIMULATED,
-                slot,
-                Problem::NoSuchDevice,
-            ));
+        let fast = self.fast.unwrap_or_default();
+        for (name, slots, among) in [
+            (names::SIMULATED, &simulated, &devices),
+            (names::FAST, &fast, &simulated),
+        ] {
+            if let Some(slot) = slots.iter().find(|slot| !among.contains(slot)) {
+                return Err(refused(subject, name, slot, Problem::NoSuchDevice));
+            }
         }
         Ok(VmDescription {
             name: self.name.ok_or_else(missing(names::NAME))?,
@@ -282,6 +285,7 @@ impl<'a> VmParts<'a> {
             bootargs: self.bootargs.unwrap_or(""),
             devices,
             simulated,
+            fast,
             hidden: self.hidden.unwrap_or_default(),
             pause_loops: self.pause_loops,
             scheduling: self.scheduling,

@@ -308,6 +308,12 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
             &["VM second", "simulated = 2"],
         ),
         (
+            names::FAST,
+            number(1),
+            Problem::NoSuchDevice,
+            &["VM second", "fast = 1"],
+        ),
+        (
             names::AUTOSTART,
             number(1),
             Problem::WrongType,

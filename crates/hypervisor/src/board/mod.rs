@@ -9,6 +9,7 @@ use core::fmt;
 use fdt::{Fdt, node::FdtNode};
 use scheduler::{HartId, HartSet};
 
+use crate::memory::address::PAGE_SIZE;
 use crate::memory::gstage::offer::{HartRegister, Offer};
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
@@ -196,6 +197,17 @@ fn device(node: &FdtNode<'_, '_>) -> Option<BoardDevice> {
 }
 
 impl Board {
+    /// Whether no other virtio device has registers in the page in which this one's begin, and they begin with it.
+    #[must_use]
+    pub fn has_page_of_its_own(&self, device: BoardDevice) -> bool {
+        let page = |base: u64| base / PAGE_SIZE;
+        let in_page = self
+            .virtio
+            .iter()
+            .filter(|other| page(other.base) == page(device.base));
+        device.base.is_multiple_of(PAGE_SIZE) && device.size <= PAGE_SIZE && in_page.count() == 1
+    }
+
     /// Reads the device tree `tree`, which lies at `location`.
     ///
     /// # Errors

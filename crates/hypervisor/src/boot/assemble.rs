@@ -16,9 +16,10 @@ use crate::console;
 use crate::console::say;
 use crate::devices::bus::NoRoom;
 use crate::devices::clock::{self, Clock};
-use crate::devices::simulated;
+use crate::devices::simulated::{self, Means};
+use crate::devices::wires::SourceNumber;
 use crate::hart;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
@@ -285,7 +286,8 @@ fn virtual_machine(
         {
             return Err(AssembleError::DirectDevice { vm: name, slot });
         }
-        chosen.push((device, simulated));
+        let fast = vm.fast.iter().any(|other| other.0 == slot);
+        chosen.push((device, simulated.then_some(fast)));
     }
     let (allocation, dedicated) = allocation(vm, board)?;
     let config = VmConfig {
@@ -298,16 +300,26 @@ fn virtual_machine(
     // No hart runs yet, so there is nobody to interrupt.
     let _ = kicks;
     let mut devices = Vec::new();
-    for (device, simulated) in chosen {
-        let areas = match simulated {
-            true => {
-                let bytes = simulated::QUEUES as u64 * simulated::AREA;
-                let region = frames.give(FrameOwner::Vm(id), bytes, simulated::AREA);
-                Some(region.ok_or(AssembleError::Areas { vm: name })?.base())
+    for (device, fast) in chosen {
+        let simulation = match fast {
+            Some(fast) => {
+                let region = frames.give(FrameOwner::Vm(id), simulated::BYTES, simulated::AREA);
+                let region = region.ok_or(AssembleError::Areas { vm: name })?;
+                let page = fast && board.has_page_of_its_own(device);
+                Some(simulated::Means {
+                    registers: HostPhysical::new(device.base),
+                    size: device.size,
+                    source: SourceNumber(device.source),
+                    areas: region.base(),
+                    fast,
+                    page: page
+                        .then(|| region.base().checked_add(simulated::QUEUE_BYTES))
+                        .flatten(),
+                })
             }
-            false => None,
+            None => None,
         };
-        devices.push(Given { device, areas });
+        devices.push(Given { device, simulation });
     }
     let memory = guest_memory(vm, place)?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
@@ -405,15 +417,21 @@ fn table(
     for piece in memory.mapped() {
         stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
     }
-    for Given { device, .. } in devices.iter().filter(|given| !given.is_simulated()) {
-        let region = GuestRegion::new(GuestPhysical::new(device.base), device.size)
-            .ok_or(MapError::OutOfReach)?;
-        stage.map(
-            &mut tables,
-            region,
-            HostPhysical::new(device.base),
-            Permissions::DEVICE,
-        )?;
+    for Given { device, simulation } in devices {
+        let (size, place, permissions) = match simulation {
+            None => (
+                device.size,
+                HostPhysical::new(device.base),
+                Permissions::DEVICE,
+            ),
+            Some(Means {
+                page: Some(page), ..
+            }) => (PAGE_SIZE, *page, Permissions::READ_ONLY),
+            Some(_) => continue,
+        };
+        let region =
+            GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
+        stage.map(&mut tables, region, place, permissions)?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     for vcpu in 0..vcpus {

@@ -110,11 +110,10 @@ impl Chips {
         }
     }
 
-    /// The device at this source, if there is one, looks at what has come from outside.
-    pub fn look_at(&mut self, source: SourceNumber, outside: &dyn Outside) {
-        let place = self.wired.iter().position(|wired| wired.source == source);
-        if let Some((index, wired)) =
-            place.and_then(|index| Some((index, self.wired.get_mut(index)?)))
+    /// A device looks at what has come from outside.
+    pub fn look_at(&mut self, number: DeviceNumber, outside: &dyn Outside) {
+        if let Some(index) = number.0.checked_sub(1)
+            && let Some(wired) = self.wired.get_mut(index)
         {
             wired.device.look(outside);
             self.settle(index, outside);

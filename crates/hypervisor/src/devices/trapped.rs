@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use abi::monitor::ExitCause;
+use abi::monitor::{Event, ExitCause};
 
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::hart::decode::Width;
@@ -82,6 +82,9 @@ pub trait Reach {
 
     /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
     fn device_load(&self, at: HostPhysical, width: Width) -> u64;
+
+    /// Counts something that happened to the VM, so many times.
+    fn count(&self, event: Event, times: u32);
 
     /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
     fn served(&self, source: SourceNumber);

@@ -189,8 +189,12 @@ fn add(port: &impl Port, vcpu: VcpuId, life: Option<Life>, pending: u64) {
     }
 }
 
+/// The identities whose bits are set, the lowest first. Bit 0 is none's.
 fn identities(pending: u64) -> impl Iterator<Item = Identity> {
-    (1..64)
-        .filter_map(Identity::new)
-        .filter(move |identity| pending & identity.bit() != 0)
+    let mut left = pending & !1;
+    core::iter::from_fn(move || {
+        let lowest = Identity::new(left.trailing_zeros())?;
+        left &= !lowest.bit();
+        Some(lowest)
+    })
 }

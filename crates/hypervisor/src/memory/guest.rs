@@ -32,6 +32,21 @@ pub trait HostMemory {
     fn set_word(&self, at: HostPhysical, value: u32);
     /// The doubleword at `at`, a multiple of 8, in one access.
     fn doubleword(&self, at: HostPhysical) -> u64;
+    /// Sets the halfword at `at`, a multiple of 2, in one access.
+    fn set_half(&self, at: HostPhysical, value: u16);
+    /// Sets the doubleword at `at`, a multiple of 8, in one access.
+    fn set_doubleword(&self, at: HostPhysical, value: u64);
+    /// The doublewords at `at` and behind it, a multiple of 8, each in one access.
+    fn pair(&self, at: HostPhysical) -> [u64; 2] {
+        let behind = HostPhysical::new(at.raw().wrapping_add(8));
+        [self.doubleword(at), self.doubleword(behind)]
+    }
+    /// Sets the doublewords at `at` and behind it, a multiple of 8, each in one access.
+    fn set_pair(&self, at: HostPhysical, values: [u64; 2]) {
+        let [first, second] = values;
+        self.set_doubleword(at, first);
+        self.set_doubleword(HostPhysical::new(at.raw().wrapping_add(8)), second);
+    }
     /// Copies `data` to `at` and what follows. Nobody else uses the memory meanwhile.
     fn copy(&self, at: HostPhysical, data: &[u8]);
     /// Makes `length` bytes from `at` zero. Nobody else uses the memory meanwhile.
@@ -188,6 +203,12 @@ impl GuestMemory {
             [piece] if piece.host.raw() != piece.guest.base().raw() => Some(piece.host),
             _ => None,
         }
+    }
+
+    /// The piece that is all of it, where there is one that stays where it is.
+    #[must_use]
+    pub const fn whole(&self) -> Option<Piece> {
+        self.whole
     }
 
     /// Whether the byte at `address` is the guest's.

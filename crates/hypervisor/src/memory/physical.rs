@@ -36,6 +36,18 @@ impl HostMemory for Physical {
         unsafe { (at.raw() as *const u64).read_volatile() }
     }
 
+    #[inline]
+    fn set_half(&self, at: HostPhysical, value: u16) {
+        // SAFETY: as for `byte`; the address is a multiple of 2.
+        unsafe { (at.raw() as *mut u16).write_volatile(value) };
+    }
+
+    #[inline]
+    fn set_doubleword(&self, at: HostPhysical, value: u64) {
+        // SAFETY: as for `byte`; the address is a multiple of 8.
+        unsafe { (at.raw() as *mut u64).write_volatile(value) };
+    }
+
     fn copy(&self, at: HostPhysical, data: &[u8]) {
         // SAFETY: as for `byte`; `data` is the hypervisor's own or the system image's, neither of which overlaps a guest's
         // memory, and no vCPU of the guest runs.

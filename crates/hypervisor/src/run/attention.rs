@@ -19,15 +19,27 @@ use crate::system::{self, Hypervisor};
 /// scheduler has been asked.
 const CLAIMS: usize = 64;
 
-/// Attends to whatever interrupts this hart has. Returns what the most telling of them was. The hart asks the scheduler next, and
-/// what follows sets its timer anew.
-pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
+/// What a hart had to attend to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attended {
+    /// As what it is counted: the most telling of it.
+    pub cause: ExitCause,
+    /// Whether it was interrupts of simulated devices and nothing else. They were shown to their guests, and who has this hart and for how
+    /// long is as it was: a vCPU that was woken has its hart asked, this one or another.
+    pub devices_alone: bool,
+}
+
+/// Attends to whatever interrupts this hart has. Unless they were devices' alone, the hart asks the scheduler next, and what follows sets
+/// its timer anew.
+pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
+    let mut devices_alone = true;
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
         let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
         interrupts::attend(&InterruptPort::new(system, hart), files);
+        devices_alone = false;
         cause = ExitCause::GuestExternal;
     }
     if pending & csr::interrupt::SEI != 0 {
@@ -35,13 +47,16 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
         for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
             match identity {
                 identity::KICK => {
+                    devices_alone = false;
                     interrupts::serve(&InterruptPort::new(system, hart));
                     interrupt_port::watch_as_wanted(system, hart);
                 }
                 identity::SYNCHRONISED => {
+                    devices_alone = false;
                     interrupts::synchronised(&InterruptPort::new(system, hart));
                 }
                 identity::UART => {
+                    devices_alone = false;
                     cause = ExitCause::HostExternal;
                     operator::serve(system);
                 }
@@ -49,6 +64,7 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
                     cause = ExitCause::HostExternal;
                     let source = identity.wrapping_sub(identity::DEVICE);
                     if !devices::serve_simulated(system, source) {
+                        devices_alone = false;
                         interrupt_port::deliver_source(system, source);
                     }
                 }
@@ -58,11 +74,16 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> ExitCause {
     if pending & csr::interrupt::LCOFI != 0 {
         // No guest's: those are noted where they are taken, and before their counters leave the hart.
         hart_counters::acknowledge();
+        devices_alone = false;
     }
     if pending & csr::interrupt::STI != 0 {
         wake_expired(system, hart);
+        devices_alone = false;
     }
-    cause
+    Attended {
+        cause,
+        devices_alone: devices_alone && cause == ExitCause::HostExternal,
+    }
 }
 
 /// Wakes the vCPUs that wait here and whose deadline has come.

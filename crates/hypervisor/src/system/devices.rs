@@ -1,5 +1,7 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
+use abi::monitor::Event;
+
 use crate::devices::clock::nanoseconds;
 use crate::devices::trapped::{NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
@@ -10,10 +12,10 @@ use crate::memory::address::HostPhysical;
 use crate::memory::guest::{GuestMemory, HostMemory};
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
+use crate::system::harts;
 use crate::system::interrupt_port::{self, source_target};
 use crate::system::slots;
 use crate::vm::Vm;
-use crate::vm::hardware::Given;
 
 /// The world around the devices of a VM.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,11 @@ impl Reach for Surroundings<'_> {
         slots::load_register(at, width)
     }
 
+    fn count(&self, event: Event, times: u32) {
+        let books = harts::current().accounts.of(self.vm.id);
+        books.count_times(event, times.into());
+    }
+
     fn served(&self, source: SourceNumber) {
         self.system.aplic.served(source.0);
     }
@@ -81,13 +88,14 @@ impl Reach for Surroundings<'_> {
 
 /// A simulated device of a VM has interrupted the hypervisor. False where no VM has one at this source.
 pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
-    let is_it = |device: &Given| device.is_simulated() && device.device.source == source;
-    let vm = (system.vms.iter()).find(|vm| vm.settings.devices.iter().any(is_it));
-    if let Some(vm) = vm {
-        let outside = Surroundings { system, vm };
-        vm.chips.lock().look_at(SourceNumber(source), &outside);
-    }
-    vm.is_some()
+    let Some((vm, device)) = system.simulated.get(source as usize).copied().flatten() else {
+        return false;
+    };
+    let vm = system.vm(vm);
+    let outside = Surroundings { system, vm };
+    outside.count(Event::DeviceInterrupt, 1);
+    vm.chips.lock().look_at(device, &outside);
+    true
 }
 
 /// A byte was typed for the guest.

@@ -25,8 +25,11 @@ use spin::Once;
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
 use crate::devices::board_aplic::AplicDriver;
+use crate::devices::bus::Owner;
+use crate::devices::chips::DeviceNumber;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
+use crate::memory::address::GuestPhysical;
 use crate::memory::frames::Frames;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
@@ -59,6 +62,8 @@ pub struct Hypervisor {
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
+    /// By their sources at the board's APLIC: the devices that are simulated for a VM.
+    pub simulated: Vec<Option<(VmId, DeviceNumber)>>,
     /// The counters that guests are offered.
     pub counters: Offer,
     /// What happens when the last VM that runs ends.
@@ -87,6 +92,29 @@ pub fn system() -> Option<&'static Hypervisor> {
     SYSTEM.get()
 }
 
+/// The devices that are simulated for these VMs, by their sources.
+fn simulated_by_source(vms: &[Vm]) -> Vec<Option<(VmId, DeviceNumber)>> {
+    let mut table = Vec::new();
+    for vm in vms {
+        for given in vm
+            .settings
+            .devices
+            .iter()
+            .filter(|given| given.is_simulated())
+        {
+            let base = GuestPhysical::new(given.device.base);
+            if let Some((Owner::Trapped(device), _)) = vm.settings.bus.at(base) {
+                let source = given.device.source as usize;
+                table.resize(table.len().max(source + 1), None);
+                if let Some(place) = table.get_mut(source) {
+                    *place = Some((vm.id, device));
+                }
+            }
+        }
+    }
+    table
+}
+
 impl Hypervisor {
     #[must_use]
     pub fn new(
@@ -102,6 +130,7 @@ impl Hypervisor {
         let aplic = AplicDriver::new(&board.aplic);
         let online = harts.iter().map(|hart| hart.index).collect();
         let attendants = Attendants::new(online, vms.len());
+        let simulated = simulated_by_source(&vms);
         let counters = Offer::find(
             harts
                 .iter()
@@ -116,6 +145,7 @@ impl Hypervisor {
             scheduler: TurnMutex::new(scheduler),
             aplic,
             attendants,
+            simulated,
             counters,
             host_interrupts,
             translations: AtomicUsize::new(0),

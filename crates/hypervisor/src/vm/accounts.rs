@@ -185,6 +185,14 @@ impl Books<'_> {
         }
     }
 
+    /// Counts something that happened to the VM several times.
+    #[inline]
+    pub fn count_times(self, event: Event, times: u64) {
+        if let (true, Some(count)) = (MONITORED, self.work.events.get(event.index())) {
+            count.add(times);
+        }
+    }
+
     /// Counts an SBI call of the guest.
     #[inline]
     pub fn count_call(self) {

@@ -8,9 +8,9 @@ use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::chips::{Chips, DeviceNumber};
 use crate::devices::clock::Clock;
 use crate::devices::serial::SerialLine;
-use crate::devices::simulated::Simulated;
+use crate::devices::simulated::{Means, Simulated};
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{GuestPhysical, HostPhysical, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, PAGE_SIZE};
 use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
@@ -20,15 +20,15 @@ use crate::vm::guest_tree::{
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub device: BoardDevice,
-    /// Where its queues lie if it is simulated ([`simulated`](crate::devices::simulated)); else the guest drives it itself.
-    pub areas: Option<HostPhysical>,
+    /// How it is simulated ([`simulated`](crate::devices::simulated)); where it is not, the guest drives it itself.
+    pub simulation: Option<Means>,
 }
 
 impl Given {
     /// Whether the guest's accesses to it trap.
     #[must_use]
     pub const fn is_simulated(&self) -> bool {
-        self.areas.is_some()
+        self.simulation.is_some()
     }
 }
 
@@ -66,14 +66,12 @@ pub fn build(
         let clock = chips.add(SourceNumber(CLOCK_SOURCE), Box::new(clock));
         bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
     }
-    for Given { device, areas } in devices {
+    for Given { device, simulation } in devices {
         let source = device.source;
-        let owner = match areas {
+        let owner = match simulation {
             None => Owner::Direct { source },
-            Some(areas) => {
-                let registers = HostPhysical::new(device.base);
-                let simulated =
-                    Simulated::new(registers, device.size, SourceNumber(source), *areas);
+            Some(means) => {
+                let simulated = Simulated::new(*means);
                 Owner::Trapped(chips.add(SourceNumber(source), Box::new(simulated)))
             }
         };

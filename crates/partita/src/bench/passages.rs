@@ -323,7 +323,7 @@ const WORK: [Work; 6] = [
     },
     Work {
         name: "one reader, fast I/O simulation",
-        vms: Vms::OneWithDisk("general"),
+        vms: Vms::OneWithDisk("fast"),
         arguments: READER,
     },
 ];

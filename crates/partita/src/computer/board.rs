@@ -111,6 +111,7 @@ fn connect(
     let mut switch = Switch::new(latency, None);
     for (index, vm) in setup.system.vms.iter().enumerate() {
         for (slot, device) in setup.slots.vm(index) {
+            let is_told = vm.tells_addresses(device.io(vm));
             // Each device draws from its own sequence.
             let seed = chosen.seed ^ u64::from(slot.0 + 1) << 56;
             let device = match device {
@@ -150,11 +151,10 @@ fn connect(
                 }
             };
             // A system with more devices than slots was refused.
-            let _ = machine.system_mut().devices.insert(
-                usize::from(slot.0),
-                device,
-                vm.devices_are_told_addresses(),
-            );
+            let _ = machine
+                .system_mut()
+                .devices
+                .insert(usize::from(slot.0), device, is_told);
         }
     }
     let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);

@@ -47,8 +47,11 @@ pub fn compile(
     let vms = tree.begin_node(names::VMS_NODE)?;
     for (index, vm) in system.vms.iter().enumerate() {
         let node = tree.begin_node(&format!("{}@{index:x}", names::VM_NODE))?;
-        let slots: Vec<Slot> = slots.vm(index).iter().map(|(slot, _)| *slot).collect();
-        compile_vm(&mut tree, vm, &slots, contents)?;
+        let devices = slots.vm(index).iter();
+        let devices: Vec<(Slot, Io)> = devices
+            .map(|(slot, device)| (*slot, device.io(vm)))
+            .collect();
+        compile_vm(&mut tree, vm, &devices, contents)?;
         tree.end_node(node)?;
     }
     tree.end_node(vms)?;
@@ -107,7 +110,7 @@ fn compile_numbers(
 fn compile_vm(
     tree: &mut FdtWriter,
     vm: &Vm,
-    slots: &[Slot],
+    devices: &[(Slot, Io)],
     contents: &Contents,
 ) -> Result<(), Error> {
     tree.property_string(names::NAME, vm.name.as_str())?;
@@ -126,10 +129,19 @@ fn compile_vm(
         tree.property_string(names::INITRD, contents.path(&initrd.value))?;
     }
     tree.property_string(names::BOOTARGS, &vm.command_line)?;
-    let slots: Vec<u32> = slots.iter().map(|slot| slot.0.into()).collect();
-    tree.property_array_u32(names::DEVICES, &slots)?;
-    if vm.io.value == Io::General && !slots.is_empty() {
-        tree.property_array_u32(names::SIMULATED, &slots)?;
+    let slots = |io: &[Io]| -> Vec<u32> {
+        let chosen = devices.iter().filter(|(_, own)| io.contains(own));
+        chosen.map(|(slot, _)| slot.0.into()).collect()
+    };
+    tree.property_array_u32(names::DEVICES, &slots(Io::ALL))?;
+    for (name, io) in [
+        (names::SIMULATED, &[Io::General, Io::Fast][..]),
+        (names::FAST, &[Io::Fast]),
+    ] {
+        let slots = slots(io);
+        if !slots.is_empty() {
+            tree.property_array_u32(name, &slots)?;
+        }
     }
     if !vm.hidden.is_empty() {
         let hidden: Vec<&str> = vm.hidden.names().collect();

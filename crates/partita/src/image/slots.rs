@@ -1,7 +1,7 @@
 //! Which device sits in which virtio-mmio slot of the board.
 
-use crate::system::{BOARD_SLOTS, Disk, System};
-use abi::system::Slot;
+use crate::system::{BOARD_SLOTS, Disk, System, Vm};
+use abi::system::{Io, Slot};
 
 /// A device of a VM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,17 @@ pub enum Device {
     Rng,
     /// The VM's terminals.
     Terminals,
+}
+
+impl Device {
+    /// How the VM's guest reaches it.
+    #[must_use]
+    pub fn io(self, vm: &Vm) -> Io {
+        match self {
+            Self::Disk(number) => vm.io_of_disk(number),
+            Self::Card(_) | Self::Rng | Self::Terminals => vm.io.value,
+        }
+    }
 }
 
 /// The slots of a system: for each VM its devices, in the order of their slots.

@@ -342,7 +342,7 @@ pub fn keys() -> Vec<Key> {
             words(Io::ALL, Io::name),
             text(Io::Direct.name()),
             "\"general\"",
-            "how its disks, cards and entropy source are reached: by the guest itself, which is trusted then, or through the hypervisor",
+            "how its disks, cards and entropy source are reached: by the guest itself, which is trusted then; or through the hypervisor, in general or the fast way",
         ),
         key(
             VM,
@@ -482,6 +482,14 @@ pub fn keys() -> Vec<Key> {
             text("the next that is free"),
             "0",
             "the virtio-mmio slot",
+        ),
+        key(
+            DISK,
+            "io",
+            words(Io::ALL, Io::name),
+            text("as the VM says"),
+            "\"fast\"",
+            "how it is reached",
         ),
         key(
             TERMINALS,

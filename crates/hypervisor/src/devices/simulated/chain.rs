@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use crate::devices::trapped::Reach;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostRegion};
 
 /// Descriptor flags.
-const NEXT: u16 = 1;
-const WRITE: u16 = 2;
-const INDIRECT: u16 = 4;
+pub const NEXT: u16 = 1;
+pub const WRITE: u16 = 2;
+pub const INDIRECT: u16 = 4;
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 16;
 
@@ -152,12 +152,13 @@ fn add(
     Ok(())
 }
 
-/// The descriptor of a piece, followed by `next` where there is one: its address, and its length, flags and successor.
+/// The descriptor of a piece, followed by `next` where there is one: its address; and its length, flags and successor.
+#[inline]
 #[must_use]
-pub fn descriptor(piece: Piece, next: Option<u16>) -> (HostPhysical, u64) {
+pub fn descriptor(piece: Piece, next: Option<u16>) -> [u64; 2] {
     let written = if piece.written { WRITE } else { 0 };
     let flags = written | if next.is_some() { NEXT } else { 0 };
     let rest =
         piece.host.size() | u64::from(flags) << 32 | u64::from(next.unwrap_or_default()) << 48;
-    (piece.host.base(), rest)
+    [piece.host.base().raw(), rest]
 }

@@ -19,24 +19,30 @@
 )]
 
 mod chain;
+mod fast;
+mod page;
 mod queue;
+mod rings;
 mod shadow;
 #[cfg(test)]
 mod tests;
 
-use abi::monitor::ExitCause;
+use abi::monitor::{Event, ExitCause};
 
 pub use self::shadow::AREA;
 
-use self::queue::{Place, Queue};
+use self::queue::{How, Place, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
-use crate::memory::address::HostPhysical;
+use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
 /// Queues that a simulated device can have.
 pub const QUEUES: usize = 4;
+/// Bytes of memory that a simulated device needs: for its queues, and for the page of its registers.
+pub const QUEUE_BYTES: u64 = QUEUES as u64 * AREA;
+pub const BYTES: u64 = QUEUE_BYTES + PAGE_SIZE;
 
 /// Offsets of the registers (virtio 1.2, table 4.1).
 pub mod register {
@@ -77,24 +83,37 @@ const CONFIGURATION_CHANGE: u32 = 2;
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM (§6).
 pub const VERSION_1: u64 = 1 << 32;
 pub const ACCESS_PLATFORM: u64 = 1 << 33;
-/// Of the features that concern queues and transports (24 to 49, §6) those that a guest may have: indirect descriptors, version 1.
+/// VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX.
+pub const INDIRECT_TABLES: u64 = 1 << 28;
+pub const EVENT_INDICES: u64 = 1 << 29;
+/// Of the features that concern queues and transports (24 to 49, §6) those that a guest may have.
 const QUEUE_FEATURES: u64 = ((1 << 50) - 1) & !((1 << 24) - 1);
-const OFFERED_QUEUE_FEATURES: u64 = 1 << 28 | VERSION_1;
+const OFFERED_QUEUE_FEATURES: u64 = INDIRECT_TABLES | EVENT_INDICES | VERSION_1;
 /// More queues than one, of a block device (§5.2.3) and of a network device (§5.1.3; and what depends on it).
 const BLOCK_QUEUES: (u64, u64) = (2, 1 << 12);
 const NETWORK_QUEUES: (u64, u64) = (1, 1 << 22 | 1 << 57 | 1 << 60);
 
+/// A device of the board that is simulated for a VM: what the hypervisor needs for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Means {
+    /// The device's registers.
+    pub registers: HostPhysical,
+    /// Bytes of them.
+    pub size: u64,
+    /// Its source at the board's APLIC, which the hypervisor has.
+    pub source: SourceNumber,
+    /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each: memory that nobody else has.
+    pub areas: HostPhysical,
+    /// Whether by fast I/O simulation.
+    pub fast: bool,
+    /// A page that the guest reads in place of the registers, without leaving; memory that nobody else has.
+    pub page: Option<HostPhysical>,
+}
+
 /// A device of the board for one VM, with everything that the guest has set.
 #[derive(Debug)]
 pub struct Simulated {
-    /// The device's registers.
-    registers: HostPhysical,
-    /// Bytes of them.
-    size: u64,
-    /// Its source at the board's APLIC, which the hypervisor has.
-    source: SourceNumber,
-    /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each.
-    areas: HostPhysical,
+    means: Means,
     device_features_select: u32,
     driver_features_select: u32,
     driver_features: u64,
@@ -106,20 +125,11 @@ pub struct Simulated {
 }
 
 impl Simulated {
-    /// The device with `size` bytes of registers at `registers`, which interrupts by `source`. `areas` are [`QUEUES`] times [`AREA`] bytes of memory that nobody
-    /// else has.
+    /// The device as after power-on.
     #[must_use]
-    pub fn new(
-        registers: HostPhysical,
-        size: u64,
-        source: SourceNumber,
-        areas: HostPhysical,
-    ) -> Self {
+    pub fn new(means: Means) -> Self {
         Self {
-            registers,
-            size,
-            source,
-            areas,
+            means,
             device_features_select: 0,
             driver_features_select: 0,
             driver_features: 0,
@@ -132,12 +142,12 @@ impl Simulated {
     }
 
     fn word(&self, register: u64, reach: &dyn Reach) -> u32 {
-        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
+        let at = HostPhysical::new(self.means.registers.raw().wrapping_add(register));
         reach.device_load(at, Width::Word) as u32
     }
 
     fn set_word(&self, register: u64, value: u32, reach: &dyn Reach) {
-        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
+        let at = HostPhysical::new(self.means.registers.raw().wrapping_add(register));
         reach.device_store(at, Width::Word, value.into());
     }
 
@@ -178,11 +188,13 @@ impl Simulated {
     }
 
     /// The driver broke the rules: nothing is done for it until it resets the device (§2.1.2).
-    fn fail(&mut self) {
+    #[cold]
+    fn fail(&mut self, reach: &dyn Reach) {
         self.status |= status::NEEDS_RESET;
         if self.status & status::DRIVER_OK != 0 {
             self.interrupt_status |= CONFIGURATION_CHANGE;
         }
+        self.show(reach);
     }
 
     /// Passes on what is available in a queue. Says whether there is more that could be.
@@ -197,11 +209,13 @@ impl Simulated {
             Ok(passed) => {
                 if passed.any {
                     self.set_word(register::QUEUE_NOTIFY, number as u32, reach);
+                    reach.count(Event::ChainFast, passed.fast);
+                    reach.count(Event::ChainGeneral, passed.general);
                 }
                 passed.more
             }
             Err(_) => {
-                self.fail();
+                self.fail(reach);
                 false
             }
         }
@@ -216,21 +230,33 @@ impl Simulated {
             let Some(Some(queue)) = self.queues.get_mut(number) else {
                 continue;
             };
-            match queue.return_ended(reach) {
+            let returned = queue.return_ended(reach);
+            let backlog = queue.has_backlog();
+            match returned {
                 Ok(true) => self.interrupt_status |= USED_BUFFER,
                 Ok(false) => {}
-                Err(_) => self.fail(),
+                Err(_) => self.fail(reach),
             }
-            // What is left over is passed on when something ends again, or at the next notification: something is under way.
-            self.pass(number, reach);
+            // What is left over then is passed on when something ends again, or at the next notification: something is under way.
+            if backlog {
+                self.pass(number, reach);
+            }
         }
     }
 
-    fn set_status(&mut self, value: u32, reach: &dyn Reach) {
+    /// The driver's write of the status.
+    ///
+    /// # Errors
+    /// [`NotNow`], as long as the device has not done the reset that it was asked for (§4.2.2.1).
+    fn set_status(&mut self, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
         if value == 0 {
+            self.status = 0;
             self.set_word(register::STATUS, 0, reach);
-            *self = Self::new(self.registers, self.size, self.source, self.areas);
-            return;
+            if self.word(register::STATUS, reach) != 0 {
+                return Err(NotNow);
+            }
+            *self = Self::new(self.means);
+            return Ok(());
         }
         let was_live = self.is_live();
         let mut wanted = value & !status::NEEDS_RESET;
@@ -250,6 +276,7 @@ impl Simulated {
                 self.pass(number, reach);
             }
         }
+        Ok(())
     }
 
     /// Gives the guest's choice of features to the device, if it is one that can be.
@@ -258,9 +285,10 @@ impl Simulated {
         if chosen & !self.features(reach) != 0 || chosen & VERSION_1 == 0 {
             return false;
         }
-        // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain.
+        // The device's own addresses are the host's, whatever it calls them. Indirect tables are resolved before it sees a chain, and it
+        // is told of each chain.
         let own = self.device_features(reach) & ACCESS_PLATFORM;
-        let given = chosen & !(1 << 28) | own;
+        let given = chosen & !(INDIRECT_TABLES | EVENT_INDICES) | own;
         for (word, half) in [(0, given as u32), (1, (given >> 32) as u32)] {
             self.set_word(register::DRIVER_FEATURES_SELECT, word, reach);
             self.set_word(register::DRIVER_FEATURES, half, reach);
@@ -285,8 +313,12 @@ impl Simulated {
             self.set_word(register::QUEUE_READY, 0, reach);
             return;
         }
-        let area = HostPhysical::new(self.areas.raw().wrapping_add(AREA * number as u64));
-        match Queue::new(place, area, entries, reach) {
+        let area = HostPhysical::new(self.means.areas.raw().wrapping_add(AREA * number as u64));
+        let how = How {
+            fast: self.means.fast,
+            event_indices: self.driver_features & EVENT_INDICES != 0,
+        };
+        match Queue::new(place, area, entries, how, reach) {
             Ok(new) => {
                 let parts = new.parts();
                 *queue = Some(new);
@@ -297,7 +329,7 @@ impl Simulated {
                 }
                 self.set_word(register::QUEUE_READY, 1, reach);
             }
-            Err(_) => self.fail(),
+            Err(_) => self.fail(reach),
         }
     }
 
@@ -344,6 +376,30 @@ impl Simulated {
     }
 
     fn store_word(&mut self, register: u64, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
+        // What every operation needs comes first, and changes nothing else that a guest reads.
+        match register {
+            register::QUEUE_NOTIFY => {
+                return match self.pass(value as usize, reach) {
+                    true => Err(NotNow),
+                    false => Ok(()),
+                };
+            }
+            register::INTERRUPT_ACKNOWLEDGE => {
+                self.interrupt_status &= !value;
+                self.show_interrupts(reach);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let taken = self.set_up(register, value, reach);
+        self.show(reach);
+        taken
+    }
+
+    /// A store to a register by which a driver sets its device up.
+    #[cold]
+    #[inline(never)]
+    fn set_up(&mut self, register: u64, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
         match register {
             register::DEVICE_FEATURES_SELECT => self.device_features_select = value,
             register::DRIVER_FEATURES_SELECT => self.driver_features_select = value,
@@ -362,13 +418,7 @@ impl Simulated {
                 }
             }
             register::QUEUE_READY => self.set_ready(value & 1 != 0, reach),
-            register::QUEUE_NOTIFY => {
-                if self.pass(value as usize, reach) {
-                    return Err(NotNow);
-                }
-            }
-            register::INTERRUPT_ACKNOWLEDGE => self.interrupt_status &= !value,
-            register::STATUS => self.set_status(value, reach),
+            register::STATUS => return self.set_status(value, reach),
             _ => self.set_part(register, value),
         }
         Ok(())
@@ -416,6 +466,7 @@ impl Trapped for Simulated {
         }
         if let Some(at) = self.configuration(access) {
             reach.device_store(at, access.width, value);
+            self.show_configuration(reach);
         }
         Ok(())
     }
@@ -429,11 +480,16 @@ impl Trapped for Simulated {
         self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
         // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
         // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
-        reach.served(self.source);
-        if why & CONFIGURATION_CHANGE != 0 && self.status & status::DRIVER_OK != 0 {
-            self.interrupt_status |= CONFIGURATION_CHANGE;
+        reach.served(self.means.source);
+        if why & CONFIGURATION_CHANGE != 0 {
+            self.show_configuration(reach);
+            self.show(reach);
+            if self.status & status::DRIVER_OK != 0 {
+                self.interrupt_status |= CONFIGURATION_CHANGE;
+            }
         }
         self.serve(reach);
+        self.show_interrupts(reach);
     }
 
     fn wire(&self) -> bool {
@@ -442,7 +498,11 @@ impl Trapped for Simulated {
 
     fn reset(&mut self, outside: &dyn Outside) {
         if let Some(reach) = outside.reach() {
-            self.set_status(0, reach);
+            // The device is asked once; what it still does then, it does in memory that is the guest's or its own.
+            let _ = self.set_status(0, reach);
+            *self = Self::new(self.means);
+            self.show_configuration(reach);
+            self.show(reach);
         }
     }
 }
@@ -452,8 +512,8 @@ impl Simulated {
     fn configuration(&self, access: Access) -> Option<HostPhysical> {
         let bytes = access.width.bytes();
         let end = access.offset.checked_add(bytes)?;
-        (end <= self.size && access.offset.is_multiple_of(bytes))
-            .then(|| self.registers.checked_add(access.offset))
+        (end <= self.means.size && access.offset.is_multiple_of(bytes))
+            .then(|| self.means.registers.checked_add(access.offset))
             .flatten()
     }
 }

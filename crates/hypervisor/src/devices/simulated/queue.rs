@@ -3,7 +3,9 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
-use super::chain::{self, Piece, Wrong, after, halfword, set_word};
+use super::chain::{self, Piece, Wrong};
+use super::fast::Area;
+use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
 use crate::devices::trapped::Reach;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
@@ -27,24 +29,40 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Queue {
     size: u16,
-    descriptors: GuestPhysical,
-    available: GuestPhysical,
-    used: GuestPhysical,
+    rings: Rings,
+    /// Whether each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    event_indices: bool,
     /// The next entry of the available ring that is looked at, and of the used ring that is written.
     next_available: u16,
     next_used: u16,
+    /// At which index of the available ring the guest was asked to tell.
+    asked: u16,
     shadow: Shadow,
+    /// Whether something that the guest has made available was not passed on.
+    backlog: bool,
     /// The chain at hand, so that no memory is asked for with each.
     pieces: Vec<Piece>,
 }
 
 /// What came of looking at a guest's available ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Whether the device has got something to do.
     pub any: bool,
     /// Whether there is more that could be passed now.
     pub more: bool,
+    /// How many chains took the fast path, and how many did not.
+    pub fast: u32,
+    pub general: u32,
+}
+
+/// How a queue is worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Whether by the fast path, where that can be.
+    pub fast: bool,
+    /// Whether the guest has chosen VIRTIO_F_EVENT_IDX.
+    pub event_indices: bool,
 }
 
 impl Queue {
@@ -56,9 +74,10 @@ impl Queue {
         place: Place,
         area: HostPhysical,
         entries: u16,
+        how: How,
         reach: &dyn Reach,
     ) -> Result<Self, Wrong> {
-        let [descriptors, available, used] = place.parts.map(GuestPhysical::new);
+        let guest @ [descriptors, available, used] = place.parts.map(GuestPhysical::new);
         let size = u16::try_from(place.size).map_err(|_| Wrong::BadQueue)?;
         if !size.is_power_of_two() || size > entries || entries > MOST_ENTRIES {
             return Err(Wrong::BadQueue);
@@ -80,12 +99,19 @@ impl Queue {
         }
         Ok(Self {
             size,
-            descriptors,
-            available,
-            used,
+            rings: Rings {
+                guest,
+                area: how
+                    .fast
+                    .then(|| Area::acquire(reach.memory(), guest))
+                    .flatten(),
+            },
+            event_indices: how.event_indices,
             next_available: 0,
             next_used: 0,
+            asked: 0,
             shadow: Shadow::new(area, entries, reach.host()),
+            backlog: false,
             pieces: Vec::with_capacity(entries.into()),
         })
     }
@@ -96,39 +122,85 @@ impl Queue {
         self.shadow.parts()
     }
 
+    /// Whether something that the guest has made available is still to be passed on.
+    #[must_use]
+    pub const fn has_backlog(&self) -> bool {
+        self.backlog
+    }
+
     /// Passes on what the guest has made available, for as long as there is room and for a bounded time.
     ///
     /// # Errors
     /// [`Wrong`]: the driver broke the rules.
     pub fn pass(&mut self, reach: &dyn Reach) -> Result<Passed, Wrong> {
-        let mut passed = Passed {
-            any: false,
-            more: false,
-        };
-        let index = halfword(reach, after(self.available, 2)?)?;
-        if index.wrapping_sub(self.next_available) > self.size {
-            return Err(Wrong::TooMany);
+        let mut passed = Passed::default();
+        let mut left = IN_ONE_GO;
+        loop {
+            let index = self.rings.half(reach, Part::Available, 2)?;
+            if index.wrapping_sub(self.next_available) > self.size {
+                return Err(Wrong::TooMany);
+            }
+            // The entries are read after the index that says that they are there.
+            fence(Ordering::Acquire);
+            self.pass_until(index, &mut left, &mut passed, reach)?;
+            self.backlog = self.next_available != index;
+            // As long as something is left over, nobody needs to tell of more.
+            if !self.event_indices || self.backlog || self.asked == self.next_available {
+                return Ok(passed);
+            }
+            // The guest tells of what it makes available from here on, and what it has made available before it saw that is found now
+            // (§2.7.10).
+            self.asked = self.next_available;
+            let behind_entries = 4 + 8 * u64::from(self.size);
+            self.rings
+                .set_half(reach, Part::Used, behind_entries, self.asked)?;
+            fence(Ordering::SeqCst);
+            if self.rings.half(reach, Part::Available, 2)? == self.next_available {
+                return Ok(passed);
+            }
         }
-        // The entries are read after the index that says that they are there.
-        fence(Ordering::Acquire);
-        let mut done = 0;
+    }
+
+    /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
+    fn pass_until(
+        &mut self,
+        index: u16,
+        left: &mut usize,
+        passed: &mut Passed,
+        reach: &dyn Reach,
+    ) -> Result<(), Wrong> {
+        let most = self.shadow.most();
         while self.next_available != index {
-            if done >= IN_ONE_GO {
+            if *left == 0 {
                 passed.more = true;
                 break;
             }
             let entry = u64::from(self.next_available % self.size);
-            let head = halfword(reach, after(self.available, 4 + 2 * entry)?)?;
-            let (table, most) = ((self.descriptors, self.size), self.shadow.most());
-            done += chain::read(reach, table, head, &mut self.pieces, most)?;
+            let head = self.rings.half(reach, Part::Available, 4 + 2 * entry)?;
+            let simple =
+                self.rings.area.as_ref().and_then(|area| {
+                    area.read(reach.host(), self.size, head, &mut self.pieces, most)
+                });
+            let read = match simple {
+                Some(read) => read,
+                None => {
+                    let [table, ..] = self.rings.guest;
+                    chain::read(reach, (table, self.size), head, &mut self.pieces, most)?
+                }
+            };
+            *left = left.saturating_sub(read);
             if !self.shadow.put(head, &self.pieces, reach.host()) {
                 // It is looked at again when something has ended.
                 break;
             }
+            match simple {
+                Some(_) => passed.fast += 1,
+                None => passed.general += 1,
+            }
             self.next_available = self.next_available.wrapping_add(1);
             passed.any = true;
         }
-        Ok(passed)
+        Ok(())
     }
 
     /// Returns to the guest what the device has ended. Says whether the guest is to be interrupted.
@@ -136,26 +208,35 @@ impl Queue {
     /// # Errors
     /// [`Wrong`].
     pub fn return_ended(&mut self, reach: &dyn Reach) -> Result<bool, Wrong> {
-        let mut any = false;
+        let before = self.next_used;
         // As many as can be under way: a device that goes on does not keep the hart.
         for _ in 0..self.shadow.most() {
             let Some((head, written)) = self.shadow.take(reach.host())? else {
                 break;
             };
-            let entry = u64::from(self.next_used % self.size);
-            let at = after(self.used, 4 + 8 * entry)?;
-            set_word(reach, at, head.into())?;
-            set_word(reach, after(at, 4)?, written)?;
+            let at = 4 + 8 * u64::from(self.next_used % self.size);
+            self.rings.set_word(reach, at, head.into())?;
+            self.rings.set_word(reach, at + 4, written)?;
             self.next_used = self.next_used.wrapping_add(1);
-            any = true;
         }
-        if !any {
+        if self.next_used == before {
             return Ok(false);
         }
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
-        set_word(reach, self.used, u32::from(self.next_used) << 16)?;
+        self.rings
+            .set_word(reach, 0, u32::from(self.next_used) << 16)?;
         fence(Ordering::SeqCst);
-        Ok(halfword(reach, self.available)? & NO_INTERRUPT == 0)
+        if !self.event_indices {
+            return Ok(self.rings.half(reach, Part::Available, 0)? & NO_INTERRUPT == 0);
+        }
+        let behind_entries = 4 + 2 * u64::from(self.size);
+        let wanted = self.rings.half(reach, Part::Available, behind_entries)?;
+        Ok(is_passed(wanted, before, self.next_used))
     }
+}
+
+/// Whether an index has come by `wanted` on its way from `before` to `after`, modulo 2^16 (§2.7.10).
+const fn is_passed(wanted: u16, before: u16, after: u16) -> bool {
+    after.wrapping_sub(wanted).wrapping_sub(1) < after.wrapping_sub(before)
 }

@@ -38,8 +38,6 @@ pub struct Shadow {
     next: Vec<u16>,
     /// By head: what is under way.
     under_way: Vec<Option<Chain>>,
-    /// The available ring as it was written.
-    ring: Vec<u16>,
     available: u16,
     used: u16,
 }
@@ -56,8 +54,6 @@ impl Shadow {
             free: (0..entries).rev().collect(),
             next: vec![0; count],
             under_way: vec![None; count],
-            // An entry of 16 bits is written with the other of its word.
-            ring: vec![0; count.next_multiple_of(2)],
             available: 0,
             used: 0,
         }
@@ -80,11 +76,6 @@ impl Shadow {
         HostPhysical::new(self.area.raw().wrapping_add(offset))
     }
 
-    fn set(&self, offset: u64, value: u64, host: &dyn HostMemory) {
-        host.set_word(self.at(offset), (value as u32).to_le());
-        host.set_word(self.at(offset + 4), ((value >> 32) as u32).to_le());
-    }
-
     /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
     pub fn put(&mut self, guest: u16, pieces: &[Piece], host: &dyn HostMemory) -> bool {
         if pieces.is_empty() || pieces.len() > self.free.len() {
@@ -95,10 +86,8 @@ impl Shadow {
             let Some(number) = self.free.pop() else {
                 return false;
             };
-            let (address, rest) = descriptor(*piece, following);
-            let offset = DESCRIPTOR * u64::from(number);
-            self.set(offset, address.raw(), host);
-            self.set(offset + 8, rest, host);
+            let words = descriptor(*piece, following).map(u64::to_le);
+            host.set_pair(self.at(DESCRIPTOR * u64::from(number)), words);
             if let Some(next) = self.next.get_mut(usize::from(number)) {
                 *next = following.unwrap_or_default();
             }
@@ -111,14 +100,8 @@ impl Shadow {
                 length: pieces.len() as u16,
             });
         }
-        let place = usize::from(self.available % self.entries);
-        if let Some(entry) = self.ring.get_mut(place) {
-            *entry = head;
-        }
-        let pair = place & !1;
-        let half = |index: usize| u32::from(self.ring.get(index).copied().unwrap_or_default());
-        let word = half(pair) | half(pair + 1) << 16;
-        host.set_word(self.at(AVAILABLE + 4 + 2 * pair as u64), word.to_le());
+        let place = u64::from(self.available % self.entries);
+        host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
         self.available = self.available.wrapping_add(1);
         // The device must see the chain before it sees that there is one (virtio 1.2, §2.7.13.3).
         fence(Ordering::Release);

@@ -22,6 +22,8 @@ impl Permissions {
     pub const MEMORY: Self = Self(READ | WRITE | EXECUTE);
     /// Registers of a device: no execution.
     pub const DEVICE: Self = Self(READ | WRITE);
+    /// What a guest only reads: no execution, and stores leave the guest.
+    pub const READ_ONLY: Self = Self(READ);
 }
 
 /// What an entry says.

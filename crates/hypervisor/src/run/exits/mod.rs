@@ -43,7 +43,12 @@ fn interrupt(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         hart_counters::acknowledge();
         return (ExitCause::CounterOverflow, Next::Resume);
     }
-    (attend(exit.system, exit.hart), Next::Reconsider)
+    let attended = attend(exit.system, exit.hart);
+    let next = match attended.devices_alone {
+        true => Next::Resume,
+        false => Next::Reconsider,
+    };
+    (attended.cause, next)
 }
 
 /// The guest lacked its floating-point registers, or takes an exception that the hart does not delegate to it.

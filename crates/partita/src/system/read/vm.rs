@@ -223,11 +223,14 @@ fn read_disk<'a>(section: &mut Section<'a>, index: usize, node: &'a Node) -> Opt
             origin: node.origin.clone(),
         })
     });
+    let is_written = disk.table.get("io").is_some();
+    let io = disk.word("io", Io::ALL, Io::name, Io::Direct);
     section.problems.extend(disk.finish());
     Some(Disk {
         file: file?,
         keep,
         slot,
+        io: is_written.then_some(io),
     })
 }
 

@@ -1,0 +1,108 @@
+//! The fast path of a queue (Umeno and Tanaka 1987, §3): static areas, and addresses translated by adding a constant.
+//!
+//! A guest's memory that lies in one piece needs no search: the places of its rings are found once, when the guest sets the queue up, and
+//! each buffer is a constant away from where the guest says. What is not simple is left to [`chain`](super::chain), which decides again from
+//! the beginning: this path refuses nothing by itself.
+
+use alloc::vec::Vec;
+
+use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, WRITE};
+use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion};
+use crate::memory::guest::{GuestMemory, HostMemory};
+
+/// The most descriptors of a simple chain: an operation on 128 KiB in pages, with what stands before and behind them.
+const SIMPLE: usize = 34;
+
+/// Where a guest's queue lies in the host's memory, all of it in one piece with the rest of the guest's memory.
+#[derive(Debug)]
+pub struct Area {
+    /// The guest's lowest address, and its bytes.
+    base: u64,
+    size: u64,
+    /// Where that lies.
+    host: u64,
+    /// The queue's descriptors, its available ring and its used ring.
+    parts: [HostPhysical; 3],
+}
+
+impl Area {
+    /// The area of a queue whose parts, which are the guest's, lie there; none where the guest's memory is in more than one piece.
+    #[must_use]
+    pub fn acquire(memory: &GuestMemory, parts: [GuestPhysical; 3]) -> Option<Self> {
+        let whole = memory.whole()?;
+        let mut area = Self {
+            base: whole.guest.base().raw(),
+            size: whole.guest.size(),
+            host: whole.host.raw(),
+            parts: [whole.host; 3],
+        };
+        for (place, part) in area.parts.iter_mut().zip(parts) {
+            let before = part.raw().checked_sub(area.base)?;
+            *place = whole.host.checked_add(before)?;
+        }
+        Some(area)
+    }
+
+    /// Where the descriptors, the available ring and the used ring lie.
+    #[inline]
+    #[must_use]
+    pub const fn parts(&self) -> &[HostPhysical; 3] {
+        &self.parts
+    }
+
+    /// Where so many bytes from a guest's address lie, if all are the guest's.
+    #[inline]
+    fn place(&self, address: u64, bytes: u32) -> Option<u64> {
+        let before = address.checked_sub(self.base)?;
+        let behind = self.size.checked_sub(before)?;
+        // The host's addresses of the piece do not overflow.
+        (u64::from(bytes) <= behind).then(|| self.host.wrapping_add(before))
+    }
+
+    /// Reads the chain that begins at `head` of the queue's `size` descriptors into `pieces`, at most `most` of them, each of its words
+    /// once. Says how many descriptors that took; `None` where the chain is not simple.
+    #[must_use]
+    pub fn read(
+        &self,
+        host: &dyn HostMemory,
+        size: u16,
+        head: u16,
+        pieces: &mut Vec<Piece>,
+        most: usize,
+    ) -> Option<usize> {
+        pieces.clear();
+        let [table, ..] = self.parts;
+        let (mut table, mut size, mut number) = (table.raw(), u32::from(size), head);
+        let mut indirect = false;
+        for descriptors in 1..=SIMPLE {
+            if u32::from(number) >= size {
+                return None;
+            }
+            let at = HostPhysical::new(table.wrapping_add(DESCRIPTOR * u64::from(number)));
+            let [address, rest] = host.pair(at).map(u64::from_le);
+            let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
+            let place = self.place(address, length)?;
+            if flags & INDIRECT != 0 {
+                let whole = u64::from(length).is_multiple_of(DESCRIPTOR) && place.is_multiple_of(8);
+                if indirect || flags & NEXT != 0 || !whole {
+                    return None;
+                }
+                (table, size, number) = (place, length / DESCRIPTOR as u32, 0);
+                indirect = true;
+                continue;
+            }
+            if length == 0 || pieces.len() == most {
+                return None;
+            }
+            pieces.push(Piece {
+                host: HostRegion::new(HostPhysical::new(place), length.into())?,
+                written: flags & WRITE != 0,
+            });
+            if flags & NEXT == 0 {
+                return Some(descriptors);
+            }
+            number = next;
+        }
+        None
+    }
+}

@@ -1,0 +1,93 @@
+//! A guest's rings, word by word.
+
+use super::chain::{self, Wrong, after};
+use super::fast::Area;
+use crate::devices::trapped::Reach;
+use crate::memory::address::{GuestPhysical, HostPhysical};
+
+/// A part of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Available = 1,
+    Used = 2,
+}
+
+/// Where a guest has put a queue that is in use. All of it is the guest's.
+#[derive(Debug)]
+pub struct Rings {
+    /// Descriptors, available ring and used ring.
+    pub guest: [GuestPhysical; 3],
+    /// The same on the fast path.
+    pub area: Option<Area>,
+}
+
+impl Rings {
+    /// In the host's memory: the address of a byte of a part. It lies in the part, so that nothing overflows.
+    #[inline]
+    fn in_area(&self, part: Part, offset: u64) -> Option<HostPhysical> {
+        let [_, available, used] = self.area.as_ref()?.parts();
+        let base = match part {
+            Part::Available => available,
+            Part::Used => used,
+        };
+        Some(HostPhysical::new(base.raw().wrapping_add(offset)))
+    }
+
+    fn in_guest(&self, part: Part, offset: u64) -> Result<GuestPhysical, Wrong> {
+        let [_, available, used] = self.guest;
+        match part {
+            Part::Available => after(available, offset),
+            Part::Used => after(used, offset),
+        }
+    }
+
+    /// The halfword at an offset of a part, a multiple of 2.
+    ///
+    /// # Errors
+    /// [`Wrong::Outside`].
+    #[inline]
+    pub fn half(&self, reach: &dyn Reach, part: Part, offset: u64) -> Result<u16, Wrong> {
+        if let Some(at) = self.in_area(part, offset) {
+            let around = u64::from_le(reach.host().doubleword(at.align_down(8)));
+            return Ok((around >> (8 * (at.raw() & 6))) as u16);
+        }
+        chain::halfword(reach, self.in_guest(part, offset)?)
+    }
+
+    /// Sets the halfword at an offset of a part, a multiple of 2.
+    ///
+    /// # Errors
+    /// [`Wrong::Outside`].
+    #[inline]
+    pub fn set_half(
+        &self,
+        reach: &dyn Reach,
+        part: Part,
+        offset: u64,
+        value: u16,
+    ) -> Result<(), Wrong> {
+        let at = match self.in_area(part, offset) {
+            Some(at) => at,
+            None => {
+                let at = self.in_guest(part, offset)?;
+                let place = reach.memory().in_one(at, 2);
+                place.ok_or(Wrong::Outside(at))?
+            }
+        };
+        reach.host().set_half(at, value.to_le());
+        Ok(())
+    }
+
+    /// Sets the word at an offset of the used ring, a multiple of 4.
+    ///
+    /// # Errors
+    /// [`Wrong::Outside`].
+    #[inline]
+    pub fn set_word(&self, reach: &dyn Reach, offset: u64, value: u32) -> Result<(), Wrong> {
+        if let Some(at) = self.in_area(Part::Used, offset) {
+            reach.host().set_word(at, value.to_le());
+            return Ok(());
+        }
+        chain::set_word(reach, self.in_guest(Part::Used, offset)?, value)
+    }
+}
