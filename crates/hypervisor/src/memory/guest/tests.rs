@@ -31,6 +31,16 @@ impl HostMemory for Host {
         self.copy(at, &value.to_ne_bytes());
     }
 
+    fn set_half(&self, at: HostPhysical, value: u16) {
+        assert!(at.is_aligned(2));
+        self.copy(at, &value.to_ne_bytes());
+    }
+
+    fn set_doubleword(&self, at: HostPhysical, value: u64) {
+        assert!(at.is_aligned(8));
+        self.copy(at, &value.to_ne_bytes());
+    }
+
     fn doubleword(&self, at: HostPhysical) -> u64 {
         assert!(at.is_aligned(8));
         u64::from_ne_bytes(self.bytes(at))
