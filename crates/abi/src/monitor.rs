@@ -228,8 +228,6 @@ named! {
         Forwarded = "forwarded",
         /// A dispatch without a guest interrupt file: the vCPU's interrupts were in memory.
         MemoryFile = "memory-file",
-        /// An interrupt of a simulated device's, which the hypervisor took.
-        DeviceInterrupt = "device-interrupt",
         /// An operation of a simulated device that was translated the fast way.
         ChainFast = "chain-fast",
         /// One that was translated the general way.

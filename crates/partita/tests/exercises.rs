@@ -333,14 +333,11 @@ fn guests_whose_memory_lies_elsewhere_notice_nothing() {
     }
     let with_disks: Vec<&str> = with_disks.iter().map(String::as_str).collect();
     for on in COMPUTERS {
-        for io in ["direct", "general"] {
+        for (io, trigger) in [("direct", "level"), ("general", "level"), ("fast", "edge")] {
             let io = format!("vm.one.io=\"{io}\"");
             let changes = [&with_disks[..], &[&io]].concat();
-            let output = together(
-                on,
-                "work duration-ms=0 jobs=300 reads=1 terminals=8",
-                &changes,
-            );
+            let work = format!("work duration-ms=0 jobs=300 reads=1 terminals=8 trigger={trigger}");
+            let output = together(on, &work, &changes);
             assert_eq!(output.matches("reads=3").count(), 2, "{output}");
         }
     }
@@ -354,10 +351,13 @@ fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("disk");
     std::fs::write(&file, vec![0; 1 << 20]).unwrap();
-    for (on, rounds) in [("machine", 1000), ("qemu", 200)] {
+    for (on, io, rounds) in [
+        ("machine", "general", 1000),
+        ("machine", "fast", 1000),
+        ("qemu", "fast", 200),
+    ] {
         let mut all = vec![
-            format!("vm.one.disks=[{{ file = {file:?} }}]"),
-            String::from("vm.one.io=\"general\""),
+            format!("vm.one.disks=[{{ file = {file:?}, io = \"{io}\" }}]"),
             format!("vm.one.command-line=\"exercise=chains rounds={rounds}\""),
             String::from("vm.two.command-line=\"exercise=stale rounds=500\""),
         ];

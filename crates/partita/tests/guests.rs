@@ -94,7 +94,10 @@ fn two_guests_work_with_seven_three_and_no_guest_files() {
         let files_key = format!("guest-files={files}");
         if moved > 0 {
             // And one of them reaches its devices through the hypervisor.
-            changes.push("vm.web.io=\"general\"");
+            changes.push(match on {
+                "qemu" => "vm.web.io=\"fast\"",
+                _ => "vm.web.io=\"general\"",
+            });
         }
         changes.push(&files_key);
         let report = run(on, "two-debian.toml", &changes);

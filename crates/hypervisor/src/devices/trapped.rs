@@ -72,13 +72,17 @@ pub trait Outside {
     }
 }
 
+/// The guest's memory, and the host's in which it lies, and the queues of devices too.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    pub guest: &'a GuestMemory,
+    pub host: &'a dyn HostMemory,
+}
+
 /// What a simulated device reaches besides: the guest's memory, and the registers of a device of the board.
 pub trait Reach {
-    /// The guest's memory.
-    fn memory(&self) -> &GuestMemory;
-
-    /// The memory in which it lies, and the queues of devices too.
-    fn host(&self) -> &dyn HostMemory;
+    /// The guest's memory, and the host's.
+    fn memory(&self) -> Memory<'_>;
 
     /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
     fn device_load(&self, at: HostPhysical, width: Width) -> u64;

@@ -32,41 +32,27 @@ pub struct Attended {
 /// Attends to whatever interrupts this hart has. Unless they were devices' alone, the hart asks the scheduler next, and what follows sets
 /// its timer anew.
 pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
-    let mut devices_alone = true;
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
+    let mut devices_alone = pending & !csr::interrupt::SEI & ATTENDED == 0;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
-        let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
-        interrupts::attend(&InterruptPort::new(system, hart), files);
-        devices_alone = false;
+        attend_files(system, hart);
         cause = ExitCause::GuestExternal;
+        devices_alone = false;
     }
     if pending & csr::interrupt::SEI != 0 {
         cause = ExitCause::HostIpi;
-        for identity in core::iter::from_fn(interrupt_file::claim).take(CLAIMS) {
-            match identity {
-                identity::KICK => {
-                    devices_alone = false;
-                    interrupts::serve(&InterruptPort::new(system, hart));
-                    interrupt_port::watch_as_wanted(system, hart);
-                }
-                identity::SYNCHRONISED => {
-                    devices_alone = false;
-                    interrupts::synchronised(&InterruptPort::new(system, hart));
-                }
-                identity::UART => {
-                    devices_alone = false;
-                    cause = ExitCause::HostExternal;
-                    operator::serve(system);
-                }
-                _ => {
-                    cause = ExitCause::HostExternal;
-                    let source = identity.wrapping_sub(identity::DEVICE);
-                    if !devices::serve_simulated(system, source) {
-                        devices_alone = false;
-                        interrupt_port::deliver_source(system, source);
-                    }
+        for _ in 0..CLAIMS {
+            let Some(identity) = interrupt_file::claim() else {
+                break;
+            };
+            if devices::serve_simulated(system, identity.wrapping_sub(identity::DEVICE)) {
+                cause = ExitCause::HostExternal;
+            } else {
+                devices_alone = false;
+                if let Some(external) = attend_message(system, hart, identity) {
+                    cause = external;
                 }
             }
         }
@@ -74,11 +60,9 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
     if pending & csr::interrupt::LCOFI != 0 {
         // No guest's: those are noted where they are taken, and before their counters leave the hart.
         hart_counters::acknowledge();
-        devices_alone = false;
     }
     if pending & csr::interrupt::STI != 0 {
         wake_expired(system, hart);
-        devices_alone = false;
     }
     Attended {
         cause,
@@ -86,7 +70,43 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
     }
 }
 
+/// Interrupts of the hart's own that are attended to, but for guest files'.
+const ATTENDED: u64 = csr::interrupt::SEI | csr::interrupt::LCOFI | csr::interrupt::STI;
+
+/// Attends to the guest files that interrupt this hart. What a hart does seldom stays out of line, so that a device's interrupt finds
+/// registers free.
+#[inline(never)]
+fn attend_files(system: &Hypervisor, hart: &Hart) {
+    let files = csr::read::<{ number::HGEIP }>() & csr::read::<{ number::HGEIE }>();
+    interrupts::attend(&InterruptPort::new(system, hart), files);
+}
+
+/// Attends to a message to this hart that is not a simulated device's. Says as what it is counted, if it is the board's.
+#[inline(never)]
+fn attend_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<ExitCause> {
+    match identity {
+        identity::KICK => {
+            interrupts::serve(&InterruptPort::new(system, hart));
+            interrupt_port::watch_as_wanted(system, hart);
+            None
+        }
+        identity::SYNCHRONISED => {
+            interrupts::synchronised(&InterruptPort::new(system, hart));
+            None
+        }
+        identity::UART => {
+            operator::serve(system);
+            Some(ExitCause::HostExternal)
+        }
+        _ => {
+            interrupt_port::deliver_source(system, identity.wrapping_sub(identity::DEVICE));
+            Some(ExitCause::HostExternal)
+        }
+    }
+}
+
 /// Wakes the vCPUs that wait here and whose deadline has come.
+#[inline(never)]
 fn wake_expired(system: &Hypervisor, hart: &Hart) {
     let time = hart::time();
     for vcpu in system.waiting_on(hart) {

@@ -3,13 +3,12 @@
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::trapped::{NotNow, Outside, Reach};
+use crate::devices::trapped::{Memory, NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart;
 use crate::hart::decode::Width;
 use crate::interrupts::Route;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::{GuestMemory, HostMemory};
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::harts;
@@ -60,12 +59,11 @@ impl Outside for Surroundings<'_> {
 }
 
 impl Reach for Surroundings<'_> {
-    fn memory(&self) -> &GuestMemory {
-        &self.vm.memory
-    }
-
-    fn host(&self) -> &dyn HostMemory {
-        &Physical { zero_block: None }
+    fn memory(&self) -> Memory<'_> {
+        Memory {
+            guest: &self.vm.memory,
+            host: &Physical { zero_block: None },
+        }
     }
 
     fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
@@ -93,7 +91,6 @@ pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
     };
     let vm = system.vm(vm);
     let outside = Surroundings { system, vm };
-    outside.count(Event::DeviceInterrupt, 1);
     vm.chips.lock().look_at(device, &outside);
     true
 }

@@ -49,10 +49,27 @@ pub fn build(
         aplic.add_physical(SourceNumber(given.device.source));
     }
     let mut chips = Chips::new(aplic);
-    let line = Box::new(SerialLine::default());
-    let uart = chips.add(SourceNumber(UART_SOURCE), line);
     // What traps often comes first: the ranges are looked through in this order.
     let mut bus = Bus::default();
+    let add = |bus: &mut Bus, chips: &mut Chips, simulated: bool| {
+        let mut of_kind = devices
+            .iter()
+            .filter(|given| given.is_simulated() == simulated);
+        of_kind.try_for_each(|Given { device, simulation }| {
+            let source = device.source;
+            let owner = match simulation {
+                None => Owner::Direct { source },
+                Some(means) => {
+                    let device = Box::new(Simulated::new(*means));
+                    Owner::Trapped(chips.add(SourceNumber(source), device))
+                }
+            };
+            bus.add(GuestPhysical::new(device.base), device.size, owner)
+        })
+    };
+    add(&mut bus, &mut chips, true)?;
+    let line = Box::new(SerialLine::default());
+    let uart = chips.add(SourceNumber(UART_SOURCE), line);
     let aplic = Owner::Trapped(DeviceNumber::APLIC);
     bus.add(APLIC_BASE, APLIC_SIZE, aplic)?;
     bus.add(UART_BASE, UART_SIZE, Owner::Trapped(uart))?;
@@ -66,17 +83,7 @@ pub fn build(
         let clock = chips.add(SourceNumber(CLOCK_SOURCE), Box::new(clock));
         bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
     }
-    for Given { device, simulation } in devices {
-        let source = device.source;
-        let owner = match simulation {
-            None => Owner::Direct { source },
-            Some(means) => {
-                let simulated = Simulated::new(*means);
-                Owner::Trapped(chips.add(SourceNumber(source), Box::new(simulated)))
-            }
-        };
-        bus.add(GuestPhysical::new(device.base), device.size, owner)?;
-    }
+    add(&mut bus, &mut chips, false)?;
     Ok((bus, chips))
 }
 

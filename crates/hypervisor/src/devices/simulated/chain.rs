@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::devices::trapped::Reach;
+use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostRegion};
 
 /// Descriptor flags.
@@ -51,28 +51,28 @@ pub struct Piece {
 }
 
 /// The doubleword at a guest's address, which is a multiple of 8.
-fn doubleword(reach: &dyn Reach, at: GuestPhysical) -> Result<u64, Wrong> {
+fn doubleword(memory: Memory<'_>, at: GuestPhysical) -> Result<u64, Wrong> {
     let place = at
         .is_aligned(8)
-        .then(|| reach.memory().in_one(at, 8))
+        .then(|| memory.guest.in_one(at, 8))
         .flatten();
-    Ok(reach.host().doubleword(place.ok_or(Wrong::Outside(at))?))
+    Ok(memory.host.doubleword(place.ok_or(Wrong::Outside(at))?))
 }
 
 /// The halfword at a guest's address, a multiple of 2, in one access.
-pub fn halfword(reach: &dyn Reach, at: GuestPhysical) -> Result<u16, Wrong> {
-    let around = doubleword(reach, at.align_down(8))?;
+pub fn halfword(memory: Memory<'_>, at: GuestPhysical) -> Result<u16, Wrong> {
+    let around = doubleword(memory, at.align_down(8))?;
     Ok((around >> (8 * (at.raw() & 6))) as u16)
 }
 
 /// Sets the word at a guest's address, a multiple of 4, in one access.
-pub fn set_word(reach: &dyn Reach, at: GuestPhysical, value: u32) -> Result<(), Wrong> {
+pub fn set_word(memory: Memory<'_>, at: GuestPhysical, value: u32) -> Result<(), Wrong> {
     let place = at
         .is_aligned(4)
-        .then(|| reach.memory().in_one(at, 4))
+        .then(|| memory.guest.in_one(at, 4))
         .flatten();
-    reach
-        .host()
+    memory
+        .host
         .set_word(place.ok_or(Wrong::Outside(at))?, value.to_le());
     Ok(())
 }
@@ -87,8 +87,9 @@ pub fn after(base: GuestPhysical, bytes: u64) -> Result<GuestPhysical, Wrong> {
 ///
 /// # Errors
 /// [`Wrong`]. Then `pieces` has no meaning.
+#[inline(never)]
 pub fn read(
-    reach: &dyn Reach,
+    memory: Memory<'_>,
     (table, size): (GuestPhysical, u16),
     head: u16,
     pieces: &mut Vec<Piece>,
@@ -107,8 +108,8 @@ pub fn read(
         in_this += 1;
         in_all += 1;
         let at = after(table, DESCRIPTOR * u64::from(number))?;
-        let address = GuestPhysical::new(u64::from_le(doubleword(reach, at)?));
-        let rest = u64::from_le(doubleword(reach, after(at, 8)?)?);
+        let address = GuestPhysical::new(u64::from_le(doubleword(memory, at)?));
+        let rest = u64::from_le(doubleword(memory, after(at, 8)?)?);
         let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
         if flags & INDIRECT != 0 {
             let descriptors = u64::from(length) / DESCRIPTOR;
@@ -121,7 +122,7 @@ pub fn read(
             (in_this, indirect) = (0, true);
             continue;
         }
-        add(reach, address, length, flags & WRITE != 0, pieces, most)?;
+        add(memory, address, length, flags & WRITE != 0, pieces, most)?;
         if flags & NEXT == 0 {
             return Ok(in_all);
         }
@@ -131,7 +132,7 @@ pub fn read(
 
 /// The pieces of one buffer.
 fn add(
-    reach: &dyn Reach,
+    memory: Memory<'_>,
     address: GuestPhysical,
     length: u32,
     written: bool,
@@ -143,22 +144,11 @@ fn add(
     }
     let outside = Wrong::Outside(address);
     let region = GuestRegion::new(address, length.into()).ok_or(outside)?;
-    for host in reach.memory().ranges(region).ok_or(outside)? {
+    for host in memory.guest.ranges(region).ok_or(outside)? {
         if pieces.len() == most {
             return Err(Wrong::TooLong);
         }
         pieces.push(Piece { host, written });
     }
     Ok(())
-}
-
-/// The descriptor of a piece, followed by `next` where there is one: its address; and its length, flags and successor.
-#[inline]
-#[must_use]
-pub fn descriptor(piece: Piece, next: Option<u16>) -> [u64; 2] {
-    let written = if piece.written { WRITE } else { 0 };
-    let flags = written | if next.is_some() { NEXT } else { 0 };
-    let rest =
-        piece.host.size() | u64::from(flags) << 32 | u64::from(next.unwrap_or_default()) << 48;
-    [piece.host.base().raw(), rest]
 }

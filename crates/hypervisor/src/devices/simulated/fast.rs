@@ -4,10 +4,9 @@
 //! each buffer is a constant away from where the guest says. What is not simple is left to [`chain`](super::chain), which decides again from
 //! the beginning: this path refuses nothing by itself.
 
-use alloc::vec::Vec;
-
-use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, WRITE};
-use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion};
+use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
+use super::shadow::{Draft, Shadow};
+use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::guest::{GuestMemory, HostMemory};
 
 /// The most descriptors of a simple chain: an operation on 128 KiB in pages, with what stands before and behind them.
@@ -59,18 +58,18 @@ impl Area {
         (u64::from(bytes) <= behind).then(|| self.host.wrapping_add(before))
     }
 
-    /// Reads the chain that begins at `head` of the queue's `size` descriptors into `pieces`, at most `most` of them, each of its words
-    /// once. Says how many descriptors that took; `None` where the chain is not simple.
+    /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a
+    /// chain for the device. Says how many descriptors that took; `None` where the chain is not simple, or finds no room, and nothing has
+    /// happened.
     #[must_use]
-    pub fn read(
+    pub fn translate(
         &self,
         host: &dyn HostMemory,
         size: u16,
         head: u16,
-        pieces: &mut Vec<Piece>,
-        most: usize,
-    ) -> Option<usize> {
-        pieces.clear();
+        shadow: &mut Shadow,
+        mut draft: Draft,
+    ) -> Option<(usize, Draft)> {
         let [table, ..] = self.parts;
         let (mut table, mut size, mut number) = (table.raw(), u32::from(size), head);
         let mut indirect = false;
@@ -91,15 +90,16 @@ impl Area {
                 indirect = true;
                 continue;
             }
-            if length == 0 || pieces.len() == most {
+            if length == 0 {
                 return None;
             }
-            pieces.push(Piece {
-                host: HostRegion::new(HostPhysical::new(place), length.into())?,
-                written: flags & WRITE != 0,
-            });
-            if flags & NEXT == 0 {
-                return Some(descriptors);
+            let is_last = flags & NEXT == 0;
+            let written = flags & WRITE != 0;
+            if !shadow.add(&mut draft, (place, length), written, is_last, host) {
+                return None;
+            }
+            if is_last {
+                return Some((descriptors, draft));
             }
             number = next;
         }

@@ -31,7 +31,7 @@ use abi::monitor::{Event, ExitCause};
 
 pub use self::shadow::AREA;
 
-use self::queue::{How, Place, Queue};
+use self::queue::{How, Place, Queue, Returned};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::wires::SourceNumber;
@@ -120,6 +120,8 @@ pub struct Simulated {
     queue_select: u32,
     places: [Place; QUEUES],
     queues: [Option<Queue>; QUEUES],
+    /// No queue from here on has been in use.
+    in_use: usize,
     status: u32,
     interrupt_status: u32,
 }
@@ -136,6 +138,7 @@ impl Simulated {
             queue_select: 0,
             places: [Place::default(); QUEUES],
             queues: [const { None }; QUEUES],
+            in_use: 0,
             status: 0,
             interrupt_status: 0,
         }
@@ -198,6 +201,7 @@ impl Simulated {
     }
 
     /// Passes on what is available in a queue. Says whether there is more that could be.
+    #[inline(never)]
     fn pass(&mut self, number: usize, reach: &dyn Reach) -> bool {
         if !self.is_live() {
             return false;
@@ -205,12 +209,16 @@ impl Simulated {
         let Some(Some(queue)) = self.queues.get_mut(number) else {
             return false;
         };
-        match queue.pass(reach) {
+        match queue.pass(reach.memory()) {
             Ok(passed) => {
                 if passed.any {
                     self.set_word(register::QUEUE_NOTIFY, number as u32, reach);
-                    reach.count(Event::ChainFast, passed.fast);
-                    reach.count(Event::ChainGeneral, passed.general);
+                    if passed.fast != 0 {
+                        reach.count(Event::ChainFast, passed.fast);
+                    }
+                    if passed.general != 0 {
+                        reach.count(Event::ChainGeneral, passed.general);
+                    }
                 }
                 passed.more
             }
@@ -223,24 +231,31 @@ impl Simulated {
 
     /// Returns what has ended, and passes on what there is room for now.
     fn serve(&mut self, reach: &dyn Reach) {
-        for number in 0..QUEUES {
-            if !self.is_live() {
-                return;
+        for number in 0..self.in_use {
+            self.serve_queue(number, reach);
+        }
+    }
+
+    /// The same for one queue.
+    #[inline(always)]
+    fn serve_queue(&mut self, number: usize, reach: &dyn Reach) {
+        if !self.is_live() {
+            return;
+        }
+        let Some(Some(queue)) = self.queues.get_mut(number) else {
+            return;
+        };
+        match queue.return_ended(reach.memory()) {
+            Ok(Returned { interrupt, backlog }) => {
+                if interrupt {
+                    self.interrupt_status |= USED_BUFFER;
+                }
+                // What is left over then is passed on when something ends again, or at the next notification: something is under way.
+                if backlog {
+                    self.pass(number, reach);
+                }
             }
-            let Some(Some(queue)) = self.queues.get_mut(number) else {
-                continue;
-            };
-            let returned = queue.return_ended(reach);
-            let backlog = queue.has_backlog();
-            match returned {
-                Ok(true) => self.interrupt_status |= USED_BUFFER,
-                Ok(false) => {}
-                Err(_) => self.fail(reach),
-            }
-            // What is left over then is passed on when something ends again, or at the next notification: something is under way.
-            if backlog {
-                self.pass(number, reach);
-            }
+            Err(_) => self.fail(reach),
         }
     }
 
@@ -318,10 +333,11 @@ impl Simulated {
             fast: self.means.fast,
             event_indices: self.driver_features & EVENT_INDICES != 0,
         };
-        match Queue::new(place, area, entries, how, reach) {
+        match Queue::new(place, area, entries, how, reach.memory()) {
             Ok(new) => {
                 let parts = new.parts();
                 *queue = Some(new);
+                self.in_use = self.in_use.max(number + 1);
                 self.set_word(register::QUEUE_SIZE, entries.into(), reach);
                 for (register, part) in register::QUEUE_PARTS.into_iter().zip(parts) {
                     self.set_word(register, part.raw() as u32, reach);

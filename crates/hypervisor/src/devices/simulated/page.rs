@@ -31,6 +31,7 @@ const CONFIGURATION_END: u64 = register::CONFIGURATION + 0x100;
 impl Simulated {
     /// Shows what the registers read as, but for the device's configuration.
     #[cold]
+    #[inline(never)]
     pub(super) fn show(&self, reach: &dyn Reach) {
         if let Some(page) = self.means.page {
             for register in SHOWN {
@@ -56,13 +57,14 @@ impl Simulated {
 
     /// Shows the device's configuration. The device tells when it changes, after which the guest reads it again.
     #[cold]
+    #[inline(never)]
     pub(super) fn show_configuration(&self, reach: &dyn Reach) {
         let Some(page) = self.means.page else { return };
         for offset in register::CONFIGURATION..self.means.size.min(CONFIGURATION_END) {
             let at = HostPhysical::new(self.means.registers.raw().wrapping_add(offset));
             let byte = reach.device_load(at, Width::Byte) as u8;
             let at = HostPhysical::new(page.raw().wrapping_add(offset));
-            reach.host().set_byte(at, byte);
+            reach.memory().host.set_byte(at, byte);
         }
     }
 }
@@ -70,5 +72,5 @@ impl Simulated {
 /// Sets a word of the page.
 fn set(page: HostPhysical, register: u64, word: u32, reach: &dyn Reach) {
     let at = HostPhysical::new(page.raw().wrapping_add(register));
-    reach.host().set_word(at, word.to_le());
+    reach.memory().host.set_word(at, word.to_le());
 }

@@ -7,7 +7,7 @@ use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
 use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::devices::trapped::Reach;
+use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
@@ -56,6 +56,15 @@ pub struct Passed {
     pub general: u32,
 }
 
+/// What came of returning to a guest what has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Whether the guest is to be interrupted.
+    pub interrupt: bool,
+    /// Whether something that it has made available is still to be passed on.
+    pub backlog: bool,
+}
+
 /// How a queue is worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
@@ -75,7 +84,7 @@ impl Queue {
         area: HostPhysical,
         entries: u16,
         how: How,
-        reach: &dyn Reach,
+        memory: Memory<'_>,
     ) -> Result<Self, Wrong> {
         let guest @ [descriptors, available, used] = place.parts.map(GuestPhysical::new);
         let size = u16::try_from(place.size).map_err(|_| Wrong::BadQueue)?;
@@ -93,7 +102,7 @@ impl Queue {
                 return Err(Wrong::BadQueue);
             }
             let region = GuestRegion::new(at, bytes).ok_or(Wrong::Outside(at))?;
-            if !reach.memory().region().covers(region) {
+            if !memory.guest.region().covers(region) {
                 return Err(Wrong::Outside(at));
             }
         }
@@ -103,14 +112,14 @@ impl Queue {
                 guest,
                 area: how
                     .fast
-                    .then(|| Area::acquire(reach.memory(), guest))
+                    .then(|| Area::acquire(memory.guest, guest))
                     .flatten(),
             },
             event_indices: how.event_indices,
             next_available: 0,
             next_used: 0,
             asked: 0,
-            shadow: Shadow::new(area, entries, reach.host()),
+            shadow: Shadow::new(area, entries, memory.host),
             backlog: false,
             pieces: Vec::with_capacity(entries.into()),
         })
@@ -122,27 +131,21 @@ impl Queue {
         self.shadow.parts()
     }
 
-    /// Whether something that the guest has made available is still to be passed on.
-    #[must_use]
-    pub const fn has_backlog(&self) -> bool {
-        self.backlog
-    }
-
     /// Passes on what the guest has made available, for as long as there is room and for a bounded time.
     ///
     /// # Errors
     /// [`Wrong`]: the driver broke the rules.
-    pub fn pass(&mut self, reach: &dyn Reach) -> Result<Passed, Wrong> {
+    pub fn pass(&mut self, memory: Memory<'_>) -> Result<Passed, Wrong> {
         let mut passed = Passed::default();
         let mut left = IN_ONE_GO;
         loop {
-            let index = self.rings.half(reach, Part::Available, 2)?;
+            let index = self.rings.half(memory, Part::Available, 2)?;
             if index.wrapping_sub(self.next_available) > self.size {
                 return Err(Wrong::TooMany);
             }
             // The entries are read after the index that says that they are there.
             fence(Ordering::Acquire);
-            self.pass_until(index, &mut left, &mut passed, reach)?;
+            self.pass_until(index, &mut left, &mut passed, memory)?;
             self.backlog = self.next_available != index;
             // As long as something is left over, nobody needs to tell of more.
             if !self.event_indices || self.backlog || self.asked == self.next_available {
@@ -153,86 +156,113 @@ impl Queue {
             self.asked = self.next_available;
             let behind_entries = 4 + 8 * u64::from(self.size);
             self.rings
-                .set_half(reach, Part::Used, behind_entries, self.asked)?;
+                .set_half(memory, Part::Used, behind_entries, self.asked)?;
             fence(Ordering::SeqCst);
-            if self.rings.half(reach, Part::Available, 2)? == self.next_available {
+            if self.rings.half(memory, Part::Available, 2)? == self.next_available {
                 return Ok(passed);
             }
         }
     }
 
     /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
+    #[inline(always)]
     fn pass_until(
         &mut self,
         index: u16,
         left: &mut usize,
         passed: &mut Passed,
-        reach: &dyn Reach,
+        memory: Memory<'_>,
     ) -> Result<(), Wrong> {
-        let most = self.shadow.most();
         while self.next_available != index {
             if *left == 0 {
                 passed.more = true;
                 break;
             }
-            let entry = u64::from(self.next_available % self.size);
-            let head = self.rings.half(reach, Part::Available, 4 + 2 * entry)?;
-            let simple =
-                self.rings.area.as_ref().and_then(|area| {
-                    area.read(reach.host(), self.size, head, &mut self.pieces, most)
-                });
-            let read = match simple {
-                Some(read) => read,
-                None => {
-                    let [table, ..] = self.rings.guest;
-                    chain::read(reach, (table, self.size), head, &mut self.pieces, most)?
-                }
-            };
-            *left = left.saturating_sub(read);
-            if !self.shadow.put(head, &self.pieces, reach.host()) {
+            if !self.pass_one(left, passed, memory)? {
                 // It is looked at again when something has ended.
                 break;
             }
-            match simple {
-                Some(_) => passed.fast += 1,
-                None => passed.general += 1,
-            }
-            self.next_available = self.next_available.wrapping_add(1);
-            passed.any = true;
         }
         Ok(())
     }
 
-    /// Returns to the guest what the device has ended. Says whether the guest is to be interrupted.
+    /// Passes on the next chain. False where there is no room for it, and nothing has happened. One at a time, out of line: a loop would keep
+    /// on the stack what each chain needs.
+    #[inline(never)]
+    fn pass_one(
+        &mut self,
+        left: &mut usize,
+        passed: &mut Passed,
+        memory: Memory<'_>,
+    ) -> Result<bool, Wrong> {
+        let entry = u64::from(self.next_available % self.size);
+        let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
+        let draft = self.shadow.draft();
+        let simple =
+            self.rings.area.as_ref().and_then(|area| {
+                area.translate(memory.host, self.size, head, &mut self.shadow, draft)
+            });
+        if let Some((read, draft)) = simple {
+            *left = left.saturating_sub(read);
+            self.shadow.commit(draft, head, memory.host);
+            passed.fast += 1;
+        } else {
+            let most = self.shadow.most();
+            let [table, ..] = self.rings.guest;
+            let read = chain::read(memory, (table, self.size), head, &mut self.pieces, most)?;
+            *left = left.saturating_sub(read);
+            if !self.shadow.put(head, &self.pieces, memory.host) {
+                return Ok(false);
+            }
+            passed.general += 1;
+        }
+        self.next_available = self.next_available.wrapping_add(1);
+        passed.any = true;
+        Ok(true)
+    }
+
+    /// Returns the next chain that has ended. Out of line as [`Self::pass_one`].
+    #[inline(never)]
+    fn return_one(&mut self, memory: Memory<'_>) -> Result<(), Wrong> {
+        let (head, written) = self.shadow.take(memory.host)?;
+        let at = 4 + 8 * u64::from(self.next_used % self.size);
+        self.rings.set_word(memory, at, head.into())?;
+        self.rings.set_word(memory, at + 4, written)?;
+        self.next_used = self.next_used.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Returns to the guest what the device has ended.
     ///
     /// # Errors
     /// [`Wrong`].
-    pub fn return_ended(&mut self, reach: &dyn Reach) -> Result<bool, Wrong> {
+    pub fn return_ended(&mut self, memory: Memory<'_>) -> Result<Returned, Wrong> {
         let before = self.next_used;
-        // As many as can be under way: a device that goes on does not keep the hart.
-        for _ in 0..self.shadow.most() {
-            let Some((head, written)) = self.shadow.take(reach.host())? else {
-                break;
-            };
-            let at = 4 + 8 * u64::from(self.next_used % self.size);
-            self.rings.set_word(reach, at, head.into())?;
-            self.rings.set_word(reach, at + 4, written)?;
-            self.next_used = self.next_used.wrapping_add(1);
+        // A device that goes on does not keep the hart.
+        let ended = self.shadow.ended(memory.host);
+        let mut returned = Returned {
+            interrupt: false,
+            backlog: self.backlog,
+        };
+        if ended == 0 {
+            return Ok(returned);
         }
-        if self.next_used == before {
-            return Ok(false);
+        for _ in 0..ended.min(MOST_ENTRIES) {
+            self.return_one(memory)?;
         }
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
         self.rings
-            .set_word(reach, 0, u32::from(self.next_used) << 16)?;
+            .set_word(memory, 0, u32::from(self.next_used) << 16)?;
         fence(Ordering::SeqCst);
-        if !self.event_indices {
-            return Ok(self.rings.half(reach, Part::Available, 0)? & NO_INTERRUPT == 0);
-        }
-        let behind_entries = 4 + 2 * u64::from(self.size);
-        let wanted = self.rings.half(reach, Part::Available, behind_entries)?;
-        Ok(is_passed(wanted, before, self.next_used))
+        returned.interrupt = if self.event_indices {
+            let behind_entries = 4 + 2 * u64::from(self.size);
+            let wanted = self.rings.half(memory, Part::Available, behind_entries)?;
+            is_passed(wanted, before, self.next_used)
+        } else {
+            self.rings.half(memory, Part::Available, 0)? & NO_INTERRUPT == 0
+        };
+        Ok(returned)
     }
 }
 

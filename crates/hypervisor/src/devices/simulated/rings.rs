@@ -2,7 +2,7 @@
 
 use super::chain::{self, Wrong, after};
 use super::fast::Area;
-use crate::devices::trapped::Reach;
+use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, HostPhysical};
 
 /// A part of a queue.
@@ -46,12 +46,12 @@ impl Rings {
     /// # Errors
     /// [`Wrong::Outside`].
     #[inline]
-    pub fn half(&self, reach: &dyn Reach, part: Part, offset: u64) -> Result<u16, Wrong> {
+    pub fn half(&self, memory: Memory<'_>, part: Part, offset: u64) -> Result<u16, Wrong> {
         if let Some(at) = self.in_area(part, offset) {
-            let around = u64::from_le(reach.host().doubleword(at.align_down(8)));
+            let around = u64::from_le(memory.host.doubleword(at.align_down(8)));
             return Ok((around >> (8 * (at.raw() & 6))) as u16);
         }
-        chain::halfword(reach, self.in_guest(part, offset)?)
+        chain::halfword(memory, self.in_guest(part, offset)?)
     }
 
     /// Sets the halfword at an offset of a part, a multiple of 2.
@@ -61,7 +61,7 @@ impl Rings {
     #[inline]
     pub fn set_half(
         &self,
-        reach: &dyn Reach,
+        memory: Memory<'_>,
         part: Part,
         offset: u64,
         value: u16,
@@ -70,11 +70,11 @@ impl Rings {
             Some(at) => at,
             None => {
                 let at = self.in_guest(part, offset)?;
-                let place = reach.memory().in_one(at, 2);
+                let place = memory.guest.in_one(at, 2);
                 place.ok_or(Wrong::Outside(at))?
             }
         };
-        reach.host().set_half(at, value.to_le());
+        memory.host.set_half(at, value.to_le());
         Ok(())
     }
 
@@ -83,11 +83,11 @@ impl Rings {
     /// # Errors
     /// [`Wrong::Outside`].
     #[inline]
-    pub fn set_word(&self, reach: &dyn Reach, offset: u64, value: u32) -> Result<(), Wrong> {
+    pub fn set_word(&self, memory: Memory<'_>, offset: u64, value: u32) -> Result<(), Wrong> {
         if let Some(at) = self.in_area(Part::Used, offset) {
-            reach.host().set_word(at, value.to_le());
+            memory.host.set_word(at, value.to_le());
             return Ok(());
         }
-        chain::set_word(reach, self.in_guest(Part::Used, offset)?, value)
+        chain::set_word(memory, self.in_guest(Part::Used, offset)?, value)
     }
 }

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
-use super::chain::{DESCRIPTOR, Piece, Wrong, descriptor};
+use super::chain::{DESCRIPTOR, NEXT, Piece, WRITE, Wrong};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
 
@@ -24,7 +24,17 @@ const USED: u64 = AVAILABLE + 0x804;
 struct Chain {
     /// The head of the guest's chain that it stands for.
     guest: u16,
-    /// How many descriptors it has.
+    /// How many descriptors it has, and the last of them.
+    length: u16,
+    last: u16,
+}
+
+/// A chain that is being made of the descriptors that are free.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft {
+    /// Where its next descriptor goes, and where its last one is.
+    next: u16,
+    last: u16,
     length: u16,
 }
 
@@ -33,9 +43,11 @@ struct Chain {
 pub struct Shadow {
     area: HostPhysical,
     entries: u16,
-    free: Vec<u16>,
-    /// What follows each descriptor in its chain.
+    /// What follows each descriptor: in its chain, or among those that are free.
     next: Vec<u16>,
+    /// The first descriptor that is free, and how many are.
+    first_free: u16,
+    free: u16,
     /// By head: what is under way.
     under_way: Vec<Option<Chain>>,
     available: u16,
@@ -46,14 +58,14 @@ impl Shadow {
     /// An empty queue of `entries`, a power of two and at most [`MOST_ENTRIES`], in `area`.
     #[must_use]
     pub fn new(area: HostPhysical, entries: u16, host: &dyn HostMemory) -> Self {
-        let count = usize::from(entries);
         host.zero(area, AREA);
         Self {
             area,
             entries,
-            free: (0..entries).rev().collect(),
-            next: vec![0; count],
-            under_way: vec![None; count],
+            next: (1..=entries).collect(),
+            first_free: 0,
+            free: entries,
+            under_way: vec![None; entries.into()],
             available: 0,
             used: 0,
         }
@@ -76,30 +88,61 @@ impl Shadow {
         HostPhysical::new(self.area.raw().wrapping_add(offset))
     }
 
-    /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
-    pub fn put(&mut self, guest: u16, pieces: &[Piece], host: &dyn HostMemory) -> bool {
-        if pieces.is_empty() || pieces.len() > self.free.len() {
+    /// A chain without a descriptor yet.
+    #[inline]
+    #[must_use]
+    pub const fn draft(&self) -> Draft {
+        Draft {
+            next: self.first_free,
+            last: self.first_free,
+            length: 0,
+        }
+    }
+
+    /// Adds so many bytes from an address of the host's to a draft, which nobody sees yet. False where there is no room.
+    #[inline]
+    pub fn add(
+        &self,
+        draft: &mut Draft,
+        (address, bytes): (u64, u32),
+        written: bool,
+        is_last: bool,
+        host: &dyn HostMemory,
+    ) -> bool {
+        let number = draft.next;
+        let Some(&following) = self.next.get(usize::from(number)) else {
+            return false;
+        };
+        if draft.length >= self.free {
             return false;
         }
-        let mut following = None;
-        for piece in pieces.iter().rev() {
-            let Some(number) = self.free.pop() else {
-                return false;
-            };
-            let words = descriptor(*piece, following).map(u64::to_le);
-            host.set_pair(self.at(DESCRIPTOR * u64::from(number)), words);
-            if let Some(next) = self.next.get_mut(usize::from(number)) {
-                *next = following.unwrap_or_default();
-            }
-            following = Some(number);
-        }
-        let Some(head) = following else { return false };
+        let written = if written { WRITE } else { 0 };
+        let link = match is_last {
+            true => 0,
+            false => u64::from(following) << 48 | u64::from(NEXT) << 32,
+        };
+        let rest = u64::from(bytes) | u64::from(written) << 32 | link;
+        let at = self.at(DESCRIPTOR * u64::from(number));
+        host.set_pair(at, [address.to_le(), rest.to_le()]);
+        draft.last = number;
+        draft.next = following;
+        draft.length += 1;
+        true
+    }
+
+    /// Has the device do what is drafted, for the guest's chain `guest`.
+    #[inline]
+    pub fn commit(&mut self, draft: Draft, guest: u16, host: &dyn HostMemory) {
+        let head = self.first_free;
         if let Some(place) = self.under_way.get_mut(usize::from(head)) {
             *place = Some(Chain {
                 guest,
-                length: pieces.len() as u16,
+                length: draft.length,
+                last: draft.last,
             });
         }
+        self.first_free = draft.next;
+        self.free -= draft.length;
         let place = u64::from(self.available % self.entries);
         host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
         self.available = self.available.wrapping_add(1);
@@ -110,32 +153,51 @@ impl Shadow {
             self.at(AVAILABLE),
             (u32::from(self.available) << 16).to_le(),
         );
+    }
+
+    /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
+    pub fn put(&mut self, guest: u16, pieces: &[Piece], host: &dyn HostMemory) -> bool {
+        if pieces.is_empty() {
+            return false;
+        }
+        let mut draft = self.draft();
+        for (index, piece) in pieces.iter().enumerate() {
+            let place = (piece.host.base().raw(), piece.host.size() as u32);
+            let is_last = index + 1 == pieces.len();
+            if !self.add(&mut draft, place, piece.written, is_last, host) {
+                return false;
+            }
+        }
+        self.commit(draft, guest, host);
         true
     }
 
-    /// The next chain that the device has ended: the head of the guest's, and the bytes that were written.
+    /// How many chains the device has ended that were not taken yet; it may say anything.
+    #[must_use]
+    pub fn ended(&self, host: &dyn HostMemory) -> u16 {
+        // The used ring's first word shares its doubleword with padding in front of it.
+        let index = (u64::from_le(host.doubleword(self.at(USED - 4))) >> 48) as u16;
+        fence(Ordering::Acquire);
+        index.wrapping_sub(self.used)
+    }
+
+    /// The next chain of those that have [ended](Self::ended): the head of the guest's, and the bytes that were written.
     ///
     /// # Errors
     /// [`Wrong::Device`], where it is none that was under way.
-    pub fn take(&mut self, host: &dyn HostMemory) -> Result<Option<(u16, u32)>, Wrong> {
-        // The used ring's first word shares its doubleword with padding in front of it.
-        let index = (u64::from_le(host.doubleword(self.at(USED - 4))) >> 48) as u16;
-        if index == self.used {
-            return Ok(None);
-        }
-        fence(Ordering::Acquire);
+    pub fn take(&mut self, host: &dyn HostMemory) -> Result<(u16, u32), Wrong> {
         let offset = USED + 4 + 8 * u64::from(self.used % self.entries);
         let entry = u64::from_le(host.doubleword(self.at(offset)));
         self.used = self.used.wrapping_add(1);
         let (head, written) = (entry as u32, (entry >> 32) as u32);
         let place = self.under_way.get_mut(head as usize);
         let chain = place.and_then(Option::take).ok_or(Wrong::Device)?;
-        let mut number = head as u16;
-        for _ in 0..chain.length {
-            self.free.push(number);
-            let next = self.next.get(usize::from(number));
-            number = next.copied().unwrap_or_default();
+        // Its descriptors are the first that are free.
+        if let Some(next) = self.next.get_mut(usize::from(chain.last)) {
+            *next = self.first_free;
         }
-        Ok(Some((chain.guest, written)))
+        self.first_free = head as u16;
+        self.free += chain.length;
+        Ok((chain.guest, written))
     }
 }

@@ -7,6 +7,7 @@ use abi::monitor::Event;
 
 use super::super::register::*;
 use super::super::*;
+use crate::devices::trapped::Memory;
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{GuestMemory, HostMemory, Piece};
@@ -120,12 +121,11 @@ impl HostMemory for Host {
 }
 
 impl Reach for World {
-    fn memory(&self) -> &GuestMemory {
-        &self.memory
-    }
-
-    fn host(&self) -> &dyn HostMemory {
-        &self.host
+    fn memory(&self) -> Memory<'_> {
+        Memory {
+            guest: &self.memory,
+            host: &self.host,
+        }
     }
 
     fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
