@@ -56,8 +56,8 @@ struct Queue {
     owners: [Option<usize>; REQUESTS],
     available: u16,
     used: u16,
-    /// Where the source is an edge: a read has ended whose interrupt was not seen yet.
-    owed: bool,
+    /// Where the source is an edge: how many interrupts were acknowledged.
+    acknowledged: u64,
 }
 
 impl Queue {
@@ -65,7 +65,7 @@ impl Queue {
         owners: [None; REQUESTS],
         available: 0,
         used: 0,
-        owed: false,
+        acknowledged: 0,
     };
 }
 
@@ -84,6 +84,8 @@ pub struct Disk {
     data: u64,
     queue: Lock<Queue>,
     trigger: Trigger,
+    /// Whether a read that fails is tried again.
+    retries: bool,
 }
 
 impl Disk {
@@ -91,7 +93,7 @@ impl Disk {
     ///
     /// # Errors
     /// Why there is none to use.
-    pub fn find(trigger: Trigger) -> Result<Self, &'static str> {
+    pub fn find(trigger: Trigger, retries: bool) -> Result<Self, &'static str> {
         let slot = board()
             .slots
             .iter()
@@ -116,6 +118,7 @@ impl Disk {
             data,
             queue: Lock::new(Queue::EMPTY),
             trigger,
+            retries,
         };
         disk.start()?;
         Ok(disk)
@@ -247,15 +250,20 @@ impl Disk {
             first + 2,
         );
         self.describe(first + 2, header + 16, 1, WRITE, 0);
+        self.offer(&mut queue, first as u16);
+        true
+    }
+
+    /// Makes the chain that begins with this descriptor available, and says so.
+    fn offer(&self, queue: &mut Queue, first: u16) {
         store16(
             self.available + 4 + 2 * (u64::from(queue.available) % ENTRIES),
-            first as u16,
+            first,
         );
         queue.available = queue.available.wrapping_add(1);
         core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
         store16(self.available + 2, queue.available);
         device_store32(self.slot.address + QUEUE_NOTIFY, 0);
-        true
     }
 
     fn describe(&self, number: u64, address: u64, length: u64, flags: u64, next: u64) {
@@ -264,10 +272,11 @@ impl Disk {
         store(at + 8, length | flags << 32 | next << 48);
     }
 
-    /// Calls `done` with the owner of each read that has ended.
-    pub fn collect(&self, mut done: impl FnMut(usize)) {
+    /// Calls `done` with the owner of each read that has ended. So many `interrupts` of the device were taken until now.
+    pub fn collect(&self, interrupts: u64, mut done: impl FnMut(usize)) {
         let mut queue = self.queue.lock();
-        if load16(self.used + 2) == queue.used && !queue.owed {
+        let is_told = self.trigger == Trigger::Edge && interrupts != queue.acknowledged;
+        if load16(self.used + 2) == queue.used && !is_told {
             return;
         }
         match self.trigger {
@@ -278,9 +287,12 @@ impl Disk {
                     self.take_ended(&mut queue, &mut done);
                 }
             }
-            // What ends after the acknowledgement makes a new edge. A read that was seen before its interrupt leaves one to be acknowledged.
+            // What ends after the acknowledgement makes a new edge. A read may be seen before its interrupt is, which is acknowledged then.
             Trigger::Edge => {
-                queue.owed = !self.acknowledge();
+                if is_told {
+                    queue.acknowledged = interrupts;
+                    self.acknowledge();
+                }
                 self.take_ended(&mut queue, &mut done);
             }
         }
@@ -292,8 +304,14 @@ impl Disk {
             let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
             queue.used = queue.used.wrapping_add(1);
             let number = load32(entry) as usize / 3;
-            if load(self.requests + 32 * number as u64 + 16) as u8 != 0 {
-                crate::start::fail(format_args!("a read failed"));
+            let status = self.requests + 32 * number as u64 + 16;
+            if load(status) as u8 != 0 {
+                if !self.retries {
+                    crate::start::fail(format_args!("a read failed"));
+                }
+                store(status, 0xff);
+                self.offer(queue, 3 * number as u16);
+                continue;
             }
             if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {
                 done(owner);

@@ -85,6 +85,8 @@ pub struct Workload {
     pub sectors: u64,
     /// What of the disk's wire makes an interrupt.
     pub trigger: Trigger,
+    /// Whether a read that the disk could not do is tried again; otherwise the run fails.
+    pub retries: bool,
     /// Looks after which a spin is excessive (0: never).
     pub spin_limit: u64,
     /// Time after which a spin is excessive, milliseconds (0: never).
@@ -149,7 +151,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 28] = [
+pub const REFERENCE: [Parameter; 29] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -269,6 +271,11 @@ pub const REFERENCE: [Parameter; 28] = [
         &["level", "edge"],
         "what makes an interrupt of the disk's wire: its level, for which the APLIC is told each time, or a rising edge, as Debian's driver has it",
     ),
+    word(
+        "read-error",
+        &["fail", "retry"],
+        "what follows a read that the disk could not do: the run fails, or the read is tried again",
+    ),
     number(
         "spin-limit",
         0,
@@ -381,6 +388,7 @@ impl Workload {
                 Trigger::Level,
                 &[("level", Trigger::Level), ("edge", Trigger::Edge)],
             )?,
+            retries: arguments.choice("read-error", false, &[("fail", false), ("retry", true)])?,
             spin_limit: number("spin-limit")?,
             spin_limit_ms: number("spin-limit-ms")?,
             expire: arguments.choice(

@@ -366,6 +366,42 @@ fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
     }
 }
 
+/// One operation in ten fails at the device, or is cut short, and interrupts come late. Each read is done in the end, none twice, and an
+/// operation that fails takes the fast way as well as any other.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn operations_that_fail_stay_on_the_fast_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    let profile = folder.path().join("profile.toml");
+    let usual = std::fs::read_to_string(root().join("profiles/k3-class.toml")).unwrap();
+    let faults = "\n[disk.faults]\nerrors = { per_million = 100_000 }\nlate_interrupts = { per_million = 50_000 }\nlate_nanoseconds = 200000\n";
+    std::fs::write(&profile, format!("{usual}{faults}")).unwrap();
+    let json = folder.path().join("report.json");
+    let more = [
+        "--profile",
+        profile.to_str().unwrap(),
+        "--json",
+        json.to_str().unwrap(),
+    ];
+    let changes = [
+        "vm.one.placement=\"resident\"",
+        &format!("vm.one.disks=[{{ file = {file:?}, io = \"fast\" }}]"),
+        "vm.one.command-line=\"exercise=work duration-ms=0 jobs=3000 reads=1 terminals=8 trigger=edge read-error=retry\"",
+        "vm.two.command-line=\"exercise=stale rounds=200\"",
+    ]
+    .map(String::from);
+    let output = exercise_with("machine", "exercises.toml", 2, &changes, &more);
+    assert!(output.contains("reads=300"), "{output}");
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let count = |name: &str| report["measures"][name].as_f64().unwrap_or(0.0);
+    let (fast, general) = (count("events.chain-fast"), count("events.chain-general"));
+    // Of those that were started at least one in twenty was started again.
+    assert!(fast >= 3150.0, "{fast}");
+    assert!(fast >= 0.99 * (fast + general), "{fast} {general}");
+}
+
 /// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
 /// translation that it uses against the tables. What differs is the number of VMID bits (none, few, as many as there can be) and
 /// whether a purge is a fence or a new VMID.

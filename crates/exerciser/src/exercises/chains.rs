@@ -35,7 +35,10 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let rounds = arguments.number("rounds", 2000, 1, 1 << 40)?;
     let harts = super::harts(arguments)?;
-    let (mut disk, watched) = match (Disk::find(Trigger::Level), frames::take(WATCHED_FRAMES)) {
+    let (mut disk, watched) = match (
+        Disk::find(Trigger::Level, false),
+        frames::take(WATCHED_FRAMES),
+    ) {
         (Ok(disk), Some(watched)) => (disk, watched),
         (Err(why), _) => {
             say!("chains: {why}");
@@ -142,7 +145,7 @@ fn reads(disk: &Disk, seed: u64) -> bool {
     let limit = csr::time() + board().ticks(PATIENCE);
     let mut left = 4;
     while left > 0 && csr::time() < limit {
-        disk.collect(|_| left -= 1);
+        disk.collect(0, |_| left -= 1);
     }
     left == 0
 }

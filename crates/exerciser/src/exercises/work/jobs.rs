@@ -257,7 +257,11 @@ impl Floor {
     /// Makes ready whose reads have ended.
     fn collect(&self) {
         let Some(disk) = &self.disk else { return };
-        disk.collect(|number| {
+        // The first hart takes them.
+        let taken = harts::all(self.harts).first();
+        let taken = taken.and_then(|hart| hart.received.get(BLOCK as usize));
+        let interrupts = taken.map_or(0, |taken| taken.load(Ordering::Acquire));
+        disk.collect(interrupts, |number| {
             self.reads.fetch_add(1, Ordering::Relaxed);
             if let Some(terminal) = TERMINALS.get(number) {
                 terminal.state.store(READY, Ordering::Release);

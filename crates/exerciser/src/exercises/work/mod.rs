@@ -60,7 +60,10 @@ impl Totals {
 fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let mut workload = Workload::parse(arguments)?;
     let count = super::harts(arguments)?;
-    let disk = match (workload.reads, Disk::find(workload.trigger)) {
+    let disk = match (
+        workload.reads,
+        Disk::find(workload.trigger, workload.retries),
+    ) {
         (0, _) => None,
         (_, Ok(disk)) => Some(disk),
         (_, Err(reason)) => {

@@ -9,8 +9,9 @@ use super::shadow::{Draft, Shadow};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::guest::{GuestMemory, HostMemory};
 
-/// The most descriptors of a simple chain: an operation on 128 KiB in pages, with what stands before and behind them.
-const SIMPLE: usize = 34;
+/// The most descriptors of a simple chain: the longest that stock Linux makes for a disk, of 126 segments, what stands before and behind them,
+/// and the table that holds them.
+const SIMPLE: usize = 129;
 
 /// Where a guest's queue lies in the host's memory, all of it in one piece with the rest of the guest's memory.
 #[derive(Debug)]
