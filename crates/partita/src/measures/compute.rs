@@ -4,7 +4,7 @@ use super::Guests;
 use crate::laboratory::Figures;
 use crate::report::{Report, Work};
 use crate::storms::{Class, Storms};
-use abi::monitor::ExitCause;
+use abi::monitor::{Event as Counted, ExitCause};
 use machine::monitor::Event;
 use std::collections::BTreeMap;
 
@@ -148,6 +148,12 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
     for (event, count) in &events {
         put(&format!("events.{event}"), Some(*count as f64));
     }
+    let count = |event: Counted| events.get(event.name()).copied().unwrap_or_default() as f64;
+    let (fast, general) = (count(Counted::ChainFast), count(Counted::ChainGeneral));
+    put(
+        "fast-translations",
+        ratio(Some(fast * 100.0), Some(fast + general)),
+    );
     let busy = (guest + scheduling + simulation) / whole;
     let exits = |cause: ExitCause| causes.get(cause.name()).map_or(0, |(count, _)| *count);
     let calls = exits(ExitCause::WrsNto) + exits(ExitCause::SbiPartita);

@@ -19,7 +19,11 @@ fn case_one() -> (Report, Guests) {
         calls: 3,
         injected: 0,
         exits: BTreeMap::from([("wrs-nto", exits(200, 14_500)), ("wfi", exits(100, 10_000))]),
-        events: BTreeMap::from([("futile-dispatch", 5)]),
+        events: BTreeMap::from([
+            ("futile-dispatch", 5),
+            ("chain-fast", 197),
+            ("chain-general", 3),
+        ]),
     };
     let vm = VmReport {
         name: String::from("one"),
@@ -91,6 +95,7 @@ fn the_papers_figures_follow_from_each_other() {
     near(&figures, "simulation-overhead.wrs-nto", 1.45, 1e-9);
     near(&figures, "idle", 51.32, 1e-9);
     near(&figures, "events.futile-dispatch", 20.0, 1e-9);
+    near(&figures, "fast-translations", 98.5, 1e-9);
     let parts = ["guest-utilisation", "scheduling-overhead", "idle"];
     let parts: f64 = parts.iter().filter_map(|name| figures.get(*name)).sum();
     near(&figures, "simulation-overhead", 100.0 - parts, 1e-9);
