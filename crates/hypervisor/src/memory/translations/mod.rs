@@ -203,6 +203,12 @@ impl Cached {
         self.watch
     }
 
+    /// Whether a change of the address space has been carried out since the vCPU's last change of hart, while its fences trapped.
+    #[must_use]
+    pub const fn has_changed_address_space(&self) -> bool {
+        self.changes_left < CHANGES_WHILE_ARMED
+    }
+
     /// The vCPU, which is on `hart`, has fenced, or is about to: what it has left on other harts is not to be used again.
     pub const fn fenced(&mut self, hart: HartId) {
         self.good = HartSet::only(hart);
