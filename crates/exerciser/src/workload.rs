@@ -57,11 +57,15 @@ pub struct Workload {
     /// Turns computed with interrupts open.
     pub compute: u64,
     /// References to memory, each to a word of a page of the job's address space; how many spaces there are (0: nothing is
-    /// translated), the pages of each, and one step in so many that ends with a fence of its space (0: none).
+    /// translated), the pages of each, and one step in so many that ends with a fence of its space, by itself or of all harts
+    /// (0: none).
     pub touches: u64,
     pub spaces: u64,
     pub pages: u64,
     pub fence_one_in: u64,
+    pub remote_fence_one_in: u64,
+    /// Whether address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
+    pub identifiers: bool,
     /// System calls from user mode.
     pub calls: u64,
     /// Lock sections, turns inside each, and how many locks there are to choose from.
@@ -224,6 +228,20 @@ pub const REFERENCE: [Parameter; 29] = [
         "one step in so many ends with an SFENCE.VMA of its address space; 0: none",
     ),
     number(
+        "remote-fence-one-in",
+        0,
+        0,
+        MANY,
+        "one step in so many ends with a fence of its address space on all harts, by SBI RFENCE; 0: none",
+    ),
+    number(
+        "identifiers",
+        1,
+        0,
+        1,
+        "1 where address spaces have identifiers (ASIDs); with 0 each change of the space is followed by a fence of everything",
+    ),
+    number(
         "calls",
         0,
         0,
@@ -349,6 +367,8 @@ impl Workload {
             spaces: number("spaces")?,
             pages: number("pages")?,
             fence_one_in: number("fence-one-in")?,
+            remote_fence_one_in: number("remote-fence-one-in")?,
+            identifiers: number("identifiers")? != 0,
             calls: number("calls")?,
             locks: number("locks")?,
             hold: number("hold")?,

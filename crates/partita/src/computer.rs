@@ -185,7 +185,7 @@ pub fn start(
         Kind::Qemu => emulator::start(setup, output),
         Kind::Machine(chosen) => {
             let (machine, users) = board::build(setup, chosen)?;
-            simulator::start(machine, users, attendance, output)
+            simulator::start(machine, users, attendance, chosen.later_check(), output)
         }
     }
 }

@@ -95,7 +95,10 @@ fn arrive_from_elsewhere(
 ) {
     let moved = registers.cached.last_hart() != Some(hart.index);
     let was_watched = registers.cached.watch() == Watch::Trap;
-    let method = registers.trial.method(system.translations(), moved);
+    let trapped = was_watched && registers.cached.has_changed_address_space();
+    let method = registers
+        .trial
+        .method(system.translations(), moved, trapped);
     let cached = &mut registers.cached;
     let tables = (generation, vcpu.fences.count());
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
@@ -103,7 +106,9 @@ fn arrive_from_elsewhere(
         books.count(Event::TranslationsPurged);
     } else if purge.moved {
         books.count(Event::TranslationsKept);
-        registers.trial.has_paid();
+        if !trapped {
+            registers.trial.has_paid();
+        }
     }
     if hart.has(Capability::PurgeMask) {
         let told = method == Translations::PurgeCheck && core::mem::take(&mut purge.stale);

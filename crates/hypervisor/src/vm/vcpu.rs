@@ -139,9 +139,10 @@ pub struct Registers {
     /// The code of its last spin.
     pub code: KnownCode,
     pub float: Float,
-    /// Whether watching its fences has been worth it.
-    pub trial: Trial,
     pub counters: Counters,
+    /// Whether watching its fences has been worth it: beside the beginning of `cached`, since each change of hart needs both, and another
+    /// hart's cache has them.
+    pub trial: Trial,
     /// Where its translations may be cached.
     pub cached: Cached,
 }

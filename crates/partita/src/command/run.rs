@@ -45,6 +45,14 @@ pub(super) struct RunArguments {
     /// has changed since the hart last used it, with no fence in between, fails the run. Slow
     #[arg(long)]
     pub(super) check_translations: bool,
+    /// Seconds of machine time before the machine looks. Every instruction then takes a cycle, before and afterwards
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0,
+        requires = "check_translations"
+    )]
+    pub(super) check_after: u64,
     /// On the machine, writes what its hardware monitor counted, as JSON
     #[arg(long, value_name = "FILE")]
     pub(super) monitor: Option<PathBuf>,
@@ -452,6 +460,7 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
         (Computer::Machine, _) => {
             let mut chosen = Chosen::named(arguments.profile.as_deref(), arguments.seed)?;
             chosen.check_translations = arguments.check_translations;
+            chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
             Ok(Kind::Machine(Box::new(chosen)))
         }

@@ -16,6 +16,7 @@ use machine::device::{MacAddress, PortId, Switch};
 use machine::timing::Profile;
 use machine::{Config, Machine};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Nanoseconds in a second.
 const NANOSECONDS: u64 = 1_000_000_000;
@@ -31,6 +32,9 @@ pub struct Chosen {
     pub command_line: String,
     /// Whether the machine looks for fences that software leaves out, which is slow.
     pub check_translations: bool,
+    /// Machine time before that, which is a boot that is not to be checked. If there is any, instructions cost nothing but themselves, before and
+    /// afterwards.
+    pub check_after: Duration,
     /// Whether instructions cost nothing but themselves for the present, as before a checkpoint that is to be measured from.
     /// What software sees of the machine is the profile's, and so are its devices.
     pub fast: bool,
@@ -51,6 +55,15 @@ impl Chosen {
             ..Self::default()
         })
     }
+
+    const fn checks_later(&self) -> bool {
+        self.check_translations && !self.check_after.is_zero()
+    }
+
+    /// Machine time from which on the machine looks for missing fences, if it does not from the beginning.
+    pub fn later_check(&self) -> Option<Duration> {
+        self.checks_later().then_some(self.check_after)
+    }
 }
 
 /// Builds the machine, with everything in memory that it is to boot, and seats the users of its terminals.
@@ -59,7 +72,8 @@ impl Chosen {
 /// A file, the profile or the host's memory does not allow it.
 pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<(Machine, Users), ComputerError> {
     let mut machine = Machine::new(configuration(setup, chosen))?;
-    machine.set_profile(chosen.profile.as_ref().filter(|_| !chosen.fast));
+    let fast = chosen.fast || chosen.checks_later();
+    machine.set_profile(chosen.profile.as_ref().filter(|_| !fast));
     let users = connect(&mut machine, setup, chosen)?;
     machine.load(&Images {
         firmware: &read_firmware()?,
@@ -72,7 +86,7 @@ pub fn build(setup: &Setup<'_>, chosen: &Chosen) -> Result<(Machine, Users), Com
             machine.hold_up(hart, offset);
         }
     }
-    if chosen.check_translations {
+    if chosen.check_translations && !chosen.checks_later() {
         machine.check_translations();
     }
     Ok((machine, users))

@@ -28,6 +28,7 @@ pub fn start(
     machine: Machine,
     users: Users,
     attendance: Attendance,
+    check_after: Option<Duration>,
     output: Sender<Piece>,
 ) -> Result<Box<dyn Computer>, ComputerError> {
     let keys = if attendance.keys {
@@ -40,7 +41,14 @@ pub fn start(
     let builder = std::thread::Builder::new().name(String::from("machine"));
     let thread = builder
         .spawn(move || {
-            let end = follow(machine, attendance, &output, &own_keys, &own_stop);
+            let end = follow(
+                machine,
+                attendance,
+                check_after,
+                &output,
+                &own_keys,
+                &own_stop,
+            );
             End {
                 users: Some(users),
                 ..end
@@ -53,6 +61,7 @@ pub fn start(
 fn follow(
     mut machine: Machine,
     attendance: Attendance,
+    check_after: Option<Duration>,
     output: &Sender<Piece>,
     keys: &Keys,
     stop: &AtomicBool,
@@ -74,8 +83,12 @@ fn follow(
     };
     let slice = clock.cycles_per_second() / SLICES;
     let mut latest = attendance.time_limit.map(cycles);
+    let mut check_from = check_after.map(cycles);
     let mut early = None;
     let ending = loop {
+        if check_from.take_if(|from| machine.now() >= *from).is_some() {
+            machine.check_translations();
+        }
         let end = machine.now().saturating_add(slice);
         let limit = Limit {
             instructions: None,

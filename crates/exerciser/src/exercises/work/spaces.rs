@@ -3,12 +3,18 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use exerciser::random::Random;
+use exerciser::sbi::RFENCE;
 use exerciser::workload::{MOST_SPACES, Workload};
 
 use crate::arch::paging::{self, IDENTITY_END, R, Space, W, WINDOW, X};
-use crate::arch::{csr, memory};
+use crate::arch::{csr, memory, sbi};
 use crate::board::MOST_HARTS;
 use crate::frames::{self, FRAME};
+
+/// The function of RFENCE that fences one address space (SBI "RFENCE Extension", FID 2), and the base of hart masks that names all
+/// harts (SBI "Hart list parameter").
+const WITH_IDENTIFIER: u64 = 2;
+const ALL_HARTS: u64 = u64::MAX;
 
 /// For each hart: the space that it is in, from 1; 0 is none. As other systems do, a hart writes satp where its space changes, and nowhere else.
 static CURRENT: [AtomicUsize; MOST_HARTS] = [const { AtomicUsize::new(0) }; MOST_HARTS];
@@ -20,6 +26,8 @@ pub struct Spaces {
     pages: u64,
     touches: u64,
     fence_one_in: u64,
+    remote_fence_one_in: u64,
+    identifiers: bool,
 }
 
 impl Spaces {
@@ -41,22 +49,27 @@ impl Spaces {
             pages: workload.pages,
             touches: workload.touches,
             fence_one_in: workload.fence_one_in,
+            remote_fence_one_in: workload.remote_fence_one_in,
+            identifiers: workload.identifiers,
         })
     }
 
     /// What a step of job `number` refers to on a hart. The space has the same identifier on each hart; without identifiers
-    /// (ASIDLEN = 0) each change of the space is a fence.
+    /// (none wanted, or ASIDLEN = 0) each change of the space is followed by a fence.
     pub fn touch(&self, number: usize, hart: usize, random: &mut Random) {
         let count = self.spaces.iter().flatten().count().max(1);
         let index = number % count;
         let Some(Some(space)) = self.spaces.get(index) else {
             return;
         };
-        let asid = index as u64 + 1;
+        let asid = match self.identifiers {
+            true => index as u64 + 1,
+            false => 0,
+        };
         let current = CURRENT.get(hart);
         if current.is_none_or(|current| current.swap(index + 1, Ordering::Relaxed) != index + 1) {
             paging::enter(*space, asid);
-            if csr::translation() >> 44 & 0xffff != asid {
+            if !self.identifiers || csr::translation() >> 44 & 0xffff != asid {
                 csr::fence_translation(None, None);
             }
         }
@@ -68,6 +81,15 @@ impl Spaces {
         }
         if self.fence_one_in != 0 && random.one_in(self.fence_one_in) {
             csr::fence_translation(None, Some(asid));
+        }
+        if self.remote_fence_one_in != 0 && random.one_in(self.remote_fence_one_in) {
+            let (start, size) = (0, u64::MAX);
+            let operands = [0, ALL_HARTS, start, size, asid, 0];
+            let answer = sbi::call(RFENCE, WITH_IDENTIFIER, operands);
+            if answer.error != 0 {
+                let error = answer.error;
+                crate::start::fail(format_args!("remote fence: SBI error {error}"));
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! the VM's translations for that would be as much as any method of keeping them can save.
 
 use crate::memory::address::GuestPhysical;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Pages that are dropped one by one; for more, everything is dropped at once, which takes two fences.
 const MOST: usize = 4;
@@ -20,6 +20,8 @@ pub trait Changed {
 pub struct Changes<const N: usize> {
     page: fn(u32) -> GuestPhysical,
     last: [AtomicU64; N],
+    /// No page from this index on has ever changed, so that a VM of few vCPUs is looked through quickly.
+    used: AtomicUsize,
 }
 
 impl<const N: usize> Changes<N> {
@@ -28,27 +30,43 @@ impl<const N: usize> Changes<N> {
         Self {
             page,
             last: [const { AtomicU64::new(0) }; N],
+            used: AtomicUsize::new(0),
         }
     }
 
     /// Page `index` has changed, and the table is about to have `generation`. Changes of one table are noted one after the other, each before
     /// its generation is shown.
     pub fn note(&self, index: u16, generation: u64) {
-        if let Some(last) = self.last.get(usize::from(index)) {
+        let index = usize::from(index);
+        if let Some(last) = self.last.get(index) {
             last.store(generation, Ordering::SeqCst);
+            self.used.fetch_max(index + 1, Ordering::SeqCst);
         }
+    }
+
+    /// The pages that may have changed, with the generation of each one's last change.
+    fn used(&self) -> &[AtomicU64] {
+        let used = self.used.load(Ordering::Relaxed);
+        self.last.get(..used).unwrap_or(&self.last)
     }
 }
 
 impl<const N: usize> Changed for Changes<N> {
     fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
-        let pages = || {
-            let each = (0u32..).zip(&self.last);
-            let later = each.filter(move |(_, last)| last.load(Ordering::SeqCst) > generation);
-            later.map(|(index, _)| (self.page)(index))
-        };
-        let is_known = generation != 0 && pages().count() <= MOST;
-        is_known.then(pages)
+        if generation == 0 {
+            return None;
+        }
+        let mut later = [0; MOST];
+        let mut count = 0;
+        for (index, last) in (0u32..).zip(self.used()) {
+            // The reader has read a generation, and every change up to it was noted before it was shown. A change that is noted
+            // later has a later generation, which the reader finds before the guest is entered.
+            if last.load(Ordering::Relaxed) > generation {
+                *later.get_mut(count)? = index;
+                count += 1;
+            }
+        }
+        Some(later.into_iter().take(count).map(self.page))
     }
 }
 
@@ -79,6 +97,20 @@ mod tests {
         // There is no such page.
         changes.note(8, 9);
         assert_eq!(since(&changes, 4), Some(vec![]));
+    }
+
+    #[test]
+    fn pages_that_never_changed_are_not_looked_at() {
+        let changes = Changes::<64>::new(page);
+        assert!(changes.used().is_empty());
+        changes.note(2, 2);
+        changes.note(1, 3);
+        assert_eq!(changes.used().len(), 3);
+        changes.note(64, 4);
+        assert_eq!(changes.used().len(), 3, "there is no such page");
+        changes.note(63, 4);
+        assert_eq!(changes.used().len(), 64);
+        assert_eq!(since(&changes, 2), Some(vec![0x2800_1000, 0x2803_f000]));
     }
 
     #[test]

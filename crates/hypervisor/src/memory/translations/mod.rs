@@ -43,6 +43,7 @@ pub use fences::Fences;
 pub use tags::{MOST_TAG_BITS, Tag, Tags};
 
 use crate::hart::capabilities::Capability;
+use crate::memory::address::GuestPhysical;
 use abi::system::Translations;
 use changes::Changed;
 use holders::Holders;
@@ -202,6 +203,12 @@ impl Cached {
         self.watch
     }
 
+    /// Whether a change of the address space has been carried out since the vCPU's last change of hart, while its fences trapped.
+    #[must_use]
+    pub const fn has_changed_address_space(&self) -> bool {
+        self.changes_left < CHANGES_WHILE_ARMED
+    }
+
     /// The vCPU, which is on `hart`, has fenced, or is about to: what it has left on other harts is not to be used again.
     pub const fn fenced(&mut self, hart: HartId) {
         self.good = HartSet::only(hart);
@@ -299,22 +306,17 @@ impl Purge {
         (changes, asked): (&impl Changed, &impl Outstanding),
         fences: &mut impl Fences,
     ) -> bool {
-        let everything = self.others
-            || self.stale
-            || self
-                .older
-                .is_some_and(|since| changes.since(since).is_none());
-        let renamed = everything && holders.rename(vcpu, fences).is_some();
-        let rest = match renamed {
+        let pages = self.older.map(|since| changes.since(since));
+        let everything = self.others || self.stale || matches!(pages, Some(None));
+        if everything && holders.rename(vcpu, fences).is_some() {
             // The new tag marks nothing.
-            true => Self {
-                moved: self.moved,
-                ..Self::default()
-            },
-            false => self,
-        };
-        rest.carry_out(holders.tag(vcpu), (changes, asked), fences);
-        renamed
+            if self.moved {
+                fences.instructions();
+            }
+            return true;
+        }
+        self.drop_entries(holders.tag(vcpu), pages, asked, fences);
+        false
     }
 
     /// Drops what must be dropped, by fences. hgatp has `tag`.
@@ -324,11 +326,22 @@ impl Purge {
         (changes, asked): (&impl Changed, &impl Outstanding),
         fences: &mut impl Fences,
     ) {
-        let pages = self.older.and_then(|since| changes.since(since));
-        let all = self.others || self.older.is_some() && pages.is_none();
+        let pages = self.older.map(|since| changes.since(since));
+        self.drop_entries(tag, pages, asked, fences);
+    }
+
+    /// The same, where it has been looked up which `pages` of the table have changed since [`Purge::older`]: `Some(None)` is all of them.
+    fn drop_entries(
+        self,
+        tag: Tag,
+        pages: Option<Option<impl Iterator<Item = GuestPhysical>>>,
+        asked: &impl Outstanding,
+        fences: &mut impl Fences,
+    ) {
+        let all = self.others || matches!(pages, Some(None));
         if all {
             fences.guest_physical(tag);
-        } else if let Some(pages) = pages {
+        } else if let Some(Some(pages)) = pages {
             pages.for_each(|page| fences.guest_page(tag, page));
         }
         let operands = self.fences.map(|since| asked.since(since));

@@ -1,9 +1,10 @@
-use super::changes::Changes;
+use super::changes::{Changed, Changes};
 use super::holders::Holders;
 use super::remote::{Fenced, Operands};
 use super::*;
 use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
+use core::cell::Cell;
 use scheduler::MAX_VCPUS;
 
 fn vcpu(index: u16) -> VcpuId {
@@ -134,4 +135,40 @@ fn a_g_stage_purge_is_followed_by_one_of_both_stages() {
     };
     others.carry_out(Tag(1), (&changes, &asked), &mut fenced);
     assert_eq!(fenced.0, ["physical", "virtual"]);
+}
+
+/// Changes that count how often they are looked through.
+#[derive(Default)]
+struct LookedThrough(Cell<usize>);
+
+impl Changed for LookedThrough {
+    fn since(&self, _generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
+        self.0.set(self.0.get() + 1);
+        Some(core::iter::once(GuestPhysical::new(0)))
+    }
+}
+
+/// A method that keeps entries must not pay for that by looking twice at what changed.
+#[test]
+fn the_changes_of_a_table_are_looked_through_once_at_an_arrival() {
+    for stale in [false, true] {
+        let changes = LookedThrough::default();
+        let mut holders = Holders::new(Purging::Fence, Tags::with_bits(14));
+        let purge = Purge {
+            moved: true,
+            stale,
+            older: Some(1),
+            ..Purge::default()
+        };
+        let mut fenced = Made::default();
+        let what = (&changes, &Fenced::<1>::default());
+        assert!(!purge.carry_out_at_arrival(vcpu(0), &mut holders, what, &mut fenced));
+        let kept = ["page", "instructions"];
+        let dropped = ["page", "virtual", "instructions"];
+        match stale {
+            true => assert_eq!(fenced.0, dropped),
+            false => assert_eq!(fenced.0, kept),
+        }
+        assert_eq!(changes.0.get(), 1, "stale: {stale}");
+    }
 }
