@@ -7,6 +7,7 @@ use crate::base::{AccessFault, Cycles, HartId};
 use crate::device::Devices;
 use crate::memory::PhysicalMemory;
 use crate::timing::Timing;
+use crate::trace::locks::Holders;
 
 /// Limits of time that do not depend on the gear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,8 @@ pub struct System {
     /// Fences for all harts that some may not have carried out yet, and who executed them. Empty between two
     /// quanta.
     pub broadcasts: Vec<(HartId, Fence)>,
+    /// Who holds which of the locks that harts have asked for.
+    pub holders: Holders,
     /// If the hart that runs stops where it may have woken another: how many harts' waits had been hit by
     /// stores before.
     pub watchful: Option<usize>,
@@ -92,6 +95,28 @@ impl System {
         self.memory.note_transfers(self.timing.is_some());
         self.devices.tick(now, &mut self.memory);
         self.charge_transfers();
+    }
+
+    /// Follows the lock at `physical` from now on; whether its word comes under observation by that.
+    pub(crate) fn watch_lock(&mut self, physical: u64) -> bool {
+        let Some(value) = self.memory.ram.read::<u32>(physical) else {
+            return false;
+        };
+        self.holders.watch(physical, value) && self.memory.observe(physical, Holders::WORD_BYTES)
+    }
+
+    /// Observes the words of all locks that are followed.
+    pub(crate) fn observe_locks(&mut self) {
+        for physical in self.holders.words() {
+            self.memory.observe(physical, Holders::WORD_BYTES);
+        }
+    }
+
+    /// The word at `physical` was stored to `by` this vCPU, if by any.
+    pub(crate) fn note_lock(&mut self, physical: u64, by: Option<u16>) {
+        if let Some(value) = self.memory.ram.read::<u32>(physical) {
+            self.holders.store(physical, value, by);
+        }
     }
 
     /// Tells the caches what devices have read and written.

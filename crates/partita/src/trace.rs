@@ -4,7 +4,6 @@
 //! hypervisor pays nothing. [`perfetto`] writes a timeline for Perfetto, [`crate::drawing::lanes`] draws it.
 
 mod interrupts;
-pub mod locks;
 mod names;
 pub mod perfetto;
 mod record;

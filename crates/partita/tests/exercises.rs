@@ -126,6 +126,19 @@ fn no_interrupt_is_lost_or_doubled_while_vcpus_move_under_any_policy() {
     }
 }
 
+/// As many vCPUs as a VM can have work, wake each other and take locks, with fewer interrupt files than there are vCPUs and with enough.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn thirty_two_vcpus_of_a_vm_work_together() {
+    let work =
+        "work duration-ms=0 jobs=2000 terminals=32 compute=1000 locks=2 hold=50 think-us=100";
+    for files in GUEST_FILES.into_iter().chain([MOST_GUEST_FILES]) {
+        let files = format!("guest-files={files}");
+        let told = together("machine", work, &["vm.one.vcpus=32", &files]);
+        assert!(told.contains("work harts=32 off-line=0"), "{told}");
+    }
+}
+
 /// Counts interrupts between all pairs of vCPUs while every dispatch is on another hart.
 fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u32) {
     const VCPUS: u64 = 7;

@@ -5,7 +5,7 @@ pub const MAX_VMS: usize = 16;
 /// Most vCPUs of all VMs together: what the scheduler keeps sets of.
 pub const MAX_VCPUS: usize = 64;
 /// Most vCPUs of a VM.
-pub const MAX_VCPUS_PER_VM: usize = 16;
+pub const MAX_VCPUS_PER_VM: usize = 32;
 /// Longest name of a VM in bytes.
 pub const MAX_NAME_LENGTH: usize = 31;
 /// Longest command line of a guest in bytes: what Linux on RISC-V takes, less the NUL (`COMMAND_LINE_SIZE`, 1024).

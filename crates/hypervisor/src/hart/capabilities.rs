@@ -27,11 +27,13 @@ pub enum Capability {
     PurgeMask,
     /// The papers' purge by the hart when it enters a guest (docs/extensions.md).
     PurgeCheck,
+    /// The machine's answer to who holds a lock, for comparison with a hypervisor that knows (docs/extensions.md).
+    LockHolder,
 }
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::WaitOnReservation,
         Self::StateEnable,
         Self::CounterOverflow,
@@ -41,6 +43,7 @@ impl Capability {
         Self::PauseLoopExit,
         Self::PurgeMask,
         Self::PurgeCheck,
+        Self::LockHolder,
     ];
 
     /// The names by which a device tree promises it.
@@ -56,6 +59,7 @@ impl Capability {
             Self::PauseLoopExit => &["xpartitaple"],
             Self::PurgeMask => &["xpartitatlbpcw"],
             Self::PurgeCheck => &["xpartitapurge"],
+            Self::LockHolder => &["xpartitaholder"],
         }
     }
 
@@ -120,6 +124,7 @@ pub fn works(capability: Capability) -> bool {
         Capability::EntropySource => isa::trial::seed(),
         Capability::PendingTest => isa::trial::pending_test(),
         Capability::PauseLoopExit => isa::trial::pause_loop(),
+        Capability::LockHolder => isa::trial::lock_holder(),
         // The second has no encoding of its own; it is of use with the mask alone.
         Capability::PurgeMask | Capability::PurgeCheck => isa::trial::purge_mask(),
     };

@@ -4,6 +4,7 @@
 //! (`capabilities`).
 
 use super::{csr, isa};
+use crate::memory::address::HostPhysical;
 
 /// hplegap: cycles after which a PAUSE begins a new loop.
 const GAP: u16 = 0x6C0;
@@ -12,6 +13,9 @@ const WINDOW: u16 = 0x6C1;
 
 /// hpurge: the harts where the running vCPU must not use what was cached before, a bit for each mhartid.
 const PURGE_MASK: u16 = 0x6C2;
+
+/// hlockholder: the host-physical address of a lock's word that is asked for; it reads as the VMID of the vCPU that holds it, or 0.
+const LOCK_HOLDER: u16 = 0x6C3;
 
 /// Lets pause loops exit whose PAUSEs follow each other within `gap` cycles, once they are `window` cycles old; never where that is 0.
 ///
@@ -39,6 +43,17 @@ pub unsafe fn set_purge_mask(mask: u64) {
 #[must_use]
 pub fn purge_mask() -> u64 {
     csr::read::<PURGE_MASK>()
+}
+
+/// The VMID of the vCPU that holds the lock whose word is at `lock`, or whose turn it is there; 0 where that is not known.
+///
+/// # Safety
+/// The hart must have [`LockHolder`](super::capabilities::Capability::LockHolder).
+#[must_use]
+pub unsafe fn lock_holder(lock: HostPhysical) -> u64 {
+    // SAFETY: the caller answers for the register's being there; the machine reads the word and changes nothing.
+    unsafe { csr::write::<LOCK_HOLDER>(lock.raw()) };
+    csr::read::<LOCK_HOLDER>()
 }
 
 /// hgeip of the hart whose mhartid is `hart`: OTPI of paper 002 for the guest files of any hart.

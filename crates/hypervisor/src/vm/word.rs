@@ -45,6 +45,12 @@ impl Word {
         }
     }
 
+    /// Where the word is.
+    #[must_use]
+    pub const fn host(self) -> HostPhysical {
+        HostPhysical::new(self.host)
+    }
+
     /// The word as it is now, as the guest's load would have given it.
     fn value(self) -> u64 {
         // SAFETY: `host` was checked to lie in the VM's memory, aligned to its width, and that memory is never given back.

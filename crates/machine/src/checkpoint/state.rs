@@ -12,6 +12,7 @@ use crate::machine::{Config, DiskIdentity, HostInterface, Machine};
 use crate::memory::SavedMemory;
 use crate::system::Limits;
 use crate::timing::{Profile, Timing};
+use crate::trace::locks::Holders;
 
 /// The state of a machine.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,6 +30,7 @@ pub(super) struct State {
     devices: Vec<u8>,
     disks: Vec<DiskIdentity>,
     timing: Option<(Profile, Timing)>,
+    holders: Holders,
 }
 
 impl State {
@@ -55,6 +57,7 @@ impl State {
             devices,
             disks,
             timing: machine.profile.clone().zip(timing),
+            holders: system.holders.clone(),
         })
     }
 
@@ -90,6 +93,8 @@ impl State {
             hart.restore(saved, memory)
                 .ok_or(impossible("a hart's translations"))?;
         }
+        machine.system.holders = self.holders;
+        machine.system.observe_locks();
         let devices: Devices = postcard::from_bytes(&self.devices)
             .map_err(|_| impossible("the devices cannot be read"))?;
         if *devices.config() != DevicesConfig::of(&self.board) {

@@ -335,8 +335,10 @@ impl Hart {
     #[inline]
     pub(crate) fn note_words(&mut self, system: &mut System) {
         if system.memory.has_observed() {
+            let by = self.mode().virtualized.then(|| self.vmid());
             for (physical, size) in system.memory.take_observed() {
                 self.note_word(system, physical, size, true);
+                system.note_lock(physical, by);
             }
         }
     }

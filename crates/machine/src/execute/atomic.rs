@@ -129,7 +129,7 @@ impl Hart {
         self.finish_store(system, physical, value, current)
     }
 
-    pub(super) fn finish_store<T: Scalar>(
+    pub(crate) fn finish_store<T: Scalar>(
         &mut self,
         system: &mut System,
         physical: u64,

@@ -7,6 +7,7 @@ use crate::instruction::{Instruction, Operation, decode, expand};
 use crate::memory::{PhysicalMemory, walk};
 use crate::system::System;
 use crate::trace::Happening;
+use crate::trace::locks::Holders;
 use crate::translation::WalkTrace;
 
 /// The encoding of PAUSE.
@@ -53,6 +54,16 @@ impl Hart {
         {
             self.note_word(system, physical, size, false);
         }
+    }
+
+    /// Follows the lock at the address in hlockholder from now on, for who asks who holds it.
+    pub(crate) fn watch_lock(&mut self, system: &mut System) {
+        let physical = self.extension.lock;
+        // Whoever listens hears what the word holds, as at the first wait for it.
+        if system.watch_lock(physical) {
+            self.note_word(system, physical, Holders::WORD_BYTES, false);
+        }
+        system.holders.wait(physical, self.vmid());
     }
 
     /// The word that the loop around the PAUSE at the present pc loads: its physical address and its size. `None` where the way from

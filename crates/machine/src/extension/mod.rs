@@ -22,6 +22,8 @@ pub const PAUSE_LOOP_EXIT: &str = "xpartitaple";
 pub const PURGE_CHECK: &str = "xpartitapurge";
 /// The name of the broadcast fence in ISA strings.
 pub const BROADCAST_FENCE: &str = "xpartitasptlb";
+/// The name of the question for the holder of a lock in ISA strings.
+pub const LOCK_HOLDER: &str = "xpartitaholder";
 
 /// Greatest number of harts for which a purge mask has a bit each.
 pub const PURGE_MASK_HARTS: u32 = 64;
@@ -33,6 +35,7 @@ pub mod number {
     pub const HPLEGAP: u16 = 0x6c0;
     pub const HPLEWINDOW: u16 = 0x6c1;
     pub const HPURGE: u16 = 0x6c2;
+    pub const HLOCKHOLDER: u16 = 0x6c3;
 }
 
 /// The encoding of the global pending test with rd and rs1 zero: opcode SYSTEM, funct3 0 and
@@ -63,6 +66,8 @@ pub struct Extensions {
     pub purge_check: bool,
     /// The fence of a virtual machine's translations on all harts (SPTLB).
     pub broadcast_fence: bool,
+    /// The question for the holder of a lock, which no hardware could answer.
+    pub lock_holder: bool,
 }
 
 impl Extensions {
@@ -76,6 +81,7 @@ impl Extensions {
             pause_loop_exit: has(PAUSE_LOOP_EXIT),
             purge_check: has(PURGE_CHECK),
             broadcast_fence: has(BROADCAST_FENCE),
+            lock_holder: has(LOCK_HOLDER),
         }
     }
 
@@ -87,6 +93,7 @@ impl Extensions {
             (self.purge_mask, PURGE_MASK),
             (self.purge_check, PURGE_CHECK),
             (self.broadcast_fence, BROADCAST_FENCE),
+            (self.lock_holder, LOCK_HOLDER),
         ]
         .into_iter()
         .filter_map(|(present, name)| present.then_some(name))
@@ -110,6 +117,8 @@ pub struct ExtensionState {
     pub purge: u64,
     /// The bits of hpurge that exist: one for each hart of the machine.
     purge_bits: u64,
+    /// hlockholder: the physical address of the lock that was asked for last.
+    pub lock: u64,
 }
 
 impl ExtensionState {
@@ -132,6 +141,7 @@ impl ExtensionState {
         match csr {
             number::HPLEGAP | number::HPLEWINDOW => self.present.pause_loop_exit,
             number::HPURGE => self.present.purge_mask,
+            number::HLOCKHOLDER => self.present.lock_holder,
             _ => false,
         }
     }
@@ -145,6 +155,7 @@ impl ExtensionState {
                 self.pause.window | PauseLoop::SUPERVISOR_ONLY
             }
             number::HPLEWINDOW => self.pause.window,
+            number::HLOCKHOLDER => self.lock,
             _ => self.purge,
         }
     }
@@ -157,6 +168,7 @@ impl ExtensionState {
                 self.pause.window = value & PauseLoop::LARGEST;
                 self.pause.supervisor_only = value & PauseLoop::SUPERVISOR_ONLY != 0;
             }
+            number::HLOCKHOLDER => self.lock = value & !3,
             _ => self.purge = value & self.purge_bits,
         }
     }
@@ -195,6 +207,7 @@ mod tests {
         pause_loop_exit: true,
         purge_check: true,
         broadcast_fence: true,
+        lock_holder: true,
     };
 
     fn isa(extensions: Extensions) -> Isa {

@@ -125,6 +125,33 @@ fn vmids_have_the_lowest_of_their_bits() {
     }
 }
 
+/// Tickets of a lock are `next << 16 | owner`.
+#[test]
+fn a_hart_that_can_ask_is_told_who_holds_a_lock_and_whose_turn_it_is() {
+    const HLOCKHOLDER: u32 = 0x6c3;
+    let mut machine = machine();
+    let (hart, system) = (&mut machine.harts[0], &mut machine.system);
+    hart.extension.present.lock_holder = true;
+    let lock = RAM + 0x100;
+    let store = |hart: &mut Hart, system: &mut System, mode: Mode, vmid: u64, value: u32| {
+        write(hart, system, HGATP, 8 << 60 | vmid << 44);
+        hart.set_mode(mode);
+        hart.finish_store(system, lock, value, 0).expect("a store");
+        write(hart, system, HLOCKHOLDER, lock)
+    };
+    // Nobody has drawn a ticket since the first question.
+    assert_eq!(write(hart, system, HLOCKHOLDER, lock), 0);
+    let guest = Mode::VIRTUAL_SUPERVISOR;
+    assert_eq!(store(hart, system, guest, 3, 0x1_0000), 3);
+    assert_eq!(store(hart, system, guest, 5, 0x2_0000), 3, "5 waits");
+    assert_eq!(store(hart, system, guest, 3, 0x2_0001), 5, "its turn");
+    assert_eq!(store(hart, system, guest, 5, 0x2_0002), 0, "free");
+    // A store of the hypervisor is no vCPU's, whatever hgatp holds.
+    assert_eq!(store(hart, system, Mode::HYPERVISOR, 3, 0x3_0002), 0);
+    // Addresses without memory have no holder.
+    assert_eq!(write(hart, system, HLOCKHOLDER, 0x1000), 0);
+}
+
 #[test]
 fn nothing_is_masked_where_mxr_is_in_effect() {
     for mode in MODES {

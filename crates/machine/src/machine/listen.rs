@@ -30,6 +30,7 @@ impl Machine {
         self.hand_over_events();
         self.system.devices.note_events(false);
         self.system.memory.stop_observing();
+        self.system.observe_locks();
         let mut last = self.now;
         for hart in &mut self.harts {
             hart.events = None;

@@ -22,6 +22,7 @@ use crate::memory::{PhysicalMemory, Ram};
 use crate::system::System;
 use crate::timing::{Profile, Timing};
 use crate::trace::Sink;
+use crate::trace::locks::Holders;
 use crate::translation::StaleUse;
 pub(crate) use host::HostInterface;
 
@@ -77,6 +78,7 @@ impl Machine {
             limits: config.limits,
             timing: None,
             broadcasts: Vec::new(),
+            holders: Holders::default(),
             watchful: None,
         };
         let extension = ExtensionState::new(&board.isa, board.harts);

@@ -283,6 +283,10 @@ const EXTENSIONS: &[Row] = &[
     flag("pause_loop_exit", "pause-loop exiting"),
     flag("purge_check", "purge by hardware at an entry to a guest"),
     flag("broadcast_fence", "fence on all harts (SPTLB)"),
+    flag(
+        "lock_holder",
+        "question for the holder of a lock (an oracle)",
+    ),
 ];
 
 /// Tables with their keys, and which profiles have them.

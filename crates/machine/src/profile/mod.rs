@@ -142,7 +142,14 @@ pub enum ProfileError {
 }
 
 /// The names of the profiles that ship.
-pub const NAMES: [&str; 5] = ["ideal", "rocket-h", "k3-class", "cva6", "mainframe-1994"];
+pub const NAMES: [&str; 6] = [
+    "ideal",
+    "rocket-h",
+    "k3-class",
+    "xeon-class",
+    "cva6",
+    "mainframe-1994",
+];
 
 impl Profile {
     /// A profile from TOML.
@@ -184,6 +191,7 @@ impl Profile {
             "ideal" => include_str!("../../../../profiles/ideal.toml"),
             "rocket-h" => include_str!("../../../../profiles/rocket-h.toml"),
             "k3-class" => include_str!("../../../../profiles/k3-class.toml"),
+            "xeon-class" => include_str!("../../../../profiles/xeon-class.toml"),
             "cva6" => include_str!("../../../../profiles/cva6.toml"),
             "mainframe-1994" => include_str!("../../../../profiles/mainframe-1994.toml"),
             _ => return None,

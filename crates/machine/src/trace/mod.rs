@@ -6,6 +6,7 @@
 //! file for Perfetto's viewer.
 
 mod event;
+pub mod locks;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -133,16 +133,21 @@ impl PaperArguments {
         let laboratory = Laboratory::new(&self.laboratory, name)?;
         let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
         let judgement = paper::judge(&published, &plan, &entries, state);
-        let (computer, runs) = (&wanted.computer, wanted.seeds);
-        let hardware = match computer {
-            Computer::Machine {
-                profile: Some(profile),
-            } if profile == paper::PROFILE => published.hardware_text(),
-            _ => String::new(),
+        let runs = match plan.phases() {
+            (least, most) if least == most => format!("{most} start phases each"),
+            (least, most) => format!("{least} to {most} start phases each"),
         };
-        let how = format!(
-            "On {computer}{hardware}; {runs} start phases each; medians and their intervals."
-        );
+        let computers = plan.computers().into_iter().map(|computer| {
+            let hardware = match &computer {
+                Computer::Machine {
+                    profile: Some(profile),
+                } if profile == paper::PROFILE => published.hardware_text(),
+                _ => String::new(),
+            };
+            format!("{computer}{hardware}")
+        });
+        let computers = computers.collect::<Vec<_>>().join(", and on ");
+        let how = format!("On {computers}; {runs}; medians and their intervals.");
         Ok(Repeated {
             judgement,
             entries,

@@ -83,14 +83,19 @@ impl Apt {
         Ok(Self { folder, archives })
     }
 
-    /// Sets one up in `folder`, and fetches the archive's list of packages.
+    /// Sets one up in `folder`, and fetches the archive's list of packages. A mirror that is being changed gives no list that
+    /// has the signed hash; then the last one that came whole and was checked stays in use.
     ///
     /// # Errors
-    /// As [`Apt::new`] and [`Apt::update`].
+    /// As [`Apt::new`]; and as [`Apt::update`], where no list has come before.
     pub fn up_to_date(folder: &Path, progress: &Progress) -> Result<Self, ImagesError> {
         let apt = Self::new(folder)?;
         progress.step("reading the list of Debian's packages");
-        apt.update()?;
+        let fetched = apt.update();
+        if newest_or_last(fetched, || apt.kernel_package(super::KERNEL).is_ok())? == List::Last {
+            progress
+                .step("the mirror gives no whole list of packages: using the last that it gave");
+        }
         Ok(apt)
     }
 
@@ -238,6 +243,26 @@ impl Apt {
     }
 }
 
+/// Which list of packages is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    Newest,
+    Last,
+}
+
+/// Which list to use after a newer one was `fetched`, where `knows` tells whether an older one is there. Apt keeps the older one
+/// when it cannot fetch a whole newer one.
+fn newest_or_last(
+    fetched: Result<(), ImagesError>,
+    knows: impl FnOnce() -> bool,
+) -> Result<List, ImagesError> {
+    match fetched {
+        Ok(()) => Ok(List::Newest),
+        Err(ImagesError::Failed { .. }) if knows() => Ok(List::Last),
+        Err(error) => Err(error),
+    }
+}
+
 /// How the file of a package begins that apt plans to install, from what stands behind `Inst`: its name and its version, so
 /// that what an older list of packages brought is left alone. A colon stands as %3a in the names of files.
 fn planned_file(plan: &str) -> Option<String> {
@@ -278,7 +303,25 @@ fn mirror() -> Result<String, ImagesError> {
 
 #[cfg(test)]
 mod tests {
-    use super::planned_file;
+    use super::{ImagesError, List, newest_or_last, planned_file};
+    use std::os::unix::process::ExitStatusExt;
+
+    fn failed() -> ImagesError {
+        ImagesError::Failed {
+            program: String::from("apt-get"),
+            status: std::process::ExitStatus::from_raw(100 << 8),
+            output: String::from("File has unexpected size. Mirror sync in progress?"),
+        }
+    }
+
+    #[test]
+    fn a_mirror_that_is_being_changed_leaves_the_last_list_in_use() {
+        assert_eq!(newest_or_last(Ok(()), || false).unwrap(), List::Newest);
+        assert_eq!(newest_or_last(Err(failed()), || true).unwrap(), List::Last);
+        assert!(newest_or_last(Err(failed()), || false).is_err());
+        let missing = ImagesError::NoMirror;
+        assert!(newest_or_last(Err(missing), || true).is_err());
+    }
 
     #[test]
     fn a_package_is_known_by_its_version() {

@@ -116,6 +116,7 @@ impl Plan {
                     system: folder.join(&case.system),
                     methods: &case.methods,
                     parameters: [&case.parameters, &case.quick],
+                    phases: case.phases,
                     hardware: &case.hardware,
                     native: case.native.as_ref(),
                 };
@@ -132,6 +133,7 @@ impl Plan {
                     system: folder.join(&negative.system),
                     methods: &negative.methods,
                     parameters: [&negative.parameters, &negative.quick],
+                    phases: negative.phases,
                     hardware: &BTreeMap::new(),
                     native: None,
                 };
@@ -150,6 +152,29 @@ impl Plan {
         let groups = groups.chain(&self.negatives);
         let methods = groups.flat_map(|group| &group.methods);
         methods.flat_map(|(_, points)| points.clone()).collect()
+    }
+
+    /// The computers on which the points run, each once, in the order of their first points.
+    pub fn computers(&self) -> Vec<Computer> {
+        let mut computers = Vec::new();
+        for point in self.points() {
+            if !computers.contains(&point.computer) {
+                computers.push(point.computer);
+            }
+        }
+        computers
+    }
+
+    /// The fewest and the most start phases of a method.
+    pub fn phases(&self) -> (usize, usize) {
+        let groups = self.cases.iter().map(|(_, group)| group);
+        let methods = groups
+            .chain(&self.negatives)
+            .flat_map(|group| &group.methods);
+        let phases = methods.map(|(_, points)| points.len());
+        let bounds = phases.map(|count| (count, count));
+        let bounds = bounds.reduce(|(least, most), (count, _)| (least.min(count), most.max(count)));
+        bounds.unwrap_or_default()
     }
 
     /// Divides entries, in the order of [`Self::points`], among the groups again.
@@ -179,6 +204,7 @@ struct Runs<'a> {
     system: PathBuf,
     methods: &'a [String],
     parameters: [&'a BTreeMap<String, u64>; 2],
+    phases: u32,
     hardware: &'a BTreeMap<String, Setting>,
     native: Option<&'a BTreeMap<String, u64>>,
 }
@@ -225,7 +251,7 @@ impl Runs<'_> {
             native,
             ..Point::default()
         };
-        (0..u64::from(self.wanted.seeds))
+        (0..u64::from(self.wanted.seeds.max(self.phases)))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
                 // Keys of the profile are no keys of the system, so the window is found before they are added.

@@ -113,6 +113,9 @@ pub struct Case {
     /// The same for short runs.
     #[serde(default)]
     pub quick: BTreeMap<String, u64>,
+    /// The fewest start phases that its methods are run with: a case whose runs are short and differ much needs more.
+    #[serde(default)]
+    pub phases: u32,
     /// The same for the native run, whose one system gets the work of all; without it there is no native run.
     pub native: Option<BTreeMap<String, u64>>,
     /// The published figures.
@@ -198,6 +201,9 @@ pub struct Negative {
     /// The same for short runs.
     #[serde(default)]
     pub quick: BTreeMap<String, u64>,
+    /// As for a case.
+    #[serde(default)]
+    pub phases: u32,
     /// The measure.
     pub measure: String,
     /// The largest effect in per cent that counts as none.

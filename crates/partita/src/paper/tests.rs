@@ -375,12 +375,12 @@ fn the_model_stands_beside_what_is_measured() {
 }
 
 #[test]
-fn a_case_may_belong_to_another_computer() {
+fn a_case_may_belong_to_another_computer_and_have_more_phases() {
     let tree = tempfile::tempdir().unwrap();
     let own = PAPER
         .replacen(
             "quick = { jobs = 2 }",
-            "quick = { jobs = 2 }\nprofile = \"k3-class\"\nhardware = { \"dtlb.entries\" = 64 }",
+            "quick = { jobs = 2 }\nphases = 3\nprofile = \"k3-class\"\nhardware = { \"dtlb.entries\" = 64 }",
             1,
         )
         .replacen(
@@ -405,9 +405,11 @@ fn a_case_may_belong_to_another_computer() {
             },
             hertz: Some(45_000_000),
         };
-        Plan::new(&paper, tree.path(), &wanted).unwrap().points()
+        let plan = Plan::new(&paper, tree.path(), &wanted).unwrap();
+        (plan.points(), plan.computers(), plan.phases())
     };
-    let points = plan(PROFILE);
+    let (points, computers, phases) = plan(PROFILE);
+    assert_eq!(phases, (1, 3));
     let (first, negative) = (&points[0], points.last().unwrap());
     let is_on = |point: &Point, name: &str| {
         point.computer
@@ -416,6 +418,8 @@ fn a_case_may_belong_to_another_computer() {
             }
     };
     assert!(is_on(first, "k3-class") && is_on(negative, PROFILE));
+    let names = computers.iter().map(ToString::to_string);
+    assert!(names.eq([first, negative].map(|point| point.computer.to_string())));
     let has = |point: &Point, change: &str| point.changes.iter().any(|one| one.contains(change));
     // 24 s at 45 MHz are 0.45 s at 2.4 GHz. The paper's own hardware is not that computer's; what the case is about is.
     assert!(has(first, "duration-ms=450 ") && has(first, "profile.dtlb.entries=64"));
@@ -423,6 +427,7 @@ fn a_case_may_belong_to_another_computer() {
     // Who names another computer gets that one.
     assert!(
         plan("rocket-h")
+            .0
             .iter()
             .all(|point| is_on(point, "rocket-h"))
     );

@@ -1,10 +1,10 @@
 //! From the machine's events to storms.
 
 use super::count::{Class, Storms, Wait};
-use crate::trace::locks::{Locks, Turn, Vmid};
 use machine::Machine;
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
+use machine::trace::locks::{Locks, Turn, Vmid};
 use machine::trace::{Event, Happening, Place, Sink};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

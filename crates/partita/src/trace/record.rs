@@ -1,12 +1,12 @@
 //! From the machine's events to a timeline.
 
 use super::interrupts::{Messages, Sent};
-use super::locks::{Hold, Locks};
 use super::names::{file_name, interrupt};
 use super::sheet::Sheet;
 use super::{Flow, Kind, Owner, Timeline};
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
+use machine::trace::locks::{Hold, Locks};
 use machine::trace::{Event, Happening, Place, Sink, WaitEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

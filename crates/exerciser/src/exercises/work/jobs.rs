@@ -70,6 +70,8 @@ pub struct Floor {
     /// come to the end already.
     working: AtomicUsize,
     ends: AtomicU64,
+    /// When a hart last had nothing more to do.
+    end: AtomicU64,
     pub reads: AtomicU64,
     /// Harts that sleep for want of work, and those that are off-line, as bits.
     idle: AtomicU64,
@@ -98,6 +100,7 @@ impl Floor {
             ready: AtomicUsize::new(0),
             working: AtomicUsize::new(harts),
             ends: AtomicU64::new(0),
+            end: AtomicU64::new(now),
             reads: AtomicU64::new(0),
             idle: AtomicU64::new(0),
             off_line: AtomicU64::new(0),
@@ -106,6 +109,11 @@ impl Floor {
 
     pub fn ends(&self) -> u64 {
         self.ends.load(Ordering::Relaxed)
+    }
+
+    /// When the last hart had done its last job.
+    pub fn end(&self) -> u64 {
+        self.end.load(Ordering::Relaxed)
     }
 
     /// How many harts are off-line.
@@ -150,6 +158,8 @@ impl Floor {
                 break;
             }
         }
+        // Harts look only now and then whether the others have ended: the work's end is not when they notice.
+        self.end.fetch_max(csr::time(), Ordering::Relaxed);
         if self.off_line.load(Ordering::Relaxed) >> hart.index() & 1 == 1 && self.leave(hart) {
             self.working.fetch_sub(1, Ordering::AcqRel);
             return;

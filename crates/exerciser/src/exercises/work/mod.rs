@@ -88,7 +88,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
         floor.work(hart, &mut mine);
         totals.lock().merge(&mine);
     });
-    let elapsed = csr::time() - start;
+    let elapsed = floor.end().saturating_sub(start);
     report(&workload, &floor, &totals.lock(), elapsed);
     let off_line = floor.off_line();
     say!("work harts={count} off-line={off_line}");

@@ -156,7 +156,7 @@ pub mod trial {
             )+
         };
     }
-    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask);
+    none!(wait_on_reservation timer state_enable counter_overflow hypervisor interrupt_file seed pending_test pause_loop purge_mask lock_holder);
 
     /// There is no such thing.
     #[must_use]

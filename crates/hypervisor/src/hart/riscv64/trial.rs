@@ -35,6 +35,7 @@ trials! {
     try_pending_test(raw_pending_test) = "hypervisor_try_pending_test";
     try_pause_loop(raw_pause_loop) = "hypervisor_try_pause_loop";
     try_purge_mask(raw_purge_mask) = "hypervisor_try_purge_mask";
+    try_lock_holder(raw_lock_holder) = "hypervisor_try_lock_holder";
 }
 
 /// WRS.STO, without a reservation: it ends at once.
@@ -101,4 +102,10 @@ pub fn purge_mask() -> Option<u64> {
 #[must_use]
 pub fn pause_loop() -> Option<u64> {
     try_pause_loop(0)
+}
+
+/// hlockholder.
+#[must_use]
+pub fn lock_holder() -> Option<u64> {
+    try_lock_holder(0)
 }

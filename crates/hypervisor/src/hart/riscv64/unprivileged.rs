@@ -114,6 +114,14 @@ hypervisor_try_purge_mask:
     mv a0, t2
     mv a1, t1
     ret
+.global hypervisor_try_lock_holder
+hypervisor_try_lock_holder:
+    li t1, 0
+    li t2, 0
+    csrr t2, 0x6C3
+    mv a0, t2
+    mv a1, t1
+    ret
 hypervisor_unprivileged_end:
 .option pop
 "#

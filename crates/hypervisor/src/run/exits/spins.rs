@@ -6,6 +6,7 @@ use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
 use super::exit::{Exit, Next};
 use crate::hart;
 use crate::hart::capabilities::Capability;
+use crate::hart::custom;
 use crate::vm::word::{Spin, Word};
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
@@ -35,7 +36,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         count(Event::TicketKnown);
         exit.vcpu.place.set(place);
     }
-    let holder = word.and_then(|word| holder(exit, word));
+    let holder = word.and_then(|word| told_holder(exit, word).or_else(|| holder(exit, word)));
     exit.registers.holder = holder;
     let keep = exit.system.scheduler.lock().keeps(
         exit.hart.index,
@@ -88,6 +89,21 @@ fn length(exits: u32) -> Option<Event> {
         4 => Event::SpinsFour,
         _ => Event::SpinsMore,
     })
+}
+
+/// The sibling that holds the lock, where the machine tells: for comparison with a hypervisor that knows.
+fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
+    if !exit.hart.has(Capability::LockHolder) {
+        return None;
+    }
+    // SAFETY: the hart has the register.
+    let tag = unsafe { custom::lock_holder(word.host()) };
+    let tags = exit.system.board.translation.tags();
+    let siblings = exit.system.vcpus_of(exit.vm.id).iter();
+    siblings
+        .filter(|sibling| sibling.id != exit.vcpu.id)
+        .find(|sibling| tag != 0 && u64::from(tags.of(sibling.id).number()) == tag)
+        .map(|sibling| sibling.id)
 }
 
 /// The sibling that holds the lock: it waited for the ticket that is served now.

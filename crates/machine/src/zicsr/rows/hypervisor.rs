@@ -157,6 +157,20 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
         }),
     )
     .custom(|present| present.purge_mask),
+    Row::new(
+        extension::HLOCKHOLDER,
+        "hlockholder",
+        Read::Hart(|hart, _, system| {
+            let lock = hart.extension.read(extension::HLOCKHOLDER);
+            Ok(system.holders.holder(lock).into())
+        }),
+        Write::Hart(|hart, _, value, system| {
+            hart.extension.write(extension::HLOCKHOLDER, value);
+            hart.watch_lock(system);
+            Ok(())
+        }),
+    )
+    .custom(|present| present.lock_holder),
 ];
 
 /// The bits of a register among four.

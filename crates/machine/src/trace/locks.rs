@@ -9,7 +9,8 @@
 //! A word that its own setter waits for is neither: another clears it for the waiter, as in a queue lock's node. Nor is one
 //! that takes any other value, such as a counter.
 
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A vCPU, by its VMID.
 pub type Vmid = u16;
@@ -29,7 +30,7 @@ pub struct Hold {
     pub waiters: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Lock {
     value: u64,
     /// It is no lock.
@@ -47,7 +48,7 @@ struct Lock {
 }
 
 /// The locks of a timeline.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Locks {
     locks: BTreeMap<u64, Lock>,
     /// Tickets that were drawn before it was their turn.
@@ -230,6 +231,55 @@ impl Locks {
                 })
             })
             .collect()
+    }
+}
+
+/// Most locks that are followed: software may ask for as many as it likes.
+const MOST_LOCKS: usize = 4096;
+
+/// Who holds which of the locks that harts have asked for (docs/extensions.md, `xpartitaholder`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holders {
+    locks: Locks,
+    /// Physical addresses of the words that are followed.
+    words: BTreeSet<u64>,
+}
+
+impl Holders {
+    /// Bytes of a lock's word.
+    pub const WORD_BYTES: u64 = 4;
+
+    /// Follows the lock at `physical`, whose word holds `value`, from now on; `false` if it is followed already, or too many are.
+    pub(crate) fn watch(&mut self, physical: u64, value: u32) -> bool {
+        let new = self.words.len() < MOST_LOCKS && self.words.insert(physical);
+        if new {
+            self.locks.word(physical, value.into(), None, 0);
+        }
+        new
+    }
+
+    /// This vCPU waits for the word at `physical`.
+    pub(crate) fn wait(&mut self, physical: u64, vmid: Vmid) {
+        if self.words.contains(&physical) {
+            self.locks.wait(physical, vmid);
+        }
+    }
+
+    /// The words that are followed.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        self.words.iter().copied()
+    }
+
+    /// The word at `physical` holds `value`, which this vCPU has stored, if any has.
+    pub(crate) fn store(&mut self, physical: u64, value: u32, by: Option<Vmid>) {
+        if self.words.contains(&physical) {
+            self.locks.word(physical, value.into(), by, 0);
+        }
+    }
+
+    /// The VMID of the vCPU that holds the lock, or has the next turn there; 0 where that is not known, or nobody.
+    pub(crate) fn holder(&self, physical: u64) -> Vmid {
+        self.locks.holder(physical).unwrap_or(0)
     }
 }
 
