@@ -42,20 +42,9 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
         devices_alone = false;
     }
     if pending & csr::interrupt::SEI != 0 {
-        cause = ExitCause::HostIpi;
-        for _ in 0..CLAIMS {
-            let Some(identity) = interrupt_file::claim() else {
-                break;
-            };
-            if devices::serve_simulated(system, identity.wrapping_sub(identity::DEVICE)) {
-                cause = ExitCause::HostExternal;
-            } else {
-                devices_alone = false;
-                if let Some(external) = attend_message(system, hart, identity) {
-                    cause = external;
-                }
-            }
-        }
+        let attended = attend_messages(system, hart);
+        cause = attended.cause;
+        devices_alone &= attended.devices_alone;
     }
     if pending & csr::interrupt::LCOFI != 0 {
         // No guest's: those are noted where they are taken, and before their counters leave the hart.
@@ -72,6 +61,29 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
 
 /// Interrupts of the hart's own that are attended to, but for guest files'.
 const ATTENDED: u64 = csr::interrupt::SEI | csr::interrupt::LCOFI | csr::interrupt::STI;
+
+/// Attends to the messages to this hart.
+#[inline(never)]
+fn attend_messages(system: &Hypervisor, hart: &Hart) -> Attended {
+    let mut attended = Attended {
+        cause: ExitCause::HostIpi,
+        devices_alone: true,
+    };
+    for _ in 0..CLAIMS {
+        let Some(identity) = interrupt_file::claim() else {
+            break;
+        };
+        if devices::serve_simulated(system, identity.wrapping_sub(identity::DEVICE)) {
+            attended.cause = ExitCause::HostExternal;
+        } else {
+            attended.devices_alone = false;
+            if let Some(external) = attend_message(system, hart, identity) {
+                attended.cause = external;
+            }
+        }
+    }
+    attended
+}
 
 /// Attends to the guest files that interrupt this hart. What a hart does seldom stays out of line, so that a device's interrupt finds
 /// registers free.
