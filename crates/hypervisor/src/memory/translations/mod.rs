@@ -299,6 +299,7 @@ pub struct Purge {
 impl Purge {
     /// Drops what must be dropped, or renames it; vsatp is 0, and hgatp has the tag that `holders` has for the vCPU. `changes` are those of
     /// its table, `asked` the fences of its siblings. True where the vCPU has a new tag.
+    #[inline(never)]
     pub fn carry_out_at_arrival(
         self,
         vcpu: VcpuId,
@@ -320,6 +321,7 @@ impl Purge {
     }
 
     /// Drops what must be dropped, by fences. hgatp has `tag`.
+    #[inline(never)]
     pub fn carry_out(
         self,
         tag: Tag,
