@@ -234,9 +234,9 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
     let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
         (
             names::VCPUS,
-            number(17),
+            number(33),
             Problem::OutOfRange,
-            &["VM second", "vcpus = 17"][..],
+            &["VM second", "vcpus = 33"][..],
         ),
         (
             names::VCPUS,

@@ -4,7 +4,6 @@
 //! (`capabilities`).
 
 use super::{csr, isa};
-use crate::memory::address::HostPhysical;
 
 /// hplegap: cycles after which a PAUSE begins a new loop.
 const GAP: u16 = 0x6C0;
@@ -50,9 +49,9 @@ pub fn purge_mask() -> u64 {
 /// # Safety
 /// The hart must have [`LockHolder`](super::capabilities::Capability::LockHolder).
 #[must_use]
-pub unsafe fn lock_holder(lock: HostPhysical) -> u64 {
+pub unsafe fn lock_holder(lock: u64) -> u64 {
     // SAFETY: the caller answers for the register's being there; the machine reads the word and changes nothing.
-    unsafe { csr::write::<LOCK_HOLDER>(lock.raw()) };
+    unsafe { csr::write::<LOCK_HOLDER>(lock) };
     csr::read::<LOCK_HOLDER>()
 }
 

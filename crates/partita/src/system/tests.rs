@@ -179,8 +179,8 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
-        &["vm.web.io=fast"],
-        &["vm.web.io", "fast", "direct, general"],
+        &["vm.web.io=quick"],
+        &["vm.web.io", "quick", "direct, general, fast"],
     );
     mistake(
         GOOD,

@@ -97,7 +97,7 @@ fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
         return None;
     }
     // SAFETY: the hart has the register.
-    let tag = unsafe { custom::lock_holder(word.host()) };
+    let tag = unsafe { custom::lock_holder(word.host().raw()) };
     let tags = exit.system.board.translation.tags();
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
