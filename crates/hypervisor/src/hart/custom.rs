@@ -44,7 +44,8 @@ pub fn purge_mask() -> u64 {
     csr::read::<PURGE_MASK>()
 }
 
-/// The VMID of the vCPU that holds the lock whose word is at `lock`, or whose turn it is there; 0 where that is not known.
+/// The VMID of the vCPU that holds the lock whose word is at the host-physical address `lock`, or whose turn it is there; 0 where that is not
+/// known.
 ///
 /// # Safety
 /// The hart must have [`LockHolder`](super::capabilities::Capability::LockHolder).
