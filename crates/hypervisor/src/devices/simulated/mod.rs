@@ -517,8 +517,7 @@ impl Trapped for Simulated {
             // The device is asked once; what it still does then, it does in memory that is the guest's or its own.
             let _ = self.set_status(0, reach);
             *self = Self::new(self.means);
-            self.show_configuration(reach);
-            self.show(reach);
+            self.show_first(reach);
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::{Simulated, register};
 use crate::devices::trapped::Reach;
 use crate::hart::decode::Width;
-use crate::memory::address::HostPhysical;
+use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
 /// The registers that a load shows something of, but for the interrupt status.
 const SHOWN: [u64; 13] = [
@@ -29,6 +29,15 @@ const SHOWN: [u64; 13] = [
 const CONFIGURATION_END: u64 = register::CONFIGURATION + 0x100;
 
 impl Simulated {
+    /// Shows everything, and nothing of what the page's memory held before.
+    pub(super) fn show_first(&self, reach: &dyn Reach) {
+        if let Some(page) = self.means.page {
+            reach.memory().host.zero(page, PAGE_SIZE);
+        }
+        self.show_configuration(reach);
+        self.show(reach);
+    }
+
     /// Shows what the registers read as, but for the device's configuration.
     #[cold]
     #[inline(never)]

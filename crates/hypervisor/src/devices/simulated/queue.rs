@@ -118,7 +118,8 @@ impl Queue {
             event_indices: how.event_indices,
             next_available: 0,
             next_used: 0,
-            asked: 0,
+            // What lies in the ring is whatever the guest has left there, so that the first is asked for, too.
+            asked: u16::MAX,
             shadow: Shadow::new(area, entries, memory.host),
             backlog: false,
             pieces: Vec::with_capacity(entries.into()),

@@ -103,6 +103,18 @@ fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
     }
 }
 
+/// Whatever lies in the ring before: the guest is asked to tell of the first.
+#[test]
+fn a_guest_with_event_indices_is_asked_to_tell_from_the_beginning() {
+    for way in Way::ALL {
+        let mut guest = Guest::new(way, 0);
+        guest.world.guest_sets(AVAILABLE, &[0; 32]);
+        guest.start(VERSION_1 | EVENT_INDICES, ENTRIES, [TABLE, AVAILABLE, USED]);
+        let available_event = USED + 4 + 64;
+        assert_eq!(guest.world.guest_gets::<2>(available_event), [0, 0]);
+    }
+}
+
 /// A board's device takes its time: the guest's store is done again until the device has ended.
 #[test]
 fn a_reset_is_over_when_the_device_says_so() {
@@ -130,6 +142,11 @@ fn the_page_shows_what_the_registers_hold() {
     assert_eq!(guest.get(VERSION), 2);
     assert_eq!(guest.get(0x100), 0x5566_7788);
     assert_eq!(guest.get(0x0b0), u32::MAX);
+    // Nothing is left of what the memory held before.
+    assert_eq!(
+        [0x000, 0x054, 0x800].map(|offset| guest.get(offset)),
+        [0; 3]
+    );
     guest.set(QUEUE_SELECT, 9);
     assert_eq!(guest.get(QUEUE_SIZE_MOST), 0);
     guest.set(QUEUE_SELECT, 0);
