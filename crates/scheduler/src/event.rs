@@ -89,7 +89,7 @@ impl Scheduler {
     /// that is on a hart is remembered, and does not fall asleep when it leaves to wait. One that is
     /// ready already, or stopped, is not changed.
     pub fn wake(&mut self, vcpu: VcpuId, now: Ticks) -> Kicks {
-        let deaf = self.deaf.contains(vcpu);
+        let deaf = self.deaf.contains(vcpu) && !self.hears_where_there_is_room(vcpu);
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
         };
@@ -109,6 +109,14 @@ impl Scheduler {
             }
             Phase::Stopped | Phase::Ready => Kicks::NONE,
         }
+    }
+
+    /// Whether `vcpu`, whose interrupts are put off, hears them because a hart has nothing else to do.
+    fn hears_where_there_is_room(&self, vcpu: VcpuId) -> bool {
+        let word = self.vcpus[vcpu.index()]
+            .as_ref()
+            .and_then(|entry| entry.word);
+        word.is_some_and(|word| word.open) && self.has_free_hart(vcpu)
     }
 
     /// [`Scheduler::wake`] for each of `vcpus`.

@@ -73,6 +73,12 @@ impl Scheduler {
         Kicks(kicks)
     }
 
+    /// Whether a hart that `vcpu` may run on has nothing to do.
+    pub(crate) fn has_free_hart(&self, vcpu: VcpuId) -> bool {
+        let free = self.idle.union(self.in_place);
+        !free.intersection(self.may_dispatch(vcpu)).is_empty()
+    }
+
     /// Notes that `hart` is kicked: it will ask, and need not be told again.
     pub(crate) fn tell(&mut self, hart: HartId) {
         if self.idle.contains(hart) {

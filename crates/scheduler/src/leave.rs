@@ -11,7 +11,8 @@ use crate::ticks::Ticks;
 use crate::vcpu::{Phase, Word};
 
 /// A wait for a word that has had so many exits was interrupted each time. The next interrupt has to wait for a service round,
-/// in which whoever the vCPU waits for will have run.
+/// in which whoever the vCPU waits for will have run, or until a hart has nothing else to do: where others wait for the vCPU to take its
+/// interrupt, as for a function that each CPU is to carry out, they would all wait together with harts idle.
 const MOST_EXITS: u32 = 4;
 
 /// A stay on a hart that is over.
@@ -221,6 +222,7 @@ impl Scheduler {
             entry.word = Some(Word {
                 until,
                 hears_from,
+                open: left.open,
                 turn,
             });
         }

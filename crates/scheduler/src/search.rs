@@ -92,7 +92,7 @@ impl Scheduler {
                 continue;
             };
             let is_over = now >= word.until || probe.changed(vcpu);
-            let hears = now >= word.hears_from && self.deaf.contains(vcpu);
+            let hears = now >= word.hears_from || word.open && self.has_room_for(hart, vcpu);
             if !(is_over || hears && self.hears_again(vcpu)) {
                 continue;
             }
@@ -106,8 +106,17 @@ impl Scheduler {
         }
     }
 
+    /// Whether `hart`, which searches, or another one has nothing to do but to run `vcpu`.
+    fn has_room_for(&self, hart: HartId, vcpu: VcpuId) -> bool {
+        let here = self.dispatchable_on(hart).is_empty() && self.takes(hart).contains(vcpu);
+        here || self.has_free_hart(vcpu)
+    }
+
     /// The time in which `vcpu` is not to be interrupted is over. Whether it was woken in it.
     fn hears_again(&mut self, vcpu: VcpuId) -> bool {
+        if !self.deaf.contains(vcpu) {
+            return false;
+        }
         self.deaf.remove(vcpu);
         self.vcpu_mut(vcpu)
             .is_some_and(|entry| core::mem::take(&mut entry.woken))

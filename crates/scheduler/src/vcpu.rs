@@ -20,6 +20,8 @@ pub(crate) struct Word {
     pub(crate) until: Ticks,
     /// Until then no interrupt is a reason to run.
     pub(crate) hears_from: Ticks,
+    /// It could take one: it was interrupted too often, and hears again as soon as a hart has nothing else to do.
+    pub(crate) open: bool,
     /// What will come is the vCPU's turn.
     pub(crate) turn: bool,
 }

@@ -356,19 +356,23 @@ fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
     );
 }
 
-#[test]
-fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again_within_a_round() {
-    let config = Config {
+fn reservation_and_self_wait() -> Config {
+    Config {
         spin: SpinPolicy::Reservation,
         wait: WaitPolicy::SelfWait,
         ..Config::new(FREQUENCY)
-    };
+    }
+}
+
+#[test]
+fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again_while_others_want_the_hart() {
+    let config = reservation_and_self_wait();
     let round = Ticks::new(config.slice.get() * u64::from(config.round));
     assert!(round < config.reservation_limit);
     for exits in [1, 3, 4, 9] {
         // By a wake-up before the wait or in it, as under `host-interrupt`, and by what the probe finds.
         for (before, within) in [(true, false), (false, true), (false, false)] {
-            let mut bench = Bench::new(config, 1, &[1]);
+            let mut bench = Bench::new(config, 1, &[2]);
             assert_eq!(bench.dispatch(0), Some(0));
             let left = Left {
                 exits,
@@ -387,11 +391,67 @@ fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again_within_a_rou
                     false => bench.scheduler.dispatch(h(0), at, &mut Interrupts),
                 };
                 bench.scheduler.check().unwrap();
-                matches!(answer, Dispatch::Run { .. })
+                matches!(answer, Dispatch::Run { vcpu, .. } if vcpu == v(0))
             };
-            assert_eq!(runs(Ticks::ZERO), exits < 4, "after {exits} exits");
-            assert!(runs(round), "after {exits} exits");
+            let is_next = runs(Ticks::ZERO);
+            if exits < 4 {
+                // One that was woken before it waited gives way to the other once.
+                assert_eq!(is_next, !before, "after {exits} exits");
+                assert_ne!(bench.state(0), VcpuState::SelfWait);
+            } else {
+                assert!(!is_next, "after {exits} exits");
+                assert!(runs(round), "after {exits} exits");
+                assert_eq!(bench.state(0), VcpuState::Running(h(0)));
+            }
         }
+    }
+}
+
+/// What the vCPU waits for may itself wait for the vCPU to take its interrupt, so harts do not idle beside it.
+#[test]
+fn a_wait_is_interrupted_however_often_where_a_hart_has_nothing_else_to_do() {
+    for exits in [1, 4, 100] {
+        for (before, within) in [(true, false), (false, true), (false, false)] {
+            let mut bench = Bench::new(reservation_and_self_wait(), 1, &[1]);
+            assert_eq!(bench.dispatch(0), Some(0));
+            if before {
+                let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
+            }
+            let left = Left {
+                exits,
+                ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+            };
+            let _ = bench.scheduler.leave(h(0), left, Ticks::ZERO);
+            if within {
+                let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
+            }
+            let answer = match before || within {
+                true => (bench.scheduler).dispatch(h(0), Ticks::ZERO, &mut Word(false)),
+                false => (bench.scheduler).dispatch(h(0), Ticks::ZERO, &mut Interrupts),
+            };
+            bench.scheduler.check().unwrap();
+            assert!(matches!(answer, Dispatch::Run { .. }), "{answer:?}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_hart_is_kicked_for_a_wait_that_was_interrupted_often() {
+    for open in [true, false] {
+        let mut bench = Bench::new(reservation_and_self_wait(), 2, &[2]);
+        assert_eq!([bench.dispatch(0), bench.dispatch(1)], [Some(0), Some(1)]);
+        let left = Left {
+            exits: 9,
+            open,
+            ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
+        };
+        let _ = bench.scheduler.leave(h(0), left, Ticks::ZERO);
+        let idle = (bench.scheduler).dispatch(h(0), Ticks::ZERO, &mut Word(false));
+        assert!(matches!(idle, Dispatch::Idle { .. }), "{idle:?}");
+        let kicks = bench.scheduler.wake(v(0), Ticks::ZERO);
+        bench.scheduler.check().unwrap();
+        assert_eq!(kicks.harts().contains(h(0)), open);
+        assert_eq!(bench.state(0) == VcpuState::Ready, open);
     }
 }
 
