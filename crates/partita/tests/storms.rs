@@ -264,6 +264,30 @@ fn soak_a_stock_kernels_pause_loops_are_read() {
     assert!(begun >= 0.5 * exits, "{measures}");
 }
 
+/// The most vCPUs that a guest may have, eight to a hart.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn a_stock_kernel_with_32_vcpus_works_on_four_harts() {
+    let _room = room("machine");
+    let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+        .arg("run")
+        .arg(root().join("systems/wide-debian.toml"))
+        .arg("--hypervisor")
+        .arg(hypervisor())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{errors}");
+    for line in [
+        "partita-guest start workload=hackbench cpus=32 ",
+        "partita-guest result workload=hackbench ok=yes ",
+        "partita-guest complaints count=0",
+    ] {
+        assert!(text.contains(line), "no {line} in\n{text}");
+    }
+}
+
 /// Under WOPD a vCPU spins while any partner has a hart, so a run of four vCPUs a hart has a wait of hundreds of exits. `trace` finds it in
 /// one run and records it in another.
 #[test]
