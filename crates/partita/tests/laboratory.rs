@@ -411,3 +411,58 @@ fn no_run_outlives_the_command_that_began_it() {
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
+
+/// A guest that drives its disk itself, alone on its hart, does not leave it for longer than a window lasts.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn guests_that_never_leave_are_in_the_window() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let disk = folder.path().join("disk");
+    std::fs::write(&disk, vec![0; 1 << 20]).unwrap();
+    let system = folder.path().join("alone.toml");
+    let text = format!(
+        r#"
+        harts = 1
+        memory = "256 MiB"
+        [vm.one]
+        vcpus = 1
+        memory = "64 MiB"
+        share = 100
+        kernel = "image:exerciser"
+        command-line = "exercise=work duration-ms=300 terminals=1 steps=1 compute=2000 reads=1 sectors=8 trigger=edge"
+        disks = [{{ file = {disk:?} }}]
+        "#
+    );
+    std::fs::write(&system, text).unwrap();
+    let json = folder.path().join("report.json");
+    let mut command = partita("run", &system, folder.path());
+    command.args(["--steady", "--profile", "mainframe-1994", "--json"]);
+    succeed(command.arg(&json));
+    let report = read(&json);
+    let elapsed = number(&report["harts"][0], "elapsed");
+    let cycles = number(&report["hardware"], "cycles");
+    assert!(
+        elapsed.abs_diff(cycles) < cycles / 100,
+        "{elapsed} of {cycles}"
+    );
+    let guest = number(&report["vms"][0]["work"][0], "guest");
+    assert!(
+        guest > elapsed - elapsed / 100 && guest <= elapsed,
+        "{guest} of {elapsed}"
+    );
+    // It does natively what it does here, and is as busy: neither run has its boot in the window.
+    let measure = |name: &str| report["measures"][name].as_f64().unwrap();
+    assert!(
+        (1.0..50.0).contains(&measure("busy")),
+        "{}",
+        measure("busy")
+    );
+    for relative in ["er", "cr"] {
+        assert!(
+            measure(relative).abs() < 5.0,
+            "{relative} {}",
+            measure(relative)
+        );
+    }
+}

@@ -35,6 +35,10 @@ impl Scheduler {
                 return None;
             }
             self.begin_round(hart, out);
+            // Those whose slices have ended and that may not run here have waited longer than the ones who come back now. Left
+            // where they are, they could wait for ever: this hart's rounds would keep theirs from coming to its end.
+            let ended = self.queues.members(Queue::TimeSliceEnd);
+            self.move_members(Queue::TimeSliceEnd, ended, Queue::ProperReady);
             let in_service = self.queues.members(Queue::OutService).iter();
             let in_service = in_service
                 .filter(|&vcpu| !self.is_out_of_service(vcpu))

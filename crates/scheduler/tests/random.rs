@@ -111,6 +111,45 @@ fn disturb(simulation: &mut Simulation, operator: &mut Random) {
     }
 }
 
+/// Lets a system be disturbed, and then sees that everybody runs.
+fn disturb_and_go_on(system: &System) -> Result<(), TestCaseError> {
+    let mut simulation = build(system);
+    let mut operator = Random(system.seed ^ 1);
+    simulation.start_all();
+    for _ in 0..300 {
+        let length = operator.below(800);
+        simulation.run(length);
+        disturb(&mut simulation, &mut operator);
+    }
+    for place in 0..simulation.vcpus.len() {
+        let vcpu = simulation.vcpus[place].id;
+        simulation.vcpus[place].habit = Habit::CpuBound;
+        simulation.resume(vcpu);
+        simulation.start(vcpu);
+        simulation.change_word(place);
+    }
+    // Stops that were under way end; then all have work, and an interrupt to get up.
+    simulation.run(20_000);
+    let before: Vec<u64> = simulation.vcpus.iter().map(|vcpu| vcpu.ran).collect();
+    for place in 0..simulation.vcpus.len() {
+        let vcpu = simulation.vcpus[place].id;
+        simulation.start(vcpu);
+        simulation.interrupt(place);
+    }
+    let slice = system.config.slice.get();
+    simulation.run(slice * u64::from(system.config.round) * 60);
+    for (vcpu, before) in simulation.vcpus.iter().zip(before) {
+        let runs = simulation.scheduler.running_on(vcpu.id).is_some();
+        prop_assert!(
+            vcpu.ran > before || runs,
+            "{} starves: {}",
+            vcpu.id,
+            simulation.describe()
+        );
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -118,35 +157,7 @@ proptest! {
     /// work for it; and when the disturbances end, everybody runs.
     #[test]
     fn nothing_is_lost(system in system()) {
-        let mut simulation = build(&system);
-        let mut operator = Random(system.seed ^ 1);
-        simulation.start_all();
-        for _ in 0..300 {
-            let length = operator.below(800);
-            simulation.run(length);
-            disturb(&mut simulation, &mut operator);
-        }
-        for place in 0..simulation.vcpus.len() {
-            let vcpu = simulation.vcpus[place].id;
-            simulation.vcpus[place].habit = Habit::CpuBound;
-            simulation.resume(vcpu);
-            simulation.start(vcpu);
-            simulation.change_word(place);
-        }
-        // Stops that were under way end; then all have work, and an interrupt to get up.
-        simulation.run(20_000);
-        let before: Vec<u64> = simulation.vcpus.iter().map(|vcpu| vcpu.ran).collect();
-        for place in 0..simulation.vcpus.len() {
-            let vcpu = simulation.vcpus[place].id;
-            simulation.start(vcpu);
-            simulation.interrupt(place);
-        }
-        let slice = system.config.slice.get();
-        simulation.run(slice * u64::from(system.config.round) * 60);
-        for (vcpu, before) in simulation.vcpus.iter().zip(before) {
-            let runs = simulation.scheduler.running_on(vcpu.id).is_some();
-            prop_assert!(vcpu.ran > before || runs, "{} starves: {}", vcpu.id, simulation.describe());
-        }
+        disturb_and_go_on(&system)?;
     }
 
     /// While a system is left alone, nobody who is ready, or has an interrupt pending, waits longer
@@ -195,4 +206,29 @@ proptest! {
         let used = simulation.scheduler.used(victim).get();
         prop_assert!(used * 10 >= simulation.now * 4, "only {used} of {}", simulation.now);
     }
+}
+
+/// A vCPU whose slice has ended waits for the end of its hart's round. Where nobody runs twice in turn on the same hart, another
+/// hart may always be the first to begin the next one.
+#[test]
+fn rounds_that_another_hart_begins_leave_nobody_behind() {
+    let config = Config {
+        slice: Ticks::new(5000),
+        round: 4,
+        affinity: 0,
+        self_wait_budget: 1,
+        reservation_limit: Ticks::new(5000),
+        spin: SpinPolicy::None,
+        wait: WaitPolicy::HostInterrupt,
+        migration: Migration::Always,
+        ..Config::new(FREQUENCY)
+    };
+    let system = System {
+        harts: 2,
+        vms: vec![(4, 14), (1, 8), (4, 10), (2, 6)],
+        dedicated: false,
+        config,
+        seed: 8_382_523_005_702_605_763,
+    };
+    disturb_and_go_on(&system).unwrap();
 }

@@ -12,6 +12,7 @@ use crate::console::terminal::{Command, Event, VmAction};
 use crate::memory::translations;
 use crate::system::allocation;
 use crate::system::devices;
+use crate::system::harts;
 use crate::system::lifecycle;
 use crate::system::monitor;
 use crate::system::policy;
@@ -42,7 +43,7 @@ pub fn serve(system: &Hypervisor) {
 fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
-        Command::Stats => monitor::report(system),
+        Command::Stats => monitor::ask(system, harts::current()),
         Command::Vm(action, vm) => with_vm(system, vm, |vm| act(system, action, vm)),
         Command::Share(vm, share) => with_vm(system, vm, |vm| {
             let result = system.scheduler.lock().set_share(vm.id, share);

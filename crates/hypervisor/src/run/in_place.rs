@@ -20,6 +20,7 @@ use crate::run::probe;
 use crate::run::terms;
 use crate::run::timer::set_timer;
 use crate::system::harts::Hart;
+use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu};
@@ -82,6 +83,7 @@ impl InPlace<'_> {
         if interrupted {
             registers.counters.note_overflows(&mut HartCounters);
             attend(system, hart);
+            monitor::has_booked(system, hart);
         }
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {

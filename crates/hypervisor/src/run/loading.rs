@@ -11,6 +11,7 @@ use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
 use crate::system::loader;
+use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::accounts::Books;
@@ -36,6 +37,7 @@ pub fn load(
     loop {
         if is_wanted(hart) {
             attend(system, hart);
+            monitor::has_booked(system, hart);
             hart.ask.store(false, Ordering::Relaxed);
             let decision = system
                 .scheduler

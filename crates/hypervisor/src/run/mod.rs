@@ -31,6 +31,7 @@ use crate::run::timer::{set_slice, set_timer, slice_is_over};
 use crate::system::costs;
 use crate::system::harts::Hart;
 use crate::system::lifecycle;
+use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::life::Begin;
@@ -138,6 +139,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
     }
     hart.accounts.charge_idle();
     attend(system, hart);
+    monitor::has_booked(system, hart);
 }
 
 /// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
@@ -290,9 +292,12 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
         books.charge_exit(left_at, cause);
         match next {
             Next::Resume => {}
-            // Whoever has had the whole slice leaves, and the scheduler is asked once.
-            Next::Reconsider if slice_is_over(hart) => return Leave::SliceEnd,
             Next::Reconsider => {
+                monitor::has_booked(system, hart);
+                // Whoever has had the whole slice leaves, and the scheduler is asked once.
+                if slice_is_over(hart) {
+                    return Leave::SliceEnd;
+                }
                 if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                     return reason;
                 }

@@ -55,6 +55,8 @@ pub struct Hypervisor {
     resting: AtomicU64,
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
+    /// A report that is asked for.
+    pub report: monitor::Awaited,
     pub scheduler: TurnMutex<Scheduler, { place::SCHEDULER }>,
     pub board: Board,
     /// The host's memory: who has what of it.
@@ -154,6 +156,7 @@ impl Hypervisor {
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
+            report: monitor::Awaited::default(),
             when_idle,
             started,
         }

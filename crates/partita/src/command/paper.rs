@@ -48,6 +48,8 @@ pub(super) struct PaperArguments {
 pub(super) enum Paper {
     /// Paper 000: WOPD, WAPD, RSLP
     Spins,
+    /// Paper 001: fast I/O simulation against general
+    FastIo,
     /// Paper 002: self-wait against host interrupts
     SelfWait,
     /// Paper 003: cached translations that follow a vCPU
@@ -60,6 +62,7 @@ impl Paper {
     pub(super) fn folder(self) -> &'static str {
         match self {
             Self::Spins => "paper-000",
+            Self::FastIo => "paper-001",
             Self::SelfWait => "paper-002",
             Self::TlbReuse => "paper-003",
             Self::PauseLoops => "paper-004",

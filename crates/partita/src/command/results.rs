@@ -69,6 +69,9 @@ enum Name {
     /// Paper 000's tables
     #[value(name = "paper-000")]
     Paper000,
+    /// Paper 001's tables
+    #[value(name = "paper-001")]
+    Paper001,
     /// Paper 002's table
     #[value(name = "paper-002")]
     Paper002,
@@ -86,6 +89,7 @@ impl Name {
     fn file(self) -> &'static str {
         match self {
             Self::Paper000 => "paper-000",
+            Self::Paper001 => "paper-001",
             Self::Paper002 => "paper-002",
             Self::Paper003 => "paper-003",
             Self::Paper004 => "paper-004",
@@ -194,9 +198,10 @@ impl RefreshArguments {
         command.extend(quick.then(|| String::from("--quick")));
         command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
         let (made, content) = match name {
-            Name::Paper000 | Name::Paper002 | Name::Paper003 | Name::Paper004 => {
+            Name::Paper000 | Name::Paper001 | Name::Paper002 | Name::Paper003 | Name::Paper004 => {
                 let paper = match name {
                     Name::Paper000 => Paper::Spins,
+                    Name::Paper001 => Paper::FastIo,
                     Name::Paper002 => Paper::SelfWait,
                     Name::Paper003 => Paper::TlbReuse,
                     _ => Paper::PauseLoops,

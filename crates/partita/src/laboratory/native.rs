@@ -1,5 +1,7 @@
 //! A guest on the computer itself: what "per cent of native" is measured against.
 
+use super::checkpoint::look;
+use super::window::{MARGIN, Window};
 use crate::cache::Cache;
 use crate::computer::headless::{Limits, Run};
 use crate::computer::{Chosen, ComputerError, Setup};
@@ -8,7 +10,7 @@ use crate::measures::Guests;
 use crate::system::System;
 use machine::Stop;
 use machine::monitor::Report;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What the guest's last line begins with if its work is done as it should be.
 const PASS: &str = "exerciser: PASS";
@@ -18,7 +20,7 @@ const FAIL: &str = "exerciser: FAIL";
 /// What a native run came to.
 #[derive(Debug)]
 pub struct Native {
-    /// What the hardware monitor counted.
+    /// What the hardware monitor counted: in the steady window, where there is one.
     pub hardware: Report,
     /// What the workload said of itself.
     pub guests: Guests,
@@ -73,15 +75,62 @@ pub fn native(
         None => Run::boot(&setup, &chosen)?,
     };
     let mut verdict = None;
-    let limits = Limits::of(system, limit, run.machine.clock());
-    let stop = run.follow(&limits, &mut |line| {
+    let mut hear = |line: &str| {
         let failed = line.starts_with(FAIL);
         if failed || line.starts_with(PASS) {
             verdict = failed.then(|| String::from(line));
         }
         show(line);
-    });
-    Ok(Native::of(run, stop, verdict, "guest"))
+    };
+    let limits = Limits::of(system, limit, run.machine.clock());
+    let counted = match Window::of(&alone) {
+        Some(window) => steady(&mut run, &window, &limits, &mut hear),
+        None => None,
+    };
+    let stop = run.follow(&limits, &mut hear);
+    let mut native = Native::of(run, stop, verdict, "guest");
+    native.hardware = counted.unwrap_or(native.hardware);
+    Ok(native)
+}
+
+/// Follows a run to the end of its steady window, and gives what was counted in it: neither the boot of the firmware and the kernel
+/// nor the end of the work. Nothing where the run came to no window; its end says why.
+fn steady(
+    run: &mut Run,
+    window: &Window,
+    limits: &Limits<'_>,
+    show: &mut dyn FnMut(&str),
+) -> Option<Report> {
+    let mut works = false;
+    let begun = Instant::now();
+    while !works {
+        if limits.reached(run.machine.now(), begun) {
+            return None;
+        }
+        let look = Limits {
+            cycles: Some(run.machine.now() + look(&run.machine)),
+            ..Limits::default()
+        };
+        let stop = run.follow(&look, &mut |line| {
+            works |= line.contains(&window.text);
+            show(line);
+        });
+        if stop != Stop::Limit {
+            return None;
+        }
+    }
+    let before = run.machine.snapshot();
+    let length = (window.milliseconds - MARGIN) * 1_000_000;
+    let end = run.machine.now() + run.machine.clock().cycles_in_nanoseconds(length).0;
+    if limits.cycles.is_some_and(|limit| end >= limit) {
+        return None;
+    }
+    let limits = Limits {
+        cycles: Some(end),
+        ..*limits
+    };
+    let stop = run.follow(&limits, show);
+    (stop == Stop::Limit && run.machine.now() >= end).then(|| run.machine.report_since(&before))
 }
 
 impl Native {

@@ -25,7 +25,7 @@ const LENGTH: &str = "duration-ms=";
 /// at each of these times, and the last that came while all VMs worked counts.
 const MARGINS: [u64; 4] = [200, 100, 50, MARGIN];
 /// The last of them.
-const MARGIN: u64 = 25;
+pub(super) const MARGIN: u64 = 25;
 /// A hart's booked time and its true time may differ by so small a part, as the prompt that asks for the report takes time.
 const SHARE_OF_THE_PROMPT: u64 = 50;
 

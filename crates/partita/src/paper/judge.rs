@@ -14,6 +14,7 @@ use super::{Case, Claim, Figure, Negative, Order, Published};
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict};
 use crate::laboratory::{Entry, Outcome, is_one_run};
+use crate::measures::relative;
 
 type Methods<'a> = [(String, &'a [Entry])];
 
@@ -370,22 +371,39 @@ fn value(entry: &Entry, measure: &str) -> Option<f64> {
     entry.outcome.figures()?.get(measure).copied()
 }
 
+/// Measures that compare with the native run.
+const RELATIVE: [&str; 3] = ["native-etr", "er", "cr"];
+
+/// One of these measures of a method, phase by phase.
+fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
+    let both = entries(methods, method)
+        .iter()
+        .zip(entries(methods, NATIVE));
+    both.filter_map(|(entry, native)| {
+        let (ours, native) = (entry.outcome.figures()?, native.outcome.figures()?);
+        relative(ours, native).get(measure).copied()
+    })
+    .collect()
+}
+
 fn values(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
     // What is relative to native is computed phase by phase.
-    if measure == "native-etr" {
-        let pairs = pairs(methods, method, NATIVE, "etr");
-        return pairs
-            .iter()
-            .map(|(ours, native)| 100.0 * ours / native)
-            .collect();
+    if RELATIVE.contains(&measure) {
+        return beside_native(methods, method, measure);
     }
     let entries = entries(methods, method).iter();
     entries.filter_map(|entry| value(entry, measure)).collect()
 }
 
 fn pairs(methods: &Methods<'_>, method: &str, base: &str, measure: &str) -> Vec<(f64, f64)> {
-    if measure == "native-etr" {
-        return Vec::new();
+    match measure {
+        // Its ratios are those of etr.
+        "native-etr" => return Vec::new(),
+        _ if RELATIVE.contains(&measure) => {
+            let of = |method| beside_native(methods, method, measure);
+            return of(method).into_iter().zip(of(base)).collect();
+        }
+        _ => {}
     }
     let both = entries(methods, method).iter().zip(entries(methods, base));
     both.filter_map(|(entry, base)| Some((value(entry, measure)?, value(base, measure)?)))

@@ -89,7 +89,13 @@ fn the_ratios_of_paper_003_are_those_of_its_frequencies() {
 
 #[test]
 fn systems_do_the_work_that_they_say() {
-    for paper in ["paper-000", "paper-002", "paper-003", "paper-004"] {
+    for paper in [
+        "paper-000",
+        "paper-001",
+        "paper-002",
+        "paper-003",
+        "paper-004",
+    ] {
         for case in published(paper).cases {
             let path = folder(paper).join(&case.system);
             let text = std::fs::read_to_string(&path).unwrap();
@@ -138,7 +144,13 @@ fn the_papers_hardware_is_that_of_their_own_profile_alone() {
 #[test]
 fn the_papers_are_registered_before_they_are_run() {
     let experiments = folder("");
-    for paper in ["paper-000", "paper-002", "paper-003", "paper-004"] {
+    for paper in [
+        "paper-000",
+        "paper-001",
+        "paper-002",
+        "paper-003",
+        "paper-004",
+    ] {
         let state = registration::state(&experiments, paper, &published(paper)).unwrap();
         let registration::State::Registered { commit, files, .. } = state else {
             panic!("partita paper NAME --register has not been said of {paper}")

@@ -488,6 +488,7 @@ impl Simulation {
         };
         let whole_vm = self.scheduler.config().wait == WaitPolicy::SelfWaitAll;
         self.reference.found(&files.found, whole_vm, self.now);
+        self.follow_reasons();
         match answer {
             Dispatch::Run {
                 vcpu,
