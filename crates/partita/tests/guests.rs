@@ -82,7 +82,7 @@ const SHORT: &str = "console=ttyS0 quiet partita.workload=mixed partita.seconds=
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn two_guests_work_with_seven_three_and_no_guest_files() {
     let resident = ["web", "database"].map(|vm| format!("vm.{vm}.placement=\"resident\""));
-    // How many of the two have their memory elsewhere than they see it, and their devices with it.
+    // How many of the two have their memory elsewhere than they see it, and their devices with it: on the machine in single pages.
     for (on, files, moved) in [
         ("qemu", 7, 0),
         ("qemu", 3, 2),
@@ -97,6 +97,9 @@ fn two_guests_work_with_seven_three_and_no_guest_files() {
                 "qemu" => "vm.web.io=\"fast\"",
                 _ => "vm.web.io=\"general\"",
             });
+        }
+        if on == "machine" {
+            changes.push("vm.web.placement=\"paged\"");
         }
         changes.push(&files_key);
         let report = run(on, "two-debian.toml", &changes);
@@ -406,6 +409,64 @@ fn a_script_reaches_a_guest() {
     wait_for(&mut console, "6 times 7 is 42");
     wait_for(&mut console, "interrupts: direct");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// What a guest's run took in single pages is free again when the run is over, and the next run takes it anew.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn pages_that_came_go_when_the_run_ends() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let initrd = folder.path().join("initrd");
+    std::fs::write(&initrd, vec![1; 8 << 20]).unwrap();
+    let mut command = run_command("machine", "exercises.toml");
+    for change in [
+        "vm.one.command-line=exercise=heartbeat duration-ms=0",
+        "vm.two.command-line=exercise=heartbeat duration-ms=0",
+        "vm.one.placement=paged",
+        &format!("vm.one.initrd={initrd:?}"),
+    ] {
+        command.args(["--set", change]);
+    }
+    command
+        .arg("--control")
+        .arg(&socket)
+        .args(["--quiet", "--timeout", "240"]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !socket.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let mut answers = std::io::BufRead::lines(std::io::BufReader::new(client.try_clone().unwrap()));
+    let mut say = |line: &str| -> String {
+        client.write_all(format!("{line}\n").as_bytes()).unwrap();
+        answers.next().unwrap().unwrap()
+    };
+    // How many MiB are free, once the VM is in this state.
+    let mut free = |state: &str, question: &str| -> u64 {
+        say(question);
+        loop {
+            let list = say("vm list");
+            if list.contains(&format!("one              {state}")) {
+                let before = list.split(" MiB of memory free").next().unwrap();
+                let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap();
+                return digits.parse().unwrap();
+            }
+        }
+    };
+    let running = free("running", "vm list");
+    let stopped = free("stopped", "vm stop one");
+    let again = free("running", "vm start one");
+    // Its initial RAM disk alone is 8 MiB.
+    assert!(running + 8 <= stopped, "{running} and {stopped}");
+    assert_eq!(again, running);
+    child.kill().unwrap();
+    let _ = child.wait();
 }
 
 /// The operator's question has a table for an answer, and programs get the same by the control socket.

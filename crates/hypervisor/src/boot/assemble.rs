@@ -1,6 +1,7 @@
 //! Builds the system that the image describes on the board that there is.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
@@ -19,15 +20,19 @@ use crate::devices::clock::{self, Clock};
 use crate::devices::simulated::{self, Means};
 use crate::devices::wires::SourceNumber;
 use crate::hart;
+use crate::lock::Mutex;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
+use crate::memory::physical::Physical;
 use crate::memory::placement::{self, PlacementError};
 use crate::memory::tables::PhysicalTables;
+use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
 use crate::system::harts::{Hart, MAX_HARTS};
+use crate::system::pages::PagesOf;
 use crate::system::{self, Hypervisor, slots};
 use crate::vm::hardware::{self, Given};
 use crate::vm::vcpu::Vcpu;
@@ -42,6 +47,8 @@ const _: () = assert!(
 );
 
 /// Where a guest's RAM begins under placement `resident`: where RAM begins on most boards, above all that a VM has besides.
+/// What [`GStage::cut`] forgets at once.
+const GIBIBYTE: u64 = 1 << 30;
 const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.
@@ -66,11 +73,9 @@ pub enum AssembleError {
     NoSlot { vm: VmName, slot: u8 },
     #[error("{vm}: the board has no hart {hart}")]
     NoHart { vm: VmName, hart: u32 },
-    #[error("{vm}: placement {placement} is not supported; real and resident are")]
-    Placement { vm: VmName, placement: Placement },
     #[error(
-        "{vm}: the device in virtio slot {slot} takes the guest's addresses for the host's, which under placement resident they \
-         are not: have it offer VIRTIO_F_ACCESS_PLATFORM, or choose placement real"
+        "{vm}: the device in virtio slot {slot} takes the guest's addresses for the host's, which they are not: choose placement \
+         real, or resident with a device that offers VIRTIO_F_ACCESS_PLATFORM, or have the device simulated"
     )]
     DirectDevice { vm: VmName, slot: u8 },
     #[error("{vm}: {error}")]
@@ -115,18 +120,26 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
 
     let mut frames = Frames::new(regions(&board.memory), reserved(&board));
     // The scheduler numbers VMs in the order in which they are added.
-    let wanted: Vec<(FrameOwner, u64)> = (0..)
+    let owners: Vec<(FrameOwner, &VmDescription<'_>)> = (0..)
         .map_while(VmId::new)
+        .map(FrameOwner::Vm)
         .zip(&description.vms)
-        .map(|(id, vm)| (FrameOwner::Vm(id), vm.memory))
+        .collect();
+    let in_one_piece = |vm: &VmDescription<'_>| vm.placement != Placement::Paged;
+    let wanted: Vec<(FrameOwner, u64)> = owners
+        .iter()
+        .filter(|(_, vm)| in_one_piece(vm))
+        .map(|(owner, vm)| (*owner, vm.memory))
         .collect();
     let places = placement::place(&mut frames, &wanted).map_err(AssembleError::Memory)?;
+    let mut places = places.into_iter();
 
-    let harts = harts(&board, &mut frames, wanted.len())?;
+    let harts = harts(&board, &mut frames, owners.len())?;
     let mut scheduler = scheduler(&board, description, &harts)?;
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
-    for (vm, place) in description.vms.iter().zip(places) {
+    for vm in &description.vms {
+        let place = in_one_piece(vm).then(|| places.next()).flatten();
         let built = virtual_machine(
             (vm, vm.scheduling.unwrap_or(description.scheduling)),
             place,
@@ -143,8 +156,11 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         }
         vms.push(built);
     }
+    let on_touch = owners.iter().filter(|(_, vm)| !in_one_piece(vm));
+    let on_touch: Vec<u64> = on_touch.map(|(_, vm)| vm.memory).collect();
+    placement::keep_pages(&frames, &on_touch).map_err(AssembleError::Memory)?;
     let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
-    let owners = wanted.iter().map(|(owner, _)| *owner);
+    let owners = owners.iter().map(|(owner, _)| *owner);
     let tables_and_stacks = owners
         .chain([FrameOwner::Hypervisor])
         .map(|owner| frames.bytes_of(owner))
@@ -264,7 +280,7 @@ const fn placement(scheduling: Scheduling) -> scheduler::Placement {
 
 fn virtual_machine(
     (vm, scheduling): (&VmDescription<'static>, Scheduling),
-    place: HostRegion,
+    place: Option<HostRegion>,
     archive: &Archive<'static>,
     board: &Board,
     frames: &mut Frames,
@@ -282,8 +298,13 @@ fn virtual_machine(
         let device = board.virtio.get(usize::from(slot)).copied();
         let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
         let simulated = vm.simulated.iter().any(|other| other.0 == slot);
-        if !simulated && vm.placement != Placement::Real && !slots::takes_platform_addresses(device)
-        {
+        let reaches_memory = match vm.placement {
+            Placement::Real => true,
+            Placement::Resident => slots::takes_platform_addresses(device),
+            // Its pages lie anywhere, and are there only once they were touched.
+            Placement::Paged => false,
+        };
+        if !simulated && !reaches_memory {
             return Err(AssembleError::DirectDevice { vm: name, slot });
         }
         let fast = vm.fast.iter().any(|other| other.0 == slot);
@@ -321,21 +342,30 @@ fn virtual_machine(
         };
         devices.push(Given { device, simulation });
     }
-    let memory = guest_memory(vm, place)?;
+    let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
     let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
     let mode = board
         .translation
-        .mode_for(memory.region().end().raw())
+        .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
     let table = table(
         board,
         mode,
-        &memory,
+        &at,
         &devices,
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
     .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let table: SharedTable = Arc::new(Mutex::new(table));
+    let memory = match at.host {
+        Some(host) => GuestMemory::in_one_piece(at.guest, host)
+            .map_err(|error| AssembleError::Pieces { vm: name, error })?,
+        None => {
+            let pages = TouchedPages::new(at.guest, Arc::clone(&table), PagesOf(id));
+            GuestMemory::of_pages(at.guest, Box::new(pages))
+        }
+    };
     let clock = board.clock.map(|base| {
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
@@ -358,25 +388,28 @@ fn virtual_machine(
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
 }
 
-/// The VM's RAM, which has got this place in the host's.
-fn guest_memory(vm: &VmDescription<'_>, place: HostRegion) -> Result<GuestMemory, AssembleError> {
-    let name = vm.name;
-    let base = match vm.placement {
+/// Where a guest sees its RAM, and where that lies, if it lies in one piece.
+struct Ram {
+    guest: GuestRegion,
+    host: Option<HostPhysical>,
+}
+
+/// The VM's RAM, which has got this place in the host's, if it is to have one.
+fn ram(vm: &VmDescription<'_>, place: Option<HostRegion>) -> Result<Ram, BadPieces> {
+    let host = place.map(|place| place.base());
+    let base = match (vm.placement, host) {
         // The guest's addresses are the host's.
-        Placement::Real => GuestPhysical::new(place.base().raw()),
-        Placement::Resident => RESIDENT_RAM,
-        Placement::Paged => {
-            return Err(AssembleError::Placement {
-                vm: name,
-                placement: vm.placement,
-            });
-        }
+        (Placement::Real, Some(host)) => GuestPhysical::new(host.raw()),
+        _ => RESIDENT_RAM,
     };
-    let outside = BadPieces::OutOfReach(base);
-    GuestRegion::new(base, place.size())
-        .ok_or(outside)
-        .and_then(|guest| GuestMemory::in_one_piece(guest, place.base()))
-        .map_err(|error| AssembleError::Pieces { vm: name, error })
+    let guest = GuestRegion::new(base, vm.memory).ok_or(BadPieces::OutOfReach(base))?;
+    if guest.is_empty() {
+        return Err(BadPieces::Empty);
+    }
+    if host.is_none() && !guest.size().is_multiple_of(PAGE_SIZE) {
+        return Err(BadPieces::NotPages(base));
+    }
+    Ok(Ram { guest, host })
 }
 
 fn allocation(
@@ -405,17 +438,31 @@ fn allocation(
 fn table(
     board: &Board,
     mode: Mode,
-    memory: &GuestMemory,
+    ram: &Ram,
     devices: &[Given],
     vcpus: u32,
-    frames: (&mut Frames, FrameOwner),
+    (frames, owner): (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
-    let mut tables = PhysicalTables {
-        frames: Some(frames),
-    };
+    let mut tables = PhysicalTables::growing(frames, owner, Physical::default());
     let mut stage = GStage::new(mode, &mut tables)?;
-    for piece in memory.mapped() {
-        stage.map(&mut tables, piece.guest, piece.host, Permissions::MEMORY)?;
+    match ram.host {
+        Some(host) => stage.map(&mut tables, ram.guest, host, Permissions::MEMORY)?,
+        // What comes there later goes by gibibytes, so nothing else may be there.
+        None => {
+            let end = ram
+                .guest
+                .end()
+                .align_up(GIBIBYTE)
+                .ok_or(MapError::OutOfReach)?;
+            let beside = devices
+                .iter()
+                .map(|given| GuestPhysical::new(given.device.base));
+            let within = |at: &GuestPhysical| ram.guest.base() <= *at && *at < end;
+            if let Some(at) = beside.into_iter().find(within) {
+                return Err(MapError::Mapped(at));
+            }
+            stage.cut(&mut tables, ram.guest)?;
+        }
     }
     for Given { device, simulation } in devices {
         let (size, place, permissions) = match simulation {

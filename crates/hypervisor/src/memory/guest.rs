@@ -94,10 +94,21 @@ pub enum BadPieces {
     OutOfReach(GuestPhysical),
 }
 
+/// What came of touching a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It has been given a frame.
+    Came,
+    /// It had one.
+    WasThere,
+    /// It is not the guest's, or there is no frame for it.
+    NoFrame,
+}
+
 /// Where the pages of one guest's memory lie: what a placement decides, and nobody else knows.
 ///
-/// A placement whose pages come on the first touch takes them from [`Frames`](crate::memory::frames::Frames) for the VM in
-/// [`Pages::rest`], under a lock of its own, and maps none of them from the start.
+/// A placement whose pages come on the first touch (`memory::touched`) takes them in [`Pages::rest`], under a lock of its own, and maps
+/// none of them from the start.
 pub trait Pages: Debug + Send + Sync {
     /// Where the byte at `from` lies, and how much behind it lies in one piece with it. `None` where it is not the guest's, or
     /// there is no frame for it.
@@ -105,6 +116,20 @@ pub trait Pages: Debug + Send + Sync {
 
     /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
     fn mapped(&self) -> &[Piece];
+
+    /// Whether pages come when they are touched.
+    fn come_on_touch(&self) -> bool {
+        false
+    }
+
+    /// Gives the page at `at` a frame and maps it, where pages come so.
+    fn touch(&self, at: GuestPhysical) -> Touch {
+        let _ = at;
+        Touch::NoFrame
+    }
+
+    /// Gives all pages back that came so. No vCPU of the guest runs, and nobody reaches its memory.
+    fn give_back(&self) {}
 }
 
 /// Pages that stay where they are: pieces in the order of their guest-physical addresses, without gaps; one at least.
@@ -129,6 +154,8 @@ pub struct GuestMemory {
     region: GuestRegion,
     /// The piece that is all of it, where it has one only and stays there: nearly always, and found without a search.
     whole: Option<Piece>,
+    /// What [`Pages::come_on_touch`] says, for each fault.
+    on_touch: bool,
     pages: Box<dyn Pages>,
 }
 
@@ -171,8 +198,37 @@ impl GuestMemory {
         Ok(Self {
             region,
             whole,
+            on_touch: false,
             pages,
         })
+    }
+
+    /// Memory at `region` whose pages somebody else keeps.
+    #[must_use]
+    pub fn of_pages(region: GuestRegion, pages: Box<dyn Pages>) -> Self {
+        Self {
+            region,
+            whole: None,
+            on_touch: pages.come_on_touch(),
+            pages,
+        }
+    }
+
+    /// Whether pages come when they are touched, zeroed, rather than being there from the start.
+    #[inline]
+    #[must_use]
+    pub const fn comes_on_touch(&self) -> bool {
+        self.on_touch
+    }
+
+    /// A vCPU has touched the byte at `at`, which was not mapped.
+    pub fn touch(&self, at: GuestPhysical) -> Touch {
+        self.pages.touch(at)
+    }
+
+    /// Gives all pages back that came when they were touched. No vCPU of the guest runs, and nobody reaches its memory.
+    pub fn give_back(&self) {
+        self.pages.give_back();
     }
 
     /// Memory in one piece, whose host addresses are the guest's plus a constant (placement `real`: plus nothing).

@@ -7,5 +7,6 @@ pub mod guest;
 pub mod physical;
 pub mod placement;
 pub mod tables;
+pub mod touched;
 pub mod translations;
 pub mod walk;

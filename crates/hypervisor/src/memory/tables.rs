@@ -1,14 +1,38 @@
 //! The G-stage tables in the machine's memory.
 
-use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use crate::memory::address::HostPhysical;
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::TableMemory;
+use crate::memory::guest::HostMemory;
+use crate::memory::physical::Physical;
 
 /// Table memory by its physical address; the hypervisor runs untranslated.
 #[derive(Debug)]
 pub struct PhysicalTables<'a> {
     /// Where new tables come from, and whose they are; without it none can be made, only changed.
-    pub frames: Option<(&'a mut Frames, FrameOwner)>,
+    frames: Option<(&'a mut Frames, FrameOwner)>,
+    /// How new tables are zeroed.
+    memory: Physical,
+}
+
+impl<'a> PhysicalTables<'a> {
+    /// Tables that stand.
+    #[must_use]
+    pub const fn standing() -> Self {
+        Self {
+            frames: None,
+            memory: Physical { zero_block: None },
+        }
+    }
+
+    /// Tables to which more are added out of these frames.
+    #[must_use]
+    pub const fn growing(frames: &'a mut Frames, owner: FrameOwner, memory: Physical) -> Self {
+        Self {
+            frames: Some((frames, owner)),
+            memory,
+        }
+    }
 }
 
 impl TableMemory for PhysicalTables<'_> {
@@ -25,11 +49,8 @@ impl TableMemory for PhysicalTables<'_> {
     fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
         let (frames, owner) = self.frames.as_mut()?;
         let region = frames.give(*owner, size, size)?;
-        for offset in (0..size).step_by(PAGE_SIZE as usize) {
-            let page = (region.base().raw() + offset) as *mut u8;
-            // SAFETY: the frame allocator has just given these pages to nobody else.
-            unsafe { page.write_bytes(0, PAGE_SIZE as usize) };
-        }
+        // The frame allocator has just given these pages to nobody else.
+        self.memory.zero(region.base(), size);
         Some(region.base())
     }
 }

@@ -34,6 +34,10 @@ pub fn serve(system: &Hypervisor) {
                 say!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
+            Event::Command(Command::Stats) => {
+                // What was typed behind it is served behind the report.
+                return monitor::ask(system, harts::current());
+            }
             Event::Command(command) => obey(system, command),
         }
     }
@@ -43,7 +47,6 @@ pub fn serve(system: &Hypervisor) {
 fn obey(system: &Hypervisor, command: Command) {
     match command {
         Command::List => list(system),
-        Command::Stats => monitor::ask(system, harts::current()),
         Command::Vm(action, vm) => with_vm(system, vm, |vm| act(system, action, vm)),
         Command::Share(vm, share) => with_vm(system, vm, |vm| {
             let result = system.scheduler.lock().set_share(vm.id, share);
@@ -73,8 +76,8 @@ fn obey(system: &Hypervisor, command: Command) {
             }
             Some(reason) => say!("translations {method}: {reason}"),
         },
-        // Help is printed by the terminal itself.
-        Command::Help => {}
+        // Help is printed by the terminal itself, and the report by the last hart to have booked its time.
+        Command::Help | Command::Stats => {}
     }
 }
 

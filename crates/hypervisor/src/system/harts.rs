@@ -10,6 +10,7 @@ use crate::hart::{
     capabilities::{Capabilities, Capability},
 };
 use crate::interrupts::{GuestFile, HartFiles};
+use crate::memory::physical::Physical;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
@@ -113,6 +114,15 @@ impl Hart {
     #[must_use]
     pub fn has(&self, capability: Capability) -> bool {
         Capabilities::from_bits(self.capabilities.load(Ordering::Relaxed)).has(capability)
+    }
+
+    /// The host's memory as this hart reaches it: it zeroes whole blocks where it can. Only the hart itself uses it.
+    #[must_use]
+    pub fn memory(&self) -> Physical {
+        let block = self.board.zero_block_size.map(u64::from);
+        let zero_block =
+            block.filter(|size| size.is_power_of_two() && self.has(Capability::ZeroBlocks));
+        Physical { zero_block }
     }
 
     /// The vCPU whose registers were put onto the hart last.

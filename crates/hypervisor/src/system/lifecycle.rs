@@ -12,6 +12,7 @@ use crate::console::say;
 use crate::interrupts;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::monitor;
+use crate::system::pages;
 use crate::system::slots;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
@@ -235,6 +236,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
         Outcome::StartsAnew(None) => say!("{name}: starts anew"),
         Outcome::StartsAnew(Some(reason)) => say!("{name}: failed ({reason}), starts anew"),
         Outcome::Stopped(reason) => {
+            pages::end(vm);
             console::guest_ended(vm.number());
             say!("{name}: stopped ({reason})");
             power_off_if_idle(system);

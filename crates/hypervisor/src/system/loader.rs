@@ -15,6 +15,7 @@ use crate::system::Hypervisor;
 use crate::system::devices;
 use crate::system::harts;
 use crate::system::interrupt_port::InterruptPort;
+use crate::system::pages;
 use crate::system::slots;
 use crate::vm::Vm;
 use crate::vm::guest_tree::{self, GuestDescription, GuestTreeError, VirtioDevice};
@@ -59,7 +60,8 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
         loading.run = run;
         loading.stage = Stage::Reset;
     }
-    let zeros = !loading.clean;
+    // Pages that come when they are touched are zeros.
+    let zeros = !loading.clean && !vm.memory.comes_on_touch();
     match &mut loading.stage {
         Stage::Reset => {
             reset(system, vm);
@@ -117,6 +119,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
     for device in &vm.settings.devices {
         slots::reset_device(device.device);
     }
+    pages::begin_anew(vm);
 }
 
 /// Where the parts go, with a device tree of `tree` bytes.
@@ -136,11 +139,7 @@ fn fill(vm: &Vm, piece: Piece, tree: &[u8]) -> Result<(), LoadError> {
     let bytes = memory.ok_or(LoadError::Outside)?;
     let file = match piece.source {
         Source::Zeros => {
-            let hart = harts::current();
-            let block = hart.board.zero_block_size.map(u64::from);
-            let zero_block =
-                block.filter(|size| size.is_power_of_two() && hart.has(Capability::ZeroBlocks));
-            bytes.zero(&Physical { zero_block });
+            bytes.zero(&harts::current().memory());
             return Ok(());
         }
         Source::Kernel => vm.settings.kernel,

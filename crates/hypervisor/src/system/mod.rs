@@ -1,6 +1,7 @@
 //! The whole system: board, harts, VMs and vCPUs, found from anywhere once it stands, and what concerns several of them.
 
 pub mod allocation;
+pub mod awaited;
 pub mod costs;
 pub mod devices;
 pub mod harts;
@@ -8,6 +9,7 @@ pub mod interrupt_port;
 pub mod lifecycle;
 pub mod loader;
 pub mod monitor;
+pub mod pages;
 pub mod policy;
 pub mod running;
 pub mod slots;
@@ -31,6 +33,7 @@ use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::address::GuestPhysical;
 use crate::memory::frames::Frames;
+use crate::system::awaited::Awaited;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
 use crate::system::turn::TurnMutex;
@@ -56,7 +59,7 @@ pub struct Hypervisor {
     /// When the devices' wires are next looked at.
     next_look: AtomicU64,
     /// A report that is asked for.
-    pub report: monitor::Awaited,
+    pub report: Awaited,
     pub scheduler: TurnMutex<Scheduler, { place::SCHEDULER }>,
     pub board: Board,
     /// The host's memory: who has what of it.
@@ -156,7 +159,7 @@ impl Hypervisor {
             costs: Costs::default(),
             resting: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
-            report: monitor::Awaited::default(),
+            report: Awaited::default(),
             when_idle,
             started,
         }

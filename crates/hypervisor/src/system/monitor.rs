@@ -6,10 +6,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use abi::monitor::{self as records, Header, Report, VmRecord};
-use scheduler::{HartId, HartSet};
+use scheduler::HartSet;
 
 use crate::console;
 use crate::hart;
@@ -17,31 +16,8 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 
-/// The harts that a report waits for, a bit each.
-#[derive(Debug, Default)]
-pub struct Awaited(AtomicU64);
-
-impl Awaited {
-    /// A report waits for `harts`, and for whom one waits already.
-    fn add(&self, harts: HartSet) {
-        self.0.fetch_or(harts.bits(), Ordering::Relaxed);
-    }
-
-    /// Whether a report waits for any hart.
-    #[inline]
-    fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    /// `hart` has booked its time. Whether it was the last: then everything that the others have booked can be read.
-    fn has_booked(&self, hart: HartId) -> bool {
-        let own = HartSet::only(hart).bits();
-        // What this hart booked is seen by the hart that comes last.
-        self.0.fetch_and(!own, Ordering::AcqRel) == own
-    }
-}
-
-/// Asks for a report: harts with guests leave them, harts that rest are woken, and the last to have booked its time prints.
+/// Asks for a report: harts with guests leave them, harts that rest are woken, and the last to have booked its time prints. Only then is
+/// the UART served again, so that answers come in the order of the questions. `own` has attended to the UART, and books next.
 pub fn ask(system: &Hypervisor, own: &Hart) {
     let harts: HartSet = system.harts.iter().map(|hart| hart.index).collect();
     system.report.add(harts);
@@ -64,6 +40,7 @@ fn print_if_last(system: &Hypervisor, hart: &Hart) {
     if system.report.has_booked(hart.index) {
         // The counters as they stand, line by line between the other lines of the console, which takes everything.
         let _ = write(system, &records(system), &mut Lines(String::new()));
+        system.aplic.served(system.board.uart.source);
     }
 }
 
@@ -136,29 +113,4 @@ fn write(system: &Hypervisor, vms: &[VmRecord], out: &mut impl Write) -> fmt::Re
         }
     }
     report.end()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hart(number: u16) -> HartId {
-        HartId::new(number).unwrap()
-    }
-
-    #[test]
-    fn the_last_hart_that_books_prints_once() {
-        let awaited = Awaited::default();
-        assert!(!awaited.has_booked(hart(0)), "nobody asked");
-        let harts = HartSet::from_bits(0b111);
-        awaited.add(harts);
-        assert!(!awaited.has_booked(hart(1)));
-        assert!(!awaited.has_booked(hart(1)), "a hart is awaited once");
-        // Somebody asks again meanwhile: that report comes with the one that is under way.
-        awaited.add(harts);
-        assert!(!awaited.has_booked(hart(2)) && !awaited.has_booked(hart(0)));
-        assert!(awaited.any());
-        assert!(awaited.has_booked(hart(1)));
-        assert!(!awaited.any() && !awaited.has_booked(hart(1)), "once");
-    }
 }

@@ -31,9 +31,10 @@ use crate::devices::chips::Chips;
 use crate::hart;
 use crate::lock::{Mutex, place};
 use crate::memory::address::HostPhysical;
-use crate::memory::gstage::{GStage, Permissions};
+use crate::memory::gstage::Permissions;
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
+use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
@@ -76,7 +77,7 @@ pub struct Vm {
     /// Its vCPUs' places in the system's list.
     pub vcpus: Range<usize>,
     pub memory: GuestMemory,
-    table: Mutex<GStage, { place::TABLE }>,
+    table: SharedTable,
     /// hgatp without a VMID.
     table_register: u64,
     generation: AtomicU64,
@@ -113,11 +114,11 @@ impl Vm {
         settings: Settings,
         vcpus: Range<usize>,
         memory: GuestMemory,
-        table: GStage,
+        table: SharedTable,
         chips: Chips,
         board: &Board,
     ) -> Self {
-        let table_register = table.hgatp(0);
+        let table_register = table.lock().hgatp(0);
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
         let pauses = PauseTerms::new(settings.pause_loops);
@@ -126,7 +127,7 @@ impl Vm {
             settings,
             vcpus,
             memory,
-            table: Mutex::new(table),
+            table,
             table_register,
             pauses,
             generation: AtomicU64::new(1),
@@ -160,7 +161,7 @@ impl Vm {
         let page = imsic_file(u32::from(index));
         let mut table = self.table.lock();
         // The tables down to the page stand since the VM was made, so this neither needs memory nor fails.
-        let mut tables = PhysicalTables { frames: None };
+        let mut tables = PhysicalTables::standing();
         let _ = table.set_page(
             &mut tables,
             page,

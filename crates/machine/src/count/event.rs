@@ -52,7 +52,8 @@ pub enum Event {
     EntryPurges = 22,
     /// Lines that a prefetcher brought into the first-level data cache.
     Prefetches = 23,
-    /// Cycles of page-table walks: the part of the lost cycles that translations take which no TLB had.
+    /// Cycles of page-table walks, without the look-up of the second-level TLB before them: the part of the lost cycles that a
+    /// hit there saves.
     WalkCycles = 24,
 }
 
@@ -157,7 +158,9 @@ impl Event {
             Self::TranslationFences => "SFENCE, HFENCE, SINVAL and HINVAL instructions executed",
             Self::EntryPurges => "purges of translations by hardware at entries to guests",
             Self::Prefetches => "lines that a prefetcher brought into the first-level data cache",
-            Self::WalkCycles => "cycles of page-table walks, which are part of stalled-cycles",
+            Self::WalkCycles => {
+                "cycles of page-table walks behind the second-level TLB's look-up, which are part of stalled-cycles"
+            }
         }
     }
 }

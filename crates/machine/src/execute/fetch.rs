@@ -74,7 +74,8 @@ impl Hart {
         size: u64,
     ) -> Result<Option<u64>, Trapped> {
         if let Some(offset) = self.tlb.fetch_offset(pc, self.fetch_tag)
-            && self.shadow.is_none()
+            && (self.shadow.as_ref())
+                .is_none_or(|shadow| shadow.has_fetched(pc >> PAGE_SHIFT, self.fetch_tag))
         {
             return Ok(Some(offset));
         }
@@ -90,6 +91,9 @@ impl Hart {
         }
         self.tlb
             .insert_fetch(pc, self.fetch_tag, offset, place.first_shift);
+        if let Some(shadow) = &mut self.shadow {
+            shadow.note_fetch(pc >> PAGE_SHIFT, self.fetch_tag);
+        }
         Ok(Some(offset))
     }
 

@@ -58,9 +58,18 @@ pub enum Exit {
     Stop,
 }
 
+/// Has the checker of fences compare the hart's next fetch.
+fn forget_fetch(hart: &mut Hart) {
+    if let Some(shadow) = &mut hart.shadow {
+        shadow.forget_fetch();
+    }
+}
+
 /// Runs a hart until its time is `deadline` or it waits, and takes its traps; whether it has given the
 /// rest of its turn away.
 pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool {
+    // Other harts, devices and the host may have stored since the hart's last turn.
+    forget_fetch(hart);
     while hart.cycles < deadline && hart.wait == Wait::Nothing {
         if let Some(hits) = system.watchful
             && (system.devices.any_wires_changed() || system.memory.hits() > hits)
@@ -94,6 +103,7 @@ pub fn run<G: Gear>(hart: &mut Hart, system: &mut System, deadline: u64) -> bool
         let event = system.devices.next_event();
         if event <= Cycles(hart.cycles) {
             system.tick(Cycles(hart.cycles));
+            forget_fetch(hart);
             continue;
         }
         hart.limit = deadline

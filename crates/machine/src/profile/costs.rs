@@ -30,7 +30,8 @@ costs! {
     /// More, if another hart's cache could have changed the line; and the whole of a store to a
     /// line of the own cache that others may have as well.
     transfer,
-    /// A miss of a first-level TLB that the second level answers.
+    /// The look-up of the second-level TLB: all of a first-level miss that it answers, and the beginning of a walk where it
+    /// does not. Nothing is charged where there is none.
     l2_tlb_hit,
     /// Each page-table entry that a walk reads, besides what its cache access costs.
     walk_step,

@@ -195,7 +195,7 @@ const COSTS: &[Row] = &[
     ),
     cycles(
         "l2_tlb_hit",
-        "a first-level TLB miss that the second answers",
+        "the look-up of the second-level TLB, whether it answers a first-level miss or a walk begins after it",
     ),
     cycles(
         "walk_step",

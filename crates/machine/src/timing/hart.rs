@@ -132,6 +132,11 @@ impl HartTiming {
             .map_or(Server::Nobody, Server::Slot)
     }
 
+    /// Whether there is a second-level TLB.
+    pub(super) const fn has_second_tlb(&self) -> bool {
+        self.second_tlb.is_some()
+    }
+
     /// The second-level TLB's entry for an access.
     pub(super) fn second_entry(&self, charge: Charge) -> Option<Entry> {
         self.second_tlb.as_ref()?.find(charge.page(), charge.space)

@@ -189,7 +189,9 @@ impl Timing {
         cycles
     }
 
-    /// Fills the first-level TLB; gives the slot that serves the access now, and the cycles.
+    /// Fills the first-level TLB; gives the slot that serves the access now, and the cycles. A walk begins when the
+    /// second-level TLB has been looked up in vain, so the look-up is charged for it too, but is no part of
+    /// [`Event::WalkCycles`]: these are what a hit there saves.
     fn miss_tlb<'a>(
         &mut self,
         id: HartId,
@@ -201,8 +203,13 @@ impl Timing {
         let Some(hart) = self.harts.get_mut(id.index()) else {
             return (None, 0);
         };
+        let looked_up = if hart.has_second_tlb() {
+            self.costs.l2_tlb_hit
+        } else {
+            0
+        };
         if let Some(entry) = hart.second_entry(charge) {
-            return (Some(hart.fill_first(charge, entry)), self.costs.l2_tlb_hit);
+            return (Some(hart.fill_first(charge, entry)), looked_up);
         }
         counts.add(Event::Walks, 1);
         let walked = walk();
@@ -214,7 +221,7 @@ impl Timing {
             hart.fill_second(charge, entry);
             hart.fill_first(charge, entry)
         });
-        (slot, cycles)
+        (slot, looked_up + cycles)
     }
 
     /// A hart executes a fence of translations.

@@ -22,6 +22,8 @@ use crate::csr::Csrs;
 const KEPT: usize = 64;
 /// Translations that a hart keeps: more than any TLB. Beyond that all are forgotten.
 const MOST: usize = 1 << 20;
+/// Translations that are known to be held without a search.
+const RECENT: usize = 64;
 
 /// A stage of translation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +139,14 @@ impl std::fmt::Display for StaleUse {
     }
 }
 
+/// Translations that were compared last and are held as they are: most uses are of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Recent {
+    space: Space,
+    page: u64,
+    frame: u64,
+}
+
 /// Where and when a translation is used.
 #[derive(Debug, Clone, Copy)]
 pub struct Use {
@@ -153,18 +163,55 @@ pub struct Use {
 }
 
 /// The translations that a hart may still hold.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Shadow {
     held: BTreeMap<Space, Pages>,
+    /// Some of what is held, by the page's number.
+    recent: [Option<Recent>; RECENT],
+    /// The page and the tag of the last fetch, if nothing has been stored or fenced since.
+    fetched: Option<(u64, u64)>,
     /// Translations noted since they were last counted, and those that there were then: as many as are held, or more.
     most_held: usize,
     found: Vec<StaleUse>,
     count: u64,
 }
 
+impl Default for Shadow {
+    fn default() -> Self {
+        Self {
+            held: BTreeMap::new(),
+            recent: [None; RECENT],
+            fetched: None,
+            most_held: 0,
+            found: Vec::new(),
+            count: 0,
+        }
+    }
+}
+
 impl Shadow {
+    /// Whether a fetch from this page, by the host's tag, would find what the last one found, which has been compared: page tables can
+    /// have changed only by a store, and what is held only by a fence.
+    #[must_use]
+    pub fn has_fetched(&self, page: u64, tag: u64) -> bool {
+        self.fetched == Some((page, tag))
+    }
+
+    /// A fetch from this page has been compared.
+    pub const fn note_fetch(&mut self, page: u64, tag: u64) {
+        self.fetched = Some((page, tag));
+    }
+
+    /// Others may have stored: the next fetch is compared.
+    pub const fn forget_fetch(&mut self) {
+        self.fetched = None;
+    }
+
     /// Notes a use of a translation, and compares it with what is held.
     pub fn note(&mut self, csrs: &Csrs, view: View, mapping: &Mapping, at: Use) {
+        if at.access == Access::Store {
+            self.forget_fetch();
+        }
         let virtualized = view.mode.virtualized;
         if !virtualized && view.mode.privilege == Privilege::Machine {
             return;
@@ -202,6 +249,16 @@ impl Shadow {
 
     fn compare(&mut self, space: Space, page: u64, (leads_to, shift): (u64, u32), at: Use) {
         let now = leads_to >> PAGE_SHIFT << PAGE_SHIFT;
+        let known = Some(Recent {
+            space,
+            page,
+            frame: now,
+        });
+        let recent = &mut self.recent[page as usize % RECENT];
+        if *recent == known {
+            return;
+        }
+        *recent = known;
         let pages = self.held.entry(space).or_default();
         if let Some(held) = pages.get(page) {
             if held.frame == now {
@@ -235,6 +292,7 @@ impl Shadow {
             // So many are hardly ever held, and nothing is lost but what could have been found.
             if self.most_held > MOST / 2 {
                 self.held.clear();
+                self.recent = [None; RECENT];
                 self.most_held = 0;
             }
         }
@@ -243,6 +301,8 @@ impl Shadow {
     /// Forgets what a fence covers. Settings of the whole hart are no fences, and a fence for one
     /// stage says nothing of the other.
     pub fn fence(&mut self, fence: Fence) {
+        self.forget_fetch();
+        self.recent = [None; RECENT];
         // Global mappings are told from others by nobody here: a fence for an ASID is taken to cover none but that
         // ASID's.
         let (stage, vmid, asid, address) = match fence {
@@ -420,6 +480,65 @@ mod tests {
             note(&mut shadow, &csrs, PAGE, 0x8100_0000, 12);
             assert_eq!(shadow.count(), u64::from(stale), "{fence:?}");
         }
+    }
+
+    /// What is used again after a fence is held again, however lately it was compared: the next change of the page is reported.
+    #[test]
+    fn a_use_after_a_fence_is_held_again() {
+        let csrs = csrs(3, 7);
+        let fence = Fence::Virtual {
+            address: None,
+            asid: None,
+            vmid: 7,
+        };
+        let mut shadow = Shadow::default();
+        note(&mut shadow, &csrs, PAGE, 0x8000_0000, 12);
+        shadow.fence(fence);
+        note(&mut shadow, &csrs, PAGE, 0x8000_0000, 12);
+        assert_eq!(shadow.count(), 0);
+        note(&mut shadow, &csrs, PAGE, 0x8100_0000, 12);
+        assert_eq!(shadow.count(), 1);
+        // And there and back again is two changes.
+        note(&mut shadow, &csrs, PAGE, 0x8000_0000, 12);
+        assert_eq!(shadow.count(), 2);
+    }
+
+    /// A fetch from the page of the last one need not be compared until something is stored or fenced.
+    #[test]
+    fn stores_and_fences_have_the_next_fetch_compared() {
+        let csrs = csrs(3, 7);
+        let fetched = || {
+            let mut shadow = Shadow::default();
+            shadow.note_fetch(1, 2);
+            shadow
+        };
+        let mut shadow = fetched();
+        note(&mut shadow, &csrs, PAGE, 0x8000_0000, 12);
+        assert!(shadow.has_fetched(1, 2), "a load changes nothing");
+        assert!(!shadow.has_fetched(1, 3) && !shadow.has_fetched(2, 2));
+        let mapping = Mapping {
+            physical: GUEST_FRAME,
+            guest_physical: GUEST_FRAME,
+            shift: 12,
+            first_shift: 12,
+        };
+        let store = Use {
+            access: Access::Store,
+            ..at(PAGE)
+        };
+        // A store in M-mode, which is not translated, too.
+        let machine = View {
+            mode: Mode::new(Privilege::Machine, false),
+            ..view(false)
+        };
+        for view in [view(true), machine] {
+            let mut shadow = fetched();
+            shadow.note(&csrs, view, &mapping, store);
+            assert!(!shadow.has_fetched(1, 2), "{view:?}");
+        }
+        let mut shadow = fetched();
+        shadow.fence(Fence::Everything);
+        assert!(!shadow.has_fetched(1, 2));
     }
 
     /// A guest page that moves is the G-stage's affair: no fence of the VS-stage excuses it.

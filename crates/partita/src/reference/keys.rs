@@ -334,7 +334,7 @@ pub fn keys() -> Vec<Key> {
             words(PLACEMENTS, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
-            "how that memory lies in the computer's: at the same addresses, or from 2 GiB on as every such VM sees it; its devices are told the constant between the two",
+            "how that memory lies in the computer's: in one piece at the same addresses; in one piece, seen from 2 GiB on, its devices being told the constant between the two; or in single pages that come when they are touched",
         ),
         key(
             VM,
@@ -519,7 +519,7 @@ pub fn keys() -> Vec<Key> {
 }
 
 /// What the hypervisor can do with a VM's memory.
-const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
+const PLACEMENTS: &[Placement] = Placement::ALL;
 
 impl Key {
     /// What it takes, in words.

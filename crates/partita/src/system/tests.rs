@@ -174,8 +174,13 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
+        &["vm.web.placement=scattered"],
+        &["vm.web.placement", "scattered", "real, resident, paged"],
+    );
+    mistake(
+        GOOD,
         &["vm.web.placement=paged"],
-        &["vm.web.placement", "paged", "real, resident"],
+        &["vm.web.placement", "single pages", "io = \"general\""],
     );
     mistake(
         GOOD,

@@ -2,7 +2,9 @@
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
-use abi::system::{Allocation, HartSet, Io, MAX_VCPUS, Migration, Scheduling, Translations};
+use abi::system::{
+    Allocation, HartSet, Io, MAX_VCPUS, Migration, Placement, Scheduling, Translations,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks that harts, memory and slots suffice and are claimed once.
@@ -17,9 +19,29 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     }
     scheduling(document, system, &mut problems);
     simulated(document, system, &mut problems);
+    paged(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     problems
+}
+
+/// A device of the computer's finds no memory whose pages lie anywhere and come when the guest touches them.
+fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let is_paged = |vm: &&Vm| vm.placement.value == Placement::Paged;
+    for vm in system
+        .vms
+        .iter()
+        .filter(is_paged)
+        .filter(|vm| vm.drives_devices())
+    {
+        let path = format!("vm.{}.placement", vm.name);
+        let message = "the VM drives a device of the computer itself, which does not find memory in single pages";
+        let remedy = "use io = \"general\" for all of its devices, or placement = \"resident\"";
+        problems.push(
+            Problem::new(document, &vm.placement.origin, path, message, remedy)
+                .with_value(vm.placement.value.name()),
+        );
+    }
 }
 
 /// Terminals have more queues than a simulated device.

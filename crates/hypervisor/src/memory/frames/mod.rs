@@ -60,8 +60,10 @@ impl FrameSize {
 pub enum FrameOwner {
     /// The hypervisor, for good.
     Hypervisor,
-    /// A VM.
+    /// A VM, for as long as it is defined.
     Vm(VmId),
+    /// The guest of a VM, until its run ends: pages that came when they were touched, and the tables that map them.
+    Guest(VmId),
 }
 
 /// What was given back is not its owner's, or not as it was given.
@@ -214,6 +216,18 @@ impl Frames {
     #[must_use]
     pub fn free_bytes(&self) -> u64 {
         self.free.free_bytes()
+    }
+
+    /// How many single pages could be given to so many more owners: each may leave one sheet partly used.
+    #[must_use]
+    pub fn single_pages(&self, owners: u64) -> u64 {
+        let regions = self.free.free_regions().iter();
+        let whole = regions.filter_map(|region| {
+            let base = region.base().align_up(SHEET)?;
+            HostRegion::between(base, region.end().align_down(SHEET))
+        });
+        let sheets: u64 = whole.map(|region| region.size() / SHEET).sum();
+        sheets.saturating_sub(owners) * u64::from(SHEET_PAGES)
     }
 
     /// What nobody has, from the lowest address.

@@ -34,6 +34,8 @@ const ENTRIES: u64 = 512;
 const ROOT_ENTRIES: u64 = 4 * ENTRIES;
 /// Bytes of an entry.
 const ENTRY_SIZE: u64 = 8;
+/// The level whose entries map a gibibyte.
+const GIBIBYTE_LEVEL: u32 = 2;
 /// Host addresses have 56 bits: a PPN of 44 and an offset of 12.
 const HOST_LIMIT: u64 = 1 << 56;
 
@@ -220,6 +222,39 @@ impl GStage {
             let (slot, size, ..) = self.leaf_within(memory, at, left)?;
             memory.write(slot, Entry::Nothing.bits());
             done = done.saturating_add(size);
+        }
+        Ok(())
+    }
+
+    /// Forgets all that is mapped in the gibibytes that `guest` touches, in one store for each, and whatever tables were below: these
+    /// are the caller's to give back. All of `guest` lies in the first 512 GiB, where the tables that this needs stand once anything
+    /// is mapped there.
+    ///
+    /// # Errors
+    /// [`MapError::OutOfReach`] where it does not, and nothing changes.
+    pub fn cut(
+        &mut self,
+        memory: &mut dyn TableMemory,
+        guest: GuestRegion,
+    ) -> Result<(), MapError> {
+        let gibibyte = leaf_size(GIBIBYTE_LEVEL);
+        if guest.end().raw() > leaf_size(GIBIBYTE_LEVEL + 1) {
+            return Err(MapError::OutOfReach);
+        }
+        let mut table = self.root;
+        if self.mode.root_level() > GIBIBYTE_LEVEL {
+            let slot = self.slot(table, guest.base(), self.mode.root_level());
+            match Entry::from_bits(memory.read(slot)) {
+                Entry::Table(next) => table = next,
+                // Nothing is mapped there, and no leaf of 512 GiB is ever made for what is cut.
+                Entry::Nothing | Entry::Leaf(..) => return Ok(()),
+            }
+        }
+        let mut at = guest.base().raw() / gibibyte * gibibyte;
+        while at < guest.end().raw() {
+            let slot = self.slot(table, GuestPhysical::new(at), GIBIBYTE_LEVEL);
+            memory.write(slot, Entry::Nothing.bits());
+            at = at.saturating_add(gibibyte);
         }
         Ok(())
     }

@@ -95,11 +95,8 @@ fn pages_may_come_on_the_first_touch() {
         HostRegion::new(HostPhysical::new(1 << 30), (3 * PAGE_SIZE) << 6).expect("a region");
     let owner = FrameOwner::Vm(scheduler::VmId::new(0).expect("a VM"));
     let state = Mutex::new((Frames::new([board], []), BTreeMap::new()));
-    let memory = GuestMemory {
-        whole: None,
-        region: region(0x8000_0000, 1 << 30),
-        pages: Box::new(OnFirstTouch { owner, state }),
-    };
+    let pages = Box::new(OnFirstTouch { owner, state });
+    let memory = GuestMemory::of_pages(region(0x8000_0000, 1 << 30), pages);
     let host = Host::default();
     // From the end of one page into another: the later one is touched first.
     let _ = memory.in_one(guest(0x8000_5000), 1).expect("a frame");

@@ -32,6 +32,16 @@ pub enum PlacementError {
         /// What it asked for.
         size: u64,
     },
+    /// There are too few pages for the VMs whose pages come when they are touched.
+    #[error(
+        "no room for {wanted} pages of VMs whose memory comes when it is touched, and for their tables: {left} are left"
+    )]
+    NoPages {
+        /// What they may come to.
+        wanted: u64,
+        /// What there is.
+        left: u64,
+    },
     /// There is no room in one piece.
     #[error(
         "no room for a VM's {size} bytes: the largest piece of the host's memory that is left has \
@@ -79,6 +89,26 @@ pub fn place(
     }
     placed.sort_by_key(|&(index, ..)| index);
     Ok(placed.into_iter().map(|(_, _, place)| place).collect())
+}
+
+/// Makes sure that VMs of so many bytes each, whose pages come one by one when they are touched, never lack one: nothing else takes
+/// frames once the system stands.
+///
+/// # Errors
+/// [`PlacementError::NoPages`].
+pub fn keep_pages(frames: &Frames, sizes: &[u64]) -> Result<(), PlacementError> {
+    let tables = |size: u64| {
+        let of = |frame: FrameSize| size.div_ceil(frame.bytes());
+        // One more of each level where the memory does not begin with its leaf.
+        of(FrameSize::Megapage) + of(FrameSize::Gigapage) + 2
+    };
+    let pages = |&size: &u64| size.div_ceil(FrameSize::Page.bytes()) + tables(size);
+    let wanted: u64 = sizes.iter().map(pages).sum();
+    let left = frames.single_pages(sizes.len() as u64);
+    match wanted <= left {
+        true => Ok(()),
+        false => Err(PlacementError::NoPages { wanted, left }),
+    }
 }
 
 fn place_one(

@@ -10,11 +10,17 @@ use crate::devices::chips::DeviceNumber;
 use crate::devices::trapped::{self, NotNow};
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped, Width};
+use crate::hart::fence;
 use crate::hart::unprivileged;
 use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
+use crate::memory::guest::Touch;
 use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
+
+/// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
+const VMID_SHIFT: u32 = 44;
+const VMID: u64 = 0x3fff;
 
 /// A fault of the G-stage.
 #[inline(never)]
@@ -22,6 +28,9 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let value = csr::read::<{ number::STVAL }>();
     // htval holds the guest-physical address shifted right by 2; stval has the two lowest bits.
     let address = GuestPhysical::new(csr::read::<{ number::HTVAL }>() << 2 | value & 3);
+    if exit.vm.memory.comes_on_touch() && exit.vm.memory.holds(address) {
+        return touch(exit, address, cause, value);
+    }
     if cause == exception::FETCH_GUEST_PAGE {
         return refuse(exit, cause, value);
     }
@@ -50,6 +59,21 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let context = &mut exit.registers.context;
     context.program_counter = context.program_counter.wrapping_add(operation.length);
     (name, Next::Resume)
+}
+
+/// The guest's memory, of which this page was not mapped when the hart looked: it does the access again.
+#[inline(never)]
+fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
+    match exit.vm.memory.touch(address) {
+        Touch::Came => {}
+        // Another vCPU was faster, or the hart keeps in mind that there was nothing.
+        Touch::WasThere => {
+            let vmid = csr::read::<{ number::HGATP }>() >> VMID_SHIFT & VMID;
+            fence::guest_physical_page(address.raw(), vmid);
+        }
+        Touch::NoFrame => return refuse(exit, cause, value),
+    }
+    (ExitCause::GuestPageFault, Next::Resume)
 }
 
 /// There is nothing for this guest at the address: it takes the access fault that an empty bus gives.

@@ -117,3 +117,58 @@ fn the_update_of_an_entry_is_a_store_to_its_line() {
     let third = bench.timing.update_entry(at, physical, &mut bench.counts);
     assert_eq!(third, 9 + costs.transfer);
 }
+
+/// What a fetch takes whose page only the second-level TLB has, and what the shortest of all walks takes: its one entry
+/// and the line that is fetched are in the first-level caches.
+fn second_level_hit_and_shortest_walk(profile: &Profile) -> (u64, u64) {
+    let fence = TranslationFence::Host {
+        address: None,
+        asid: None,
+    };
+    let leaf = [Reference {
+        physical: 0x9000_0000,
+        guest_stage: false,
+        level: 0,
+        leaf: true,
+        address: 0x5000,
+    }];
+    let place = (0x5000, HOST);
+    let mut bench = Bench::new(profile, 1);
+    bench.access(0, Access::Fetch, place, (12, &leaf));
+    bench.timing.fence(HartId(0), fence);
+    let walk = bench.access(0, Access::Fetch, place, (12, &leaf));
+    bench.timing.fence(HartId(0), fence);
+    // The load's walk fills the data TLB and the second level, and the instruction TLB stays empty.
+    bench.access(0, Access::Load, place, (12, &leaf));
+    let walks = bench.count(Event::Walks);
+    let hit = bench.access(0, Access::Fetch, place, (12, &leaf));
+    let walked = bench.count(Event::Walks) - walks;
+    assert_eq!(walked, u64::from(profile.l2tlb.is_none()));
+    (hit, walk)
+}
+
+#[test]
+fn a_walk_begins_after_the_second_level_tlb_has_missed() {
+    for name in NAMES {
+        let mut profile = Profile::named(name).expect("ships");
+        profile.l2tlb = None;
+        let costs = profile.costs;
+        let (_, alone) = second_level_hit_and_shortest_walk(&profile);
+        assert_eq!(alone, costs.walk_step, "{name}");
+        // Profiles without a second level get one of the size that is proposed for CVA6.
+        let shipped = Profile::named(name).expect("ships").l2tlb;
+        profile.l2tlb = shipped.or(Some(TlbProfile {
+            entries: 128,
+            ways: 4,
+            large: 0,
+            any_size: false,
+        }));
+        let (hit, walk) = second_level_hit_and_shortest_walk(&profile);
+        assert_eq!(hit, costs.l2_tlb_hit, "{name}");
+        assert!(
+            walk >= hit,
+            "{name}: a walk takes {walk} cycles, a hit {hit}"
+        );
+        assert_eq!(walk, costs.l2_tlb_hit + costs.walk_step, "{name}");
+    }
+}

@@ -12,7 +12,7 @@ use abi::system::{
 use std::path::PathBuf;
 
 /// What the hypervisor can do with a VM's memory. The others have their words in the description already.
-const PLACEMENTS: &[Placement] = &[Placement::Real, Placement::Resident];
+const PLACEMENTS: &[Placement] = Placement::ALL;
 
 /// Reads one VM: `None` if what is missing makes it none, and its mistakes.
 pub(super) fn read_vm(

@@ -1,0 +1,113 @@
+//! Pages that come when they are touched first (placement `paged`).
+//!
+//! A guest's memory begins with no page at all. What a vCPU touches faults, and what the hypervisor reaches for the guest is asked for
+//! here; either way the page gets a frame of zeros, wherever one is free, and its entry in the G-stage table, which is the only
+//! list of what lies where. When the run ends, entries and frames go back together.
+//!
+//! A hart may keep in mind that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
+//! Instructions"). So a vCPU that faults on a page that is mapped drops what its hart knows of the page.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::indexing_slicing,
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic
+    )
+)]
+
+use alloc::sync::Arc;
+use core::fmt::Debug;
+
+use crate::lock::{Mutex, place};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::gstage::{GStage, Permissions, TableMemory};
+use crate::memory::guest::{Pages, Piece, Touch};
+
+/// The table of a VM, which what changes it shares with who asks it.
+pub type SharedTable = Arc<Mutex<GStage, { place::TABLE }>>;
+
+/// Memory for the tables and the pages of one guest: [`TableMemory::allocate`] gives either, zeroed. It is asked under the
+/// table's lock.
+pub trait Store: Debug + Send + Sync {
+    /// Reads tables.
+    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T;
+    /// Changes tables and takes frames.
+    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
+    /// Gives all back that was allocated.
+    fn give_back(&self);
+}
+
+/// The memory of one guest whose pages come when they are touched.
+#[derive(Debug)]
+pub struct TouchedPages<S> {
+    region: GuestRegion,
+    table: SharedTable,
+    store: S,
+}
+
+impl<S: Store> TouchedPages<S> {
+    /// Memory at `region`, whole pages in gibibytes of which `table` maps nothing else.
+    pub const fn new(region: GuestRegion, table: SharedTable, store: S) -> Self {
+        Self {
+            region,
+            table,
+            store,
+        }
+    }
+
+    /// Where the page at `page` lies, and whether it was there already.
+    fn page(&self, page: GuestPhysical) -> Option<(HostPhysical, bool)> {
+        let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page))?;
+        let mut table = self.table.lock();
+        let there = self.store.look(|memory| table.translate(memory, page));
+        if let Some(there) = there {
+            return Some((there.host, true));
+        }
+        self.store.change(|memory| {
+            let frame = memory.allocate(PAGE_SIZE)?;
+            // Without memory for a table the frame is nobody's until the run ends.
+            table
+                .map(memory, wanted, frame, Permissions::MEMORY)
+                .ok()
+                .map(|()| (frame, false))
+        })
+    }
+}
+
+impl<S: Store> Pages for TouchedPages<S> {
+    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+        let page = from.align_down(PAGE_SIZE);
+        let (host, _) = self.page(page)?;
+        let before = from.raw().checked_sub(page.raw())?;
+        HostRegion::new(host.checked_add(before)?, PAGE_SIZE.checked_sub(before)?)
+    }
+
+    fn mapped(&self) -> &[Piece] {
+        &[]
+    }
+
+    fn come_on_touch(&self) -> bool {
+        true
+    }
+
+    fn touch(&self, at: GuestPhysical) -> Touch {
+        match self.page(at.align_down(PAGE_SIZE)) {
+            Some((_, false)) => Touch::Came,
+            Some((_, true)) => Touch::WasThere,
+            None => Touch::NoFrame,
+        }
+    }
+
+    fn give_back(&self) {
+        let mut table = self.table.lock();
+        // It lies where `new` says, so it can be cut.
+        let cut = self.store.change(|memory| table.cut(memory, self.region));
+        if cut.is_ok() {
+            self.store.give_back();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex as HostMutex;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::memory::gstage::Mode;
+use crate::memory::guest::GuestMemory;
+
+const GIB: u64 = 1 << 30;
+const RAM: u64 = 2 * GIB;
+/// A page that is mapped for good, below the memory.
+const DEVICE: u64 = 0x2800_0000;
+
+/// Words and tables of a computer with few pages.
+#[derive(Debug, Default)]
+struct Computer {
+    words: HashMap<u64, u64>,
+    /// What was allocated and not given back: the size by the address.
+    given: BTreeMap<u64, u64>,
+    next: u64,
+    left: u64,
+}
+
+impl TableMemory for Computer {
+    fn read(&self, address: HostPhysical) -> u64 {
+        let inside = self.given.range(..=address.raw()).next_back();
+        assert!(
+            inside.is_some_and(|(base, size)| address.raw() < base + size),
+            "{address:?} is no table that stands"
+        );
+        self.words.get(&address.raw()).copied().unwrap_or(0)
+    }
+
+    fn write(&mut self, address: HostPhysical, value: u64) {
+        let _ = self.read(address);
+        self.words.insert(address.raw(), value);
+    }
+
+    fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
+        self.left = self.left.checked_sub(size / PAGE_SIZE)?;
+        // Never the same address twice, and never two pages behind each other.
+        let base = (8 * GIB + self.next).next_multiple_of(size);
+        self.next = base - 8 * GIB + size + PAGE_SIZE;
+        self.given.insert(base, size);
+        Some(HostPhysical::new(base))
+    }
+}
+
+/// What was allocated for the guest, apart from what is there for good.
+#[derive(Debug, Clone)]
+struct Shared(std::sync::Arc<HostMutex<(Computer, Vec<u64>)>>);
+
+impl Store for Shared {
+    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+        with(&self.0.lock().unwrap().0)
+    }
+
+    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+        let mut guard = self.0.lock().unwrap();
+        let (computer, own) = &mut *guard;
+        let before = computer.given.clone();
+        let result = with(computer);
+        let new = computer
+            .given
+            .keys()
+            .filter(|base| !before.contains_key(base));
+        own.extend(new);
+        result
+    }
+
+    fn give_back(&self) {
+        let mut guard = self.0.lock().unwrap();
+        let (computer, own) = &mut *guard;
+        for base in own.drain(..) {
+            let size = computer.given.remove(&base).unwrap();
+            computer.left += size / PAGE_SIZE;
+        }
+    }
+}
+
+/// A guest's memory of so many bytes on a computer with so many pages left, beside a page of a device.
+fn guest(mode: Mode, size: u64, pages: u64) -> (GuestMemory, SharedTable, Shared) {
+    let mut computer = Computer {
+        left: 64,
+        ..Computer::default()
+    };
+    let mut table = GStage::new(mode, &mut computer).unwrap();
+    let device = GuestRegion::new(GuestPhysical::new(DEVICE), PAGE_SIZE).unwrap();
+    let host = HostPhysical::new(0x1000);
+    table
+        .map(&mut computer, device, host, Permissions::DEVICE)
+        .unwrap();
+    computer.left = pages;
+    let store = Shared(std::sync::Arc::new(HostMutex::new((computer, Vec::new()))));
+    let table: SharedTable = Arc::new(Mutex::new(table));
+    let region = GuestRegion::new(GuestPhysical::new(RAM), size).unwrap();
+    let pages = TouchedPages::new(region, Arc::clone(&table), store.clone());
+    let memory = GuestMemory::of_pages(region, std::boxed::Box::new(pages));
+    (memory, table, store)
+}
+
+fn at(offset: u64) -> GuestPhysical {
+    GuestPhysical::new(RAM + offset)
+}
+
+#[test]
+fn a_page_comes_when_it_is_touched_and_stays() {
+    let (memory, table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
+    assert!(memory.comes_on_touch() && memory.whole().is_none() && memory.mapped().is_empty());
+    let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
+    assert_eq!(mapped(at(0x5000)), None);
+    assert_eq!(memory.touch(at(0x5123)), Touch::Came);
+    let there = mapped(at(0x5000)).unwrap();
+    assert_eq!(there.permissions, Permissions::MEMORY);
+    assert_eq!(there.leaf_size, PAGE_SIZE);
+    assert_eq!(memory.touch(at(0x5fff)), Touch::WasThere);
+    // The hypervisor reaches the same page.
+    let reached = memory.in_one(at(0x5008), 8).unwrap();
+    assert_eq!(reached.raw(), there.host.raw() + 8);
+    // What lies outside is nobody's.
+    assert_eq!(memory.touch(GuestPhysical::new(RAM - 1)), Touch::NoFrame);
+    assert_eq!(memory.touch(at(64 << 20)), Touch::NoFrame);
+    assert_eq!(memory.in_one(at(0x5ffc), 8), None, "two pages lie apart");
+}
+
+#[test]
+fn a_range_is_its_pages_in_their_order() {
+    let (memory, ..) = guest(Mode::Sv48x4, 64 << 20, 16);
+    let range = GuestRegion::new(at(0x1800), 0x2000).unwrap();
+    let sizes: Vec<u64> = memory
+        .ranges(range)
+        .unwrap()
+        .map(HostRegion::size)
+        .collect();
+    assert_eq!(sizes, [0x800, 0x1000, 0x800]);
+}
+
+#[test]
+fn without_a_frame_a_page_does_not_come_and_later_it_may() {
+    // Two tables and one page.
+    let (memory, _, _) = guest(Mode::Sv39x4, 64 << 20, 3);
+    assert_eq!(memory.touch(at(0)), Touch::Came);
+    assert_eq!(memory.touch(at(PAGE_SIZE)), Touch::NoFrame);
+    assert_eq!(memory.in_one(at(PAGE_SIZE), 8), None);
+    memory.give_back();
+    assert_eq!(memory.touch(at(PAGE_SIZE)), Touch::Came);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Touch(u64),
+    Reach(u64),
+    GiveBack,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let pages = 3 * GIB / PAGE_SIZE;
+    let act = prop_oneof![
+        8 => (0..pages).prop_map(Act::Touch),
+        8 => (0..64u64).prop_map(Act::Touch),
+        4 => (0..64u64).prop_map(Act::Reach),
+        1 => Just(Act::GiveBack),
+    ];
+    prop::collection::vec(act, 1..80)
+}
+
+proptest! {
+    /// No page lies where another one does, none moves, all go back, and what else the table maps stays: whatever is done.
+    #[test]
+    fn pages_are_each_guests_own(acts in acts(), small: bool) {
+        let mode = if small { Mode::Sv39x4 } else { Mode::Sv48x4 };
+        let (memory, table, store) = guest(mode, 3 * GIB, 1000);
+        let expected = RefCell::new(BTreeMap::<u64, u64>::new());
+        let came = |page: u64, host: u64| {
+            let mut expected = expected.borrow_mut();
+            prop_assert!(!expected.values().any(|other| *other == host));
+            expected.insert(page, host);
+            Ok(())
+        };
+        let mapped = |address| store.look(|tables| table.lock().translate(tables, address));
+        for act in acts {
+            match act {
+                Act::Touch(page) => {
+                    let was = expected.borrow().get(&page).copied();
+                    let touch = memory.touch(at(page * PAGE_SIZE + 8));
+                    let host = mapped(at(page * PAGE_SIZE)).unwrap().host.raw();
+                    match was {
+                        Some(before) => prop_assert_eq!((touch, host), (Touch::WasThere, before)),
+                        None => {
+                            prop_assert_eq!(touch, Touch::Came);
+                            came(page, host)?;
+                        }
+                    }
+                }
+                Act::Reach(page) => {
+                    let host = memory.in_one(at(page * PAGE_SIZE), PAGE_SIZE).unwrap().raw();
+                    let was = expected.borrow().get(&page).copied();
+                    match was {
+                        Some(before) => prop_assert_eq!(host, before),
+                        None => came(page, host)?,
+                    }
+                }
+                Act::GiveBack => {
+                    memory.give_back();
+                    expected.borrow_mut().clear();
+                    prop_assert_eq!(store.0.lock().unwrap().0.left, 1000);
+                    prop_assert_eq!(mapped(at(0)), None);
+                }
+            }
+            prop_assert!(mapped(GuestPhysical::new(DEVICE)).is_some());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Who has still to book its time before a report is printed.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use scheduler::{HartId, HartSet};
+
+/// The harts that a report waits for, a bit each.
+#[derive(Debug, Default)]
+pub struct Awaited(AtomicU64);
+
+impl Awaited {
+    /// A report waits for `harts`, and for whom one waits already.
+    pub fn add(&self, harts: HartSet) {
+        self.0.fetch_or(harts.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether a report waits for any hart.
+    #[inline]
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    /// `hart` has booked its time. Whether it was the last: then everything that the others have booked can be read.
+    #[must_use]
+    pub fn has_booked(&self, hart: HartId) -> bool {
+        let own = HartSet::only(hart).bits();
+        // What this hart booked is seen by the hart that comes last.
+        self.0.fetch_and(!own, Ordering::AcqRel) == own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hart(number: u16) -> HartId {
+        HartId::new(number).unwrap()
+    }
+
+    #[test]
+    fn the_last_hart_that_books_prints_once() {
+        let awaited = Awaited::default();
+        assert!(!awaited.has_booked(hart(0)), "nobody asked");
+        let harts = HartSet::from_bits(0b111);
+        awaited.add(harts);
+        assert!(!awaited.has_booked(hart(1)));
+        assert!(!awaited.has_booked(hart(1)), "a hart is awaited once");
+        // Somebody asks again meanwhile: that report comes with the one that is under way.
+        awaited.add(harts);
+        assert!(!awaited.has_booked(hart(2)) && !awaited.has_booked(hart(0)));
+        assert!(awaited.any());
+        assert!(awaited.has_booked(hart(1)));
+        assert!(!awaited.any() && !awaited.has_booked(hart(1)), "once");
+    }
+}

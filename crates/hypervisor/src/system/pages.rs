@@ -1,0 +1,69 @@
+//! The pages of guests whose memory comes when it is touched.
+
+use abi::monitor::VmState;
+use scheduler::VmId;
+
+use crate::memory::frames::FrameOwner;
+use crate::memory::gstage::TableMemory;
+use crate::memory::tables::PhysicalTables;
+use crate::memory::touched::Store;
+use crate::system::harts;
+use crate::system::system;
+use crate::vm::Vm;
+
+/// The frames of one VM's guest.
+#[derive(Clone, Copy, Debug)]
+pub struct PagesOf(pub VmId);
+
+impl PagesOf {
+    const fn owner(self) -> FrameOwner {
+        FrameOwner::Guest(self.0)
+    }
+}
+
+impl Store for PagesOf {
+    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+        with(&PhysicalTables::standing())
+    }
+
+    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+        // Before the system stands nobody touches a guest's memory.
+        let Some(system) = system() else {
+            return with(&mut PhysicalTables::standing());
+        };
+        let mut frames = system.frames.lock();
+        let memory = harts::current().memory();
+        with(&mut PhysicalTables::growing(
+            &mut frames,
+            self.owner(),
+            memory,
+        ))
+    }
+
+    fn give_back(&self) {
+        if let Some(system) = system() {
+            system.frames.lock().take_back_all(self.owner());
+        }
+    }
+}
+
+/// A VM is about to be loaded, by a vCPU of its own, and its devices have been reset: its former run's pages go.
+pub fn begin_anew(vm: &Vm) {
+    if vm.memory.comes_on_touch() {
+        // Whoever serves its devices reaches its memory under this lock.
+        let _chips = vm.chips.lock();
+        vm.memory.give_back();
+    }
+}
+
+/// A VM has stopped for good, unless it has been started again meanwhile: its pages go.
+pub fn end(vm: &Vm) {
+    if vm.memory.comes_on_touch() {
+        let _chips = vm.chips.lock();
+        // Nobody starts it under this lock.
+        let life = vm.life.lock();
+        if life.state() == VmState::Stopped {
+            vm.memory.give_back();
+        }
+    }
+}
