@@ -156,7 +156,8 @@ fn the_papers_are_registered_before_they_are_run() {
             panic!("partita paper NAME --register has not been said of {paper}")
         };
         assert!(commit.len() == 40 && commit.chars().all(|digit| digit.is_ascii_hexdigit()));
-        assert!(files > 5, "{paper}");
+        // What was published, a profile, and the systems with their workloads; paper 001 has two systems and one workload.
+        assert!(files >= 5, "{paper}");
     }
 }
 
