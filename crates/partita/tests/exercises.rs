@@ -520,7 +520,8 @@ fn a_vm_that_is_fixed_stays_where_others_float() {
         let floats = 1 - fixed;
         let told = together(
             "machine",
-            "stale rounds=200 remap=private sleep-one-in=20",
+            // Long enough for several moves: fewer rounds have one, or none.
+            "stale rounds=1000 remap=private sleep-one-in=20",
             &[
                 &format!("scheduling=\"{system}\""),
                 &format!("vm.{}.scheduling=\"fixed\"", names[fixed]),
