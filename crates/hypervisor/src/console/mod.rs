@@ -163,6 +163,15 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     }
 }
 
+/// The report that the operator asked for has been printed.
+pub fn end_report() {
+    if let Some(terminal) = TERMINAL.get() {
+        let mut terminal = terminal.lock();
+        terminal.console.end_report();
+        terminal.pump();
+    }
+}
+
 /// Prints a line as it is, between others; waits for the UART where there is no room for it.
 pub fn raw_line(line: &str) {
     if let Some(terminal) = TERMINAL.get() {

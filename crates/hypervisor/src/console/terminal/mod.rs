@@ -61,6 +61,8 @@ pub struct Console {
     guests: Vec<Guest>,
     focus: Option<VmId>,
     keys: Keys,
+    /// The operator has asked for a report, which comes when all harts have booked their time, and before the prompt.
+    awaits_report: bool,
     /// The line that the operator is typing, while the prompt is open.
     editor: Option<Editor>,
     last_line: LastLine,
@@ -78,6 +80,7 @@ impl Console {
             guests: names.into_iter().map(Guest::new).collect(),
             focus: None,
             keys: Keys::default(),
+            awaits_report: false,
             editor: None,
             last_line: LastLine::default(),
             own: VecDeque::new(),
@@ -314,7 +317,10 @@ impl Console {
                 let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
                 match command::parse(&line, &names) {
                     Ok(Command::Help) => self.say(command::HELP),
-                    Ok(command) => return Some(Event::Command(command)),
+                    Ok(command) => {
+                        self.awaits_report = command == Command::Stats;
+                        return Some(Event::Command(command));
+                    }
                     Err(error) => self.say(&alloc::format!("{error}")),
                 }
             }
@@ -349,8 +355,13 @@ impl Console {
         }
     }
 
+    /// The report that the operator asked for has been printed: the prompt may come back.
+    pub fn end_report(&mut self) {
+        self.awaits_report = false;
+    }
+
     fn prompt_is_due(&self) -> bool {
-        self.editor.is_some() && self.last_line.is_at_line_start()
+        self.editor.is_some() && !self.awaits_report && self.last_line.is_at_line_start()
     }
 
     fn prompt_text(&self) -> String {

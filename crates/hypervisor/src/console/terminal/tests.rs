@@ -198,6 +198,23 @@ fn keys_move_the_focus() {
 }
 
 #[test]
+fn the_prompt_comes_back_behind_the_report_that_was_asked_for() {
+    let mut console = console();
+    let (events, _) = type_in(&mut console, b"\x1dmstats\r");
+    assert_eq!(events, [Event::Command(Command::Stats)]);
+    assert!(!console.has_output(), "the report is still to come");
+    console.raw_line("partita-monitor line");
+    assert_eq!(drain(&mut console, usize::MAX), "partita-monitor line\r\n");
+    console.end_report();
+    let shown = drain(&mut console, usize::MAX);
+    assert!(shown.contains(PROMPT), "{shown:?}");
+    // Another command's answer is there when its event is served.
+    let (events, _) = type_in(&mut console, b"vm list\r");
+    assert_eq!(events, [Event::Command(Command::List)]);
+    assert!(drain(&mut console, usize::MAX).contains(PROMPT));
+}
+
+#[test]
 fn the_prompt_edits_and_obeys() {
     let mut console = console();
     type_in(&mut console, &[ESCAPE, b'm']);
