@@ -304,7 +304,14 @@ fn the_worst_wait_of_a_run_is_found_and_drawn() {
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
         .arg("trace")
         .arg(root().join("experiments/paper-004/four-per-hart.toml"))
-        .args(["--set", "spin=wopd", "--set"])
+        // With slices of 5 ms a start phase has a storm or none; with these, each has one.
+        .args([
+            "--set",
+            "spin=wopd",
+            "--set",
+            "time-slice=\"1 ms\"",
+            "--set",
+        ])
         .arg(format!("vm.one.command-line=\"{work} seed=1\""))
         .arg("--profile")
         .arg(with_pause_loop_exits(folder.path()))
