@@ -46,9 +46,10 @@ const _: () = assert!(
         && MAX_HARTS <= scheduler::MAX_HARTS
 );
 
-/// Where a guest's RAM begins under placement `resident`: where RAM begins on most boards, above all that a VM has besides.
 /// What [`GStage::cut`] forgets at once.
 const GIBIBYTE: u64 = 1 << 30;
+
+/// Where a guest's RAM begins under placements `resident` and `paged`: where RAM begins on most boards, above all that a VM has besides.
 const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.

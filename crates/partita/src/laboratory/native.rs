@@ -120,8 +120,13 @@ fn steady(
         }
     }
     let before = run.machine.snapshot();
-    let length = (window.milliseconds - MARGIN) * 1_000_000;
-    let end = run.machine.now() + run.machine.clock().cycles_in_nanoseconds(length).0;
+    // A guest's command line says how long: a length that no run reaches has no end that is counted.
+    let length = window
+        .milliseconds
+        .saturating_sub(MARGIN)
+        .saturating_mul(1_000_000);
+    let clock = run.machine.clock();
+    let end = (run.machine.now()).saturating_add(clock.cycles_in_nanoseconds(length).0);
     if limits.cycles.is_some_and(|limit| end >= limit) {
         return None;
     }

@@ -91,7 +91,8 @@ pub fn measure(
     let mut closed = None;
     let mut stop = Stop::Limit;
     for margin in margins(window.milliseconds) {
-        let end = begun + a_millisecond * (window.milliseconds - margin);
+        let length = window.milliseconds.saturating_sub(margin);
+        let end = begun.saturating_add(a_millisecond.saturating_mul(length));
         let limits = Limits {
             cycles: Some(end),
             ..to_end

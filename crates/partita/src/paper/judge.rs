@@ -374,12 +374,12 @@ fn value(entry: &Entry, measure: &str) -> Option<f64> {
 /// Measures that compare with the native run.
 const RELATIVE: [&str; 3] = ["native-etr", "er", "cr"];
 
-/// One of these measures of a method, phase by phase.
-fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
+/// One of these measures of a method, phase by phase; nothing for a phase in which a run has failed.
+fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<Option<f64>> {
     let both = entries(methods, method)
         .iter()
         .zip(entries(methods, NATIVE));
-    both.filter_map(|(entry, native)| {
+    both.map(|(entry, native)| {
         let (ours, native) = (entry.outcome.figures()?, native.outcome.figures()?);
         relative(ours, native).get(measure).copied()
     })
@@ -389,7 +389,8 @@ fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64>
 fn values(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
     // What is relative to native is computed phase by phase.
     if RELATIVE.contains(&measure) {
-        return beside_native(methods, method, measure);
+        let values = beside_native(methods, method, measure);
+        return values.into_iter().flatten().collect();
     }
     let entries = entries(methods, method).iter();
     entries.filter_map(|entry| value(entry, measure)).collect()
@@ -401,7 +402,8 @@ fn pairs(methods: &Methods<'_>, method: &str, base: &str, measure: &str) -> Vec<
         "native-etr" => return Vec::new(),
         _ if RELATIVE.contains(&measure) => {
             let of = |method| beside_native(methods, method, measure);
-            return of(method).into_iter().zip(of(base)).collect();
+            let both = of(method).into_iter().zip(of(base));
+            return both.filter_map(|(ours, base)| ours.zip(base)).collect();
         }
         _ => {}
     }

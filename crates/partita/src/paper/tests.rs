@@ -445,3 +445,31 @@ fn a_case_may_belong_to_another_computer_and_have_more_phases() {
             .all(|point| is_on(point, "rocket-h"))
     );
 }
+
+#[test]
+fn a_phase_in_which_a_run_has_no_figure_moves_no_other_phase() {
+    let paper = PAPER.replace(
+        "{ measure = \"native-etr\", values = { host-interrupt = 50, self-wait = 60 } }",
+        "{ measure = \"er\", values = { host-interrupt = 10, self-wait = 5 } }",
+    );
+    let judgement = judged(&paper, |point| {
+        let waits = point.changes.contains(&String::from("wait=self-wait"));
+        // Phase by phase another expansion, and under self-wait half of it.
+        let expansion = 0.02 * (point.seed + 1) as f64;
+        let etr = match (point.native, waits) {
+            (true, _) => 1.0,
+            (false, false) => 1.0 / (1.0 + expansion),
+            (false, true) => 1.0 / (1.0 + expansion / 2.0),
+        };
+        let lacks = waits && !point.native && point.seed == 0;
+        Figures::from_iter((!lacks).then(|| (String::from("etr"), etr)))
+    });
+    let effects = judgement.cases[0].effects.iter();
+    let mut of_er = effects.filter(|one| one.measure == "er" && one.method == "self-wait");
+    let ratios = &of_er.next().unwrap().ratios;
+    assert_eq!(ratios.len(), 7);
+    assert!(
+        ratios.iter().all(|ratio| (ratio - 0.5).abs() < 1e-9),
+        "{ratios:?}"
+    );
+}

@@ -331,7 +331,7 @@ pub fn keys() -> Vec<Key> {
         key(
             VM,
             "placement",
-            words(PLACEMENTS, Placement::name),
+            words(Placement::ALL, Placement::name),
             text(Placement::Real.name()),
             "\"real\"",
             "how that memory lies in the computer's: in one piece at the same addresses; in one piece, seen from 2 GiB on, its devices being told the constant between the two; or in single pages that come when they are touched",
@@ -517,9 +517,6 @@ pub fn keys() -> Vec<Key> {
         ),
     ]
 }
-
-/// What the hypervisor can do with a VM's memory.
-const PLACEMENTS: &[Placement] = Placement::ALL;
 
 impl Key {
     /// What it takes, in words.

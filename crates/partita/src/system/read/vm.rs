@@ -11,9 +11,6 @@ use abi::system::{
 };
 use std::path::PathBuf;
 
-/// What the hypervisor can do with a VM's memory. The others have their words in the description already.
-const PLACEMENTS: &[Placement] = Placement::ALL;
-
 /// Reads one VM: `None` if what is missing makes it none, and its mistakes.
 pub(super) fn read_vm(
     mut section: Section<'_>,
@@ -42,7 +39,12 @@ pub(super) fn read_vm(
     let memory = section.size("memory", "512 MiB");
     let written = section.table.get("placement");
     let placement = Located {
-        value: section.word("placement", PLACEMENTS, Placement::name, Placement::Real),
+        value: section.word(
+            "placement",
+            Placement::ALL,
+            Placement::name,
+            Placement::Real,
+        ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
     let written = section.table.get("io");
