@@ -12,6 +12,7 @@ use abi::system::{
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
 use crate::board::{Board, Range};
+use crate::boot::shared::Shared;
 use crate::boot::{handover, parameters};
 use crate::console;
 use crate::console::say;
@@ -137,6 +138,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
 
     let harts = harts(&board, &mut frames, owners.len())?;
     let mut scheduler = scheduler(&board, description, &harts)?;
+    let mut shared = Shared::default();
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
     for vm in &description.vms {
@@ -146,7 +148,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             place,
             &archive,
             &board,
-            &mut frames,
+            (&mut frames, &mut shared),
             &mut scheduler,
             vcpus.len(),
         )?;
@@ -284,7 +286,7 @@ fn virtual_machine(
     place: Option<HostRegion>,
     archive: &Archive<'static>,
     board: &Board,
-    frames: &mut Frames,
+    (frames, shared): (&mut Frames, &mut Shared),
     scheduler: &mut Scheduler,
     first_vcpu: usize,
 ) -> Result<Vm, AssembleError> {
@@ -371,7 +373,8 @@ fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
+    let made = shared.devices_of(id, vm)?;
+    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -379,13 +382,15 @@ fn virtual_machine(
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
-        bus,
+        made: hardware.made,
+        bus: hardware.bus,
         autostart: vm.autostart,
         on_failure: vm.on_failure,
         dedicated,
         hidden: vm.hidden,
         pause_loops: vm.pause_loops,
     };
+    let chips = hardware.chips;
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
 }
 

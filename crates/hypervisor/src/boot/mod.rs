@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod efi;
 pub mod handover;
 mod parameters;
+mod shared;
 
 use fdt::Fdt;
 

@@ -8,6 +8,7 @@ pub mod bus;
 pub mod chips;
 pub mod clock;
 pub mod serial;
+pub mod shared;
 pub mod simulated;
 pub mod trapped;
 pub mod uart;

@@ -4,6 +4,7 @@ use core::fmt::Debug;
 
 use abi::monitor::{Event, ExitCause};
 
+use crate::devices::shared::Client;
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
@@ -95,4 +96,7 @@ pub trait Reach {
 
     /// Sets a register of a device, which sees what was written to memory before.
     fn device_store(&self, at: HostPhysical, width: Width, value: u64);
+
+    /// There is something for a device of another VM, which [looks](Trapped::look) for it when this VM's devices are let go.
+    fn tell(&self, client: Client);
 }

@@ -1,8 +1,11 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
+use core::cell::Cell;
+
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
+use crate::devices::shared::Client;
 use crate::devices::trapped::{Memory, NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart;
@@ -17,10 +20,33 @@ use crate::system::slots;
 use crate::vm::Vm;
 
 /// The world around the devices of a VM.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Surroundings<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
+    /// The devices of other VMs for which there is something, a bit each.
+    told: Cell<u64>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// The world around the devices of `vm`.
+    #[must_use]
+    pub const fn new(system: &'a Hypervisor, vm: &'a Vm) -> Self {
+        Self {
+            system,
+            vm,
+            told: Cell::new(0),
+        }
+    }
+
+    /// The devices of other VMs look at what there is for them. None of the VM's devices is held.
+    #[inline]
+    pub fn tell_others(self) {
+        let told = self.told.get();
+        if told != 0 {
+            look_at_shared(self.system, told);
+        }
+    }
 }
 
 impl Outside for Surroundings<'_> {
@@ -48,7 +74,7 @@ impl Outside for Surroundings<'_> {
     }
 
     fn apply(&self, effect: Effect) {
-        let Self { system, vm } = self;
+        let Self { system, vm, .. } = self;
         match effect {
             Effect::Message(destination) => send(system, vm, destination),
             Effect::Set(route) => reroute(system, vm, route),
@@ -82,6 +108,10 @@ impl Reach for Surroundings<'_> {
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
         slots::store_register(at, width, value);
     }
+
+    fn tell(&self, client: Client) {
+        self.told.set(self.told.get() | client.bit());
+    }
 }
 
 /// A simulated device of a VM has interrupted the hypervisor. False where no VM has one at this source.
@@ -90,26 +120,39 @@ pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
         return false;
     };
     let vm = system.vm(vm);
-    let outside = Surroundings { system, vm };
-    vm.chips.lock().look_at(device, &outside);
+    vm.chips
+        .lock()
+        .look_at(device, &Surroundings::new(system, vm));
     true
+}
+
+/// Devices that share something with others look at what there is for them.
+#[inline(never)]
+pub fn look_at_shared(system: &Hypervisor, told: u64) {
+    for client in Client::in_bits(told) {
+        if let Some((vm, device)) = system.shared.get(client.index()).copied() {
+            let vm = system.vm(vm);
+            let outside = Surroundings::new(system, vm);
+            vm.chips.lock().look_at(device, &outside);
+        }
+    }
 }
 
 /// A byte was typed for the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
-    vm.chips.lock().look(&Surroundings { system, vm });
+    vm.chips.lock().look(&Surroundings::new(system, vm));
 }
 
 /// The VM's devices, and what is known of its guest, as after power-on.
 pub fn reset(system: &Hypervisor, vm: &Vm) {
-    vm.chips.lock().reset(&Surroundings { system, vm });
+    vm.chips.lock().reset(&Surroundings::new(system, vm));
     vm.forget_guest();
 }
 
 /// Looks for interrupts of the VM's devices whose edge was missed.
 pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
-    let outside = Surroundings { system, vm };
+    let outside = Surroundings::new(system, vm);
     vm.chips.lock().recover_missed_edges(&outside);
 }
 

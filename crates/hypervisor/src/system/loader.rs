@@ -177,6 +177,10 @@ fn tree(
                 source: device.source,
             })
         })
+        .chain(vm.settings.made.iter().map(|made| VirtioDevice {
+            registers: made.registers,
+            source: made.source,
+        }))
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),

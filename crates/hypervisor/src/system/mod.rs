@@ -69,6 +69,8 @@ pub struct Hypervisor {
     pub attendants: Attendants,
     /// By their sources at the board's APLIC: the devices that are simulated for a VM.
     pub simulated: Vec<Option<(VmId, DeviceNumber)>>,
+    /// The devices that share something with those of other VMs, by [`Client`](crate::devices::shared::Client).
+    pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
     pub counters: Offer,
     /// What happens when the last VM that runs ends.
@@ -120,6 +122,18 @@ fn simulated_by_source(vms: &[Vm]) -> Vec<Option<(VmId, DeviceNumber)>> {
     table
 }
 
+/// The devices of these VMs that share something, by their numbers.
+fn shared_by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
+    let made = vms
+        .iter()
+        .flat_map(|vm| vm.settings.made.iter().map(|made| (vm.id, made)));
+    let mut all: Vec<_> = made.collect();
+    all.sort_by_key(|(_, made)| made.client);
+    all.into_iter()
+        .map(|(vm, made)| (vm, made.device))
+        .collect()
+}
+
 impl Hypervisor {
     #[must_use]
     pub fn new(
@@ -136,6 +150,7 @@ impl Hypervisor {
         let online = harts.iter().map(|hart| hart.index).collect();
         let attendants = Attendants::new(online, vms.len());
         let simulated = simulated_by_source(&vms);
+        let shared = shared_by_client(&vms);
         let counters = Offer::find(
             harts
                 .iter()
@@ -151,6 +166,7 @@ impl Hypervisor {
             aplic,
             attendants,
             simulated,
+            shared,
             counters,
             host_interrupts,
             translations: AtomicUsize::new(0),

@@ -38,7 +38,7 @@ use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
-use crate::vm::hardware::Given;
+use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
 use crate::vm::pauses::PauseTerms;
@@ -54,6 +54,8 @@ pub struct Settings {
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
     pub devices: Vec<Given>,
+    /// The devices by which it shares something with other VMs.
+    pub made: Vec<Made>,
     /// What answers at which guest-physical address.
     pub bus: Bus,
     pub autostart: bool,

@@ -18,12 +18,12 @@
     )
 )]
 
-mod chain;
-mod fast;
+pub mod chain;
+pub mod fast;
 mod page;
-mod queue;
-mod rings;
-mod shadow;
+pub mod queue;
+pub mod rings;
+pub mod shadow;
 #[cfg(test)]
 mod tests;
 
@@ -77,8 +77,8 @@ pub mod status {
 }
 
 /// Bits of the interrupt status.
-const USED_BUFFER: u32 = 1;
-const CONFIGURATION_CHANGE: u32 = 2;
+pub const USED_BUFFER: u32 = 1;
+pub const CONFIGURATION_CHANGE: u32 = 2;
 
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM (§6).
 pub const VERSION_1: u64 = 1 << 32;
@@ -441,11 +441,11 @@ impl Simulated {
     }
 }
 
-const fn with_low(whole: u64, low: u32) -> u64 {
+pub const fn with_low(whole: u64, low: u32) -> u64 {
     whole >> 32 << 32 | low as u64
 }
 
-const fn with_high(whole: u64, high: u32) -> u64 {
+pub const fn with_high(whole: u64, high: u32) -> u64 {
     (high as u64) << 32 | whole as u32 as u64
 }
 

@@ -96,10 +96,7 @@ fn device_access(
 ) -> (ExitCause, Result<(), NotNow>) {
     let width = operation.width;
     let at = trapped::Access { offset, width };
-    let outside = Surroundings {
-        system: exit.system,
-        vm: exit.vm,
-    };
+    let outside = Surroundings::new(exit.system, exit.vm);
     let mut chips = exit.vm.chips.lock();
     let context = &mut exit.registers.context;
     match operation.access {
@@ -110,7 +107,10 @@ fn device_access(
         }
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
-            chips.store(device, at, value, &outside)
+            let answer = chips.store(device, at, value, &outside);
+            drop(chips);
+            outside.tell_others();
+            answer
         }
     }
 }
