@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod efi;
+mod error;
 pub mod handover;
 mod parameters;
 mod shared;

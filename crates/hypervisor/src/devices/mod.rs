@@ -12,4 +12,5 @@ pub mod shared;
 pub mod simulated;
 pub mod trapped;
 pub mod uart;
+pub mod virtio;
 pub mod wires;

@@ -5,18 +5,20 @@ use core::cell::Cell;
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::shared::Client;
-use crate::devices::trapped::{Memory, NotNow, Outside, Reach};
+use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::devices::shared::{Board, Client};
+use crate::devices::trapped::{NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart;
 use crate::hart::decode::Width;
 use crate::interrupts::Route;
 use crate::memory::address::HostPhysical;
+use crate::memory::guest::Memory;
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::harts;
 use crate::system::interrupt_port::{self, source_target};
-use crate::system::slots;
+use crate::system::slots::{self, TheBoard};
 use crate::vm::Vm;
 
 /// The world around the devices of a VM.
@@ -39,13 +41,10 @@ impl<'a> Surroundings<'a> {
         }
     }
 
-    /// The devices of other VMs look at what there is for them. None of the VM's devices is held.
-    #[inline]
-    pub fn tell_others(self) {
-        let told = self.told.get();
-        if told != 0 {
-            look_at_shared(self.system, told);
-        }
+    /// The devices of other VMs for which there is something, a bit each.
+    #[must_use]
+    pub const fn told(&self) -> u64 {
+        self.told.get()
     }
 }
 
@@ -109,32 +108,14 @@ impl Reach for Surroundings<'_> {
         slots::store_register(at, width, value);
     }
 
+    fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board)) {
+        if let Some(disk) = self.system.disks.get(disk.0) {
+            act(&mut disk.lock(), &TheBoard(Some(&self.system.aplic)));
+        }
+    }
+
     fn tell(&self, client: Client) {
         self.told.set(self.told.get() | client.bit());
-    }
-}
-
-/// A simulated device of a VM has interrupted the hypervisor. False where no VM has one at this source.
-pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
-    let Some((vm, device)) = system.simulated.get(source as usize).copied().flatten() else {
-        return false;
-    };
-    let vm = system.vm(vm);
-    vm.chips
-        .lock()
-        .look_at(device, &Surroundings::new(system, vm));
-    true
-}
-
-/// Devices that share something with others look at what there is for them.
-#[inline(never)]
-pub fn look_at_shared(system: &Hypervisor, told: u64) {
-    for client in Client::in_bits(told) {
-        if let Some((vm, device)) = system.shared.get(client.index()).copied() {
-            let vm = system.vm(vm);
-            let outside = Surroundings::new(system, vm);
-            vm.chips.lock().look_at(device, &outside);
-        }
     }
 }
 
@@ -144,10 +125,15 @@ pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.chips.lock().look(&Surroundings::new(system, vm));
 }
 
-/// The VM's devices, and what is known of its guest, as after power-on.
-pub fn reset(system: &Hypervisor, vm: &Vm) {
-    vm.chips.lock().reset(&Surroundings::new(system, vm));
+/// The VM's devices, and what is known of its guest, as after power-on. Says whether nothing is under way any more that reaches its
+/// memory: then it is over.
+#[must_use]
+pub fn reset(system: &Hypervisor, vm: &Vm) -> bool {
+    let outside = Surroundings::new(system, vm);
+    let mut chips = vm.chips.lock();
+    chips.reset(&outside);
     vm.forget_guest();
+    chips.are_quiet(&outside)
 }
 
 /// Looks for interrupts of the VM's devices whose edge was missed.

@@ -19,7 +19,7 @@ pub mod word;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
 use scheduler::VmId;
@@ -96,6 +96,8 @@ pub struct Vm {
     /// How far it is loaded; locked by the hart that loads it.
     pub loading: Mutex<Loading, { place::LOADING }>,
     heartbeat: AtomicU64,
+    /// Whether it has stopped and its pages could not go yet.
+    pub owes_pages: AtomicBool,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
@@ -140,6 +142,7 @@ impl Vm {
             life: Mutex::new(life),
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
+            owes_pages: AtomicBool::new(false),
             told,
             reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }

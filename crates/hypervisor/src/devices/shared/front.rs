@@ -7,11 +7,11 @@ use abi::monitor::ExitCause;
 use super::queue::{GuestQueue, MOST_ENTRIES};
 use crate::devices::simulated::chain::Wrong;
 use crate::devices::simulated::queue::Place;
-use crate::devices::simulated::{
+use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::virtio::{
     CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1, register, status,
     with_high, with_low,
 };
-use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::hart::decode::Width;
 
 /// Queues that such a device can have.
@@ -102,11 +102,6 @@ impl<K: Kind> Front<K> {
             driver: Driver::default(),
             queues: [const { None }; QUEUES],
         }
-    }
-
-    /// What it does.
-    pub const fn kind(&self) -> &K {
-        &self.kind
     }
 
     fn features(&self) -> u64 {
@@ -320,10 +315,17 @@ impl<K: Kind> Trapped for Front<K> {
 
     fn reset(&mut self, outside: &dyn Outside) {
         if let Some(reach) = outside.reach() {
-            // Whoever needs to know that nothing is under way any more asks the kind before.
+            // What is still under way is asked for by `is_quiet`.
             let _ = self.kind.stop(reach);
         }
         self.driver = Driver::default();
         self.queues = [const { None }; QUEUES];
+    }
+
+    fn is_quiet(&mut self, outside: &dyn Outside) -> bool {
+        self.driver.status = 0;
+        outside
+            .reach()
+            .is_none_or(|reach| self.kind.stop(reach).is_ok())
     }
 }

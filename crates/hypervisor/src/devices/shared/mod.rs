@@ -12,8 +12,29 @@
     )
 )]
 
+pub mod disk;
 pub mod front;
 pub mod queue;
+
+use crate::devices::wires::SourceNumber;
+use crate::hart::decode::Width;
+use crate::memory::address::HostPhysical;
+use crate::memory::guest::HostMemory;
+
+/// What the hypervisor reaches where it drives a device of the board itself.
+pub trait Board {
+    /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
+    fn load(&self, at: HostPhysical, width: Width) -> u64;
+
+    /// Sets a register of a device, which sees what was written to memory before.
+    fn store(&self, at: HostPhysical, width: Width, value: u64);
+
+    /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
+    fn served(&self, source: SourceNumber);
+
+    /// The board's memory.
+    fn host(&self) -> &dyn HostMemory;
+}
 
 /// A device of one VM that shares something with devices of others: a number below [`CLIENTS`], of its own in the whole system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

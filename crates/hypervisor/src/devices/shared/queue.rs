@@ -7,7 +7,7 @@ use crate::devices::simulated::chain::{self, Piece, Wrong};
 use crate::devices::simulated::fast::Area;
 use crate::devices::simulated::queue::{Place, is_passed};
 use crate::devices::simulated::rings::{Part, Rings};
-use crate::devices::trapped::Memory;
+use crate::memory::guest::Memory;
 
 /// The most entries of such a queue.
 pub const MOST_ENTRIES: u16 = 256;

@@ -7,8 +7,8 @@ use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
 use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
+use crate::memory::guest::Memory;
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.

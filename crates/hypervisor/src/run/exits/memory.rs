@@ -17,6 +17,7 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
+use crate::system::sharing;
 
 /// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
 const VMID_SHIFT: u32 = 44;
@@ -109,7 +110,9 @@ fn device_access(
             let value = width.truncate(context.get(register.number() as u8));
             let answer = chips.store(device, at, value, &outside);
             drop(chips);
-            outside.tell_others();
+            if outside.told() != 0 {
+                sharing::look_at_shared(exit.system, outside.told());
+            }
             answer
         }
     }
