@@ -469,6 +469,42 @@ fn pages_that_came_go_when_the_run_ends() {
     let _ = child.wait();
 }
 
+/// Stock guests work on slices of one disk. One of them is stopped in the middle of its work and started again: the others notice
+/// nothing, and it finds its file system in order.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn guests_share_a_disk_while_one_of_them_is_stopped_and_started() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, json) = (folder.path().join("socket"), folder.path().join("report"));
+    let mut child = run_command("machine", "sliced.toml")
+        .arg("--control")
+        .arg(&socket)
+        .arg("--json")
+        .arg(&json)
+        .args(["--timeout", "300"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut console = child.stdout.take().unwrap();
+    wait_for(&mut console, "[web] partita-guest start workload=fio");
+    let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    client.write_all(b"vm stop web\nvm start web\n").unwrap();
+    let mut said = wait_for(&mut console, "[web] partita-guest start workload=fio");
+    said += &wait_for(&mut console, "ended:");
+    assert!(said.contains("web: stopped (operator)"), "{said}");
+    for vm in ["web", "database", "mail"] {
+        let result = format!("[{vm}] partita-guest result workload=fio ok=yes");
+        assert!(said.contains(&result), "{vm}\n{said}");
+    }
+    assert_eq!(said.matches("complaints count=0").count(), 3, "{said}");
+    std::io::copy(&mut console, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["vms"].as_array().unwrap().len(), 3);
+}
+
 /// The operator's question has a table for an answer, and programs get the same by the control socket.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]

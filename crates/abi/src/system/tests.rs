@@ -6,6 +6,8 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use vm_fdt::FdtWriter;
 
+mod slices;
+
 /// A property to write.
 #[derive(Clone)]
 enum Value {

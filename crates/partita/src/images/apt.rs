@@ -7,9 +7,13 @@ use super::{ImagesError, Progress, at, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// The release that guests run.
 const RELEASE: &str = "trixie";
+/// How often a mirror is asked for the list of packages, and how long it is left alone between two times.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(10);
 /// The guests' architecture.
 const ARCHITECTURE: &str = "riscv64";
 /// Debian's own keys.
@@ -70,6 +74,7 @@ impl Apt {
                  APT::Sandbox::User \"\";\n\
                  APT::Get::AllowUnauthenticated \"false\";\n\
                  Acquire::Languages \"none\";\n\
+                 Acquire::Retries \"5\";\n\
                  #clear APT::Update::Post-Invoke;\n\
                  #clear APT::Update::Post-Invoke-Success;\n\
                  #clear DPkg::Post-Invoke;\n",
@@ -91,7 +96,16 @@ impl Apt {
     pub fn up_to_date(folder: &Path, progress: &Progress) -> Result<Self, ImagesError> {
         let apt = Self::new(folder)?;
         progress.step("reading the list of Debian's packages");
-        let fetched = apt.update();
+        let mut fetched = apt.update();
+        for _ in 1..ATTEMPTS {
+            // Another program's failure does not pass, a mirror's often does.
+            if !matches!(fetched, Err(ImagesError::Failed { .. })) {
+                break;
+            }
+            progress.step("the mirror gives no whole list of packages: asking again");
+            std::thread::sleep(PAUSE);
+            fetched = apt.update();
+        }
         if newest_or_last(fetched, || apt.kernel_package(super::KERNEL).is_ok())? == List::Last {
             progress
                 .step("the mirror gives no whole list of packages: using the last that it gave");

@@ -508,16 +508,16 @@ pub fn keys() -> Vec<Key> {
             "first",
             Kind::Size,
             text("the disk's beginning"),
-            "\"16 MiB\"",
-            "where on it the slice begins, a multiple of 512 bytes",
+            "\"256 MiB\"",
+            "where on it the slice begins",
         ),
         key(
             SLICE,
             "size",
             Kind::Size,
             text("to the disk's end"),
-            "\"16 MiB\"",
-            "how long the slice is, a multiple of 512 bytes",
+            "\"256 MiB\"",
+            "how long the slice is",
         ),
         key(
             SLICE,
@@ -589,6 +589,9 @@ impl Key {
                 .map(|word| format!("`{word}`"))
                 .collect::<Vec<_>>()
                 .join(", "),
+            Kind::Size if self.table == SLICE => {
+                format!("a size in multiples of 512 bytes ({})", Bytes::units())
+            }
             Kind::Size => format!(
                 "a size in multiples of {} ({})",
                 Bytes(MEMORY_GRANULE),

@@ -4,6 +4,8 @@ use super::*;
 use abi::system::{Costs, PauseLoops};
 use std::path::Path;
 
+mod slices;
+
 const GOOD: &str = r#"
 harts = 4
 memory = "2 GiB"
