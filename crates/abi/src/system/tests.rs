@@ -7,6 +7,7 @@ use std::vec::Vec;
 use vm_fdt::FdtWriter;
 
 mod slices;
+mod switches;
 
 /// A property to write.
 #[derive(Clone)]

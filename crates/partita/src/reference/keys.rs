@@ -67,6 +67,8 @@ pub const DISK: &str = "vm.NAME.disks";
 pub const SLICE: &str = "vm.NAME.disks, of a slice";
 /// The table of a disk that VMs share.
 pub const SHARED_DISK: &str = "disk.NAME";
+/// The table of a switch between VMs.
+pub const SWITCH: &str = "switch.NAME";
 /// The table of a VM's terminals.
 pub const TERMINALS: &str = "vm.NAME.terminals";
 
@@ -402,7 +404,7 @@ pub fn keys() -> Vec<Key> {
             Kind::Names,
             text("none"),
             "[\"lan\"]",
-            "a network card for each name; VMs whose cards name the same network see each other, and nobody else",
+            "a network card for each name; VMs whose cards name the same network see each other, and nobody else. Where `[switch.NAME]` has the name, a port of that switch in place of a card of the computer",
         ),
         key(
             VM,
@@ -550,6 +552,14 @@ pub fn keys() -> Vec<Key> {
             text("the next that is free"),
             "0",
             "the virtio-mmio slot of the board",
+        ),
+        key(
+            SWITCH,
+            "uplink",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "whether a card of the computer, which the hypervisor drives, joins the switch to the network of its name outside",
         ),
         key(
             TERMINALS,

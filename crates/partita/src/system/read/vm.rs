@@ -114,6 +114,7 @@ pub(super) fn read_vm(
             disks,
             slices,
             network,
+            ports: Vec::new(),
             rng,
             terminals,
             hidden,
