@@ -115,6 +115,33 @@ fn three_guests_of_four_vcpus_share_two_harts() {
     check(&run("qemu", "stress-three-on-two.toml", &changes), 2, 3, 7);
 }
 
+/// Guests that have no cards of the computer's fetch from each other through a switch, and compare what they got. With an uplink the first
+/// reaches the host's network too.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn guests_reach_each_other_through_a_switch() {
+    const LINE: &str =
+        "console=ttyS0 quiet partita.workload=network partita.guests=3 partita.amount=1";
+    let uplink = ["switch.lan.uplink=true", "host-network=\"lan\""];
+    for (on, more, outside) in [
+        ("machine", &[][..], ""),
+        ("qemu", &[], ""),
+        ("qemu", &uplink, "partita.outside=10.0.2.2"),
+    ] {
+        let lines = [("one", 1), ("two", 2), ("three", 3)].map(|(vm, number)| {
+            format!("vm.{vm}.command-line={LINE} partita.number={number} {outside}")
+        });
+        let lines = lines.iter().map(String::as_str);
+        let changes: Vec<&str> = lines.chain(more.iter().copied()).collect();
+        let report = run(on, "switched.toml", &changes);
+        check(&report, 2, 3, 0);
+        let frames = |name: &str| report["measures"][format!("events.{name}")].as_f64();
+        let (sent, received) = (frames("frame-sent"), frames("frame-received"));
+        // Each of the three sends a MiB to both others, in frames of 1,500 bytes.
+        assert!(sent > Some(4_000.0) && received > Some(4_000.0), "{report}");
+    }
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
