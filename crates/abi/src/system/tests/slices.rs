@@ -27,14 +27,14 @@ fn disks(slots: &[u32]) -> Properties {
 fn slices_are_read_as_they_were_written() {
     let large = slice(1, 5 << 32, 1 << 33, READ_ONLY);
     let blob = blob(
-        &disks(&[6, 5]),
+        &disks(&[5, 6]),
         &[
             having(vm("first", &[0]), &[slice(0, 8, 8, false), large]),
             having(vm("second", &[1]), &[large, slice(0, 16, 0, false)]),
         ],
     );
     let system = SystemDescription::parse(&blob).unwrap();
-    assert_eq!(system.disks[..], [Slot(6), Slot(5)]);
+    assert_eq!(system.disks[..], [Slot(5), Slot(6)]);
     assert_eq!(system.vms[0].slices[..], [slice(0, 8, 8, false), large]);
     assert_eq!(system.vms[1].slices[..], [large, slice(0, 16, 0, false)]);
 }

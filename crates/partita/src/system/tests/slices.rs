@@ -68,8 +68,15 @@ fn slices_that_cannot_be_are_named() {
         ", first = \"32 KiB\", size = \"33 KiB\"",
         &["vm.web.disks[0].size", "65536 bytes"],
     );
-    mistake(", first = \"5 B\"", &["vm.web.disks[0].first", "512 bytes"]);
-    mistake(", size = \"0 B\"", &["vm.web.disks[0].size", "512 bytes"]);
+    // The disk has another slice, so that it does not count as unused.
+    let other = slice("control", ", read-only = true");
+    for (rest, key) in [
+        (", first = \"5 B\"", "vm.web.disks[0].first"),
+        (", size = \"0 B\"", "vm.web.disks[0].size"),
+    ] {
+        let changes = [disk.as_str(), &slice("web", rest), &other];
+        super::mistake(GOOD, &changes, &[key, "512 bytes"]);
+    }
     super::mistake(
         GOOD,
         &[&slice("web", "")],
