@@ -125,7 +125,6 @@ fn guests_reach_each_other_through_a_switch() {
     let uplink = ["switch.lan.uplink=true", "host-network=\"lan\""];
     for (on, more, outside) in [
         ("machine", &[][..], ""),
-        ("qemu", &[], ""),
         ("qemu", &uplink, "partita.outside=10.0.2.2"),
     ] {
         let lines = [("one", 1), ("two", 2), ("three", 3)].map(|(vm, number)| {
