@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use abi::cpio::{Archive, CpioError};
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, SystemError,
-    VmDescription, VmName,
+    Allocation, FILE_NAME, Migration, Placement, SHADOW_BYTES, Scheduling, SystemDescription,
+    SystemError, VmDescription, VmName, VmTranslation,
 };
 use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
 
@@ -28,6 +28,7 @@ use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::physical::Physical;
 use crate::memory::placement::{self, PlacementError};
+use crate::memory::shadow::ShadowTables;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
@@ -95,6 +96,8 @@ pub enum AssembleError {
     Bus { vm: VmName, error: NoRoom },
     #[error("{vm}: there is no memory for the queues of its simulated devices")]
     Areas { vm: VmName },
+    #[error("{vm}: there is no memory for its shadow tables")]
+    Shadow { vm: VmName },
     #[error("there is no memory for the stacks of the harts")]
     Stacks,
 }
@@ -152,7 +155,8 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(id, built.id, number));
+                let shadow = shadow_tables(vm, built.id, &mut frames)?;
+                vcpus.push(Vcpu::new(id, built.id, number, shadow));
             }
         }
         vms.push(built);
@@ -276,6 +280,22 @@ const fn placement(scheduling: Scheduling) -> scheduler::Placement {
     match scheduling {
         Scheduling::Floating => scheduler::Placement::Floating,
         Scheduling::Fixed => scheduler::Placement::Fixed,
+    }
+}
+
+/// The frames for the shadow tables of one of the VM's vCPUs, if it has such.
+fn shadow_tables(
+    vm: &VmDescription<'_>,
+    id: VmId,
+    frames: &mut Frames,
+) -> Result<Option<ShadowTables>, AssembleError> {
+    match vm.translation {
+        VmTranslation::TwoStage => Ok(None),
+        VmTranslation::Shadow => {
+            let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);
+            let region = region.ok_or(AssembleError::Shadow { vm: vm.name })?;
+            Ok(Some(ShadowTables::new(region)))
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
 use crate::memory::translations;
 use crate::run;
 use crate::system;
@@ -162,6 +163,7 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     if let Err(error) = offer.covers(system.board.translation) {
         fail(format_args!("hart {}: {error}", hart.board.id));
     }
+    hart.set_spaces(SpaceOffer::find(&mut VirtualSpace));
     fence::guest_physical_all();
     fence::guest_virtual_all();
     interrupts::open_hart(

@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub mod loading;
 pub mod pauses;
 pub mod seed;
+pub mod shadow;
 pub mod spacing;
 pub mod spin_code;
 pub mod told;
@@ -30,8 +31,8 @@ use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
 use crate::lock::{Mutex, place};
-use crate::memory::address::HostPhysical;
-use crate::memory::gstage::Permissions;
+use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::gstage::{Permissions, Translation};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
@@ -154,6 +155,13 @@ impl Vm {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// What the G-stage table translates an address to.
+    #[must_use]
+    pub fn translate(&self, at: GuestPhysical) -> Option<Translation> {
+        let table = self.table.lock();
+        table.translate(&PhysicalTables::standing(), at)
     }
 
     /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.

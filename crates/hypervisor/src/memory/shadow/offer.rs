@@ -2,8 +2,24 @@
 //! Supervisor Address Translation and Protection Register": WARL as satp is).
 
 use super::SPACES;
+use crate::hart::csr::{self, number};
 use crate::memory::gstage::offer::Register;
 use scheduler::MAX_VCPUS;
+
+/// vsatp of the hart that runs this, whose hgatp is Bare. No guest runs there.
+#[derive(Debug)]
+pub struct VirtualSpace;
+
+impl Register for VirtualSpace {
+    fn write(&mut self, value: u64) {
+        // SAFETY: vsatp concerns guests alone, and none runs on this hart while it is looked into.
+        unsafe { csr::write::<{ number::VSATP }>(value) };
+    }
+
+    fn read(&self) -> u64 {
+        csr::read::<{ number::VSATP }>()
+    }
+}
 
 const MODE_SHIFT: u32 = 60;
 const ASID_SHIFT: u32 = 44;
