@@ -404,6 +404,7 @@ fn virtual_machine(
         on_failure: vm.on_failure,
         dedicated,
         hidden: vm.hidden,
+        translation: vm.translation,
         pause_loops: vm.pause_loops,
     };
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))

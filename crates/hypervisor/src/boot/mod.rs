@@ -5,6 +5,7 @@ pub mod efi;
 pub mod handover;
 mod parameters;
 
+use abi::system::VmTranslation;
 use fdt::Fdt;
 
 use crate::board::isa;
@@ -26,6 +27,7 @@ use crate::system::harts::{self, Hart};
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::lifecycle;
 use crate::system::sources;
+use crate::vm::Vm;
 use crate::vm::seed::{self, Seeds};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
@@ -163,7 +165,13 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     if let Err(error) = offer.covers(system.board.translation) {
         fail(format_args!("hart {}: {error}", hart.board.id));
     }
-    hart.set_spaces(SpaceOffer::find(&mut VirtualSpace));
+    let spaces = SpaceOffer::find(&mut VirtualSpace);
+    let shadowed = |vm: &Vm| vm.settings.translation == VmTranslation::Shadow;
+    if system.vms.iter().any(shadowed)
+        && let Err(error) = spaces.is(system.board.spaces)
+    {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
     fence::guest_physical_all();
     fence::guest_virtual_all();
     interrupts::open_hart(

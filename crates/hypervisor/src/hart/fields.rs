@@ -82,6 +82,8 @@ pub mod hstatus {
 
 /// Fields of henvcfg.
 pub mod environment {
+    /// CBIE and CBCFE: the guest manages cache blocks (Zicbom).
+    pub const CACHE_BLOCKS: u64 = 0b111 << 4;
     /// Hardware sets the accessed and dirty bits of VS-stage entries.
     pub const ADUE: u64 = 1 << 61;
     /// Page-based memory types in VS-stage entries.

@@ -85,7 +85,7 @@ impl OnHart<'_> {
     }
 
     fn asid(&self, space: usize) -> Option<u16> {
-        self.hart.spaces().asid(self.vcpu.id.index(), space)
+        self.system.board.spaces.asid(self.vcpu.id.index(), space)
     }
 
     /// vsatp for the present space; 0 where the guest's satp is Bare.
@@ -163,8 +163,10 @@ impl OnHart<'_> {
         let memory = &mut self.memory();
         match self.vcpu.fences.since(shadow.fenced) {
             Some(asked) => {
-                for operands in asked {
-                    dropped.add(shadow.tables.forget(operands, memory));
+                let spaces = self.system.board.spaces;
+                for Operands { pages, asid } in asked {
+                    let asid = asid.map(|asid| spaces.named(asid.into()));
+                    dropped.add(shadow.tables.forget(Operands { pages, asid }, memory));
                 }
             }
             None => dropped = shadow.tables.forget(Operands::default(), memory),
@@ -224,7 +226,11 @@ impl OnHart<'_> {
         };
         let old = shadow.satp;
         if access.writes()
-            && let Some(new) = self.hart.spaces().written(access.result(old, operand))
+            && let Some(new) = self
+                .system
+                .board
+                .spaces
+                .written(access.result(old, operand))
             && new != old
         {
             self.enter(shadow, new);
@@ -272,8 +278,7 @@ impl OnHart<'_> {
         };
         let operands = Operands {
             pages: operand(fence.address).map(|address| (address >> 12 << 12, 1)),
-            // satp holds 16 bits of it at most.
-            asid: operand(fence.space).map(|asid| asid as u16),
+            asid: operand(fence.space).map(|asid| self.system.board.spaces.named(asid)),
         };
         let dropped = shadow.tables.forget(operands, &mut self.memory());
         self.drop_from(shadow, dropped);

@@ -11,7 +11,6 @@ use crate::hart::{
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
-use crate::memory::shadow::offer::SpaceOffer;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
@@ -68,8 +67,6 @@ pub struct Hart {
     pub change: ChangeCost,
     /// What the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
-    /// What its vsatp can hold: [`SpaceOffer::bits`].
-    spaces: AtomicU32,
 }
 
 /// Each interrupt file has a page of 4 KiB.
@@ -105,24 +102,12 @@ impl Hart {
             told: AtomicBool::new(false),
             change: ChangeCost::default(),
             capabilities: AtomicU32::new(0),
-            spaces: AtomicU32::new(0),
         }
     }
 
     /// Notes what the hart was found to have.
     pub fn set_capabilities(&self, found: Capabilities) {
         self.capabilities.store(found.bits(), Ordering::Relaxed);
-    }
-
-    /// Notes what the hart's vsatp was found to hold.
-    pub fn set_spaces(&self, found: SpaceOffer) {
-        self.spaces.store(found.bits(), Ordering::Relaxed);
-    }
-
-    /// What the hart's vsatp can hold; not before it has started.
-    #[must_use]
-    pub fn spaces(&self) -> SpaceOffer {
-        SpaceOffer::from_bits(self.spaces.load(Ordering::Relaxed))
     }
 
     /// Whether the hart has `capability`; not before it has started.

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
+use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
 use scheduler::VmId;
 
 use crate::board::Board;
@@ -63,6 +63,8 @@ pub struct Settings {
     pub dedicated: Option<u32>,
     /// What its guest is not told of.
     pub hidden: Hidden,
+    /// By which tables its guest is translated.
+    pub translation: VmTranslation,
     /// When its pause loops exit, as far as it or its system says.
     pub pause_loops: PauseLoops,
 }

@@ -78,6 +78,6 @@ impl Entry {
     /// The entry that leads to a table.
     pub const fn to_table(table: HostPhysical, one_leaf: bool) -> u64 {
         let mark = if one_leaf { ONE_LEAF } else { 0 };
-        (table.raw() / PAGE_SIZE & PPN_BITS) << PPN_SHIFT | VALID | mark
+        ((table.raw() / PAGE_SIZE) & PPN_BITS) << PPN_SHIFT | VALID | mark
     }
 }

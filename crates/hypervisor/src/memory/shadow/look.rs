@@ -1,6 +1,7 @@
 //! What a page fault of a vCPU on shadow tables is: the guest's own, or one of the shadow tables.
 
-use super::leaf::{EXECUTE, Leaf, READ, WRITE, size};
+use super::LARGEST;
+use super::leaf::{Leaf, READ, WRITE, size};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, NoLeaf, Reader};
 
@@ -88,18 +89,15 @@ pub struct Place {
     pub moves: bool,
 }
 
-/// The leaf that the shadow tables need for this access; `None` where the G-stage does not allow it.
+/// The leaf that the shadow tables need for this access of `reader`, who has been allowed it by the guest's entry; `None` where the
+/// G-stage does not allow it, or allows only what no leaf can say.
 #[must_use]
-pub fn leaf(address: u64, access: Access, guest: &walk::Leaf, place: Place) -> Option<Leaf> {
-    let wanted = match access {
-        Access::Fetch => place.rights & EXECUTE,
-        // MXR lets a load read what can be executed alone.
-        Access::Load => place.rights & (READ | EXECUTE),
-        Access::Store => place.rights & WRITE,
-    };
-    if wanted == 0 {
-        return None;
-    }
+pub fn leaf(
+    address: u64,
+    (access, reader): (Access, Reader),
+    guest: &walk::Leaf,
+    place: Place,
+) -> Option<Leaf> {
     // What is not dirty is not writable, so that the first store comes here.
     let clean = guest.entry & walk::marks(Access::Store) != walk::marks(Access::Store);
     let most = if clean {
@@ -107,8 +105,15 @@ pub fn leaf(address: u64, access: Access, guest: &walk::Leaf, place: Place) -> O
     } else {
         place.rights
     };
+    let rights = Leaf::rights_of(guest.entry, most);
+    // An entry without R, W and X would be a table to the hart, and W without R is reserved. Neither is ever made: a leaf lets the
+    // access through that it is for.
+    if rights & (READ | WRITE) == WRITE || !reader.may(access, rights) {
+        return None;
+    }
     let fits = |level: &u32| !guest.contiguous && size(*level) <= place.size;
-    let level = (0..=guest.level).rev().find(fits).unwrap_or(0);
+    let level = (0..=guest.level.min(LARGEST)).rev();
+    let level = level.into_iter().find(fits).unwrap_or(0);
     Some(Leaf {
         address,
         host: place.host,
@@ -118,7 +123,7 @@ pub fn leaf(address: u64, access: Access, guest: &walk::Leaf, place: Place) -> O
         } else {
             guest.level
         },
-        rights: Leaf::rights_of(guest.entry, most),
+        rights,
         moves: place.moves.then(|| guest.to.raw() & !(size(0) - 1)),
     })
 }

@@ -62,6 +62,8 @@ use pool::{Frame, List, Pool};
 pub const SPACES: usize = 8;
 /// Leaves to pages that move which are kept at a time.
 const MOST_MOVING: usize = 128;
+/// The level of the largest leaves: 1 GiB. A table below an entry of this level leads to tables of pages alone.
+const LARGEST: u32 = 2;
 const PAGE_SHIFT: u32 = 12;
 const ENTRY_SIZE: u64 = 8;
 
@@ -315,16 +317,12 @@ impl ShadowTables {
         dropped.add_space(number);
     }
 
-    /// The leaves of a space go.
+    /// The leaves of a space go. Its root stays where it is: vsatp may name it.
     fn empty(&mut self, number: usize, memory: &mut impl TableMemory, dropped: &mut Dropped) {
         let Some(space) = self.spaces.get_mut(number).and_then(Option::as_mut) else {
             return;
         };
-        self.pool.give_all_back(&mut space.frames);
-        // It was just given back, so there is one.
-        if let Some(root) = self.pool.take(&mut space.frames) {
-            space.root = root;
-        }
+        self.pool.give_others_back(&mut space.frames, space.root);
         memory.clear(self.pool.address(space.root));
         self.moving.retain(|leaf| leaf.space != number);
         dropped.add_space(number);
@@ -407,6 +405,10 @@ impl ShadowTables {
             let slot = Self::slot(table, address, level);
             match Entry::of(memory.read(slot)) {
                 Entry::Nothing => return,
+                // Tables of tables of tables may be all that there are: not each is looked for.
+                Entry::Table(_, true) if level > LARGEST => {
+                    return self.empty(number, memory, dropped);
+                }
                 Entry::Table(below, true) => {
                     memory.write(slot, 0);
                     self.give_tables_back(number, below, level, memory);

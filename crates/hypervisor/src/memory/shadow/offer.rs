@@ -28,6 +28,14 @@ const ASID: u64 = 0xffff;
 const FIRST_MODE: u64 = 8;
 const LAST_MODE: u64 = 10;
 
+/// A hart's vsatp cannot hold what the first hart's can, or can hold more. A mode that it lacks would leave vsatp as it was, with
+/// nothing to confine the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "translation = \"shadow\" needs the same modes and ASID bits in vsatp of all harts, and this hart's differ from the first hart's"
+)]
+pub struct OtherSpaces;
+
 /// What vsatp can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceOffer {
@@ -54,19 +62,12 @@ impl SpaceOffer {
         Self { modes, asids }
     }
 
-    /// As a number that fits into an atomic.
-    #[must_use]
-    pub const fn bits(self) -> u32 {
-        (self.modes as u32) << 16 | self.asids as u32
-    }
-
-    /// What [`SpaceOffer::bits`] gave.
-    #[must_use]
-    pub const fn from_bits(bits: u32) -> Self {
-        Self {
-            modes: (bits >> 16) as u16,
-            asids: bits as u16,
-        }
+    /// Whether what the guest has been told of another hart's vsatp is true of this one's too.
+    ///
+    /// # Errors
+    /// [`OtherSpaces`].
+    pub fn is(self, other: Self) -> Result<(), OtherSpaces> {
+        (self == other).then_some(()).ok_or(OtherSpaces)
     }
 
     /// What satp holds after `value` was written to it; `None` where the write has no effect.
@@ -76,6 +77,13 @@ impl SpaceOffer {
             return None;
         }
         Some(value & !((ASID & !(self.asids as u64)) << ASID_SHIFT))
+    }
+
+    /// The address space identifier that an operand of a fence names: the hart looks at no more bits than it has (privileged
+    /// architecture, "Supervisor Memory-Management Fence Instruction").
+    #[must_use]
+    pub const fn named(self, operand: u64) -> u16 {
+        operand as u16 & self.asids
     }
 
     /// The ASID of a vCPU's space, by the vCPU's place among all and the space's number; `None` where there are too few for all.
@@ -123,7 +131,6 @@ mod tests {
         };
         let offer = SpaceOffer::find(&mut register);
         assert_eq!(register.value, 0);
-        assert_eq!(SpaceOffer::from_bits(offer.bits()), offer);
         offer
     }
 
@@ -141,6 +148,25 @@ mod tests {
             offer(&[8, 9, 10], 0).written(10 << 60 | 7 << 44),
             Some(10 << 60)
         );
+    }
+
+    #[test]
+    fn harts_that_differ_are_refused() {
+        let first = offer(&[8, 9], 0x3ff);
+        assert_eq!(first.is(first), Ok(()));
+        for other in [
+            offer(&[8], 0x3ff),
+            offer(&[8, 9, 10], 0x3ff),
+            offer(&[8, 9], 0xff),
+        ] {
+            assert_eq!(other.is(first), Err(OtherSpaces));
+        }
+    }
+
+    #[test]
+    fn a_fence_names_a_space_by_the_bits_that_the_hart_has() {
+        assert_eq!(offer(&[8], 0xff).named(0x1_0105), 5);
+        assert_eq!(offer(&[8], 0xffff).named(0x1_0105), 0x105);
     }
 
     #[test]

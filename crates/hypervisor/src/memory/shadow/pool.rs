@@ -100,6 +100,13 @@ impl Pool {
         }
     }
 
+    /// All frames of `list` but `kept`, which is one of them, are free again.
+    pub fn give_others_back(&mut self, list: &mut List, kept: Frame) {
+        self.unlink(list, kept);
+        self.give_all_back(list);
+        self.link(list, kept);
+    }
+
     fn first(&self, list: List) -> Option<Frame> {
         (usize::from(list.0) < self.links.len()).then_some(Frame(list.0))
     }

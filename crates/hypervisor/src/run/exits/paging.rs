@@ -6,6 +6,7 @@ use super::exit::{Exit, Next};
 use super::{inject, memory};
 use crate::devices::bus::Owner;
 use crate::hart::csr::{self, environment, exception, number, status};
+use crate::hart::{instruction, unprivileged};
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::memory::physical::Physical;
@@ -13,7 +14,6 @@ use crate::memory::shadow::look::{self, GuestTables, Look, Manner, Place};
 use crate::memory::walk::{Access, Features, Reader};
 use crate::run::shadow::OnHart;
 use crate::vm::Vm;
-use crate::vm::shadow::Shadow;
 
 /// The memory of a VM's guest, in which its tables lie.
 struct TablesOf<'a>(&'a Vm);
@@ -33,15 +33,18 @@ impl GuestTables for TablesOf<'_> {
 #[inline(never)]
 pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     let address = csr::read::<{ number::STVAL }>();
-    let access = match cause {
+    let mut access = match cause {
         exception::FETCH_PAGE => Access::Fetch,
         exception::LOAD_PAGE => Access::Load,
         _ => Access::Store,
     };
-    let found = match &exit.registers.shadow {
-        Some(shadow) if shadow.translates() => look_up(exit, shadow, address, access),
-        _ => Look::PageFault,
-    };
+    let reader = reader(exit);
+    let mut found = look_up(exit, address, (access, reader));
+    if found == Look::PageFault && cause == exception::STORE_PAGE && manages_cache_block(exit) {
+        // It needs no more than a load does, but its faults are those of stores (CMO, "Memory Protection").
+        access = Access::Load;
+        found = look_up(exit, address, (access, reader));
+    }
     let guest = match found {
         Look::Allowed(leaf) => leaf,
         Look::PageFault => {
@@ -58,7 +61,7 @@ pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
         return memory::refuse(exit, guest_fault(access), address);
     }
     let place = place(exit.vm, guest.to);
-    let leaf = place.and_then(|place| look::leaf(address, access, &guest, place));
+    let leaf = place.and_then(|place| look::leaf(address, (access, reader), &guest, place));
     let Some(leaf) = leaf else {
         return memory::emulate(exit, guest_fault(access), guest.to, address);
     };
@@ -83,7 +86,24 @@ const fn guest_fault(access: Access) -> u64 {
     }
 }
 
-fn look_up(exit: &Exit<'_>, shadow: &Shadow, address: u64, access: Access) -> Look {
+/// On whose behalf the guest's hart accesses memory.
+fn reader(exit: &Exit<'_>) -> Reader {
+    let fields = csr::read::<{ number::VSSTATUS }>();
+    Reader {
+        user: exit.registers.context.in_user_mode(),
+        reads_user_pages: fields & status::SUM != 0,
+        reads_code: fields & status::MXR != 0,
+    }
+}
+
+/// What the access comes to by the guest's own tables.
+fn look_up(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Look {
+    let Some(shadow) = &exit.registers.shadow else {
+        return Look::PageFault;
+    };
+    if !shadow.translates() {
+        return Look::PageFault;
+    }
     let environment = csr::read::<{ number::HENVCFG }>();
     let manner = Manner {
         satp: shadow.satp,
@@ -93,13 +113,14 @@ fn look_up(exit: &Exit<'_>, shadow: &Shadow, address: u64, access: Access) -> Lo
         },
         sets_marks: environment & environment::ADUE != 0,
     };
-    let fields = csr::read::<{ number::VSSTATUS }>();
-    let reader = Reader {
-        user: exit.registers.context.in_user_mode(),
-        reads_user_pages: fields & status::SUM != 0,
-        reads_code: fields & status::MXR != 0,
-    };
-    look::look(manner, address, (access, reader), &TablesOf(exit.vm))
+    look::look(manner, address, by, &TablesOf(exit.vm))
+}
+
+/// Whether the guest was managing a cache block, if it may.
+fn manages_cache_block(exit: &Exit<'_>) -> bool {
+    let may = csr::read::<{ number::HENVCFG }>() & environment::CACHE_BLOCKS != 0;
+    let at = exit.registers.context.program_counter;
+    may && unprivileged::fetch_instruction(at).is_some_and(instruction::manages_cache_block)
 }
 
 /// Where the G-stage has a page, if it has it.

@@ -1,5 +1,6 @@
 //! What a fault is, by the guest's own tables.
 
+use super::super::leaf::Entry;
 use super::super::look::{GuestTables, Look, Manner, Place, leaf, look};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, Reader};
@@ -240,21 +241,24 @@ fn a_leaf_has_the_rights_of_both_and_is_written_through_only_when_dirty() {
     let entry = V | R | W | X | U | A | 1 << 61;
     let clean = leaf(
         0x1008,
-        Access::Load,
+        (Access::Load, PROGRAM),
         &guests(entry, 0, false),
         place(4096, R | W | X),
     )
     .unwrap();
     assert_eq!(clean.rights, R | X | U | 1 << 61);
     let dirty = guests(entry | D, 0, false);
-    let device = leaf(0x1008, Access::Store, &dirty, place(4096, R | W)).unwrap();
+    let device = leaf(0x1008, (Access::Store, PROGRAM), &dirty, place(4096, R | W)).unwrap();
     assert_eq!(device.rights, R | W | U | 1 << 61);
     assert_eq!(
-        leaf(0x1008, Access::Fetch, &dirty, place(4096, R | W)),
+        leaf(0x1008, (Access::Fetch, PROGRAM), &dirty, place(4096, R | W)),
         None
     );
-    assert_eq!(leaf(0x1008, Access::Store, &dirty, place(4096, R)), None);
-    let read_only = leaf(0x1008, Access::Load, &dirty, place(4096, R)).unwrap();
+    assert_eq!(
+        leaf(0x1008, (Access::Store, PROGRAM), &dirty, place(4096, R)),
+        None
+    );
+    let read_only = leaf(0x1008, (Access::Load, PROGRAM), &dirty, place(4096, R)).unwrap();
     assert_eq!(read_only.rights, R | U | 1 << 61);
 }
 
@@ -264,7 +268,7 @@ fn a_leaf_is_as_large_as_both_allow() {
     let size_of = |guest: u32, place_size| {
         let found = leaf(
             0x1008,
-            Access::Load,
+            (Access::Load, KERNEL),
             &guests(entry, guest, false),
             place(place_size, R | W),
         );
@@ -278,10 +282,52 @@ fn a_leaf_is_as_large_as_both_allow() {
     assert_eq!(size_of(2, 1 << 39), (2, 2));
     let sixteen = leaf(
         0x1008,
-        Access::Load,
+        (Access::Load, KERNEL),
         &guests(entry, 0, true),
         place(1 << 30, R),
     )
     .unwrap();
     assert_eq!((sixteen.level, sixteen.whole), (0, 1));
+}
+
+/// Whatever both stages allow: what is made is a leaf, and lets through what it was made for.
+#[test]
+fn what_is_made_is_a_leaf_that_the_hart_understands() {
+    let rights = |bits: u64| bits & (R | W | X);
+    for (entry, most) in (0..8).flat_map(|entry| (0..8).map(move |most| (entry << 1, most << 1))) {
+        if entry == 0 || entry & (R | W) == W {
+            continue;
+        }
+        for reader in [
+            KERNEL,
+            Reader {
+                reads_code: true,
+                ..KERNEL
+            },
+        ] {
+            for access in [Access::Fetch, Access::Load, Access::Store] {
+                let guest = guests(V | entry | A | D, 1, false);
+                if !reader.may(access, guest.entry) {
+                    continue;
+                }
+                let made = leaf(0x1008, (access, reader), &guest, place(1 << 21, most));
+                let Some(made) = made else {
+                    let both = entry & most;
+                    let needed = match access {
+                        Access::Fetch => X,
+                        Access::Load if reader.reads_code => R | X,
+                        Access::Load => R,
+                        Access::Store => W,
+                    };
+                    assert!(both & needed == 0 || both & (R | W) == W);
+                    continue;
+                };
+                let bits = made.bits();
+                assert_eq!(Entry::of(bits), Entry::Leaf, "{entry:#x} {most:#x}");
+                assert_ne!(bits & (R | W), W, "reserved");
+                assert!(reader.may(access, bits));
+                assert_eq!(rights(bits) & !(entry & most), 0, "more than both allow");
+            }
+        }
+    }
 }

@@ -265,3 +265,24 @@ fn a_hart_is_told_a_whole_space_where_the_pages_are_many() {
     assert_eq!(both.spaces().collect::<Vec<_>>(), [3]);
     assert_eq!(both.pages().collect::<Vec<_>>(), [(2, 0x5000)]);
 }
+
+/// A leaf of 512 GiB whose pieces are pages: all of the frames may be tables below it.
+#[test]
+fn a_fence_of_a_very_large_leaf_empties_its_space_and_moves_no_root() {
+    let (mut tables, mut memory) = (tables(64), Memory::default());
+    tables.enter(satp(9, 1, 5), &mut memory);
+    let root = tables.present().unwrap();
+    for gibibyte in 0..8 {
+        let address = gibibyte << 30;
+        let piece = Leaf {
+            whole: 3,
+            ..page(address, 0x1_0000_0000 + address)
+        };
+        tables.fill(&piece, &mut memory);
+    }
+    let dropped = tables.forget(pages(5 << 30, 1, None), &mut memory);
+    assert_eq!(dropped.spaces().collect::<Vec<_>>(), [0]);
+    assert_eq!(tables.present(), Some(root));
+    assert_eq!(found(&tables, &memory, 0), None);
+    assert_eq!(tables.pool.left(), 63);
+}
