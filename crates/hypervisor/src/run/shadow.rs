@@ -2,7 +2,11 @@
 //!
 //! hgatp is Bare exactly while the guest's satp is not, from the vCPU's arrival to its departure. Where both registers change, vsatp is 0 in
 //! between, and no guest runs.
+//!
+//! The guest takes no interrupts of counters that have passed zero, and is not told of Sscofpmf. As long as such an interrupt (number 13) is
+//! pending by hvip, QEMU 10 gives the guest each page fault of a load too, because that has the same number, whatever hedeleg says.
 
+use crate::hart::counters::hart_counters;
 use crate::hart::csr::{self, exception, hstatus, number};
 use crate::hart::fence;
 use crate::hart::instruction::{CsrAccess, CsrOperand, Fence};
@@ -63,6 +67,7 @@ impl OnHart<'_> {
         };
         // SAFETY: what is delegated concerns guests alone.
         unsafe { csr::clear::<{ number::HEDELEG }>(PAGE_FAULTS) };
+        hart_counters::withhold_interrupts();
         registers.context.hstatus |= hstatus::VTVM;
         shadow.own_stage = self.vm.table_register(arrival.tag);
         set_bare();
@@ -295,4 +300,5 @@ impl OnHart<'_> {
 pub fn leave() {
     // SAFETY: what is delegated concerns guests alone.
     unsafe { csr::set::<{ number::HEDELEG }>(PAGE_FAULTS) };
+    hart_counters::give_interrupts();
 }
