@@ -38,6 +38,7 @@ pub mod limits;
 pub mod names;
 mod parameters;
 mod parse;
+mod slices;
 #[cfg(test)]
 mod tests;
 
@@ -48,13 +49,15 @@ pub use choice::{
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
 pub use limits::{
-    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM,
-    MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE, TIME_SLICE_US,
+    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS, MAX_VCPUS,
+    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE, TIME_SLICE_US,
 };
 pub use parameters::{
     AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
     ROUND, SELF_WAIT_BUDGET,
 };
+
+pub use slices::SliceDescription;
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
@@ -225,6 +228,8 @@ pub struct VmDescription<'a> {
     pub simulated: ArrayVec<Slot, MAX_SLOTS>,
     /// Those of the simulated ones that are simulated the fast way.
     pub fast: ArrayVec<Slot, MAX_SLOTS>,
+    /// The slices of disks that it has.
+    pub slices: ArrayVec<SliceDescription, MAX_SLICES>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.
@@ -262,6 +267,8 @@ pub struct SystemDescription<'a> {
     pub console_focus: Option<VmId>,
     /// What happens when the last VM that runs ends.
     pub when_idle: WhenIdle,
+    /// The slots of the disks that VMs share.
+    pub disks: ArrayVec<Slot, MAX_SLOTS>,
     /// The VMs; a [`VmId`] is a place here.
     pub vms: ArrayVec<VmDescription<'a>, MAX_VMS>,
 }

@@ -146,12 +146,10 @@ pub enum ComputerError {
     #[error("the machine: {0}")]
     Machine(#[from] MachineError),
     /// A disk.
-    #[error("vm.{vm}.disks[{number}]: {error}")]
+    #[error("{key}: {error}")]
     Disk {
-        /// Whose.
-        vm: String,
-        /// Which of its disks.
-        number: usize,
+        /// The key of its table in the system file.
+        key: String,
         /// What is the matter.
         error: DiskError,
     },

@@ -3,8 +3,8 @@
 use crate::cache::Cache;
 use crate::image::locate;
 use crate::image::slots::{Assignment, Device};
-use crate::system::{Bytes, Date, Forward, HostNetwork, System, days_of, days_of_year};
-use abi::system::MEMORY_GRANULE;
+use crate::system::{Bytes, Date, Disk, Forward, HostNetwork, System, days_of, days_of_year};
+use abi::system::{MEMORY_GRANULE, Slot};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -162,6 +162,10 @@ pub fn arguments(
         add("-netdev", user_network(host).into());
         add("-netdev", "hubport,id=outside,hubid=0,netdev=host".into());
     }
+    for (shared, slot) in system.disks.iter().zip(slots.shared()) {
+        let bus = format!("bus=virtio-mmio-bus.{slot}");
+        add_disk(&mut add, &shared.disk, *slot, &bus, cache);
+    }
     for (index, vm) in system.vms.iter().enumerate() {
         for (slot, device) in slots.vm(index) {
             let platform = match vm.tells_addresses(device.io(vm)) {
@@ -174,17 +178,7 @@ pub fn arguments(
                     let Some(disk) = vm.disks.get(*number) else {
                         continue;
                     };
-                    // A comma in a name would end it; QEMU wants it doubled.
-                    let path = locate(&disk.file.value, cache);
-                    let path = path.to_string_lossy().replace(',', ",,");
-                    let snapshot = if disk.keep { "off" } else { "on" };
-                    let drive =
-                        format!("file={path},format=raw,if=none,id=disk{slot},snapshot={snapshot}");
-                    add("-drive", drive.into());
-                    add(
-                        "-device",
-                        format!("virtio-blk-device,drive=disk{slot},{bus}").into(),
-                    );
+                    add_disk(&mut add, disk, *slot, &bus, cache);
                 }
                 Device::Card(number) => {
                     let Some(card) = vm.network.get(*number) else {
@@ -214,6 +208,26 @@ pub fn arguments(
         }
     }
     arguments
+}
+
+/// Adds a disk in a slot.
+fn add_disk(
+    add: &mut impl FnMut(&str, OsString),
+    disk: &Disk,
+    slot: Slot,
+    bus: &str,
+    cache: &Cache,
+) {
+    // A comma in a name would end it; QEMU wants it doubled.
+    let path = locate(&disk.file.value, cache);
+    let path = path.to_string_lossy().replace(',', ",,");
+    let snapshot = if disk.keep { "off" } else { "on" };
+    let drive = format!("file={path},format=raw,if=none,id=disk{slot},snapshot={snapshot}");
+    add("-drive", drive.into());
+    add(
+        "-device",
+        format!("virtio-blk-device,drive=disk{slot},{bus}").into(),
+    );
 }
 
 /// QEMU's user-mode network, called `host`, with the ports of the host's loopback address that lead to guests.

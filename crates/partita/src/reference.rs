@@ -13,7 +13,7 @@ pub use schema::schema;
 
 use abi::operator::{HELP, KEYS};
 use exerciser::workload::{self, Takes};
-use keys::{DISK, ROOT, TERMINALS, VM};
+use keys::{DISK, ROOT, SHARED_DISK, SLICE, TERMINALS, VM};
 use std::fmt::Write;
 
 /// The page, in Markdown.
@@ -27,7 +27,12 @@ pub fn page() -> String {
     for (table, heading) in [
         (ROOT, "The file's own keys"),
         (VM, "`[vm.NAME]`: a virtual machine, one to sixteen of them"),
-        (DISK, "`disks = [{ ... }]`"),
+        (DISK, "`disks = [{ file = ... }]`: a disk of the VM's own"),
+        (
+            SLICE,
+            "`disks = [{ slice-of = ... }]`: a part of a disk that VMs share",
+        ),
+        (SHARED_DISK, "`[disk.NAME]`: a disk that VMs share"),
         (TERMINALS, "`terminals = { ... }`"),
     ] {
         // Writing to a String does not fail.

@@ -72,6 +72,30 @@ pub struct Disk {
     pub io: Option<Io>,
 }
 
+/// A disk that VMs share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedDisk {
+    /// What the VMs' slices call it.
+    pub name: String,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// The disk. It is the hypervisor's, whatever `io` says.
+    pub disk: Disk,
+}
+
+/// A slice of a shared disk, which a VM has as a disk of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slice {
+    /// The disk's name.
+    pub of: Located<String>,
+    /// Where on it the slice begins, a multiple of 512 bytes.
+    pub first: Located<Bytes>,
+    /// How long it is, a multiple of 512 bytes; to the disk's end without it.
+    pub size: Option<Located<Bytes>>,
+    /// Whether the guest may not write.
+    pub read_only: bool,
+}
+
 /// A network card of a VM: the name of the network inside this run that it is on. Networks reach
 /// neither the host nor the world.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,6 +131,8 @@ pub struct Vm {
     pub command_line: String,
     /// Its disks, in the guest's order.
     pub disks: Vec<Disk>,
+    /// Its slices of shared disks, in the guest's order, behind its disks.
+    pub slices: Vec<Slice>,
     /// Its network cards.
     pub network: Vec<Card>,
     /// Whether it has a source of random numbers.
@@ -188,6 +214,8 @@ pub struct System {
     pub date: Date,
     /// The network that reaches the host's, if one does.
     pub host: Option<HostNetwork>,
+    /// The disks that VMs share, in the order of the file.
+    pub disks: Vec<SharedDisk>,
     /// The VMs in the order of the file.
     pub vms: Vec<Vm>,
 }
@@ -207,6 +235,17 @@ impl System {
         let network = self.host.as_ref();
         let network = network.map(|host| format!("the other end of the network {}", host.network));
         date.into_iter().chain(network).collect()
+    }
+
+    /// Every disk with the key of its table: those that VMs share, then the VMs' own.
+    pub fn all_disks(&self) -> impl Iterator<Item = (String, &Disk)> {
+        let shared = self.disks.iter();
+        let shared = shared.map(|shared| (format!("disk.{}", shared.name), &shared.disk));
+        let own = self.vms.iter().flat_map(|vm| {
+            let disks = vm.disks.iter().enumerate();
+            disks.map(|(number, disk)| (format!("vm.{}.disks[{number}]", vm.name), disk))
+        });
+        shared.chain(own)
     }
 
     /// The VM with this name.

@@ -51,6 +51,9 @@ pub const CONSOLE_FOCUS: &str = "console-focus";
 /// Root: `<string>`, a [`WhenIdle`](super::WhenIdle). Optional, `power-off-after-all` without it.
 pub const WHEN_IDLE: &str = "when-idle";
 
+/// Root: a row of `<u32>`, virtio-mmio slots of the disks that VMs share, in rising order. Optional, none without it.
+pub const SHARED_DISKS: &str = "shared-disks";
+
 /// The node under the root that holds the VMs.
 pub const VMS_NODE: &str = "vms";
 /// What a VM's node is called before `@` and its number in hexadecimal.
@@ -84,6 +87,8 @@ pub const DEVICES: &str = "devices";
 pub const SIMULATED: &str = "simulated";
 /// VM: a row of `<u32>`, those of [`SIMULATED`] that are simulated the fast way. Optional, none without it.
 pub const FAST: &str = "fast";
+/// VM: rows of six `<u32>`, each a [`SliceDescription`](super::SliceDescription). Optional, none without it.
+pub const SLICES: &str = "slices";
 /// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
 pub const HIDE: &str = "hide";
 /// VM: empty; there or not.

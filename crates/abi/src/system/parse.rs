@@ -1,18 +1,19 @@
 //! From a device tree to a description.
 
 use super::names;
+use super::slices;
 use super::{
-    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS, MAX_VCPUS,
-    MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Parameters, PauseLoops,
-    Placement, Problem, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, RemoteFences,
-    SELF_WAIT_BUDGET, SHARE, Scheduling, Slot, SpinMethod, Subject, SystemDescription, SystemError,
-    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
-    WhenIdle,
+    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLICES,
+    MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP,
+    Parameters, PauseLoops, Placement, Problem, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SliceDescription, Slot, SpinMethod,
+    Subject, SystemDescription, SystemError, TIME_SLICE_US, Translations, ValueText, VmDescription,
+    VmName, VmTranslation, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
 
-type Parsed<T> = Result<T, SystemError>;
+pub(super) type Parsed<T> = Result<T, SystemError>;
 
 /// A mistake that is about neither a property nor a value.
 fn plain(subject: Subject, problem: Problem) -> SystemError {
@@ -33,7 +34,7 @@ fn about(subject: Subject, property: &str, problem: Problem) -> SystemError {
 }
 
 /// A mistake in a property's value.
-fn refused(
+pub(super) fn refused(
     subject: Subject,
     property: &str,
     value: impl core::fmt::Display,
@@ -53,17 +54,17 @@ impl From<TreeError> for SystemError {
 
 /// A property as it is read: whose it is, and the typed views of its value.
 #[derive(Clone, Copy)]
-struct Field<'a> {
+pub(super) struct Field<'a> {
     subject: Subject,
-    property: Property<'a>,
+    pub(super) property: Property<'a>,
 }
 
 impl<'a> Field<'a> {
-    fn error(&self, problem: Problem) -> SystemError {
+    pub(super) fn error(&self, problem: Problem) -> SystemError {
         about(self.subject, self.property.name, problem)
     }
 
-    fn refuse(&self, value: impl core::fmt::Display, problem: Problem) -> SystemError {
+    pub(super) fn refuse(&self, value: impl core::fmt::Display, problem: Problem) -> SystemError {
         refused(self.subject, self.property.name, value, problem)
     }
 
@@ -177,6 +178,7 @@ struct VmParts<'a> {
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
     simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    slices: Option<ArrayVec<SliceDescription, MAX_SLICES>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,
     scheduling: Option<Scheduling>,
@@ -232,6 +234,7 @@ impl<'a> VmParts<'a> {
             names::DEVICES => field.keep(&mut self.devices, field.slots()?),
             names::SIMULATED => field.keep(&mut self.simulated, field.slots()?),
             names::FAST => field.keep(&mut self.fast, field.slots()?),
+            names::SLICES => field.keep(&mut self.slices, field.slices()?),
             names::AUTOSTART => {
                 if !property.value.is_empty() {
                     return Err(field.error(Problem::WrongType));
@@ -293,6 +296,7 @@ impl<'a> VmParts<'a> {
             devices,
             simulated,
             fast,
+            slices: self.slices.unwrap_or_default(),
             hidden: self.hidden.unwrap_or_default(),
             pause_loops: self.pause_loops,
             scheduling: self.scheduling,
@@ -317,6 +321,7 @@ struct SystemParts<'a> {
     parameters: Parameters,
     console_focus: Option<&'a str>,
     when_idle: Option<WhenIdle>,
+    disks: Option<ArrayVec<Slot, MAX_SLOTS>>,
     vms: ArrayVec<VmDescription<'a>, { super::MAX_VMS }>,
 }
 
@@ -374,6 +379,7 @@ impl<'a> SystemParts<'a> {
             }
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
+            names::SHARED_DISKS => field.keep(&mut self.disks, field.slots()?),
             _ => field.pause_loop(&mut self.parameters.pause_loops),
         }
     }
@@ -436,8 +442,10 @@ impl<'a> SystemParts<'a> {
             parameters: self.parameters,
             console_focus: None,
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),
+            disks: self.disks.unwrap_or_default(),
             vms: self.vms,
         };
+        slices::check(&system)?;
         for vm in &mut system.vms {
             vm.pause_loops = vm.pause_loops.or(system.parameters.pause_loops);
         }

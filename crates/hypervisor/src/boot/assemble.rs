@@ -4,18 +4,19 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use abi::cpio::{Archive, CpioError};
+use abi::cpio::Archive;
 use abi::system::{
     Allocation, FILE_NAME, Migration, Placement, SHADOW_BYTES, Scheduling, SystemDescription,
-    SystemError, VmDescription, VmName, VmTranslation,
+    VmDescription, VmTranslation,
 };
-use scheduler::{Config, ConfigError, HartId, HartSet, Scheduler, VmConfig, VmId};
+use scheduler::{Config, HartId, HartSet, Scheduler, VmConfig, VmId};
 
 use crate::board::{Board, Range};
+use crate::boot::error::AssembleError;
+use crate::boot::shared::Shared;
 use crate::boot::{handover, parameters};
 use crate::console;
 use crate::console::say;
-use crate::devices::bus::NoRoom;
 use crate::devices::clock::{self, Clock};
 use crate::devices::simulated::{self, Means};
 use crate::devices::wires::SourceNumber;
@@ -23,11 +24,10 @@ use crate::hart;
 use crate::lock::Mutex;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
-use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::physical::Physical;
-use crate::memory::placement::{self, PlacementError};
+use crate::memory::placement;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
@@ -55,52 +55,6 @@ const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
-
-/// Why no system can be built.
-#[derive(Debug, thiserror::Error)]
-pub enum AssembleError {
-    #[error("there is no system image: the firmware passed no initrd")]
-    NoImage,
-    #[error("the system image does not lie in the board's memory")]
-    ImageOutside,
-    #[error("the system image is damaged: {0}")]
-    Archive(CpioError),
-    #[error("the system image has no file {0}")]
-    NoFile(&'static str),
-    #[error("{vm}: the system image has no file {file}, which its description names")]
-    NoPart { vm: VmName, file: &'static str },
-    #[error("the system's description ({FILE_NAME}): {0}")]
-    Description(SystemError),
-    #[error("{vm}: the board has no virtio slot {slot}")]
-    NoSlot { vm: VmName, slot: u8 },
-    #[error("{vm}: the board has no hart {hart}")]
-    NoHart { vm: VmName, hart: u32 },
-    #[error(
-        "{vm}: the device in virtio slot {slot} takes the guest's addresses for the host's, which they are not: choose placement \
-         real, or resident with a device that offers VIRTIO_F_ACCESS_PLATFORM, or have the device simulated"
-    )]
-    DirectDevice { vm: VmName, slot: u8 },
-    #[error("{vm}: {error}")]
-    Vm { vm: VmName, error: ConfigError },
-    #[error("the scheduler refuses its parameters: {0}")]
-    Scheduler(ConfigError),
-    #[error("{0}")]
-    Memory(PlacementError),
-    #[error("{vm}: {error}")]
-    Pieces { vm: VmName, error: BadPieces },
-    #[error("{0}")]
-    Confinement(NoConfinement),
-    #[error("{vm}: its G-stage table cannot be built: {error}")]
-    Table { vm: VmName, error: MapError },
-    #[error("{vm}: {error}")]
-    Bus { vm: VmName, error: NoRoom },
-    #[error("{vm}: there is no memory for the queues of its simulated devices")]
-    Areas { vm: VmName },
-    #[error("{vm}: there is no memory for its shadow tables")]
-    Shadow { vm: VmName },
-    #[error("there is no memory for the stacks of the harts")]
-    Stacks,
-}
 
 /// Builds and installs the system.
 ///
@@ -140,6 +94,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
 
     let harts = harts(&board, &mut frames, owners.len())?;
     let mut scheduler = scheduler(&board, description, &harts)?;
+    let mut shared = Shared::start(description, &board, &mut frames)?;
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
     for vm in &description.vms {
@@ -149,7 +104,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             place,
             &archive,
             &board,
-            &mut frames,
+            (&mut frames, &mut shared),
             &mut scheduler,
             vcpus.len(),
         )?;
@@ -185,7 +140,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         (board, frames),
         harts,
         vms,
-        vcpus,
+        (vcpus, shared.disks),
         scheduler,
         description.when_idle,
         started,
@@ -304,7 +259,7 @@ fn virtual_machine(
     place: Option<HostRegion>,
     archive: &Archive<'static>,
     board: &Board,
-    frames: &mut Frames,
+    (frames, shared): (&mut Frames, &mut Shared),
     scheduler: &mut Scheduler,
     first_vcpu: usize,
 ) -> Result<Vm, AssembleError> {
@@ -391,7 +346,8 @@ fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let (bus, chips) = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock)
+    let made = shared.devices_of(vm, FrameOwner::Vm(id), frames)?;
+    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
         name,
@@ -399,7 +355,8 @@ fn virtual_machine(
         initrd: vm.initrd.map(part).transpose()?,
         bootargs: vm.bootargs,
         devices,
-        bus,
+        made: hardware.made,
+        bus: hardware.bus,
         autostart: vm.autostart,
         on_failure: vm.on_failure,
         dedicated,
@@ -407,6 +364,7 @@ fn virtual_machine(
         translation: vm.translation,
         pause_loops: vm.pause_loops,
     };
+    let chips = hardware.chips;
     Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
 }
 

@@ -2,8 +2,10 @@
 
 pub mod assemble;
 pub mod efi;
+mod error;
 pub mod handover;
 mod parameters;
+mod shared;
 
 use abi::system::VmTranslation;
 use fdt::Fdt;

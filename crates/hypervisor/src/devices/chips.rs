@@ -135,6 +135,16 @@ impl Chips {
         Trapped::reset(&mut self.aplic, outside);
     }
 
+    /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    pub fn are_quiet(&mut self, outside: &dyn Outside) -> bool {
+        // Each of them is asked: it forgets then what was not begun.
+        let mut all = true;
+        for wired in &mut self.wired {
+            all &= wired.device.is_quiet(outside);
+        }
+        all
+    }
+
     /// Shows the wire of a device to the APLIC, if it has changed.
     #[inline]
     fn settle(&mut self, index: usize, outside: &dyn Outside) {

@@ -4,10 +4,12 @@ use core::fmt::Debug;
 
 use abi::monitor::{Event, ExitCause};
 
+use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::devices::shared::{Board, Client};
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::{GuestMemory, HostMemory};
+use crate::memory::guest::Memory;
 
 /// Which register a load or a store is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,12 @@ pub trait Trapped: Debug + Send {
 
     /// Back to the state after power-on. None of the VM's vCPUs runs.
     fn reset(&mut self, outside: &dyn Outside);
+
+    /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    fn is_quiet(&mut self, outside: &dyn Outside) -> bool {
+        let _ = outside;
+        true
+    }
 }
 
 /// What the devices of a VM reach.
@@ -72,13 +80,6 @@ pub trait Outside {
     }
 }
 
-/// The guest's memory, and the host's in which it lies, and the queues of devices too.
-#[derive(Clone, Copy)]
-pub struct Memory<'a> {
-    pub guest: &'a GuestMemory,
-    pub host: &'a dyn HostMemory,
-}
-
 /// What a simulated device reaches besides: the guest's memory, and the registers of a device of the board.
 pub trait Reach {
     /// The guest's memory, and the host's.
@@ -95,4 +96,10 @@ pub trait Reach {
 
     /// Sets a register of a device, which sees what was written to memory before.
     fn device_store(&self, at: HostPhysical, width: Width, value: u64);
+
+    /// Does something with a disk that VMs share, which is locked meanwhile. Nothing happens where there is none of this number.
+    fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board));
+
+    /// There is something for a device of another VM, which [looks](Trapped::look) for it when this VM's devices are let go.
+    fn tell(&self, client: Client);
 }

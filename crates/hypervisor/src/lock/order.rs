@@ -15,17 +15,18 @@ pub mod place {
     pub const CHIPS: u8 = 2;
     pub const TOLD: u8 = 3;
     pub const LIFE: u8 = 4;
-    pub const SCHEDULER: u8 = 5;
-    pub const WORD: u8 = 6;
-    pub const INTERRUPTS: u8 = 7;
-    pub const TABLE: u8 = 8;
-    pub const FRAMES: u8 = 9;
-    pub const FILES: u8 = 10;
-    pub const SOURCE: u8 = 11;
-    pub const TYPED: u8 = 12;
-    pub const TERMINAL: u8 = 13;
-    pub const EARLY: u8 = 14;
-    pub const FENCES: u8 = 15;
+    pub const SHARED: u8 = 5;
+    pub const SCHEDULER: u8 = 6;
+    pub const WORD: u8 = 7;
+    pub const INTERRUPTS: u8 = 8;
+    pub const TABLE: u8 = 9;
+    pub const FRAMES: u8 = 10;
+    pub const FILES: u8 = 11;
+    pub const SOURCE: u8 = 12;
+    pub const TYPED: u8 = 13;
+    pub const TERMINAL: u8 = 14;
+    pub const EARLY: u8 = 15;
+    pub const FENCES: u8 = 16;
 }
 
 #[cfg(feature = "lock-order")]

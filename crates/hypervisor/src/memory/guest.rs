@@ -380,5 +380,19 @@ impl<'a> GuestBytes<'a> {
     }
 }
 
+/// The guest's memory, and the host's in which it lies, and the queues of devices too.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    pub guest: &'a GuestMemory,
+    pub host: &'a dyn HostMemory,
+}
+
+impl Debug for Memory<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let mut memory = formatter.debug_struct("Memory");
+        memory.field("guest", self.guest).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,9 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
-use crate::system::devices;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
+use crate::system::sharing;
 use crate::system::sources;
 use crate::system::{self, Hypervisor};
 
@@ -24,7 +24,7 @@ const CLAIMS: usize = 64;
 pub struct Attended {
     /// As what it is counted: the most telling of it.
     pub cause: ExitCause,
-    /// Whether it was interrupts of simulated devices and nothing else. They were shown to their guests, and who has this hart and for how
+    /// Whether it was interrupts of devices that the hypervisor serves and nothing else. They were shown to their guests, and who has this hart and for how
     /// long is as it was: a vCPU that was woken has its hart asked, this one or another.
     pub devices_alone: bool,
 }
@@ -73,7 +73,7 @@ fn attend_messages(system: &Hypervisor, hart: &Hart) -> Attended {
         let Some(identity) = interrupt_file::claim() else {
             break;
         };
-        if devices::serve_simulated(system, identity.wrapping_sub(identity::DEVICE)) {
+        if sharing::serve(system, identity.wrapping_sub(identity::DEVICE)) {
             attended.cause = ExitCause::HostExternal;
         } else {
             attended.devices_alone = false;
@@ -93,7 +93,7 @@ fn attend_files(system: &Hypervisor, hart: &Hart) {
     interrupts::attend(&InterruptPort::new(system, hart), files);
 }
 
-/// Attends to a message to this hart that is not a simulated device's. Says as what it is counted, if it is the board's.
+/// Attends to a message to this hart that is not of a device that the hypervisor serves. Says as what it is counted, if it is the board's.
 #[inline(never)]
 fn attend_message(system: &Hypervisor, hart: &Hart, identity: u32) -> Option<ExitCause> {
     match identity {

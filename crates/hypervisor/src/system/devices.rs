@@ -1,26 +1,51 @@
 //! What a VM's trapped devices reach: its console, the board's interrupt sources, its vCPUs.
 
+use core::cell::Cell;
+
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::trapped::{Memory, NotNow, Outside, Reach};
+use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::devices::shared::{Board, Client};
+use crate::devices::trapped::{NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart;
 use crate::hart::decode::Width;
 use crate::interrupts::Route;
 use crate::memory::address::HostPhysical;
+use crate::memory::guest::Memory;
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::harts;
 use crate::system::interrupt_port::{self, source_target};
-use crate::system::slots;
+use crate::system::slots::{self, TheBoard};
 use crate::vm::Vm;
 
 /// The world around the devices of a VM.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Surroundings<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
+    /// The devices of other VMs for which there is something, a bit each.
+    told: Cell<u64>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// The world around the devices of `vm`.
+    #[must_use]
+    pub const fn new(system: &'a Hypervisor, vm: &'a Vm) -> Self {
+        Self {
+            system,
+            vm,
+            told: Cell::new(0),
+        }
+    }
+
+    /// The devices of other VMs for which there is something, a bit each.
+    #[must_use]
+    pub const fn told(&self) -> u64 {
+        self.told.get()
+    }
 }
 
 impl Outside for Surroundings<'_> {
@@ -48,7 +73,7 @@ impl Outside for Surroundings<'_> {
     }
 
     fn apply(&self, effect: Effect) {
-        let Self { system, vm } = self;
+        let Self { system, vm, .. } = self;
         match effect {
             Effect::Message(destination) => send(system, vm, destination),
             Effect::Set(route) => reroute(system, vm, route),
@@ -82,34 +107,38 @@ impl Reach for Surroundings<'_> {
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
         slots::store_register(at, width, value);
     }
-}
 
-/// A simulated device of a VM has interrupted the hypervisor. False where no VM has one at this source.
-pub fn serve_simulated(system: &Hypervisor, source: u32) -> bool {
-    let Some((vm, device)) = system.simulated.get(source as usize).copied().flatten() else {
-        return false;
-    };
-    let vm = system.vm(vm);
-    let outside = Surroundings { system, vm };
-    vm.chips.lock().look_at(device, &outside);
-    true
+    fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board)) {
+        if let Some(disk) = self.system.disks.get(disk.0) {
+            act(&mut disk.lock(), &TheBoard(Some(&self.system.aplic)));
+        }
+    }
+
+    fn tell(&self, client: Client) {
+        self.told.set(self.told.get() | client.bit());
+    }
 }
 
 /// A byte was typed for the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
-    vm.chips.lock().look(&Surroundings { system, vm });
+    vm.chips.lock().look(&Surroundings::new(system, vm));
 }
 
-/// The VM's devices, and what is known of its guest, as after power-on.
-pub fn reset(system: &Hypervisor, vm: &Vm) {
-    vm.chips.lock().reset(&Surroundings { system, vm });
+/// The VM's devices, and what is known of its guest, as after power-on. Says whether nothing is under way any more that reaches its
+/// memory: then it is over.
+#[must_use]
+pub fn reset(system: &Hypervisor, vm: &Vm) -> bool {
+    let outside = Surroundings::new(system, vm);
+    let mut chips = vm.chips.lock();
+    chips.reset(&outside);
     vm.forget_guest();
+    chips.are_quiet(&outside)
 }
 
 /// Looks for interrupts of the VM's devices whose edge was missed.
 pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
-    let outside = Surroundings { system, vm };
+    let outside = Surroundings::new(system, vm);
     vm.chips.lock().recover_missed_edges(&outside);
 }
 

@@ -236,7 +236,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
         Outcome::StartsAnew(None) => say!("{name}: starts anew"),
         Outcome::StartsAnew(Some(reason)) => say!("{name}: failed ({reason}), starts anew"),
         Outcome::Stopped(reason) => {
-            pages::end(vm);
+            pages::end(system, vm);
             console::guest_ended(vm.number());
             say!("{name}: stopped ({reason})");
             power_off_if_idle(system);

@@ -66,8 +66,9 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
     let zeros = !loading.clean && !vm.memory.comes_on_touch();
     match &mut loading.stage {
         Stage::Reset => {
-            reset(system, vm);
-            loading.stage = Stage::Draft;
+            if reset(system, vm) {
+                loading.stage = Stage::Draft;
+            }
         }
         Stage::Draft => {
             // The tree tells where the initrd lies, and the layout depends on the tree's size, which the place does not
@@ -110,9 +111,12 @@ pub fn step(system: &Hypervisor, vm: &Vm, run: Run) -> Result<Progress, LoadErro
     Ok(Progress::More)
 }
 
-/// Back to the state after power-on, but for the memory.
-fn reset(system: &Hypervisor, vm: &Vm) {
-    devices::reset(system, vm);
+/// Back to the state after power-on, but for the memory. False as long as a device that VMs share is still at work for this one: then
+/// its memory is not touched yet.
+fn reset(system: &Hypervisor, vm: &Vm) -> bool {
+    if !devices::reset(system, vm) {
+        return false;
+    }
     for vcpu in system.vcpus_of(vm.id) {
         interrupts::reset(&InterruptPort::current(system), vcpu.id);
         let _ = vcpu.take_requests();
@@ -122,6 +126,7 @@ fn reset(system: &Hypervisor, vm: &Vm) {
         slots::reset_device(device.device);
     }
     pages::begin_anew(vm);
+    true
 }
 
 /// Where the parts go, with a device tree of `tree` bytes.
@@ -182,6 +187,10 @@ fn tree(
                 source: device.source,
             })
         })
+        .chain(vm.settings.made.iter().map(|made| VirtioDevice {
+            registers: made.registers,
+            source: made.source,
+        }))
         .collect();
     guest_tree::build(&GuestDescription {
         name: vm.settings.name.as_str(),

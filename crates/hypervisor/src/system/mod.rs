@@ -12,6 +12,8 @@ pub mod monitor;
 pub mod pages;
 pub mod policy;
 pub mod running;
+pub mod served;
+pub mod sharing;
 pub mod slots;
 pub mod sources;
 pub mod turn;
@@ -27,15 +29,15 @@ use spin::Once;
 use crate::board::Board;
 use crate::devices::attendants::Attendants;
 use crate::devices::board_aplic::AplicDriver;
-use crate::devices::bus::Owner;
 use crate::devices::chips::DeviceNumber;
+use crate::devices::shared::disk::Disk;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
-use crate::memory::address::GuestPhysical;
 use crate::memory::frames::Frames;
 use crate::system::awaited::Awaited;
 use crate::system::costs::Costs;
 use crate::system::harts::Hart;
+use crate::system::served::{Served, by_client, by_source};
 use crate::system::turn::TurnMutex;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
@@ -67,8 +69,12 @@ pub struct Hypervisor {
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
-    /// By their sources at the board's APLIC: the devices that are simulated for a VM.
-    pub simulated: Vec<Option<(VmId, DeviceNumber)>>,
+    /// By their sources at the board's APLIC: the devices that the hypervisor serves.
+    pub served: Vec<Option<Served>>,
+    /// The disks that VMs share.
+    pub disks: Vec<Mutex<Disk, { place::SHARED }>>,
+    /// The devices that share something with those of other VMs, by [`Client`](crate::devices::shared::Client).
+    pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
     pub counters: Offer,
     /// What happens when the last VM that runs ends.
@@ -97,36 +103,13 @@ pub fn system() -> Option<&'static Hypervisor> {
     SYSTEM.get()
 }
 
-/// The devices that are simulated for these VMs, by their sources.
-fn simulated_by_source(vms: &[Vm]) -> Vec<Option<(VmId, DeviceNumber)>> {
-    let mut table = Vec::new();
-    for vm in vms {
-        for given in vm
-            .settings
-            .devices
-            .iter()
-            .filter(|given| given.is_simulated())
-        {
-            let base = GuestPhysical::new(given.device.base);
-            if let Some((Owner::Trapped(device), _)) = vm.settings.bus.at(base) {
-                let source = given.device.source as usize;
-                table.resize(table.len().max(source + 1), None);
-                if let Some(place) = table.get_mut(source) {
-                    *place = Some((vm.id, device));
-                }
-            }
-        }
-    }
-    table
-}
-
 impl Hypervisor {
     #[must_use]
     pub fn new(
         (board, frames): (Board, Frames),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
-        vcpus: Vec<Vcpu>,
+        (vcpus, disks): (Vec<Vcpu>, Vec<Disk>),
         scheduler: Scheduler,
         when_idle: WhenIdle,
         started: u64,
@@ -135,7 +118,8 @@ impl Hypervisor {
         let aplic = AplicDriver::new(&board.aplic);
         let online = harts.iter().map(|hart| hart.index).collect();
         let attendants = Attendants::new(online, vms.len());
-        let simulated = simulated_by_source(&vms);
+        let served = by_source(&vms, &disks);
+        let shared = by_client(&vms);
         let counters = Offer::find(
             harts
                 .iter()
@@ -150,7 +134,9 @@ impl Hypervisor {
             scheduler: TurnMutex::new(scheduler),
             aplic,
             attendants,
-            simulated,
+            served,
+            disks: disks.into_iter().map(Mutex::new).collect(),
+            shared,
             counters,
             host_interrupts,
             translations: AtomicUsize::new(0),

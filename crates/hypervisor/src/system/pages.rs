@@ -1,5 +1,7 @@
 //! The pages of guests whose memory comes when it is touched.
 
+use core::sync::atomic::Ordering;
+
 use abi::monitor::VmState;
 use scheduler::VmId;
 
@@ -7,8 +9,9 @@ use crate::memory::frames::FrameOwner;
 use crate::memory::gstage::TableMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::Store;
+use crate::system::devices::Surroundings;
 use crate::system::harts;
-use crate::system::system;
+use crate::system::{Hypervisor, system};
 use crate::vm::Vm;
 
 /// The frames of one VM's guest.
@@ -57,13 +60,27 @@ pub fn begin_anew(vm: &Vm) {
 }
 
 /// A VM has stopped for good, unless it has been started again meanwhile: its pages go.
-pub fn end(vm: &Vm) {
+pub fn end(system: &Hypervisor, vm: &Vm) {
     if vm.memory.comes_on_touch() {
-        let _chips = vm.chips.lock();
+        let mut chips = vm.chips.lock();
         // Nobody starts it under this lock.
         let life = vm.life.lock();
-        if life.state() == VmState::Stopped {
+        if life.state() != VmState::Stopped {
+            vm.owes_pages.store(false, Ordering::Relaxed);
+            return;
+        }
+        let quiet = chips.are_quiet(&Surroundings::new(system, vm));
+        if quiet {
             vm.memory.give_back();
         }
+        vm.owes_pages.store(!quiet, Ordering::Relaxed);
+    }
+}
+
+/// The same, where a device that VMs share was still at work for this one when it stopped, and may not be any more.
+#[inline]
+pub fn end_if_owed(system: &Hypervisor, vm: &Vm) {
+    if vm.owes_pages.load(Ordering::Relaxed) {
+        end(system, vm);
     }
 }

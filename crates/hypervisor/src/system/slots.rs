@@ -1,9 +1,14 @@
 //! The board's virtio-mmio slots, as the hypervisor itself reaches them (virtio 1.2, §4.2.2).
 
 use crate::board::BoardDevice;
+use crate::devices::board_aplic::AplicDriver;
+use crate::devices::shared::Board;
+use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::hart::fence;
 use crate::memory::address::HostPhysical;
+use crate::memory::guest::HostMemory;
+use crate::memory::physical::Physical;
 
 /// Which kind of device a slot holds; 0 where it holds none.
 const DEVICE_ID: u64 = 0x008;
@@ -72,4 +77,28 @@ fn load(device: BoardDevice, register: u64) -> u32 {
 fn store(device: BoardDevice, register: u64, value: u32) {
     let at = HostPhysical::new(device.base + register);
     store_register(at, Width::Word, value.into());
+}
+
+/// The board, for what the hypervisor drives itself; without an APLIC as long as none is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct TheBoard<'a>(pub Option<&'a AplicDriver>);
+
+impl Board for TheBoard<'_> {
+    fn load(&self, at: HostPhysical, width: Width) -> u64 {
+        load_register(at, width)
+    }
+
+    fn store(&self, at: HostPhysical, width: Width, value: u64) {
+        store_register(at, width, value);
+    }
+
+    fn served(&self, source: SourceNumber) {
+        if let Some(aplic) = self.0 {
+            aplic.served(source.0);
+        }
+    }
+
+    fn host(&self) -> &dyn HostMemory {
+        &Physical { zero_block: None }
+    }
 }

@@ -8,6 +8,8 @@ use crate::system::Hypervisor;
 use crate::system::devices;
 use crate::system::harts::identity;
 use crate::system::interrupt_port::InterruptPort;
+use crate::system::served::Served;
+use crate::system::sharing;
 
 /// Makes the harts take interrupts of the board as the VMs' allocations want it now.
 pub fn reassign(system: &Hypervisor) {
@@ -38,6 +40,12 @@ pub fn reassign(system: &Hypervisor) {
     }
     let hart = system.attendants.of_board().map(|hart| system.hart(hart));
     let index = hart.map_or(0, |hart| hart.board.imsic_index);
+    for (source, served) in (0..).zip(&system.served) {
+        if let Some(Served::Disk(_)) = served {
+            let target = Target::hypervisor(index, identity::DEVICE + source);
+            system.aplic.take(source, target);
+        }
+    }
     system.aplic.take(
         system.board.uart.source,
         Target::hypervisor(index, identity::UART),
@@ -53,5 +61,6 @@ pub fn look_after_devices(system: &Hypervisor, time: u64) {
         for vm in &system.vms {
             devices::recover_missed_edges(system, vm);
         }
+        sharing::look_after_disks(system);
     }
 }

@@ -1,6 +1,7 @@
 //! What every VM has besides memory and vCPUs, and where.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use crate::board::BoardDevice;
 use crate::devices::aplic::Aplic;
@@ -8,9 +9,11 @@ use crate::devices::bus::{Bus, NoRoom, Owner};
 use crate::devices::chips::{Chips, DeviceNumber};
 use crate::devices::clock::Clock;
 use crate::devices::serial::SerialLine;
+use crate::devices::shared::{Client, front};
 use crate::devices::simulated::{Means, Simulated};
+use crate::devices::trapped::Trapped;
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{GuestPhysical, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
@@ -32,9 +35,37 @@ impl Given {
     }
 }
 
+/// A virtio device that the hypervisor makes for a VM, by which the VM shares something with others.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    /// Which of the whole system's.
+    pub client: Client,
+    /// Its registers, as the guest sees them.
+    pub registers: GuestRegion,
+    /// Its source at the guest's APLIC.
+    pub source: u32,
+    /// Which of the VM's trapped devices.
+    pub device: DeviceNumber,
+}
+
+/// The same while it is made.
+pub type SharingDevice = (Client, Box<dyn Trapped>);
+
+/// Where such devices lie for a guest, a page each: above all that a VM has of the board's on most boards.
+const MADE_BASE: GuestPhysical = GuestPhysical::new(0x1020_0000);
+
+/// What a VM is built with.
+#[derive(Debug)]
+pub struct Hardware {
+    pub bus: Bus,
+    pub chips: Chips,
+    pub made: Vec<Made>,
+}
+
 /// The bus and the trapped devices of a VM with so many vCPUs and these devices of the board, of an APLIC with so many sources.
 ///
-/// `clock` is the guest's real-time clock, which is left out where a device of the board has its interrupt.
+/// `clock` is the guest's real-time clock, which is left out where a device of the board has its interrupt. `shared` are the devices that the
+/// hypervisor makes: they get the highest sources that are free.
 ///
 /// # Errors
 /// [`NoRoom`], where a device of the board lies where every VM has something.
@@ -43,7 +74,8 @@ pub fn build(
     vcpus: u32,
     devices: &[Given],
     clock: Option<Clock>,
-) -> Result<(Bus, Chips), NoRoom> {
+    shared: Vec<SharingDevice>,
+) -> Result<Hardware, NoRoom> {
     let mut aplic = Aplic::new(sources, vcpus);
     for given in devices.iter().filter(|given| !given.is_simulated()) {
         aplic.add_physical(SourceNumber(given.device.source));
@@ -68,6 +100,25 @@ pub fn build(
         })
     };
     add(&mut bus, &mut chips, true)?;
+    let mut made = Vec::new();
+    let mut free = (1..=sources).rev().filter(|source| {
+        let of_board = devices.iter().any(|given| given.device.source == *source);
+        !of_board && ![UART_SOURCE, CLOCK_SOURCE].contains(source)
+    });
+    for (number, (client, device)) in (0..).zip(shared) {
+        let base = MADE_BASE.checked_add(number * PAGE_SIZE);
+        let base = base.ok_or(NoRoom(MADE_BASE))?;
+        let registers = GuestRegion::new(base, front::SIZE).ok_or(NoRoom(base))?;
+        let source = free.next().ok_or(NoRoom(base))?;
+        let device = chips.add(SourceNumber(source), device);
+        bus.add(base, registers.size(), Owner::Trapped(device))?;
+        made.push(Made {
+            client,
+            registers,
+            source,
+            device,
+        });
+    }
     let line = Box::new(SerialLine::default());
     let uart = chips.add(SourceNumber(UART_SOURCE), line);
     let aplic = Owner::Trapped(DeviceNumber::APLIC);
@@ -84,7 +135,7 @@ pub fn build(
         bus.add(CLOCK_BASE, CLOCK_SIZE, Owner::Trapped(clock))?;
     }
     add(&mut bus, &mut chips, false)?;
-    Ok((bus, chips))
+    Ok(Hardware { bus, chips, made })
 }
 
 /// Whether a VM with this bus has a real-time clock.

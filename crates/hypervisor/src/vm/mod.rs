@@ -20,7 +20,7 @@ pub mod word;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
 use scheduler::VmId;
@@ -39,7 +39,7 @@ use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
 use crate::vm::guest_tree::imsic_file;
-use crate::vm::hardware::Given;
+use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
 use crate::vm::pauses::PauseTerms;
@@ -55,6 +55,8 @@ pub struct Settings {
     pub initrd: Option<&'static [u8]>,
     pub bootargs: &'static str,
     pub devices: Vec<Given>,
+    /// The devices by which it shares something with other VMs.
+    pub made: Vec<Made>,
     /// What answers at which guest-physical address.
     pub bus: Bus,
     pub autostart: bool,
@@ -97,6 +99,8 @@ pub struct Vm {
     /// How far it is loaded; locked by the hart that loads it.
     pub loading: Mutex<Loading, { place::LOADING }>,
     heartbeat: AtomicU64,
+    /// Whether it has stopped and its pages could not go yet.
+    pub owes_pages: AtomicBool,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
@@ -141,6 +145,7 @@ impl Vm {
             life: Mutex::new(life),
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
+            owes_pages: AtomicBool::new(false),
             told,
             reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }

@@ -5,7 +5,7 @@ use partita::board;
 use partita::cache::Cache;
 use partita::image::{self, slots::Assignment};
 use partita::images::{self, Progress};
-use partita::system::FileName;
+use partita::system::{Disk, FileName};
 use std::io::Write;
 use std::path::Path;
 
@@ -71,17 +71,17 @@ pub(super) fn execute(
         archive = archive.len() >> 10,
         program = board::PROGRAM,
     );
+    for (shared, slot) in system.disks.iter().zip(slots.shared()) {
+        let what = disk_of(&shared.disk, &cache);
+        let name = &shared.name;
+        let _ = writeln!(out, "disk.{name} expects {what} in virtio-mmio slot {slot}");
+    }
     for (vm, slot, device) in disks {
         let what = match device {
-            image::slots::Device::Disk(number) => {
-                match vm.disks.get(*number).map(|disk| &disk.file.value) {
-                    Some(FileName::Path(path)) => format!("a disk with {}", path.display()),
-                    Some(FileName::Built(name)) => {
-                        format!("a disk with {}", cache.folder().join(name).display())
-                    }
-                    None => continue,
-                }
-            }
+            image::slots::Device::Disk(number) => match vm.disks.get(*number) {
+                Some(disk) => disk_of(disk, &cache),
+                None => continue,
+            },
             image::slots::Device::Card(_) => String::from("a network card"),
             image::slots::Device::Rng => String::from("a source of random numbers"),
             image::slots::Device::Terminals => String::from("a console device"),
@@ -89,4 +89,12 @@ pub(super) fn execute(
         let _ = writeln!(out, "{} expects {what} in virtio-mmio slot {slot}", vm.name);
     }
     Ok(())
+}
+
+/// A disk as the board's owner is told of it.
+fn disk_of(disk: &Disk, cache: &Cache) -> String {
+    match &disk.file.value {
+        FileName::Path(path) => format!("a disk with {}", path.display()),
+        FileName::Built(name) => format!("a disk with {}", cache.folder().join(name).display()),
+    }
 }

@@ -469,11 +469,12 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
 
 /// The files that the system names as built.
 pub(super) fn built_files(system: &System) -> Vec<&str> {
-    let files = system.vms.iter().flat_map(|vm| {
-        let disks = vm.disks.iter().map(|disk| &disk.file);
-        std::iter::once(&vm.kernel).chain(&vm.initrd).chain(disks)
-    });
-    let names = files.filter_map(|file| match &file.value {
+    let files = system
+        .vms
+        .iter()
+        .flat_map(|vm| std::iter::once(&vm.kernel).chain(&vm.initrd));
+    let disks = system.all_disks().map(|(_, disk)| &disk.file);
+    let names = files.chain(disks).filter_map(|file| match &file.value {
         FileName::Built(name) => Some(name.as_str()),
         FileName::Path(_) => None,
     });

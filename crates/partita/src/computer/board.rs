@@ -134,11 +134,8 @@ fn connect(
                         continue;
                     };
                     let disk = block(setup, disk, profile, *slot, seed);
-                    disk.map_err(|error| ComputerError::Disk {
-                        vm: vm.name.to_string(),
-                        number: *number,
-                        error,
-                    })?
+                    let key = format!("vm.{}.disks[{number}]", vm.name);
+                    disk.map_err(|error| ComputerError::Disk { key, error })?
                 }
                 Device::Card(number) => {
                     let Some(card) = vm.network.get(*number) else {
@@ -171,6 +168,17 @@ fn connect(
                 .insert(usize::from(slot.0), device, is_told);
         }
     }
+    for (shared, slot) in setup.system.disks.iter().zip(setup.slots.shared()) {
+        let seed = chosen.seed ^ u64::from(slot.0 + 1) << 56;
+        let key = format!("disk.{}", shared.name);
+        let device = block(setup, &shared.disk, profile, *slot, seed)
+            .map_err(|error| ComputerError::Disk { key, error })?;
+        // As for the VMs' devices. The hypervisor drives it, by the computer's own addresses.
+        let _ = machine
+            .system_mut()
+            .devices
+            .insert(usize::from(slot.0), device, false);
+    }
     let character = profile.map_or(0, |profile| profile.uart.nanoseconds_per_character);
     let devices = &mut machine.system_mut().devices;
     devices.set_switch(switch);
@@ -197,13 +205,17 @@ pub fn reattach(machine: &mut Machine, setup: &Setup<'_>) -> Result<(), Computer
             let Some(disk) = vm.disks.get(*number) else {
                 continue;
             };
-            let file = open(setup.cache, disk).map_err(|error| ComputerError::Disk {
-                vm: vm.name.to_string(),
-                number: *number,
-                error,
-            })?;
+            let key = format!("vm.{}.disks[{number}]", vm.name);
+            let file = open(setup.cache, disk);
+            let file = file.map_err(|error| ComputerError::Disk { key, error })?;
             machine.attach_disk(usize::from(slot.0), Box::new(file))?;
         }
+    }
+    for (shared, slot) in setup.system.disks.iter().zip(setup.slots.shared()) {
+        let key = format!("disk.{}", shared.name);
+        let file = open(setup.cache, &shared.disk);
+        let file = file.map_err(|error| ComputerError::Disk { key, error })?;
+        machine.attach_disk(usize::from(slot.0), Box::new(file))?;
     }
     Ok(())
 }
@@ -218,18 +230,10 @@ pub(super) fn read_firmware() -> Result<Vec<u8>, ComputerError> {
 
 /// Opens and locks every disk of a system, for a computer that would not ask whether a run on another kind has it.
 pub(super) fn lock_disks(system: &System, cache: &Cache) -> Result<Vec<FileDisk>, ComputerError> {
-    let mut locked = Vec::new();
-    for vm in &system.vms {
-        for (number, disk) in vm.disks.iter().enumerate() {
-            let file = open(cache, disk).map_err(|error| ComputerError::Disk {
-                vm: vm.name.to_string(),
-                number,
-                error,
-            })?;
-            locked.push(file);
-        }
-    }
-    Ok(locked)
+    let locked = system
+        .all_disks()
+        .map(|(key, disk)| open(cache, disk).map_err(|error| ComputerError::Disk { key, error }));
+    locked.collect()
 }
 
 fn open(cache: &Cache, disk: &Disk) -> Result<FileDisk, DiskError> {

@@ -2,10 +2,11 @@
 
 use super::Contents;
 use super::slots::Assignment;
+use crate::system::verify::slices::describe;
 use crate::system::{System, Vm};
 use abi::system::{
-    Allocation, Io, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling, Slot,
-    Translations, VmName, names,
+    Allocation, Io, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling,
+    SliceDescription, Slot, Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
 
@@ -44,6 +45,11 @@ pub fn compile(
     if let Some(focus) = focus {
         tree.property_string(names::CONSOLE_FOCUS, focus.as_str())?;
     }
+    if !slots.shared().is_empty() {
+        let mut shared: Vec<u32> = slots.shared().iter().map(|slot| slot.0.into()).collect();
+        shared.sort_unstable();
+        tree.property_array_u32(names::SHARED_DISKS, &shared)?;
+    }
     let vms = tree.begin_node(names::VMS_NODE)?;
     for (index, vm) in system.vms.iter().enumerate() {
         let node = tree.begin_node(&format!("{}@{index:x}", names::VM_NODE))?;
@@ -52,11 +58,31 @@ pub fn compile(
             .map(|(slot, device)| (*slot, device.io(vm)))
             .collect();
         compile_vm(&mut tree, vm, &devices, contents)?;
+        compile_slices(&mut tree, system, vm, slots)?;
         tree.end_node(node)?;
     }
     tree.end_node(vms)?;
     tree.end_node(root)?;
     tree.finish()
+}
+
+fn compile_slices(
+    tree: &mut FdtWriter,
+    system: &System,
+    vm: &Vm,
+    slots: &Assignment,
+) -> Result<(), Error> {
+    let described = vm.slices.iter().filter_map(|slice| {
+        let slice = describe(system, slice)?;
+        let place = slots.places().get(slice.disk as usize)?;
+        let disk = u32::try_from(*place).ok()?;
+        Some(SliceDescription { disk, ..slice }.cells())
+    });
+    let cells: Vec<u32> = described.flatten().collect();
+    match cells.is_empty() {
+        true => Ok(()),
+        false => tree.property_array_u32(names::SLICES, &cells),
+    }
 }
 
 /// Those that the system gives; the scheduler knows the usual values of the others.

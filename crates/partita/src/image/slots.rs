@@ -31,6 +31,9 @@ impl Device {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
     vms: Vec<Vec<(Slot, Device)>>,
+    /// Of the disks that VMs share.
+    shared: Vec<Slot>,
+    places: Vec<usize>,
 }
 
 impl Assignment {
@@ -40,9 +43,8 @@ impl Assignment {
     pub fn of(system: &System) -> Self {
         let named = |disk: &Disk| disk.slot.as_ref().map(|slot| slot.value);
         let taken: Vec<u8> = system
-            .vms
-            .iter()
-            .flat_map(|vm| vm.disks.iter().filter_map(named))
+            .all_disks()
+            .filter_map(|(_, disk)| named(disk))
             .collect();
         let mut free = (0..BOARD_SLOTS as u8).filter(|slot| !taken.contains(slot));
         let mut vms = Vec::new();
@@ -63,7 +65,30 @@ impl Assignment {
             devices.sort_unstable_by_key(|(slot, _)| *slot);
             vms.push(devices);
         }
-        Self { vms }
+        // Those of shared disks rise, as the hypervisor has them in this order.
+        let mut slots: Vec<Slot> = (system.disks.iter())
+            .filter_map(|shared| named(&shared.disk).or_else(|| free.next()))
+            .map(Slot)
+            .collect();
+        let order = slots.clone();
+        slots.sort_unstable();
+        let place = |slot: &Slot| slots.iter().position(|other| other == slot);
+        let places = order.iter().filter_map(place).collect();
+        Self {
+            vms,
+            shared: order,
+            places,
+        }
+    }
+
+    /// The slot of each disk that VMs share.
+    pub fn shared(&self) -> &[Slot] {
+        &self.shared
+    }
+
+    /// The place of each of these disks among their slots in rising order.
+    pub fn places(&self) -> &[usize] {
+        &self.places
     }
 
     /// The devices of the VM with this number, by rising slot.

@@ -191,21 +191,24 @@ impl Point {
                 add(String::from(what), &path)?;
             }
         }
+        let shared = system.disks.iter();
+        let shared = shared.map(|disk| (format!("disk.{}", disk.name), &disk.disk.file.value));
+        let mut parts: Vec<(String, &FileName)> = shared.collect();
         for vm in &system.vms {
-            let mut parts = vec![(format!("vm.{}.kernel", vm.name), &vm.kernel.value)];
+            parts.push((format!("vm.{}.kernel", vm.name), &vm.kernel.value));
             if let Some(initrd) = &vm.initrd {
                 parts.push((format!("vm.{}.initrd", vm.name), &initrd.value));
             }
             for (index, disk) in vm.disks.iter().enumerate() {
                 parts.push((format!("vm.{}.disks.{index}", vm.name), &disk.file.value));
             }
-            for (what, name) in parts {
-                let path = match name {
-                    FileName::Path(path) => path.clone(),
-                    FileName::Built(name) => cache.folder().join(name),
-                };
-                add(what, &path)?;
-            }
+        }
+        for (what, name) in parts {
+            let path = match name {
+                FileName::Path(path) => path.clone(),
+                FileName::Built(name) => cache.folder().join(name),
+            };
+            add(what, &path)?;
         }
         let profile = match &self.computer {
             Computer::Machine {

@@ -63,6 +63,10 @@ pub const ROOT: &str = "";
 pub const VM: &str = "vm.NAME";
 /// A disk's table.
 pub const DISK: &str = "vm.NAME.disks";
+/// The same of a slice.
+pub const SLICE: &str = "vm.NAME.disks, of a slice";
+/// The table of a disk that VMs share.
+pub const SHARED_DISK: &str = "disk.NAME";
 /// The table of a VM's terminals.
 pub const TERMINALS: &str = "vm.NAME.terminals";
 
@@ -398,7 +402,7 @@ pub fn keys() -> Vec<Key> {
             Kind::Tables(DISK),
             text("none"),
             "[{ file = \"image:debian/disk\" }]",
-            "disks, in the guest's order",
+            "disks, in the guest's order: its own, then slices of disks that VMs share",
         ),
         key(
             VM,
@@ -498,6 +502,62 @@ pub fn keys() -> Vec<Key> {
             text("as the VM says"),
             "\"fast\"",
             "how it is reached",
+        ),
+        key(
+            SLICE,
+            "slice-of",
+            Kind::Text,
+            None,
+            "\"disk0\"",
+            "the disk `[disk.NAME]` of which the VM has a part, as a disk of its own",
+        ),
+        key(
+            SLICE,
+            "first",
+            Kind::Size,
+            text("the disk's beginning"),
+            "\"16 MiB\"",
+            "where on it the slice begins, a multiple of 512 bytes",
+        ),
+        key(
+            SLICE,
+            "size",
+            Kind::Size,
+            text("to the disk's end"),
+            "\"16 MiB\"",
+            "how long the slice is, a multiple of 512 bytes",
+        ),
+        key(
+            SLICE,
+            "read-only",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "whether the guest may not write to the slice; several VMs may then have the same one",
+        ),
+        key(
+            SHARED_DISK,
+            "file",
+            Kind::File,
+            None,
+            "\"image:debian/disk\"",
+            "a raw image, of which VMs have slices",
+        ),
+        key(
+            SHARED_DISK,
+            "keep",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "whether what the guests write stays; otherwise each run begins with the same image",
+        ),
+        key(
+            SHARED_DISK,
+            "slot",
+            Kind::Integer(0, BOARD_SLOTS as u64 - 1),
+            text("the next that is free"),
+            "0",
+            "the virtio-mmio slot of the board",
         ),
         key(
             TERMINALS,

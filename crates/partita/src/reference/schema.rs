@@ -1,6 +1,6 @@
 //! The JSON schema of system files, by which editors check and complete them.
 
-use super::keys::{Key, Kind, ROOT, VM, keys};
+use super::keys::{DISK, Key, Kind, ROOT, SHARED_DISK, SLICE, VM, keys};
 use serde_json::{Map, Value, json};
 
 /// The schema (JSON Schema, draft 7, which editors' TOML plug-ins know).
@@ -17,6 +17,12 @@ pub fn schema() -> Value {
         });
         if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
             properties.insert(String::from("vm"), names);
+            let shared = json!({
+                "type": "object",
+                "description": "disks that VMs share, by their names",
+                "additionalProperties": table(&all, SHARED_DISK),
+            });
+            properties.insert(String::from("disk"), shared);
         }
         if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
             required.push(json!("vm"));
@@ -63,6 +69,10 @@ fn value(all: &[Key], key: &Key) -> Value {
             json!({ "type": "array", "items": { "type": "integer", "minimum": low, "maximum": high } })
         }
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Tables(DISK) => {
+            let either = [table(all, DISK), table(all, SLICE)];
+            json!({ "type": "array", "items": { "anyOf": either } })
+        }
         Kind::Tables(name) => json!({ "type": "array", "items": table(all, name) }),
         Kind::Table(name) => table(all, name),
     };

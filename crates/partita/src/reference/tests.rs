@@ -1,12 +1,12 @@
 //! The reference says what the code does, and the page says what the reference does.
 
-use super::keys::{DISK, ROOT, TERMINALS, VM};
+use super::keys::{DISK, ROOT, SHARED_DISK, SLICE, TERMINALS, VM};
 use super::*;
 use crate::system::{Document, Duration, System};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const TABLES: [&str; 4] = [ROOT, VM, DISK, TERMINALS];
+const TABLES: [&str; 6] = [ROOT, VM, DISK, SLICE, SHARED_DISK, TERMINALS];
 
 /// The least system, with one more line in the table; the root's keys come first.
 fn with(table: &str, line: &str) -> String {
@@ -14,7 +14,8 @@ fn with(table: &str, line: &str) -> String {
         ROOT => (line, "", "", ""),
         VM => ("", line, "", ""),
         DISK => ("", "", line, ""),
-        _ => ("", "", "", line),
+        TERMINALS => ("", "", "", line),
+        _ => ("", "", "", ""),
     };
     let key = line.split(" = ").next().unwrap_or_default();
     let without = |text: &str| -> String {
@@ -47,6 +48,24 @@ fn with(table: &str, line: &str) -> String {
             "file = \"image:debian/disk\", "
         };
         text += &format!("disks = [{{ {file}{disk} }}]\n");
+    }
+    if table == SLICE || table == SHARED_DISK {
+        let (slice, shared) = match table {
+            SLICE => (format!(", {line}"), ""),
+            _ => (String::new(), line),
+        };
+        let of = if key == "slice-of" {
+            ""
+        } else {
+            "slice-of = \"disk0\""
+        };
+        let slice = format!("{of}{slice}");
+        let slice = slice.trim_start_matches(", ");
+        let file = match (table, key) {
+            (SHARED_DISK, "file") => "",
+            _ => "file = \"image:debian/disk\"\n",
+        };
+        text += &format!("disks = [{{ {slice} }}]\n[disk.disk0]\n{file}{shared}\n");
     }
     if !terminals.is_empty() {
         let rest: Vec<&str> = ["count = 1", "transactions = 1", "think = \"1 s\""]
@@ -99,6 +118,10 @@ fn every_key_that_is_read_is_in_the_reference_and_no_other() {
             .collect();
         let mut read = known(table);
         read.remove("vm");
+        // A table of tables, as the VMs', has its own keys; the shared disks' are `SHARED_DISK`.
+        if table == ROOT {
+            assert!(read.remove("disk"));
+        }
         assert_eq!(own, read, "{table:?}");
     }
 }

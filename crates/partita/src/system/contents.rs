@@ -37,12 +37,12 @@ fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Pr
                 &remedy,
             ));
         }
-        for (number, disk) in vm.disks.iter().enumerate() {
-            if let Some(message) = disk_file(&disk.file.value) {
-                let key = format!("vm.{}.disks[{number}].file", vm.name);
-                let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
-                problems.push(problem(document, &disk.file, key, message, remedy));
-            }
+    }
+    for (key, disk) in system.all_disks() {
+        if let Some(message) = disk_file(&disk.file.value) {
+            let key = format!("{key}.file");
+            let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
+            problems.push(problem(document, &disk.file, key, message, remedy));
         }
     }
     problems

@@ -1,5 +1,6 @@
 //! From a document to a system: every key read by its rules, every mistake kept.
 
+mod disks;
 mod loops;
 mod vm;
 
@@ -98,6 +99,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let date = read_date(&mut root);
     let host = read_host(&mut root);
 
+    let disks = disks::read_shared(&mut root);
     let mut vms = Vec::new();
     let mut vm_problems = Vec::new();
     match root.required("vm", "..., one table [vm.NAME] for each virtual machine") {
@@ -197,6 +199,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
             Date::FIXED
         }),
         host,
+        disks,
         vms,
     };
     problems.extend(verify::resources(

@@ -1,5 +1,7 @@
 //! What a system asks of the board: harts, memory, slots and disks, each claimed once.
 
+pub mod slices;
+
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
 use abi::system::{
@@ -23,6 +25,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     paged(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
+    slices::check(document, system, &mut problems);
     problems
 }
 
@@ -253,24 +256,23 @@ pub fn devices(vm: &Vm) -> usize {
 }
 
 fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let mut taken: BTreeMap<u8, &Vm> = BTreeMap::new();
-    for vm in &system.vms {
-        for (index, Disk { slot, .. }) in vm.disks.iter().enumerate() {
-            let Some(Located { value, origin }) = slot else {
-                continue;
-            };
-            let Some(owner) = taken.insert(*value, vm) else {
-                continue;
-            };
-            let key = format!("vm.{}.disks[{index}].slot", vm.name);
-            let message = format!("VM {} has claimed slot {value} already", owner.name);
-            let remedy = "use another slot, or leave slot out and one is found";
-            problems.push(
-                Problem::new(document, origin, key, message, remedy).with_value(value.to_string()),
-            );
-        }
+    let mut taken: BTreeMap<u8, String> = BTreeMap::new();
+    for (key, Disk { slot, .. }) in system.all_disks() {
+        let Some(Located { value, origin }) = slot else {
+            continue;
+        };
+        let Some(owner) = taken.insert(*value, key.clone()) else {
+            continue;
+        };
+        let message = format!("{owner} has claimed slot {value} already");
+        let remedy = "use another slot, or leave slot out and one is found";
+        problems.push(
+            Problem::new(document, origin, format!("{key}.slot"), message, remedy)
+                .with_value(value.to_string()),
+        );
     }
-    let wanted: usize = system.vms.iter().map(devices).sum();
+    let own: usize = system.vms.iter().map(devices).sum();
+    let wanted = own + system.disks.len();
     if wanted > BOARD_SLOTS {
         problems.push(Problem::new(
             document,
@@ -279,7 +281,7 @@ fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
                 .last()
                 .map_or(&Origin::File(0..0), |vm| &vm.origin),
             "vm",
-            format!("the VMs have {wanted} devices, and the board has {BOARD_SLOTS} slots"),
+            format!("the VMs and what they share have {wanted} devices, and the board has {BOARD_SLOTS} slots"),
             "take away disks, network cards, sources of random numbers or terminals",
         ));
     }
@@ -287,16 +289,9 @@ fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
 
 /// A disk that keeps what is written can be in one VM only, and nobody writes to what the cache holds.
 fn disks(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let all = |system: &System| -> Vec<(String, Disk)> {
-        let disks = system.vms.iter().flat_map(|vm| {
-            vm.disks
-                .iter()
-                .enumerate()
-                .map(|(index, disk)| (format!("vm.{}.disks[{index}]", vm.name), disk.clone()))
-        });
-        disks.collect()
-    };
-    let all = all(system);
+    let all: Vec<(String, Disk)> = (system.all_disks())
+        .map(|(key, disk)| (key, disk.clone()))
+        .collect();
     for (position, (key, disk)) in all.iter().enumerate() {
         let origin = &disk.file.origin;
         let mut report = |message: String, remedy: &str| {

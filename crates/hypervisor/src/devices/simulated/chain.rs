@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostRegion};
+use crate::memory::guest::Memory;
 
 /// Descriptor flags.
 pub const NEXT: u16 = 1;
@@ -30,6 +30,9 @@ pub enum Wrong {
     /// A buffer without a byte.
     #[error("a buffer is empty")]
     EmptyBuffer,
+    /// What is asked of a disk has no header, no place for its status, or a buffer that goes the wrong way.
+    #[error("a request is not made of a header, data and a status")]
+    BadRequest,
     /// More is said to be available than the queue holds.
     #[error("more chains are available than the queue holds")]
     TooMany,

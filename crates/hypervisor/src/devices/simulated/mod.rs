@@ -18,14 +18,14 @@
     )
 )]
 
-mod chain;
-mod fast;
+pub mod chain;
+pub mod fast;
 mod page;
-mod queue;
-mod rings;
-mod shadow;
+pub mod queue;
+pub mod rings;
+pub mod shadow;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 
 use abi::monitor::{Event, ExitCause};
 
@@ -34,6 +34,10 @@ pub use self::shadow::AREA;
 use self::queue::{How, Place, Queue, Returned};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::virtio::{
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,
+    register, status, with_high, with_low,
+};
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
@@ -44,48 +48,6 @@ pub const QUEUES: usize = 4;
 pub const QUEUE_BYTES: u64 = QUEUES as u64 * AREA;
 pub const BYTES: u64 = QUEUE_BYTES + PAGE_SIZE;
 
-/// Offsets of the registers (virtio 1.2, table 4.1).
-pub mod register {
-    pub const MAGIC: u64 = 0x000;
-    pub const VERSION: u64 = 0x004;
-    pub const DEVICE_ID: u64 = 0x008;
-    pub const VENDOR_ID: u64 = 0x00c;
-    pub const DEVICE_FEATURES: u64 = 0x010;
-    pub const DEVICE_FEATURES_SELECT: u64 = 0x014;
-    pub const DRIVER_FEATURES: u64 = 0x020;
-    pub const DRIVER_FEATURES_SELECT: u64 = 0x024;
-    pub const QUEUE_SELECT: u64 = 0x030;
-    pub const QUEUE_SIZE_MOST: u64 = 0x034;
-    pub const QUEUE_SIZE: u64 = 0x038;
-    pub const QUEUE_READY: u64 = 0x044;
-    pub const QUEUE_NOTIFY: u64 = 0x050;
-    pub const INTERRUPT_STATUS: u64 = 0x060;
-    pub const INTERRUPT_ACKNOWLEDGE: u64 = 0x064;
-    pub const STATUS: u64 = 0x070;
-    /// Low halves; the high one of each follows.
-    pub const QUEUE_PARTS: [u64; 3] = [0x080, 0x090, 0x0a0];
-    pub const SHARED_MEMORY: core::ops::RangeInclusive<u64> = 0x0b0..=0x0bc;
-    pub const CONFIGURATION_GENERATION: u64 = 0x0fc;
-    pub const CONFIGURATION: u64 = 0x100;
-}
-
-/// The device status field (§2.1).
-pub mod status {
-    pub const DRIVER_OK: u32 = 4;
-    pub const FEATURES_OK: u32 = 8;
-    pub const NEEDS_RESET: u32 = 64;
-}
-
-/// Bits of the interrupt status.
-const USED_BUFFER: u32 = 1;
-const CONFIGURATION_CHANGE: u32 = 2;
-
-/// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM (§6).
-pub const VERSION_1: u64 = 1 << 32;
-pub const ACCESS_PLATFORM: u64 = 1 << 33;
-/// VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX.
-pub const INDIRECT_TABLES: u64 = 1 << 28;
-pub const EVENT_INDICES: u64 = 1 << 29;
 /// Of the features that concern queues and transports (24 to 49, §6) those that a guest may have.
 const QUEUE_FEATURES: u64 = ((1 << 50) - 1) & !((1 << 24) - 1);
 const OFFERED_QUEUE_FEATURES: u64 = INDIRECT_TABLES | EVENT_INDICES | VERSION_1;
@@ -439,14 +401,6 @@ impl Simulated {
         }
         Ok(())
     }
-}
-
-const fn with_low(whole: u64, low: u32) -> u64 {
-    whole >> 32 << 32 | low as u64
-}
-
-const fn with_high(whole: u64, high: u32) -> u64 {
-    (high as u64) << 32 | whole as u32 as u64
 }
 
 impl Trapped for Simulated {

@@ -3,8 +3,9 @@
 //! It is mapped without the right to write, so that loads do not leave the guest and stores do. What a load would show is written
 //! there whenever it changes.
 
-use super::{Simulated, register};
+use super::Simulated;
 use crate::devices::trapped::Reach;
+use crate::devices::virtio::register;
 use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 

@@ -7,8 +7,8 @@ use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
 use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
+use crate::memory::guest::Memory;
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
@@ -23,6 +23,41 @@ pub struct Place {
     pub size: u32,
     /// Descriptors, available ring and used ring.
     pub parts: [u64; 3],
+}
+
+impl Place {
+    /// The parts and the size of a queue that lies there, of at most so many `entries`: one that virtio 1.2, §2.7, allows, and all of it
+    /// the guest's memory.
+    ///
+    /// # Errors
+    /// [`Wrong::BadQueue`], and [`Wrong::Outside`].
+    pub fn checked(
+        self,
+        entries: u16,
+        memory: Memory<'_>,
+    ) -> Result<([GuestPhysical; 3], u16), Wrong> {
+        let guest @ [descriptors, available, used] = self.parts.map(GuestPhysical::new);
+        let size = u16::try_from(self.size).map_err(|_| Wrong::BadQueue)?;
+        if !size.is_power_of_two() || size > entries {
+            return Err(Wrong::BadQueue);
+        }
+        // Bytes and alignment of the parts (§2.7).
+        let entries_of = u64::from(size);
+        for (at, bytes, alignment) in [
+            (descriptors, 16 * entries_of, 16),
+            (available, 6 + 2 * entries_of, 2),
+            (used, 6 + 8 * entries_of, 4),
+        ] {
+            if !at.is_aligned(alignment) {
+                return Err(Wrong::BadQueue);
+            }
+            let region = GuestRegion::new(at, bytes).ok_or(Wrong::Outside(at))?;
+            if !memory.guest.region().covers(region) {
+                return Err(Wrong::Outside(at));
+            }
+        }
+        Ok((guest, size))
+    }
 }
 
 /// A guest's queue that is in use.
@@ -86,26 +121,7 @@ impl Queue {
         how: How,
         memory: Memory<'_>,
     ) -> Result<Self, Wrong> {
-        let guest @ [descriptors, available, used] = place.parts.map(GuestPhysical::new);
-        let size = u16::try_from(place.size).map_err(|_| Wrong::BadQueue)?;
-        if !size.is_power_of_two() || size > entries || entries > MOST_ENTRIES {
-            return Err(Wrong::BadQueue);
-        }
-        // Bytes and alignment of the parts (§2.7).
-        let entries_of = u64::from(size);
-        for (at, bytes, alignment) in [
-            (descriptors, 16 * entries_of, 16),
-            (available, 6 + 2 * entries_of, 2),
-            (used, 6 + 8 * entries_of, 4),
-        ] {
-            if !at.is_aligned(alignment) {
-                return Err(Wrong::BadQueue);
-            }
-            let region = GuestRegion::new(at, bytes).ok_or(Wrong::Outside(at))?;
-            if !memory.guest.region().covers(region) {
-                return Err(Wrong::Outside(at));
-            }
-        }
+        let (guest, size) = place.checked(entries.min(MOST_ENTRIES), memory)?;
         Ok(Self {
             size,
             rings: Rings {
@@ -268,6 +284,6 @@ impl Queue {
 }
 
 /// Whether an index has come by `wanted` on its way from `before` to `after`, modulo 2^16 (§2.7.10).
-const fn is_passed(wanted: u16, before: u16, after: u16) -> bool {
+pub const fn is_passed(wanted: u16, before: u16, after: u16) -> bool {
     after.wrapping_sub(wanted).wrapping_sub(1) < after.wrapping_sub(before)
 }

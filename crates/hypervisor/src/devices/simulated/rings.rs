@@ -2,8 +2,8 @@
 
 use super::chain::{self, Wrong, after};
 use super::fast::Area;
-use crate::devices::trapped::Memory;
 use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::guest::Memory;
 
 /// A part of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

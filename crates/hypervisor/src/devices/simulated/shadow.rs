@@ -7,8 +7,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{Ordering, fence};
 
-use super::chain::{DESCRIPTOR, NEXT, Piece, WRITE, Wrong};
-use crate::memory::address::HostPhysical;
+use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, WRITE, Wrong};
+use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::HostMemory;
 
 /// The most entries of a queue, its descriptors: a chain has as many pieces at most.
@@ -168,6 +168,28 @@ impl Shadow {
                 return false;
             }
         }
+        self.commit(draft, guest, host);
+        true
+    }
+
+    /// Has the device do what is described in a table of descriptors elsewhere (an indirect one, virtio 1.2, §2.7.5.3), for the chain `guest`.
+    /// False where there is no room, and nothing has happened.
+    pub fn put_table(&mut self, guest: u16, table: HostRegion, host: &dyn HostMemory) -> bool {
+        let number = self.first_free;
+        let Some(&following) = self.next.get(usize::from(number)) else {
+            return false;
+        };
+        if self.free == 0 {
+            return false;
+        }
+        let rest = u64::from(INDIRECT) << 32 | table.size() & 0xffff_ffff;
+        let at = self.at(DESCRIPTOR * u64::from(number));
+        host.set_pair(at, [table.base().raw().to_le(), rest.to_le()]);
+        let draft = Draft {
+            next: following,
+            last: number,
+            length: 1,
+        };
         self.commit(draft, guest, host);
         true
     }

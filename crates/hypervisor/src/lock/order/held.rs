@@ -3,12 +3,13 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
     "Vm::told",
     "Vm::life",
+    "Hypervisor::disks",
     "Hypervisor::scheduler",
     "Vcpu::word",
     "Vcpu::interrupts",

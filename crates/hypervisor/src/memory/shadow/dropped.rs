@@ -1,6 +1,7 @@
 //! What a hart must drop after shadow tables have changed.
 
-use super::SPACES;
+/// Address spaces that are kept for a vCPU.
+pub const SPACES: usize = 8;
 
 const _: () = assert!(SPACES <= 8);
 

@@ -16,6 +16,9 @@ const PPN_BITS: u64 = (1 << 44) - 1;
 /// Svpbmt.
 const MEMORY_TYPE: u64 = 3 << 61;
 
+/// The level of the largest leaves: 1 GiB. A table below an entry of this level leads to tables of pages alone.
+pub const LARGEST: u32 = 2;
+
 /// Bytes that a leaf at `level` maps.
 pub const fn size(level: u32) -> u64 {
     PAGE_SIZE << (9 * level)

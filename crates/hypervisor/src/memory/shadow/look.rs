@@ -1,7 +1,6 @@
 //! What a page fault of a vCPU on shadow tables is: the guest's own, or one of the shadow tables.
 
-use super::LARGEST;
-use super::leaf::{Leaf, READ, WRITE, size};
+use super::leaf::{LARGEST, Leaf, READ, WRITE, size};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::walk::{self, Access, Features, NoLeaf, Reader};
 

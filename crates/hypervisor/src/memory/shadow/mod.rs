@@ -48,8 +48,8 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-pub use dropped::Dropped;
-pub use leaf::{EXECUTE, Leaf, READ, WRITE, size};
+pub use dropped::{Dropped, SPACES};
+pub use leaf::{EXECUTE, LARGEST, Leaf, READ, WRITE, size};
 
 use alloc::vec::Vec;
 
@@ -58,12 +58,8 @@ use crate::memory::translations::remote::Operands;
 use leaf::Entry;
 use pool::{Frame, List, Pool};
 
-/// Address spaces that are kept for a vCPU.
-pub const SPACES: usize = 8;
 /// Leaves to pages that move which are kept at a time.
 const MOST_MOVING: usize = 128;
-/// The level of the largest leaves: 1 GiB. A table below an entry of this level leads to tables of pages alone.
-const LARGEST: u32 = 2;
 const PAGE_SHIFT: u32 = 12;
 const ENTRY_SIZE: u64 = 8;
 

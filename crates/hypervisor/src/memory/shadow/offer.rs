@@ -1,7 +1,7 @@
 //! What a hart's vsatp can hold: the modes and the ASID bits, found out by writing and reading back (privileged architecture, "Virtual
 //! Supervisor Address Translation and Protection Register": WARL as satp is).
 
-use super::SPACES;
+use super::dropped::SPACES;
 use crate::hart::csr::{self, number};
 use crate::memory::gstage::offer::Register;
 use scheduler::MAX_VCPUS;

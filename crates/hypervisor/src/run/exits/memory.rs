@@ -17,6 +17,7 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
+use crate::system::sharing;
 
 /// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
 const VMID_SHIFT: u32 = 44;
@@ -107,10 +108,7 @@ fn device_access(
 ) -> (ExitCause, Result<(), NotNow>) {
     let width = operation.width;
     let at = trapped::Access { offset, width };
-    let outside = Surroundings {
-        system: exit.system,
-        vm: exit.vm,
-    };
+    let outside = Surroundings::new(exit.system, exit.vm);
     let mut chips = exit.vm.chips.lock();
     let context = &mut exit.registers.context;
     match operation.access {
@@ -121,7 +119,12 @@ fn device_access(
         }
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
-            chips.store(device, at, value, &outside)
+            let answer = chips.store(device, at, value, &outside);
+            drop(chips);
+            if outside.told() != 0 {
+                sharing::look_at_shared(exit.system, outside.told());
+            }
+            answer
         }
     }
 }

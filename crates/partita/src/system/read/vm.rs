@@ -1,9 +1,10 @@
 //! One VM of a system file.
 
+use super::disks::read_disks;
 use super::loops::{read_hidden, read_pause_loops};
-use crate::system::document::{Node, Origin, Value};
+use crate::system::document::{Origin, Value};
 use crate::system::section::Section;
-use crate::system::{BOARD_HARTS, BOARD_SLOTS, Bytes, Card, Disk, FileName, Located, Problem, Vm};
+use crate::system::{BOARD_HARTS, Bytes, Card, FileName, Located, Problem, Vm};
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, HartId, HartSet, Io, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
@@ -68,12 +69,7 @@ pub(super) fn read_vm(
     let initrd = section.optional("initrd");
     let initrd = initrd.and_then(|node| section.file(node, "initrd"));
     let command_line = read_command_line(&mut section);
-    let disks = section.list("disks", "[{ file = \"image:debian/disk\" }]");
-    let disks = disks
-        .iter()
-        .enumerate()
-        .filter_map(|(index, node)| read_disk(&mut section, index, node));
-    let disks = disks.collect();
+    let (disks, slices) = read_disks(&mut section);
     let network = read_network(&mut section);
     let rng = section.boolean("rng", false);
     let terminals = read_terminals(&mut section);
@@ -127,6 +123,7 @@ pub(super) fn read_vm(
             initrd,
             command_line,
             disks,
+            slices,
             network,
             rng,
             terminals,
@@ -212,39 +209,6 @@ fn read_command_line(section: &mut Section<'_>) -> String {
         section.report(node, "command-line", message, remedy);
     }
     String::from(text)
-}
-
-fn read_disk<'a>(section: &mut Section<'a>, index: usize, node: &'a Node) -> Option<Disk> {
-    let Value::Table(table) = &node.value else {
-        section.wrong_kind(
-            node,
-            "disks",
-            "a table",
-            "[{ file = \"image:debian/disk\" }]",
-        );
-        return None;
-    };
-    let path = format!("{}disks[{index}].", section.path);
-    let mut disk = Section::new(section.document, table, path, node.origin.clone());
-    let file = disk.required("file", "\"image:debian/disk\"");
-    let file = file.and_then(|node| disk.file(node, "file"));
-    let keep = disk.boolean("keep", false);
-    let slot = disk.optional("slot").and_then(|node| {
-        let value = disk.integer(node, "slot", 0..=BOARD_SLOTS as u32 - 1)?;
-        Some(Located {
-            value: u8::try_from(value).ok()?,
-            origin: node.origin.clone(),
-        })
-    });
-    let is_written = disk.table.get("io").is_some();
-    let io = disk.word("io", Io::ALL, Io::name, Io::Direct);
-    section.problems.extend(disk.finish());
-    Some(Disk {
-        file: file?,
-        keep,
-        slot,
-        io: is_written.then_some(io),
-    })
 }
 
 fn read_network(section: &mut Section<'_>) -> Vec<Card> {

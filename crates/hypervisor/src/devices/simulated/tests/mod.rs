@@ -1,13 +1,13 @@
 //! Each test is made with each way.
 
 mod ways;
-mod world;
+pub mod world;
 
 use abi::monitor::Event;
 
 use self::world::*;
-use super::register::*;
 use super::*;
+use crate::devices::virtio::register::*;
 
 #[test]
 fn an_operation_goes_to_the_device_and_its_end_to_the_guest() {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use abi::monitor::Event;
 
-use super::super::register::*;
 use super::super::*;
-use crate::devices::trapped::Memory;
+use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::devices::shared::{Board, Client};
+use crate::devices::virtio::register::*;
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::memory::address::{GuestPhysical, GuestRegion};
-use crate::memory::guest::{GuestMemory, HostMemory, Piece};
+use crate::memory::guest::{GuestMemory, HostMemory, Memory, Piece};
 
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
@@ -73,6 +74,11 @@ pub struct World {
 pub struct Host(RefCell<Vec<u8>>);
 
 impl Host {
+    /// So many bytes.
+    pub fn new(bytes: usize) -> Self {
+        Self(RefCell::new(vec![0x5a; bytes]))
+    }
+
     pub fn get<const N: usize>(&self, at: u64) -> [u8; N] {
         self.0.borrow()[at as usize..][..N].try_into().unwrap()
     }
@@ -144,6 +150,14 @@ impl Reach for World {
         *self.counts.borrow_mut().entry(event).or_default() += times;
     }
 
+    fn with_disk(&self, _: DiskNumber, _: &mut dyn FnMut(&mut Disk, &dyn Board)) {
+        panic!("nothing here is shared");
+    }
+
+    fn tell(&self, _: Client) {
+        panic!("nothing here is shared");
+    }
+
     fn served(&self, source: SourceNumber) {
         assert_eq!(source, SourceNumber(7));
         self.served.set(self.served.get() + 1);
@@ -180,7 +194,7 @@ impl Reach for World {
     }
 }
 
-struct NoSources;
+pub struct NoSources;
 
 impl Sources for NoSources {
     fn pending(&self, _: SourceNumber) -> bool {
@@ -233,7 +247,7 @@ impl World {
             way,
             counts: RefCell::default(),
             memory: GuestMemory::new(pieces).unwrap(),
-            host: Host(RefCell::new(vec![0x5a; HOST_BYTES])),
+            host: Host::new(HOST_BYTES),
             features: features | VERSION_1,
             accepted: Cell::new(0),
             select: Cell::new(0),

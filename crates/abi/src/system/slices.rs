@@ -1,0 +1,105 @@
+//! Slices of disks that VMs share.
+
+use super::parse::{Field, Parsed, refused};
+use super::{MAX_SHARING, MAX_SLICES, Problem, Subject, SystemDescription, names};
+use arrayvec::ArrayVec;
+
+/// A part of a disk that a VM has as a disk of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SliceDescription {
+    /// Which of the system's shared disks: a place in [`SystemDescription::disks`].
+    pub disk: u32,
+    /// Its first sector, of 512 bytes, on the whole disk.
+    pub first: u64,
+    /// Its sectors; to the disk's end where there are none.
+    pub sectors: u64,
+    /// Whether the VM may not write.
+    pub read_only: bool,
+}
+
+/// Cells of a slice in its property: the disk, its first sector and its sectors in two cells each, and 1 where it may not be written.
+const CELLS: usize = 6;
+
+impl SliceDescription {
+    /// The cells that stand for it.
+    pub fn cells(&self) -> [u32; CELLS] {
+        let halves = |value: u64| [(value >> 32) as u32, value as u32];
+        let ([a, b], [c, d]) = (halves(self.first), halves(self.sectors));
+        [self.disk, a, b, c, d, self.read_only.into()]
+    }
+
+    fn from_cells(cells: [u32; CELLS]) -> Option<Self> {
+        let [disk, a, b, c, d, read_only] = cells;
+        let whole = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let slice = Self {
+            disk,
+            first: whole(a, b),
+            sectors: whole(c, d),
+            read_only: read_only == 1,
+        };
+        (read_only <= 1 && slice.first.checked_add(slice.sectors).is_some()).then_some(slice)
+    }
+
+    /// The sector behind its last.
+    pub fn end(&self) -> u64 {
+        match self.sectors {
+            0 => u64::MAX,
+            sectors => self.first.saturating_add(sectors),
+        }
+    }
+
+    /// Whether one of two VMs would write what the other has.
+    pub fn collides_with(&self, other: &Self) -> bool {
+        let overlap = self.first < other.end() && other.first < self.end();
+        self.disk == other.disk && overlap && !(self.read_only && other.read_only)
+    }
+}
+
+impl Field<'_> {
+    pub(super) fn slices(&self) -> Parsed<ArrayVec<SliceDescription, MAX_SLICES>> {
+        let numbers = self.property.numbers();
+        let mut numbers = numbers.ok_or_else(|| self.error(Problem::WrongType))?;
+        let mut slices = ArrayVec::new();
+        while let Some(disk) = numbers.next() {
+            let mut cells = [disk; CELLS];
+            for cell in cells.iter_mut().skip(1) {
+                *cell = numbers
+                    .next()
+                    .ok_or_else(|| self.error(Problem::WrongType))?;
+            }
+            let slice = SliceDescription::from_cells(cells);
+            let slice = slice.ok_or_else(|| self.refuse(disk, Problem::OutOfRange))?;
+            slices
+                .try_push(slice)
+                .map_err(|_| self.error(Problem::TooMany))?;
+        }
+        Ok(slices)
+    }
+}
+
+/// Whether the slices of a system lie on disks that there are, and nobody writes what another has.
+pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
+    let mut known: ArrayVec<SliceDescription, MAX_SHARING> = ArrayVec::new();
+    for (index, vm) in system.vms.iter().enumerate() {
+        let subject = Subject::Vm {
+            index,
+            name: Some(vm.name),
+        };
+        if let Some(slot) = vm.devices.iter().find(|slot| system.disks.contains(slot)) {
+            return Err(refused(subject, names::DEVICES, slot, Problem::Taken));
+        }
+        for slice in &vm.slices {
+            let refuse = |problem| refused(subject, names::SLICES, slice.disk, problem);
+            if slice.disk as usize >= system.disks.len() {
+                return Err(refuse(Problem::NoSuchDevice));
+            }
+            if known.iter().any(|other| other.collides_with(slice)) {
+                return Err(refuse(Problem::Taken));
+            }
+            known
+                .try_push(*slice)
+                .map_err(|_| refuse(Problem::TooMany))?;
+        }
+    }
+    Ok(())
+}

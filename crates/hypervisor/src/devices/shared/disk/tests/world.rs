@@ -1,0 +1,582 @@
+//! Guests with a slice each, and the disk of the board: all written out here.
+
+use std::cell::{Cell, RefCell};
+
+use abi::monitor::Event;
+
+use super::super::slice::{IDENTITY, Part, Slice};
+use super::super::*;
+use crate::devices::shared::front::Front;
+use crate::devices::simulated::tests::world::{Host, NoSources};
+use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::virtio::register::*;
+use crate::devices::wires::{Effect, Sources};
+use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::guest::{GuestMemory, Memory, Piece};
+
+const REGISTERS: u64 = 0x1000_1000;
+const RAM: u64 = 0x8000_0000;
+const HALF: u64 = 0x1_0000;
+const QUEUE_AREA: u64 = 0x2000;
+const OPERATIONS: u64 = 0x10_0000;
+const MEMORY: u64 = 0x20_0000;
+/// Entries of a guest's queue.
+pub const ENTRIES: u16 = 256;
+/// Sectors of a slice; the disk has some more on both sides.
+pub const SECTORS: u64 = 64;
+/// Requests that a guest can have at a time.
+pub const REQUESTS: u16 = 64;
+
+const TABLE: u64 = RAM;
+const AVAILABLE: u64 = RAM + 0x1000;
+const USED: u64 = RAM + 0x2000;
+/// Of each request: header, status, table, data. Some lie across the two halves of the memory.
+const BUFFERS: u64 = RAM + 0x4100;
+const BUFFER: u64 = 0x400;
+
+/// What the disk has been given and has not ended.
+#[derive(Clone, Debug)]
+pub struct Given {
+    head: u32,
+    pub kind: u32,
+    pub sector: u64,
+    data: Vec<(u64, u32, bool)>,
+    status: u64,
+}
+
+/// The board: its memory, and a disk.
+pub struct World {
+    pub host: Host,
+    pub disk: RefCell<Option<Disk>>,
+    pub features: Cell<u64>,
+    select: Cell<u32>,
+    chosen: Cell<u64>,
+    status: Cell<u32>,
+    interrupt: Cell<u32>,
+    parts: Cell<[u64; 3]>,
+    seen: Cell<u16>,
+    returned: Cell<u16>,
+    pub given: RefCell<Vec<Given>>,
+    pub sectors: RefCell<Vec<[u8; 512]>>,
+    guests: usize,
+    pub told: Cell<u64>,
+}
+
+impl Board for World {
+    fn load(&self, at: HostPhysical, _: Width) -> u64 {
+        match at.raw() - REGISTERS {
+            DEVICE_ID => 2,
+            QUEUE_SIZE_MOST => 256,
+            DEVICE_FEATURES => self.features.get() >> (32 * self.select.get()) & 0xffff_ffff,
+            STATUS => self.status.get().into(),
+            INTERRUPT_STATUS => self.interrupt.get().into(),
+            CONFIGURATION => self.sectors.borrow().len() as u64,
+            _ => 0,
+        }
+    }
+
+    fn store(&self, at: HostPhysical, _: Width, value: u64) {
+        match at.raw() - REGISTERS {
+            DEVICE_FEATURES_SELECT | DRIVER_FEATURES_SELECT => self.select.set(value as u32),
+            DRIVER_FEATURES => {
+                let half = value << (32 * self.select.get());
+                self.chosen.set(self.chosen.get() | half);
+            }
+            STATUS => self.status.set(value as u32),
+            INTERRUPT_ACKNOWLEDGE => self.interrupt.set(self.interrupt.get() & !(value as u32)),
+            QUEUE_NOTIFY => self.look(),
+            register => {
+                let mut parts = self.parts.get();
+                for (low, part) in QUEUE_PARTS.into_iter().zip(&mut parts) {
+                    if register == low {
+                        *part = *part >> 32 << 32 | value;
+                    } else if register == low + 4 {
+                        *part = *part & 0xffff_ffff | value << 32;
+                    }
+                }
+                self.parts.set(parts);
+            }
+        }
+    }
+
+    fn served(&self, _: SourceNumber) {}
+
+    fn host(&self) -> &dyn HostMemory {
+        &self.host
+    }
+}
+
+impl World {
+    fn half(&self, at: u64) -> u16 {
+        u16::from_le_bytes(self.host.get(at))
+    }
+
+    fn descriptor(&self, at: u64) -> (u64, u32, u16, u16) {
+        (
+            u64::from_le_bytes(self.host.get(at)),
+            u32::from_le_bytes(self.host.get(at + 8)),
+            self.half(at + 12),
+            self.half(at + 14),
+        )
+    }
+
+    /// The disk takes what it is given. All of it must be the hypervisor's, or memory of the guest whose sectors they are.
+    fn look(&self) {
+        let [table, available, _] = self.parts.get();
+        while self.seen.get() != self.half(available + 2) {
+            let entry = u64::from(self.seen.get() % 256);
+            self.seen.set(self.seen.get().wrapping_add(1));
+            let head = self.half(available + 4 + 2 * entry);
+            let (own, bytes, flags, _) = self.descriptor(table + 16 * u64::from(head));
+            assert_eq!(flags, 4, "an indirect table alone");
+            let slots = OPERATIONS..OPERATIONS + self.guests as u64 * SLICE_BYTES;
+            assert!(slots.contains(&own), "{own:#x}");
+            let guest = (own - OPERATIONS) / SLICE_BYTES;
+            let all: Vec<_> = (0..u64::from(bytes) / 16)
+                .map(|number| self.descriptor(own + 16 * number))
+                .collect();
+            for (number, (_, _, flags, next)) in all.iter().enumerate() {
+                let is_last = number + 1 == all.len();
+                assert_eq!(flags & 1 != 0, !is_last);
+                assert!(is_last || usize::from(*next) == number + 1);
+            }
+            let (header, sixteen, flags, _) = all[0];
+            assert_eq!((header & !0xfff, sixteen, flags), (own, 16, 1));
+            let kind = u32::from_le_bytes(self.host.get(header));
+            let sector = u64::from_le_bytes(self.host.get(header + 8));
+            let (status, one, flags, _) = all[all.len() - 1];
+            assert_eq!((status & !0xfff, one, flags), (own, 1, 2));
+            let data: Vec<_> = all[1..all.len() - 1]
+                .iter()
+                .map(|(at, bytes, flags, _)| (*at, *bytes, flags & 2 != 0))
+                .collect();
+            let total: u64 = data.iter().map(|(_, bytes, _)| u64::from(*bytes)).sum();
+            let place = MEMORY + guest * 0x4_0000;
+            for (at, bytes, _) in &data {
+                let inside = |base: u64| {
+                    (base..base + HALF).contains(at) && at + u64::from(*bytes) <= base + HALF
+                };
+                assert!(inside(place) || inside(place + 0x2_0000), "{at:#x}");
+            }
+            if kind == 4 {
+                assert_eq!(total, 0);
+            } else {
+                assert!(kind < 2 && total > 0 && total.is_multiple_of(512));
+                assert!(data.iter().all(|(_, _, written)| *written == (kind == 0)));
+                let first = first_of(guest as usize);
+                let last = sector + total / 512;
+                assert!(first <= sector && last <= first + SECTORS, "{sector}");
+            }
+            self.given.borrow_mut().push(Given {
+                head: head.into(),
+                kind,
+                sector,
+                data,
+                status,
+            });
+        }
+    }
+
+    /// The disk does one of the operations that it has, with this outcome, and interrupts.
+    pub fn ends(&self, number: usize, outcome: u8) {
+        let given = self.given.borrow_mut().remove(number);
+        let mut at = given.sector as usize * 512;
+        let mut written = 1;
+        for (place, bytes, is_written) in &given.data {
+            for byte in *place..place + u64::from(*bytes) {
+                let mut sectors = self.sectors.borrow_mut();
+                let stored = &mut sectors[at / 512][at % 512];
+                match (outcome, is_written) {
+                    (0, true) => self.host.set(byte, &[*stored]),
+                    (0, false) => *stored = self.host.get::<1>(byte)[0],
+                    _ => {}
+                }
+                at += 1;
+                written += u32::from(*is_written);
+            }
+        }
+        self.host.set(given.status, &[outcome]);
+        self.returns(given.head, written);
+    }
+
+    /// The disk says that it has ended this.
+    pub fn returns(&self, head: u32, written: u32) {
+        let [_, _, used] = self.parts.get();
+        let entry = used + 4 + 8 * u64::from(self.returned.get() % 256);
+        self.host.set(entry, &head.to_le_bytes());
+        self.host.set(entry + 4, &written.to_le_bytes());
+        self.returned.set(self.returned.get().wrapping_add(1));
+        self.host.set(used + 2, &self.returned.get().to_le_bytes());
+        self.interrupt.set(self.interrupt.get() | 1);
+    }
+
+    /// The device has failed: it needs a reset.
+    pub fn breaks(&self) {
+        self.status.set(self.status.get() | 64);
+        self.interrupt.set(2);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.status.get() == 0
+    }
+}
+
+/// The first sector of a guest's slice.
+pub const fn first_of(guest: usize) -> u64 {
+    8 + guest as u64 * (SECTORS + 8)
+}
+
+/// A guest with a slice.
+pub struct Guest {
+    number: usize,
+    pub device: Front<Slice>,
+    memory: GuestMemory,
+    /// How much of the available ring was written, and of the used ring read.
+    available: u16,
+    used: u16,
+}
+
+/// What a guest's device reaches.
+struct View<'a> {
+    world: &'a World,
+    memory: &'a GuestMemory,
+}
+
+impl Reach for View<'_> {
+    fn memory(&self) -> Memory<'_> {
+        Memory {
+            guest: self.memory,
+            host: &self.world.host,
+        }
+    }
+
+    fn device_load(&self, _: HostPhysical, _: Width) -> u64 {
+        panic!("a slice reaches the disk alone");
+    }
+
+    fn count(&self, _: Event, _: u32) {}
+
+    fn served(&self, _: SourceNumber) {}
+
+    fn device_store(&self, _: HostPhysical, _: Width, _: u64) {
+        panic!("a slice reaches the disk alone");
+    }
+
+    fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board)) {
+        assert_eq!(disk, DiskNumber(0));
+        act(self.world.disk.borrow_mut().as_mut().unwrap(), self.world);
+    }
+
+    fn tell(&self, client: Client) {
+        self.world.told.set(self.world.told.get() | client.bit());
+    }
+}
+
+impl Outside for View<'_> {
+    fn print(&self, _: u8) -> Result<(), NotNow> {
+        Ok(())
+    }
+
+    fn typed(&self) -> Option<u8> {
+        None
+    }
+
+    fn timer(&self) -> u64 {
+        0
+    }
+
+    fn sources(&self) -> &dyn Sources {
+        &NoSources
+    }
+
+    fn apply(&self, _: Effect) {}
+
+    fn reach(&self) -> Option<&dyn Reach> {
+        Some(self)
+    }
+}
+
+/// What a guest asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub kind: u32,
+    pub sector: u64,
+    pub bytes: u32,
+    pub written: bool,
+}
+
+pub const fn read(sector: u64) -> Asked {
+    Asked {
+        kind: 0,
+        sector,
+        bytes: 512,
+        written: true,
+    }
+}
+
+pub const fn write(sector: u64) -> Asked {
+    Asked {
+        kind: 1,
+        sector,
+        bytes: 512,
+        written: false,
+    }
+}
+
+impl Guest {
+    pub fn store(&mut self, world: &World, offset: u64, value: u32) -> Result<(), NotNow> {
+        let view = View {
+            world,
+            memory: &self.memory,
+        };
+        let width = Width::Word;
+        self.device
+            .store(Access { offset, width }, value.into(), &view)
+    }
+
+    pub fn load(&mut self, world: &World, offset: u64, width: Width) -> u64 {
+        let view = View {
+            world,
+            memory: &self.memory,
+        };
+        self.device.load(Access { offset, width }, &view)
+    }
+
+    pub fn look(&mut self, world: &World) {
+        let memory = &self.memory;
+        self.device.look(&View { world, memory });
+    }
+
+    pub fn reset(&mut self, world: &World) -> bool {
+        let memory = &self.memory;
+        let view = View { world, memory };
+        self.device.reset(&view);
+        (self.available, self.used) = (0, 0);
+        self.device.is_quiet(&view)
+    }
+
+    /// Where a guest's byte lies.
+    pub fn place(&self, at: u64) -> u64 {
+        let at = GuestPhysical::new(at);
+        self.memory.in_one(at, 1).unwrap().raw()
+    }
+
+    pub fn sets(&self, world: &World, at: u64, bytes: &[u8]) {
+        for (at, byte) in (at..).zip(bytes) {
+            world.host.set(self.place(at), &[*byte]);
+        }
+    }
+
+    pub fn gets<const N: usize>(&self, world: &World, at: u64) -> [u8; N] {
+        std::array::from_fn(|index| world.host.get::<1>(self.place(at + index as u64))[0])
+    }
+
+    /// §3.1.1.
+    pub fn start(&mut self, world: &World) {
+        self.sets(world, AVAILABLE, &[0; 6]);
+        self.sets(world, USED, &[0; 6]);
+        let indirect = 1 << 28;
+        for (offset, value) in [
+            (STATUS, 0),
+            (STATUS, 3),
+            (DRIVER_FEATURES_SELECT, 0),
+            (DRIVER_FEATURES, indirect),
+            (DRIVER_FEATURES_SELECT, 1),
+            (DRIVER_FEATURES, 1),
+            (STATUS, 11),
+            (QUEUE_SELECT, 0),
+            (QUEUE_SIZE, ENTRIES.into()),
+        ] {
+            self.store(world, offset, value).unwrap();
+        }
+        for (register, part) in QUEUE_PARTS.into_iter().zip([TABLE, AVAILABLE, USED]) {
+            self.store(world, register, part as u32).unwrap();
+            self.store(world, register + 4, (part >> 32) as u32)
+                .unwrap();
+        }
+        self.store(world, QUEUE_READY, 1).unwrap();
+        self.store(world, STATUS, 15).unwrap();
+        assert_eq!(self.load(world, STATUS, Width::Word), 15);
+        (self.available, self.used) = (0, 0);
+    }
+
+    pub const fn data(request: u16) -> u64 {
+        BUFFERS + BUFFER * request as u64 + 0x200
+    }
+
+    pub fn status(&self, world: &World, request: u16) -> u8 {
+        let [status] = self.gets(world, BUFFERS + BUFFER * u64::from(request) + 0x10);
+        status
+    }
+
+    fn describe(&self, world: &World, at: u64, place: u64, bytes: u32, flags: u16, next: u16) {
+        let rest = u64::from(bytes) | u64::from(flags) << 32 | u64::from(next) << 48;
+        self.sets(world, at, &place.to_le_bytes());
+        self.sets(world, at + 8, &rest.to_le_bytes());
+    }
+
+    /// Makes a request available: an odd one by an indirect table.
+    pub fn ask(&mut self, world: &World, request: u16, asked: Asked) {
+        let own = BUFFERS + BUFFER * u64::from(request);
+        self.sets(world, own, &asked.kind.to_le_bytes());
+        self.sets(world, own + 8, &asked.sector.to_le_bytes());
+        self.sets(world, own + 0x10, &[0xee]);
+        let data = if asked.written { 2 } else { 0 };
+        let mut parts = vec![(own, 16, 0)];
+        if asked.bytes > 0 {
+            parts.push((own + 0x200, asked.bytes, data));
+        }
+        parts.push((own + 0x10, 1, 2));
+        let (table, first) = match request % 2 {
+            0 => (TABLE, 3 * request),
+            _ => (own + 0x20, 0),
+        };
+        for (number, (place, bytes, flags)) in (first..).zip(&parts) {
+            let is_last = number + 1 == first + parts.len() as u16;
+            let flags = flags | u16::from(!is_last);
+            let at = table + 16 * u64::from(number);
+            self.describe(world, at, *place, *bytes, flags, number + 1);
+        }
+        let mut head = first;
+        if request % 2 == 1 {
+            head = 192 + request;
+            let bytes = 16 * parts.len() as u32;
+            self.describe(world, TABLE + 16 * u64::from(head), table, bytes, 4, 0);
+        }
+        self.offer(world, head);
+    }
+
+    /// Makes a chain available.
+    pub fn offer(&mut self, world: &World, head: u16) {
+        let entry = u64::from(self.available % ENTRIES);
+        self.sets(world, AVAILABLE + 4 + 2 * entry, &head.to_le_bytes());
+        self.available = self.available.wrapping_add(1);
+        self.sets(world, AVAILABLE + 2, &self.available.to_le_bytes());
+    }
+
+    /// The request whose end the guest finds next.
+    pub fn finds(&mut self, world: &World) -> Option<(u16, u32)> {
+        let index = u16::from_le_bytes(self.gets(world, USED + 2));
+        if index == self.used {
+            return None;
+        }
+        let entry = USED + 4 + 8 * u64::from(self.used % ENTRIES);
+        self.used = self.used.wrapping_add(1);
+        let head = u32::from_le_bytes(self.gets(world, entry)) as u16;
+        let written = u32::from_le_bytes(self.gets(world, entry + 4));
+        Some((if head < 192 { head / 3 } else { head - 192 }, written))
+    }
+
+    pub fn notify(&mut self, world: &World) {
+        while self.store(world, QUEUE_NOTIFY, 0).is_err() {}
+    }
+
+    pub fn is_broken(&mut self, world: &World) -> bool {
+        self.load(world, STATUS, Width::Word) & 64 != 0
+    }
+
+    /// Asks for something, and changes some descriptors and headers to whatever.
+    pub fn scribble(&mut self, world: &World, random: &mut impl FnMut(u64) -> u64) {
+        for request in 0..4 {
+            let kind = [0, 0, 1, 1, 4, 8, random(1 << 32) as u32][random(7) as usize];
+            let asked = Asked {
+                kind,
+                sector: random(SECTORS + 4),
+                bytes: [0, 512, 512, 1024, 700][random(5) as usize],
+                written: kind == 0 || random(8) == 0,
+            };
+            self.ask(world, request, asked);
+        }
+        for _ in 0..random(3) {
+            let at = random(20);
+            let place = match random(4) {
+                0 => random(u64::MAX),
+                1 => RAM - 8 + random(2 * HALF + 16),
+                _ => BUFFERS + random(0x8000),
+            };
+            let bytes = match random(4) {
+                0 => random(1 << 32) as u32,
+                _ => [0, 1, 16, 32, 512, 513, 1024][random(7) as usize],
+            };
+            let flags = random(8) as u16;
+            let at = if random(2) == 0 {
+                TABLE + 16 * at
+            } else {
+                BUFFERS + 16 * random(0x100)
+            };
+            self.describe(world, at, place, bytes, flags, random(70) as u16);
+        }
+        if random(4) == 0 {
+            self.offer(world, random(300) as u16);
+        }
+    }
+}
+
+/// The disk with so many slices, of VMs with these shares, and their guests.
+pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
+    let guests = shares.len();
+    let sectors = first_of(guests) as usize;
+    let world = World {
+        host: Host::new(0x30_0000),
+        disk: RefCell::new(None),
+        features: Cell::new(VERSION_1 | INDIRECT_TABLES | features),
+        select: Cell::new(0),
+        chosen: Cell::new(0),
+        status: Cell::new(0),
+        interrupt: Cell::new(0),
+        parts: Cell::new([0; 3]),
+        seen: Cell::new(0),
+        returned: Cell::new(0),
+        given: RefCell::default(),
+        sectors: RefCell::new((0..sectors).map(|sector| [sector as u8; 512]).collect()),
+        guests,
+        told: Cell::new(0),
+    };
+    let (registers, area) = (HostPhysical::new(REGISTERS), HostPhysical::new(QUEUE_AREA));
+    let mut disk = Disk::start(registers, SourceNumber(7), area, &world).unwrap();
+    let guests = shares.iter().enumerate().map(|(number, share)| {
+        let operations = HostPhysical::new(OPERATIONS + number as u64 * SLICE_BYTES);
+        let slice = disk.add(Client::new(number).unwrap(), operations, *share);
+        let piece = |guest, host| Piece {
+            guest: GuestRegion::new(GuestPhysical::new(guest), HALF).unwrap(),
+            host: HostPhysical::new(host),
+        };
+        let place = MEMORY + number as u64 * 0x4_0000;
+        let pieces = vec![piece(RAM, place), piece(RAM + HALF, place + 0x2_0000)];
+        Guest {
+            number,
+            device: Front::new(Slice::new(Part {
+                disk: DiskNumber(0),
+                slice,
+                first: first_of(number),
+                sectors: SECTORS,
+                read_only: false,
+                flushes: disk.has(FLUSH),
+                in_pages: false,
+                identity: *b"partita-slice-1\0\0\0\0\0",
+            })),
+            memory: GuestMemory::new(pieces).unwrap(),
+            available: 0,
+            used: 0,
+        }
+    });
+    let mut guests: Vec<Guest> = guests.collect();
+    world.disk.replace(Some(disk));
+    for guest in &mut guests {
+        guest.start(&world);
+    }
+    (world, guests)
+}
+
+/// The hypervisor attends to the disk's interrupt: every guest that is told looks.
+pub fn serve(world: &World, guests: &mut [Guest]) {
+    let told = world.disk.borrow_mut().as_mut().unwrap().serve(world);
+    let told = told | world.told.replace(0);
+    for guest in guests {
+        if told & 1 << guest.number != 0 {
+            guest.look(world);
+        }
+    }
+}
+
+pub const IDENTITY_BYTES: usize = IDENTITY;

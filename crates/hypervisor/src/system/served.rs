@@ -1,0 +1,64 @@
+//! Which devices the hypervisor serves when the board interrupts, and which share something with those of other VMs.
+
+use alloc::vec::Vec;
+
+use scheduler::VmId;
+
+use crate::devices::bus::Owner;
+use crate::devices::chips::DeviceNumber;
+use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::memory::address::GuestPhysical;
+use crate::vm::Vm;
+
+/// Whose an interrupt of the board is that goes to the hypervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// A device that is simulated for a VM.
+    Simulated(VmId, DeviceNumber),
+    /// A disk that VMs share.
+    Disk(DiskNumber),
+}
+
+/// The devices that the hypervisor serves, by their sources.
+#[must_use]
+pub fn by_source(vms: &[Vm], disks: &[Disk]) -> Vec<Option<Served>> {
+    let mut table = Vec::new();
+    let add = |table: &mut Vec<_>, source: usize, served| {
+        table.resize(table.len().max(source + 1), None);
+        if let Some(place) = table.get_mut(source) {
+            *place = Some(served);
+        }
+    };
+    for (number, disk) in disks.iter().enumerate() {
+        let served = Served::Disk(DiskNumber(number));
+        add(&mut table, disk.source().0 as usize, served);
+    }
+    for vm in vms {
+        for given in vm
+            .settings
+            .devices
+            .iter()
+            .filter(|given| given.is_simulated())
+        {
+            let base = GuestPhysical::new(given.device.base);
+            if let Some((Owner::Trapped(device), _)) = vm.settings.bus.at(base) {
+                let source = given.device.source as usize;
+                add(&mut table, source, Served::Simulated(vm.id, device));
+            }
+        }
+    }
+    table
+}
+
+/// The devices of these VMs that share something, by their numbers.
+#[must_use]
+pub fn by_client(vms: &[Vm]) -> Vec<(VmId, DeviceNumber)> {
+    let made = vms
+        .iter()
+        .flat_map(|vm| vm.settings.made.iter().map(|made| (vm.id, made)));
+    let mut all: Vec<_> = made.collect();
+    all.sort_by_key(|(_, made)| made.client);
+    all.into_iter()
+        .map(|(vm, made)| (vm, made.device))
+        .collect()
+}

@@ -1,0 +1,54 @@
+//! Interrupts of the devices that the hypervisor serves, and what the devices of one VM tell those of others.
+
+use crate::devices::shared::Client;
+use crate::devices::shared::disk::DiskNumber;
+use crate::system::Hypervisor;
+use crate::system::devices::Surroundings;
+use crate::system::pages;
+use crate::system::served::Served;
+use crate::system::slots::TheBoard;
+
+/// A device that the hypervisor serves has interrupted it. False where there is none at this source.
+pub fn serve(system: &Hypervisor, source: u32) -> bool {
+    let (vm, device) = match system.served.get(source as usize).copied().flatten() {
+        Some(Served::Simulated(vm, device)) => (vm, device),
+        Some(Served::Disk(disk)) => {
+            serve_disk(system, disk);
+            return true;
+        }
+        None => return false,
+    };
+    let vm = system.vm(vm);
+    vm.chips
+        .lock()
+        .look_at(device, &Surroundings::new(system, vm));
+    true
+}
+
+#[inline(never)]
+fn serve_disk(system: &Hypervisor, disk: DiskNumber) {
+    if let Some(disk) = system.disks.get(disk.0) {
+        let told = disk.lock().serve(&TheBoard(Some(&system.aplic)));
+        look_at_shared(system, told);
+    }
+}
+
+/// Devices that share something with others look at what there is for them.
+#[inline(never)]
+pub fn look_at_shared(system: &Hypervisor, told: u64) {
+    for client in Client::in_bits(told) {
+        if let Some((vm, device)) = system.shared.get(client.index()).copied() {
+            let vm = system.vm(vm);
+            let outside = Surroundings::new(system, vm);
+            vm.chips.lock().look_at(device, &outside);
+            pages::end_if_owed(system, vm);
+        }
+    }
+}
+
+/// The disks that VMs share are asked whether they have ended anything, as an interrupt of theirs can have been missed.
+pub fn look_after_disks(system: &Hypervisor) {
+    for number in 0..system.disks.len() {
+        serve_disk(system, DiskNumber(number));
+    }
+}
