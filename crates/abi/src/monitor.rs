@@ -236,6 +236,12 @@ named! {
         ChainFast = "chain-fast",
         /// One that was translated the general way.
         ChainGeneral = "chain-general",
+        /// A frame that the VM has sent to others through a switch.
+        FrameSent = "frame-sent",
+        /// A frame that the VM got from a switch.
+        FrameReceived = "frame-received",
+        /// A frame that the VM has sent and nobody got, or that it did not get for want of room.
+        FrameDropped = "frame-dropped",
         /// The form of allocation changed while the VM ran, and a vCPU was told by an interrupt.
         Notified = "notified",
     }

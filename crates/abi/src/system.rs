@@ -39,6 +39,7 @@ pub mod names;
 mod parameters;
 mod parse;
 mod slices;
+mod switches;
 #[cfg(test)]
 mod tests;
 
@@ -49,8 +50,9 @@ pub use choice::{
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
 pub use limits::{
-    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS, MAX_VCPUS,
-    MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE, TIME_SLICE_US,
+    MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS,
+    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE,
+    TIME_SLICE_US,
 };
 pub use parameters::{
     AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
@@ -58,6 +60,7 @@ pub use parameters::{
 };
 
 pub use slices::SliceDescription;
+pub use switches::SwitchDescription;
 
 use arrayvec::{ArrayString, ArrayVec};
 use core::fmt;
@@ -230,6 +233,8 @@ pub struct VmDescription<'a> {
     pub fast: ArrayVec<Slot, MAX_SLOTS>,
     /// The slices of disks that it has.
     pub slices: ArrayVec<SliceDescription, MAX_SLICES>,
+    /// The switches of which it has a port, each a place in [`SystemDescription::switches`].
+    pub ports: ArrayVec<u8, MAX_SWITCHES>,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.
@@ -269,6 +274,8 @@ pub struct SystemDescription<'a> {
     pub when_idle: WhenIdle,
     /// The slots of the disks that VMs share.
     pub disks: ArrayVec<Slot, MAX_SLOTS>,
+    /// The switches between VMs.
+    pub switches: ArrayVec<SwitchDescription, MAX_SWITCHES>,
     /// The VMs; a [`VmId`] is a place here.
     pub vms: ArrayVec<VmDescription<'a>, MAX_VMS>,
 }

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 /// The files that `partita images` builds, by their path in the cache.
-pub const BUILT_FILES: [&str; 8] = [
+pub const BUILT_FILES: [&str; 9] = [
     "debian/kernel",
     "debian/initrd",
     "debian/disk",
+    "board/disk",
     "compiler/disk",
     "database/disk",
     "perf/initrd",

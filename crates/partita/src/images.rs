@@ -6,6 +6,7 @@
 //! folder takes its name only when it is whole.
 
 pub mod apt;
+mod board;
 pub mod compiler;
 mod database;
 pub mod disk;
@@ -125,12 +126,17 @@ pub(crate) fn at(path: &Path) -> impl FnOnce(std::io::Error) -> ImagesError + '_
 }
 
 /// A folder of the cache that is built as a whole.
-trait Folder {
+trait Folder: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
     /// What it is built from, apart from the packages: whoever changes it wants a new folder.
     fn hash(&self, hasher: &mut DefaultHasher);
+
+    /// The folders whose files it is made of.
+    fn needs(&self) -> &'static [&'static dyn Folder] {
+        &[]
+    }
 
     /// Builds everything.
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError>;
@@ -139,6 +145,8 @@ trait Folder {
 /// Where a folder is built.
 #[derive(Debug)]
 struct Site<'a> {
+    /// The folders that are built.
+    folders: &'a Path,
     /// What was fetched is kept here.
     packages: &'a Path,
     /// Takes what is needed on the way.
@@ -166,8 +174,9 @@ impl Site<'_> {
 struct Guests;
 
 /// The folders, of which the first is what a newcomer needs.
-const FOLDERS: [&dyn Folder; 5] = [
+const FOLDERS: [&dyn Folder; 6] = [
     &Guests,
+    &board::Board,
     &compiler::Compiler,
     &perf::Perf,
     &system::Root,
@@ -237,6 +246,9 @@ pub fn ensure(cache: &Cache, files: &[&str], progress: &Progress) -> Result<bool
             .filter_map(|file| folder_of(file))
             .any(|other| other.name() == folder.name());
         if wanted {
+            for needed in folder.needs() {
+                built |= ensure_folder(cache, *needed, progress)?;
+            }
             built |= ensure_folder(cache, folder, progress)?;
         }
     }
@@ -260,6 +272,7 @@ fn ensure_folder(
     let built = work.path().join("built");
     fs::create_dir(&built).map_err(at(&built))?;
     folder.build(&Site {
+        folders: root,
         packages: &root.join("packages"),
         work: work.path(),
         built: &built,
@@ -308,6 +321,7 @@ impl Folder for Guests {
             work,
             built,
             progress,
+            ..
         } = site;
         let apt = apt::Apt::up_to_date(packages, progress)?;
         let kernel_root = work.join("kernel");

@@ -166,6 +166,12 @@ pub fn arguments(
         let bus = format!("bus=virtio-mmio-bus.{slot}");
         add_disk(&mut add, &shared.disk, *slot, &bus, cache);
     }
+    for ((number, switch), slot) in system.uplinks().zip(slots.uplinks()) {
+        let next = hubs.len();
+        let hub = *hubs.entry(&switch.name).or_insert(next);
+        let address = format!("mac=52:54:00:01:00:{number:02x}");
+        add_card(&mut add, *slot, hub, &address, "");
+    }
     for (index, vm) in system.vms.iter().enumerate() {
         for (slot, device) in slots.vm(index) {
             let platform = match vm.tells_addresses(device.io(vm)) {
@@ -186,14 +192,8 @@ pub fn arguments(
                     };
                     let next = hubs.len();
                     let hub = *hubs.entry(&card.network.value).or_insert(next);
-                    // A hub inside this QEMU, so nothing reaches the host.
-                    add(
-                        "-netdev",
-                        format!("hubport,id=net{slot},hubid={hub}").into(),
-                    );
                     let address = format!("mac=52:54:00:00:{index:02x}:{number:02x}");
-                    let card = format!("virtio-net-device,netdev=net{slot},{address},{bus}");
-                    add("-device", card.into());
+                    add_card(&mut add, *slot, hub, &address, platform);
                 }
                 // A system with terminals is refused before it comes here.
                 Device::Terminals => {}
@@ -208,6 +208,21 @@ pub fn arguments(
         }
     }
     arguments
+}
+
+/// Adds a network card in a slot, on a hub inside this QEMU, so that nothing reaches the host unless the host's network is there too.
+fn add_card(
+    add: &mut impl FnMut(&str, OsString),
+    slot: Slot,
+    hub: usize,
+    address: &str,
+    platform: &str,
+) {
+    let port = format!("hubport,id=net{slot},hubid={hub}");
+    add("-netdev", port.into());
+    let bus = format!("bus=virtio-mmio-bus.{slot}{platform}");
+    let card = format!("virtio-net-device,netdev=net{slot},{address},{bus}");
+    add("-device", card.into());
 }
 
 /// Adds a disk in a slot.

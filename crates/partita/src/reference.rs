@@ -13,7 +13,7 @@ pub use schema::schema;
 
 use abi::operator::{HELP, KEYS};
 use exerciser::workload::{self, Takes};
-use keys::{DISK, ROOT, SHARED_DISK, SLICE, TERMINALS, VM};
+use keys::{DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use std::fmt::Write;
 
 /// The page, in Markdown.
@@ -33,6 +33,10 @@ pub fn page() -> String {
             "`disks = [{ slice-of = ... }]`: a part of a disk that VMs share",
         ),
         (SHARED_DISK, "`[disk.NAME]`: a disk that VMs share"),
+        (
+            SWITCH,
+            "`[switch.NAME]`: a network that is a switch between VMs",
+        ),
         (TERMINALS, "`terminals = { ... }`"),
     ] {
         // Writing to a String does not fail.

@@ -96,6 +96,17 @@ pub struct Slice {
     pub read_only: bool,
 }
 
+/// A switch between VMs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switch {
+    /// Its name, which is the network's.
+    pub name: String,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// Whether a card of the board, on the network of this name, is its uplink.
+    pub uplink: bool,
+}
+
 /// A network card of a VM: the name of the network inside this run that it is on. Networks reach
 /// neither the host nor the world.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,6 +146,8 @@ pub struct Vm {
     pub slices: Vec<Slice>,
     /// Its network cards.
     pub network: Vec<Card>,
+    /// The switches of which it has a port.
+    pub ports: Vec<Located<String>>,
     /// Whether it has a source of random numbers.
     pub rng: bool,
     /// Its terminals, with what the users at them do.
@@ -216,6 +229,8 @@ pub struct System {
     pub host: Option<HostNetwork>,
     /// The disks that VMs share, in the order of the file.
     pub disks: Vec<SharedDisk>,
+    /// The switches between VMs, in the order of the file.
+    pub switches: Vec<Switch>,
     /// The VMs in the order of the file.
     pub vms: Vec<Vm>,
 }
@@ -246,6 +261,12 @@ impl System {
             disks.map(|(number, disk)| (format!("vm.{}.disks[{number}]", vm.name), disk))
         });
         shared.chain(own)
+    }
+
+    /// The switches that have an uplink, each with its number among all.
+    pub fn uplinks(&self) -> impl Iterator<Item = (usize, &Switch)> {
+        let all = self.switches.iter().enumerate();
+        all.filter(|(_, switch)| switch.uplink)
     }
 
     /// The VM with this name.

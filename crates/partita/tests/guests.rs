@@ -115,6 +115,33 @@ fn three_guests_of_four_vcpus_share_two_harts() {
     check(&run("qemu", "stress-three-on-two.toml", &changes), 2, 3, 7);
 }
 
+/// Guests that have no cards of the computer's fetch from each other through a switch, and compare what they got. With an uplink the first
+/// reaches the host's network too.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn guests_reach_each_other_through_a_switch() {
+    const LINE: &str =
+        "console=ttyS0 quiet partita.workload=network partita.guests=3 partita.amount=1";
+    let uplink = ["switch.lan.uplink=true", "host-network=\"lan\""];
+    for (on, more, outside) in [
+        ("machine", &[][..], ""),
+        ("qemu", &[], ""),
+        ("qemu", &uplink, "partita.outside=10.0.2.2"),
+    ] {
+        let lines = [("one", 1), ("two", 2), ("three", 3)].map(|(vm, number)| {
+            format!("vm.{vm}.command-line={LINE} partita.number={number} {outside}")
+        });
+        let lines = lines.iter().map(String::as_str);
+        let changes: Vec<&str> = lines.chain(more.iter().copied()).collect();
+        let report = run(on, "switched.toml", &changes);
+        check(&report, 2, 3, 0);
+        let frames = |name: &str| report["measures"][format!("events.{name}")].as_f64();
+        let (sent, received) = (frames("frame-sent"), frames("frame-received"));
+        // Each of the three sends a MiB to both others, in frames of 1,500 bytes.
+        assert!(sent > Some(4_000.0) && received > Some(4_000.0), "{report}");
+    }
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_vm_with_dedicated_harts_leaves_the_others_alone() {
@@ -467,6 +494,42 @@ fn pages_that_came_go_when_the_run_ends() {
     assert_eq!(again, running);
     child.kill().unwrap();
     let _ = child.wait();
+}
+
+/// Stock guests work on slices of one disk. One of them is stopped in the middle of its work and started again: the others notice
+/// nothing, and it finds its file system in order.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn guests_share_a_disk_while_one_of_them_is_stopped_and_started() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, json) = (folder.path().join("socket"), folder.path().join("report"));
+    let mut child = run_command("machine", "sliced.toml")
+        .arg("--control")
+        .arg(&socket)
+        .arg("--json")
+        .arg(&json)
+        .args(["--timeout", "300"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut console = child.stdout.take().unwrap();
+    wait_for(&mut console, "[web] partita-guest start workload=fio");
+    let mut client = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    client.write_all(b"vm stop web\nvm start web\n").unwrap();
+    let mut said = wait_for(&mut console, "[web] partita-guest start workload=fio");
+    said += &wait_for(&mut console, "ended:");
+    assert!(said.contains("web: stopped (operator)"), "{said}");
+    for vm in ["web", "database", "mail"] {
+        let result = format!("[{vm}] partita-guest result workload=fio ok=yes");
+        assert!(said.contains(&result), "{vm}\n{said}");
+    }
+    assert_eq!(said.matches("complaints count=0").count(), 3, "{said}");
+    std::io::copy(&mut console, &mut std::io::sink()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["vms"].as_array().unwrap().len(), 3);
 }
 
 /// The operator's question has a table for an answer, and programs get the same by the control socket.

@@ -16,6 +16,8 @@ pub const MAX_HARTS: u32 = 64;
 pub const MAX_SLOTS: usize = 32;
 /// Most slices of disks of a VM.
 pub const MAX_SLICES: usize = 8;
+/// Most switches between VMs.
+pub const MAX_SWITCHES: usize = 8;
 /// Most devices of all VMs together by which they share something.
 pub const MAX_SHARING: usize = 64;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.

@@ -54,6 +54,10 @@ pub const WHEN_IDLE: &str = "when-idle";
 /// Root: a row of `<u32>`, virtio-mmio slots of the disks that VMs share, in rising order. Optional, none without it.
 pub const SHARED_DISKS: &str = "shared-disks";
 
+/// Root: a row of `<u32>`, one for each switch between VMs: the virtio-mmio slot of its uplink's card, or `0xffff_ffff`. Optional, none without
+/// it.
+pub const SWITCHES: &str = "switches";
+
 /// The node under the root that holds the VMs.
 pub const VMS_NODE: &str = "vms";
 /// What a VM's node is called before `@` and its number in hexadecimal.
@@ -89,6 +93,8 @@ pub const SIMULATED: &str = "simulated";
 pub const FAST: &str = "fast";
 /// VM: rows of six `<u32>`, each a [`SliceDescription`](super::SliceDescription). Optional, none without it.
 pub const SLICES: &str = "slices";
+/// VM: a row of `<u32>`, the switches of which it has a port, by their places in [`SWITCHES`]. Optional, none without it.
+pub const PORTS: &str = "ports";
 /// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
 pub const HIDE: &str = "hide";
 /// VM: empty; there or not.

@@ -2,13 +2,15 @@
 
 use super::names;
 use super::slices;
+use super::switches;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLICES,
-    MAX_SLOTS, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP,
-    Parameters, PauseLoops, Placement, Problem, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
-    ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SliceDescription, Slot, SpinMethod,
-    Subject, SystemDescription, SystemError, TIME_SLICE_US, Translations, ValueText, VmDescription,
-    VmName, VmTranslation, WaitMethod, WhenIdle,
+    MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure,
+    PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
+    SliceDescription, Slot, SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError,
+    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
+    WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -179,6 +181,7 @@ struct VmParts<'a> {
     simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
     slices: Option<ArrayVec<SliceDescription, MAX_SLICES>>,
+    ports: Option<ArrayVec<u8, MAX_SWITCHES>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,
     scheduling: Option<Scheduling>,
@@ -235,6 +238,7 @@ impl<'a> VmParts<'a> {
             names::SIMULATED => field.keep(&mut self.simulated, field.slots()?),
             names::FAST => field.keep(&mut self.fast, field.slots()?),
             names::SLICES => field.keep(&mut self.slices, field.slices()?),
+            names::PORTS => field.keep(&mut self.ports, field.ports()?),
             names::AUTOSTART => {
                 if !property.value.is_empty() {
                     return Err(field.error(Problem::WrongType));
@@ -297,6 +301,7 @@ impl<'a> VmParts<'a> {
             simulated,
             fast,
             slices: self.slices.unwrap_or_default(),
+            ports: self.ports.unwrap_or_default(),
             hidden: self.hidden.unwrap_or_default(),
             pause_loops: self.pause_loops,
             scheduling: self.scheduling,
@@ -322,6 +327,7 @@ struct SystemParts<'a> {
     console_focus: Option<&'a str>,
     when_idle: Option<WhenIdle>,
     disks: Option<ArrayVec<Slot, MAX_SLOTS>>,
+    switches: Option<ArrayVec<SwitchDescription, MAX_SWITCHES>>,
     vms: ArrayVec<VmDescription<'a>, { super::MAX_VMS }>,
 }
 
@@ -380,6 +386,7 @@ impl<'a> SystemParts<'a> {
             names::CONSOLE_FOCUS => field.keep(&mut self.console_focus, field.text()?),
             names::WHEN_IDLE => field.keep(&mut self.when_idle, field.word(WhenIdle::from_name)?),
             names::SHARED_DISKS => field.keep(&mut self.disks, field.slots()?),
+            names::SWITCHES => field.keep(&mut self.switches, field.switches()?),
             _ => field.pause_loop(&mut self.parameters.pause_loops),
         }
     }
@@ -443,9 +450,11 @@ impl<'a> SystemParts<'a> {
             console_focus: None,
             when_idle: self.when_idle.unwrap_or(WhenIdle::PowerOffAfterAll),
             disks: self.disks.unwrap_or_default(),
+            switches: self.switches.unwrap_or_default(),
             vms: self.vms,
         };
         slices::check(&system)?;
+        switches::check(&system)?;
         for vm in &mut system.vms {
             vm.pause_loops = vm.pause_loops.or(system.parameters.pause_loops);
         }

@@ -6,6 +6,9 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 use vm_fdt::FdtWriter;
 
+mod slices;
+mod switches;
+
 /// A property to write.
 #[derive(Clone)]
 enum Value {

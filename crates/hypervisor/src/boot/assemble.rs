@@ -140,7 +140,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         (board, frames),
         harts,
         vms,
-        (vcpus, shared.disks),
+        (vcpus, shared.disks, shared.switches),
         scheduler,
         description.when_idle,
         started,
@@ -346,7 +346,7 @@ fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let made = shared.devices_of(vm, FrameOwner::Vm(id), frames)?;
+    let made = shared.devices_of((id, vm), frames)?;
     let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {

@@ -6,6 +6,7 @@ use scheduler::ConfigError;
 
 use crate::devices::bus::NoRoom;
 use crate::devices::shared::disk::DiskError;
+use crate::devices::shared::switch::uplink::NoUplink;
 use crate::memory::gstage::MapError;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::guest::BadPieces;
@@ -57,11 +58,15 @@ pub enum AssembleError {
         "{vm}: its slice does not lie on the disk in virtio slot {slot}, which has {sectors} sectors of 512 bytes"
     )]
     SliceOutside { vm: VmName, slot: u8, sectors: u64 },
-    #[error("the board has no virtio slot {slot}, where a disk is to be that VMs share")]
+    #[error("the board has no virtio slot {slot}, where a device is to be that VMs share")]
     NoSharedSlot { slot: u8 },
     #[error("the disk in virtio slot {slot} cannot be shared by VMs: {error}")]
     SharedDisk { slot: u8, error: DiskError },
-    #[error("the VMs have more than {MAX_SHARING} slices")]
+    #[error("the device in virtio slot {slot} cannot be the uplink of a switch: {error}")]
+    Uplink { slot: u8, error: NoUplink },
+    #[error("there is no memory for the frames of switches between VMs")]
+    Inboxes,
+    #[error("the VMs have more than {MAX_SHARING} slices and ports of switches")]
     TooManySharing,
     #[error("there is no memory for the stacks of the harts and the queues of shared disks")]
     Stacks,

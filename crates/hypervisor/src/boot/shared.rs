@@ -1,18 +1,26 @@
 //! What VMs share: built before the VMs, and given to each as devices of its own.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::system::{
-    Allocation, Placement, SHARE, SliceDescription, Slot, SystemDescription, VmDescription,
+    Allocation, Placement, SHARE, SliceDescription, Slot, SwitchDescription, SystemDescription,
+    VmDescription,
 };
+use scheduler::VmId;
 
-use crate::board::Board;
+use crate::board::{Board, BoardDevice};
 use crate::boot::error::AssembleError;
 use crate::devices::shared::Client;
 use crate::devices::shared::disk::slice::{IDENTITY, Part, Slice};
 use crate::devices::shared::disk::{Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES};
 use crate::devices::shared::front::Front;
+use crate::devices::shared::switch::frame::Address;
+use crate::devices::shared::switch::port::Port;
+use crate::devices::shared::switch::uplink::{self, Card, Means, Uplink};
+use crate::devices::shared::switch::{PortPlace, Switch};
+use crate::devices::simulated::shadow::AREA;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -23,8 +31,11 @@ use crate::vm::hardware::SharingDevice;
 #[derive(Debug)]
 pub struct Shared {
     pub disks: Vec<Disk>,
+    pub switches: Vec<Arc<Switch>>,
     /// The slots that the disks are in.
     slots: Vec<Slot>,
+    /// By VM: its ports of switches.
+    ports: Vec<Vec<SharingDevice>>,
     /// How many devices were made.
     clients: usize,
 }
@@ -41,11 +52,17 @@ impl Shared {
     ) -> Result<Self, AssembleError> {
         let slots = description.disks.to_vec();
         let disks = slots.iter().map(|slot| disk(*slot, board, frames));
-        Ok(Self {
+        let mut shared = Self {
             disks: disks.collect::<Result<_, _>>()?,
+            switches: Vec::new(),
             slots,
+            ports: description.vms.iter().map(|_| Vec::new()).collect(),
             clients: 0,
-        })
+        };
+        for (number, switch) in (0..).zip(&description.switches) {
+            shared.switch(number, *switch, &description.vms, (board, frames))?;
+        }
+        Ok(shared)
     }
 
     /// The devices of a VM by which it shares something.
@@ -54,20 +71,65 @@ impl Shared {
     /// [`AssembleError`].
     pub fn devices_of(
         &mut self,
-        vm: &VmDescription<'_>,
-        owner: FrameOwner,
+        (id, vm): (VmId, &VmDescription<'_>),
         frames: &mut Frames,
     ) -> Result<Vec<SharingDevice>, AssembleError> {
-        let slices = (1..).zip(&vm.slices);
-        slices
-            .map(|(number, slice)| {
-                let client = Client::new(self.clients).ok_or(AssembleError::TooManySharing)?;
-                self.clients += 1;
-                let slice = self.slice((vm, number), slice, client, (owner, frames))?;
-                let device: SharingDevice = (client, Box::new(Front::new(slice)));
-                Ok(device)
-            })
-            .collect()
+        let owner = FrameOwner::Vm(id);
+        let mut devices: Vec<SharingDevice> = Vec::new();
+        for (number, slice) in (1..).zip(&vm.slices) {
+            let client = self.client()?;
+            let slice = self.slice((vm, number), slice, client, (owner, frames))?;
+            devices.push((client, Box::new(Front::new(slice))));
+        }
+        if let Some(ports) = self.ports.get_mut(id.index()) {
+            devices.append(ports);
+        }
+        Ok(devices)
+    }
+
+    fn client(&mut self) -> Result<Client, AssembleError> {
+        let client = Client::new(self.clients).ok_or(AssembleError::TooManySharing)?;
+        self.clients += 1;
+        Ok(client)
+    }
+
+    /// Adds a switch, with a port for each VM that is to have one.
+    fn switch(
+        &mut self,
+        number: u8,
+        switch: SwitchDescription,
+        vms: &[VmDescription<'_>],
+        (board, frames): (&Board, &mut Frames),
+    ) -> Result<(), AssembleError> {
+        let uplink = switch.uplink.map(|slot| uplink(slot, board, frames));
+        let uplink = uplink.transpose()?;
+        // The card's address tells the ports of this computer from those of others on the same network.
+        let card = uplink.as_ref().and_then(|(uplink, _)| uplink.address());
+        let [_, _, _, computer @ ..] = card.map_or([0; 6], |address| address.0);
+        let with_port = |(_, vm): &(u8, &VmDescription<'_>)| vm.ports.contains(&number);
+        let places = (0..).zip(vms).filter(with_port).map(|(vm, _)| {
+            let place = PortPlace {
+                address: Address::of_port(computer, number, vm),
+                client: self.client()?,
+            };
+            Ok((usize::from(vm), place))
+        });
+        let (vms, places): (Vec<usize>, Vec<PortPlace>) =
+            places.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let bytes = Switch::bytes(places.len(), uplink.is_some()).max(PAGE_SIZE);
+        let memory = frames.give(FrameOwner::Hypervisor, bytes, PAGE_SIZE);
+        let memory = memory.ok_or(AssembleError::Inboxes)?;
+        let clients: Vec<Client> = places.iter().map(|place| place.client).collect();
+        let switch = Arc::new(Switch::new(places, uplink, memory.base()));
+        for (port, (vm, client)) in vms.into_iter().zip(clients).enumerate() {
+            if let Some(ports) = self.ports.get_mut(vm)
+                && let Some(port) = Port::new(Arc::clone(&switch), port)
+            {
+                ports.push((client, Box::new(Front::new(port))));
+            }
+        }
+        self.switches.push(switch);
+        Ok(())
     }
 
     fn slice(
@@ -119,14 +181,35 @@ impl Shared {
     }
 }
 
+/// What the board has in a slot.
+fn device(slot: Slot, board: &Board) -> Result<BoardDevice, AssembleError> {
+    let device = board.virtio.get(usize::from(slot.0)).copied();
+    device.ok_or(AssembleError::NoSharedSlot { slot: slot.0 })
+}
+
+/// Starts the card in a slot, which is to be the uplink of a switch.
+fn uplink(slot: Slot, board: &Board, frames: &mut Frames) -> Result<(Uplink, Card), AssembleError> {
+    let device = device(slot, board)?;
+    let memory = frames.give(FrameOwner::Hypervisor, uplink::BYTES, AREA);
+    let memory = memory.ok_or(AssembleError::Inboxes)?;
+    let means = Means {
+        registers: HostPhysical::new(device.base),
+        source: SourceNumber(device.source),
+        memory: memory.base(),
+    };
+    Uplink::start(means, &TheBoard(None)).map_err(|error| AssembleError::Uplink {
+        slot: slot.0,
+        error,
+    })
+}
+
 /// Starts the disk in a slot.
 fn disk(slot: Slot, board: &Board, frames: &mut Frames) -> Result<Disk, AssembleError> {
     let refused = |error| AssembleError::SharedDisk {
         slot: slot.0,
         error,
     };
-    let device = board.virtio.get(usize::from(slot.0)).copied();
-    let device = device.ok_or(AssembleError::NoSharedSlot { slot: slot.0 })?;
+    let device = device(slot, board)?;
     let area = frames.give(FrameOwner::Hypervisor, QUEUE_BYTES, PAGE_SIZE);
     let area = area.ok_or(AssembleError::Stacks)?;
     Disk::start(

@@ -47,6 +47,14 @@ pub trait HostMemory {
         self.set_doubleword(at, first);
         self.set_doubleword(HostPhysical::new(at.raw().wrapping_add(8)), second);
     }
+    /// Copies so many bytes from one place to another. The two do not overlap. A guest may change either meanwhile: each byte is read once and
+    /// written once.
+    fn move_bytes(&self, from: HostPhysical, to: HostPhysical, bytes: u64) {
+        for offset in 0..bytes {
+            let [from, to] = [from, to].map(|at| HostPhysical::new(at.raw().wrapping_add(offset)));
+            self.set_byte(to, self.byte(from));
+        }
+    }
     /// Copies `data` to `at` and what follows. Nobody else uses the memory meanwhile.
     fn copy(&self, at: HostPhysical, data: &[u8]);
     /// Makes `length` bytes from `at` zero. Nobody else uses the memory meanwhile.

@@ -7,6 +7,7 @@ pub mod guest;
 pub mod physical;
 pub mod placement;
 pub mod shadow;
+mod shifted;
 pub mod tables;
 pub mod touched;
 pub mod translations;

@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::hart::copy;
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
+use crate::memory::shifted;
 
 /// The memory of this computer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,6 +61,19 @@ impl HostMemory for Physical {
     fn set_doubleword(&self, at: HostPhysical, value: u64) {
         // SAFETY: as for `byte`; the address is a multiple of 8.
         unsafe { (at.raw() as *mut u64).write_volatile(value) };
+    }
+
+    fn move_bytes(&self, from: HostPhysical, to: HostPhysical, bytes: u64) {
+        let alike = (from.raw() ^ to.raw()).is_multiple_of(8);
+        let (from, to) = (from.raw() as *const u8, to.raw() as *mut u8);
+        // SAFETY: as for `byte`, for both ranges, which do not overlap. A guest that changes one meanwhile changes bytes that are copied and
+        // not looked at.
+        unsafe {
+            match alike {
+                true => copy::forward(from, to, bytes as usize),
+                false => shifted::copy(from, to, bytes as usize),
+            }
+        }
     }
 
     fn copy(&self, at: HostPhysical, data: &[u8]) {

@@ -18,6 +18,7 @@ pub mod slots;
 pub mod sources;
 pub mod turn;
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -31,6 +32,7 @@ use crate::devices::attendants::Attendants;
 use crate::devices::board_aplic::AplicDriver;
 use crate::devices::chips::DeviceNumber;
 use crate::devices::shared::disk::Disk;
+use crate::devices::shared::switch::Switch;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::Frames;
@@ -73,6 +75,8 @@ pub struct Hypervisor {
     pub served: Vec<Option<Served>>,
     /// The disks that VMs share.
     pub disks: Vec<Mutex<Disk, { place::SHARED }>>,
+    /// The switches between VMs.
+    pub switches: Vec<Arc<Switch>>,
     /// The devices that share something with those of other VMs, by [`Client`](crate::devices::shared::Client).
     pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
@@ -109,7 +113,7 @@ impl Hypervisor {
         (board, frames): (Board, Frames),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
-        (vcpus, disks): (Vec<Vcpu>, Vec<Disk>),
+        (vcpus, disks, switches): (Vec<Vcpu>, Vec<Disk>, Vec<Arc<Switch>>),
         scheduler: Scheduler,
         when_idle: WhenIdle,
         started: u64,
@@ -118,7 +122,7 @@ impl Hypervisor {
         let aplic = AplicDriver::new(&board.aplic);
         let online = harts.iter().map(|hart| hart.index).collect();
         let attendants = Attendants::new(online, vms.len());
-        let served = by_source(&vms, &disks);
+        let served = by_source(&vms, &disks, &switches);
         let shared = by_client(&vms);
         let counters = Offer::find(
             harts
@@ -136,6 +140,7 @@ impl Hypervisor {
             attendants,
             served,
             disks: disks.into_iter().map(Mutex::new).collect(),
+            switches,
             shared,
             counters,
             host_interrupts,

@@ -1,5 +1,6 @@
 //! Which devices the hypervisor serves when the board interrupts, and which share something with those of other VMs.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use scheduler::VmId;
@@ -7,6 +8,7 @@ use scheduler::VmId;
 use crate::devices::bus::Owner;
 use crate::devices::chips::DeviceNumber;
 use crate::devices::shared::disk::{Disk, DiskNumber};
+use crate::devices::shared::switch::{Switch, SwitchNumber};
 use crate::memory::address::GuestPhysical;
 use crate::vm::Vm;
 
@@ -17,11 +19,13 @@ pub enum Served {
     Simulated(VmId, DeviceNumber),
     /// A disk that VMs share.
     Disk(DiskNumber),
+    /// The uplink of a switch between VMs.
+    Uplink(SwitchNumber),
 }
 
 /// The devices that the hypervisor serves, by their sources.
 #[must_use]
-pub fn by_source(vms: &[Vm], disks: &[Disk]) -> Vec<Option<Served>> {
+pub fn by_source(vms: &[Vm], disks: &[Disk], switches: &[Arc<Switch>]) -> Vec<Option<Served>> {
     let mut table = Vec::new();
     let add = |table: &mut Vec<_>, source: usize, served| {
         table.resize(table.len().max(source + 1), None);
@@ -32,6 +36,12 @@ pub fn by_source(vms: &[Vm], disks: &[Disk]) -> Vec<Option<Served>> {
     for (number, disk) in disks.iter().enumerate() {
         let served = Served::Disk(DiskNumber(number));
         add(&mut table, disk.source().0 as usize, served);
+    }
+    for (number, switch) in switches.iter().enumerate() {
+        if let Some(uplink) = switch.uplink() {
+            let served = Served::Uplink(SwitchNumber(number));
+            add(&mut table, uplink.source().0 as usize, served);
+        }
     }
     for vm in vms {
         for given in vm

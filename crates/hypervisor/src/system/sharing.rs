@@ -2,6 +2,7 @@
 
 use crate::devices::shared::Client;
 use crate::devices::shared::disk::DiskNumber;
+use crate::devices::shared::switch::SwitchNumber;
 use crate::system::Hypervisor;
 use crate::system::devices::Surroundings;
 use crate::system::pages;
@@ -14,6 +15,10 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
         Some(Served::Simulated(vm, device)) => (vm, device),
         Some(Served::Disk(disk)) => {
             serve_disk(system, disk);
+            return true;
+        }
+        Some(Served::Uplink(switch)) => {
+            serve_uplink(system, switch);
             return true;
         }
         None => return false,
@@ -33,6 +38,14 @@ fn serve_disk(system: &Hypervisor, disk: DiskNumber) {
     }
 }
 
+#[inline(never)]
+fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
+    if let Some(switch) = system.switches.get(switch.0) {
+        let told = switch.serve_uplink(&TheBoard(Some(&system.aplic)));
+        look_at_shared(system, told);
+    }
+}
+
 /// Devices that share something with others look at what there is for them.
 #[inline(never)]
 pub fn look_at_shared(system: &Hypervisor, told: u64) {
@@ -46,9 +59,12 @@ pub fn look_at_shared(system: &Hypervisor, told: u64) {
     }
 }
 
-/// The disks that VMs share are asked whether they have ended anything, as an interrupt of theirs can have been missed.
-pub fn look_after_disks(system: &Hypervisor) {
+/// The board's devices that VMs share are asked whether they have done anything, as an interrupt of theirs can have been missed.
+pub fn look_after_shared(system: &Hypervisor) {
     for number in 0..system.disks.len() {
         serve_disk(system, DiskNumber(number));
+    }
+    for number in 0..system.switches.len() {
+        serve_uplink(system, SwitchNumber(number));
     }
 }

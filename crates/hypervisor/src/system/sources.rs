@@ -41,7 +41,7 @@ pub fn reassign(system: &Hypervisor) {
     let hart = system.attendants.of_board().map(|hart| system.hart(hart));
     let index = hart.map_or(0, |hart| hart.board.imsic_index);
     for (source, served) in (0..).zip(&system.served) {
-        if let Some(Served::Disk(_)) = served {
+        if let Some(Served::Disk(_) | Served::Uplink(_)) = served {
             let target = Target::hypervisor(index, identity::DEVICE + source);
             system.aplic.take(source, target);
         }
@@ -61,6 +61,6 @@ pub fn look_after_devices(system: &Hypervisor, time: u64) {
         for vm in &system.vms {
             devices::recover_missed_edges(system, vm);
         }
-        sharing::look_after_disks(system);
+        sharing::look_after_shared(system);
     }
 }

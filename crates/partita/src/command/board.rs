@@ -76,6 +76,13 @@ pub(super) fn execute(
         let name = &shared.name;
         let _ = writeln!(out, "disk.{name} expects {what} in virtio-mmio slot {slot}");
     }
+    for ((_, switch), slot) in system.uplinks().zip(slots.uplinks()) {
+        let name = &switch.name;
+        let _ = writeln!(
+            out,
+            "switch.{name} expects a network card in virtio-mmio slot {slot}"
+        );
+    }
     for (vm, slot, device) in disks {
         let what = match device {
             image::slots::Device::Disk(number) => match vm.disks.get(*number) {

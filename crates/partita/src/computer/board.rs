@@ -168,6 +168,21 @@ fn connect(
                 .insert(usize::from(slot.0), device, is_told);
         }
     }
+    for ((number, uplinked), slot) in setup.system.uplinks().zip(setup.slots.uplinks()) {
+        let seed = chosen.seed ^ u64::from(slot.0 + 1) << 56;
+        let next = networks.len() as u8;
+        let network = *networks.entry(&uplinked.name).or_insert(next);
+        switch.assign(PortId(slot.0), network);
+        let mac = MacAddress([0x52, 0x54, 0, 1, 0, number as u8]);
+        let (service, faults) = (line.service, line.faults.clone());
+        let net = Net::new(PortId(slot.0), mac, service, faults, seed);
+        // As for the VMs' devices. The hypervisor drives it, by the computer's own addresses.
+        let _ = machine.system_mut().devices.insert(
+            usize::from(slot.0),
+            VirtioDevice::Net(Box::new(net)),
+            false,
+        );
+    }
     for (shared, slot) in setup.system.disks.iter().zip(setup.slots.shared()) {
         let seed = chosen.seed ^ u64::from(slot.0 + 1) << 56;
         let key = format!("disk.{}", shared.name);

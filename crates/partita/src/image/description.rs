@@ -3,10 +3,10 @@
 use super::Contents;
 use super::slots::Assignment;
 use crate::system::verify::slices::describe;
-use crate::system::{System, Vm};
+use crate::system::{Located, System, Vm};
 use abi::system::{
     Allocation, Io, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling,
-    SliceDescription, Slot, Translations, VmName, names,
+    SliceDescription, Slot, SwitchDescription, Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
 
@@ -50,6 +50,7 @@ pub fn compile(
         shared.sort_unstable();
         tree.property_array_u32(names::SHARED_DISKS, &shared)?;
     }
+    compile_switches(&mut tree, system, slots)?;
     let vms = tree.begin_node(names::VMS_NODE)?;
     for (index, vm) in system.vms.iter().enumerate() {
         let node = tree.begin_node(&format!("{}@{index:x}", names::VM_NODE))?;
@@ -59,11 +60,42 @@ pub fn compile(
             .collect();
         compile_vm(&mut tree, vm, &devices, contents)?;
         compile_slices(&mut tree, system, vm, slots)?;
+        compile_ports(&mut tree, system, vm)?;
         tree.end_node(node)?;
     }
     tree.end_node(vms)?;
     tree.end_node(root)?;
     tree.finish()
+}
+
+fn compile_switches(
+    tree: &mut FdtWriter,
+    system: &System,
+    slots: &Assignment,
+) -> Result<(), Error> {
+    let mut uplinks = slots.uplinks().iter();
+    let cells = system.switches.iter().map(|switch| {
+        let uplink = switch.uplink.then(|| uplinks.next().copied()).flatten();
+        SwitchDescription { uplink }.cell()
+    });
+    let cells: Vec<u32> = cells.collect();
+    match cells.is_empty() {
+        true => Ok(()),
+        false => tree.property_array_u32(names::SWITCHES, &cells),
+    }
+}
+
+fn compile_ports(tree: &mut FdtWriter, system: &System, vm: &Vm) -> Result<(), Error> {
+    let place = |port: &Located<String>| {
+        let mut switches = system.switches.iter();
+        let place = switches.position(|switch| switch.name == port.value)?;
+        u32::try_from(place).ok()
+    };
+    let ports: Vec<u32> = vm.ports.iter().filter_map(place).collect();
+    match ports.is_empty() {
+        true => Ok(()),
+        false => tree.property_array_u32(names::PORTS, &ports),
+    }
 }
 
 fn compile_slices(

@@ -34,6 +34,8 @@ pub struct Assignment {
     /// Of the disks that VMs share.
     shared: Vec<Slot>,
     places: Vec<usize>,
+    /// Of the cards that are uplinks of switches.
+    uplinks: Vec<Slot>,
 }
 
 impl Assignment {
@@ -74,11 +76,19 @@ impl Assignment {
         slots.sort_unstable();
         let place = |slot: &Slot| slots.iter().position(|other| other == slot);
         let places = order.iter().filter_map(place).collect();
+        let uplinks = system.uplinks().filter_map(|_| free.next()).map(Slot);
+        let uplinks = uplinks.collect();
         Self {
             vms,
             shared: order,
             places,
+            uplinks,
         }
+    }
+
+    /// The slots of the cards of the switches that have [uplinks](System::uplinks), in their order.
+    pub fn uplinks(&self) -> &[Slot] {
+        &self.uplinks
     }
 
     /// The slot of each disk that VMs share.

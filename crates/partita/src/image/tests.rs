@@ -161,3 +161,27 @@ fn a_file_that_vanishes_is_named() {
     let error = compose(&system, &slots::Assignment::of(&system), &cache, None).unwrap_err();
     assert!(error.to_string().contains("other/kernel"), "{error}");
 }
+
+#[test]
+fn the_hypervisor_reads_the_switches_and_who_has_ports() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("kernel"), b"kernel").unwrap();
+    let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 30\nkernel = \"kernel\"";
+    let text = format!(
+        "harts = 1\nmemory = \"1 GiB\"\n[switch.lan]\n[switch.wan]\nuplink = true\n\
+         [vm.one]\n{vm}\nnetwork = [\"wan\", \"other\", \"lan\"]\n[vm.two]\n{vm}\nnetwork = [\"wan\"]\n"
+    );
+    let document = Document::new(&folder.path().join("system.toml"), text, &[]).unwrap();
+    let system = System::read(&document).unwrap();
+    let slots = slots::Assignment::of(&system);
+    let cache = Cache::new(folder.path().join("cache"));
+    let image = compose(&system, &slots, &cache, None).unwrap();
+    let archive = Archive::new(&image);
+    let first = archive.entries().next().unwrap().unwrap();
+    let read = SystemDescription::parse(first.data).unwrap();
+    let uplinks: Vec<_> = read.switches.iter().map(|switch| switch.uplink).collect();
+    assert_eq!(uplinks, [None, Some(slots.uplinks()[0])]);
+    let ports: Vec<_> = read.vms.iter().map(|vm| vm.ports.to_vec()).collect();
+    assert_eq!(ports, [vec![1, 0], vec![1]]);
+    assert_eq!(read.vms[0].devices.len(), 1);
+}

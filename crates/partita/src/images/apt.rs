@@ -7,9 +7,15 @@ use super::{ImagesError, Progress, at, run};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 /// The release that guests run.
 const RELEASE: &str = "trixie";
+/// The other name under which a mirror has it, as long as it is the newest: a mirror changes one folder after the other.
+const OTHER_NAME: &str = "stable";
+/// How often a mirror is asked for the list of packages, and how long it is left alone between two times.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(10);
 /// The guests' architecture.
 const ARCHITECTURE: &str = "riscv64";
 /// Debian's own keys.
@@ -22,6 +28,7 @@ const MIRROR_VARIABLE: &str = "PARTITA_DEBIAN_MIRROR";
 pub struct Apt {
     folder: PathBuf,
     archives: PathBuf,
+    mirror: String,
 }
 
 impl Apt {
@@ -46,9 +53,7 @@ impl Apt {
             let path = folder.join(name);
             fs::write(&path, text).map_err(at(&path))
         };
-        let source =
-            format!("deb [arch={ARCHITECTURE} signed-by={KEYRING}] {mirror} {RELEASE} main\n");
-        write("sources.list", source)?;
+        write("sources.list", source(&mirror, RELEASE))?;
         write("status", String::new())?;
         let show = |path: PathBuf| path.display().to_string();
         let empty = show(folder.join("empty"));
@@ -70,6 +75,7 @@ impl Apt {
                  APT::Sandbox::User \"\";\n\
                  APT::Get::AllowUnauthenticated \"false\";\n\
                  Acquire::Languages \"none\";\n\
+                 Acquire::Retries \"5\";\n\
                  #clear APT::Update::Post-Invoke;\n\
                  #clear APT::Update::Post-Invoke-Success;\n\
                  #clear DPkg::Post-Invoke;\n",
@@ -80,7 +86,11 @@ impl Apt {
                 sources = show(folder.join("sources.list")),
             ),
         )?;
-        Ok(Self { folder, archives })
+        Ok(Self {
+            folder,
+            archives,
+            mirror,
+        })
     }
 
     /// Sets one up in `folder`, and fetches the archive's list of packages. A mirror that is being changed gives no list that
@@ -91,12 +101,53 @@ impl Apt {
     pub fn up_to_date(folder: &Path, progress: &Progress) -> Result<Self, ImagesError> {
         let apt = Self::new(folder)?;
         progress.step("reading the list of Debian's packages");
-        let fetched = apt.update();
+        let mut fetched = apt.fetch_list();
+        for _ in 1..ATTEMPTS {
+            // Another program's failure does not pass, a mirror's often does.
+            if !matches!(fetched, Err(ImagesError::Failed { .. })) {
+                break;
+            }
+            progress.step("the mirror gives no whole list of packages: asking again");
+            std::thread::sleep(PAUSE);
+            fetched = apt.fetch_list();
+        }
         if newest_or_last(fetched, || apt.kernel_package(super::KERNEL).is_ok())? == List::Last {
             progress
                 .step("the mirror gives no whole list of packages: using the last that it gave");
         }
         Ok(apt)
+    }
+
+    /// Fetches the list of the release's packages, under one of the names that the mirror has it under.
+    fn fetch_list(&self) -> Result<(), ImagesError> {
+        self.use_name(RELEASE)?;
+        let fetched = self.update();
+        if !matches!(fetched, Err(ImagesError::Failed { .. })) {
+            return fetched;
+        }
+        self.use_name(OTHER_NAME)?;
+        if self.update().is_ok() && self.is_list_of(RELEASE)? {
+            return Ok(());
+        }
+        self.use_name(RELEASE)?;
+        fetched
+    }
+
+    fn use_name(&self, name: &str) -> Result<(), ImagesError> {
+        let path = self.folder.join("sources.list");
+        fs::write(&path, source(&self.mirror, name)).map_err(at(&path))
+    }
+
+    /// Whether the signed list that was fetched under the other name says that it is this release's.
+    fn is_list_of(&self, release: &str) -> Result<bool, ImagesError> {
+        let signed = format!("_dists_{OTHER_NAME}_InRelease");
+        for path in super::listed(&self.folder.join("lists"))? {
+            if path.to_string_lossy().ends_with(&signed) {
+                let text = fs::read_to_string(&path).map_err(at(&path))?;
+                return Ok(is_of(&text, release));
+            }
+        }
+        Ok(false)
     }
 
     /// Fetches the kernel that `metapackage` stands for, and unpacks it into `root`.
@@ -263,6 +314,19 @@ fn newest_or_last(
     }
 }
 
+/// Where apt takes packages from.
+fn source(mirror: &str, name: &str) -> String {
+    format!("deb [arch={ARCHITECTURE} signed-by={KEYRING}] {mirror} {name} main\n")
+}
+
+/// Whether a Release file is that of the release with this code name.
+fn is_of(text: &str, release: &str) -> bool {
+    let mut names = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("Codename:"));
+    names.next().is_some_and(|name| name.trim() == release)
+}
+
 /// How the file of a package begins that apt plans to install, from what stands behind `Inst`: its name and its version, so
 /// that what an older list of packages brought is left alone. A colon stands as %3a in the names of files.
 fn planned_file(plan: &str) -> Option<String> {
@@ -303,7 +367,7 @@ fn mirror() -> Result<String, ImagesError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ImagesError, List, newest_or_last, planned_file};
+    use super::{ImagesError, List, is_of, newest_or_last, planned_file};
     use std::os::unix::process::ExitStatusExt;
 
     fn failed() -> ImagesError {
@@ -321,6 +385,14 @@ mod tests {
         assert!(newest_or_last(Err(failed()), || false).is_err());
         let missing = ImagesError::NoMirror;
         assert!(newest_or_last(Err(missing), || true).is_err());
+    }
+
+    #[test]
+    fn a_list_is_known_by_its_code_name() {
+        let text = "Origin: Debian\nSuite: stable\nCodename: trixie\nCodename: forky\n";
+        assert!(is_of(text, "trixie"));
+        assert!(!is_of(text, "forky"));
+        assert!(!is_of("Suite: trixie\n", "trixie"));
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl Folder for Database {
             work,
             built,
             progress,
+            ..
         } = site;
         let apt = apt::Apt::up_to_date(packages, progress)?;
         let kernel_root = work.join("kernel");

@@ -119,6 +119,7 @@ impl Folder for Root {
             work,
             built,
             progress,
+            ..
         } = site;
         let apt = apt::Apt::up_to_date(packages, progress)?;
         let kernel_root = work.join("kernel");

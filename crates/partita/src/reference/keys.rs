@@ -67,6 +67,8 @@ pub const DISK: &str = "vm.NAME.disks";
 pub const SLICE: &str = "vm.NAME.disks, of a slice";
 /// The table of a disk that VMs share.
 pub const SHARED_DISK: &str = "disk.NAME";
+/// The table of a switch between VMs.
+pub const SWITCH: &str = "switch.NAME";
 /// The table of a VM's terminals.
 pub const TERMINALS: &str = "vm.NAME.terminals";
 
@@ -410,7 +412,7 @@ pub fn keys() -> Vec<Key> {
             Kind::Names,
             text("none"),
             "[\"lan\"]",
-            "a network card for each name; VMs whose cards name the same network see each other, and nobody else",
+            "a network card for each name; VMs whose cards name the same network see each other, and nobody else. Where `[switch.NAME]` has the name, a port of that switch in place of a card of the computer",
         ),
         key(
             VM,
@@ -516,16 +518,16 @@ pub fn keys() -> Vec<Key> {
             "first",
             Kind::Size,
             text("the disk's beginning"),
-            "\"16 MiB\"",
-            "where on it the slice begins, a multiple of 512 bytes",
+            "\"256 MiB\"",
+            "where on it the slice begins",
         ),
         key(
             SLICE,
             "size",
             Kind::Size,
             text("to the disk's end"),
-            "\"16 MiB\"",
-            "how long the slice is, a multiple of 512 bytes",
+            "\"256 MiB\"",
+            "how long the slice is",
         ),
         key(
             SLICE,
@@ -558,6 +560,14 @@ pub fn keys() -> Vec<Key> {
             text("the next that is free"),
             "0",
             "the virtio-mmio slot of the board",
+        ),
+        key(
+            SWITCH,
+            "uplink",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "whether a card of the computer, which the hypervisor drives, joins the switch to the network of its name outside",
         ),
         key(
             TERMINALS,
@@ -597,6 +607,9 @@ impl Key {
                 .map(|word| format!("`{word}`"))
                 .collect::<Vec<_>>()
                 .join(", "),
+            Kind::Size if self.table == SLICE => {
+                format!("a size in multiples of 512 bytes ({})", Bytes::units())
+            }
             Kind::Size => format!(
                 "a size in multiples of {} ({})",
                 Bytes(MEMORY_GRANULE),

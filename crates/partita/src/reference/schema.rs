@@ -1,6 +1,6 @@
 //! The JSON schema of system files, by which editors check and complete them.
 
-use super::keys::{DISK, Key, Kind, ROOT, SHARED_DISK, SLICE, VM, keys};
+use super::keys::{DISK, Key, Kind, ROOT, SHARED_DISK, SLICE, SWITCH, VM, keys};
 use serde_json::{Map, Value, json};
 
 /// The schema (JSON Schema, draft 7, which editors' TOML plug-ins know).
@@ -23,6 +23,12 @@ pub fn schema() -> Value {
                 "additionalProperties": table(&all, SHARED_DISK),
             });
             properties.insert(String::from("disk"), shared);
+            let switches = json!({
+                "type": "object",
+                "description": "switches between VMs, by the names of their networks",
+                "additionalProperties": table(&all, SWITCH),
+            });
+            properties.insert(String::from("switch"), switches);
         }
         if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
             required.push(json!("vm"));

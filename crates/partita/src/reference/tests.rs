@@ -1,12 +1,12 @@
 //! The reference says what the code does, and the page says what the reference does.
 
-use super::keys::{DISK, ROOT, SHARED_DISK, SLICE, TERMINALS, VM};
+use super::keys::{DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use super::*;
 use crate::system::{Document, Duration, System};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const TABLES: [&str; 6] = [ROOT, VM, DISK, SLICE, SHARED_DISK, TERMINALS];
+const TABLES: [&str; 7] = [ROOT, VM, DISK, SLICE, SHARED_DISK, SWITCH, TERMINALS];
 
 /// The least system, with one more line in the table; the root's keys come first.
 fn with(table: &str, line: &str) -> String {
@@ -67,6 +67,9 @@ fn with(table: &str, line: &str) -> String {
         };
         text += &format!("disks = [{{ {slice} }}]\n[disk.disk0]\n{file}{shared}\n");
     }
+    if table == SWITCH {
+        text += &format!("network = [\"lan\"]\n[switch.lan]\n{line}\n");
+    }
     if !terminals.is_empty() {
         let rest: Vec<&str> = ["count = 1", "transactions = 1", "think = \"1 s\""]
             .into_iter()
@@ -120,7 +123,7 @@ fn every_key_that_is_read_is_in_the_reference_and_no_other() {
         read.remove("vm");
         // A table of tables, as the VMs', has its own keys; the shared disks' are `SHARED_DISK`.
         if table == ROOT {
-            assert!(read.remove("disk"));
+            assert!(read.remove("disk") && read.remove("switch"));
         }
         assert_eq!(own, read, "{table:?}");
     }

@@ -2,6 +2,7 @@
 
 mod disks;
 mod loops;
+mod switches;
 mod vm;
 
 use super::document::{Document, Node, Origin, Value};
@@ -100,6 +101,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let host = read_host(&mut root);
 
     let disks = disks::read_shared(&mut root);
+    let switches = switches::read_switches(&mut root);
     let mut vms = Vec::new();
     let mut vm_problems = Vec::new();
     match root.required("vm", "..., one table [vm.NAME] for each virtual machine") {
@@ -118,7 +120,10 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
                 };
                 let section =
                     Section::new(document, vm_table, format!("vm.{name}."), origin.clone());
-                let (vm, problems) = read_vm(section, name, origin);
+                let (mut vm, problems) = read_vm(section, name, origin);
+                if let Some(vm) = &mut vm {
+                    switches::divide(vm, &switches);
+                }
                 vms.extend(vm);
                 vm_problems.extend(problems);
             }
@@ -154,8 +159,18 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
             let mut cards = vm.network.iter();
             cards.any(|card| card.network.value == host.network)
         })
+        && !switches
+            .iter()
+            .any(|switch| switch.uplink && switch.name == host.network)
     {
-        let remedy = String::from("name a network that a VM has a card on");
+        let is_switch = switches.iter().any(|switch| switch.name == host.network);
+        let remedy = match is_switch {
+            true => format!(
+                "give the switch a card: [switch.{}] with uplink = true",
+                host.network
+            ),
+            false => String::from("name a network that a VM has a card on"),
+        };
         root.report(
             node,
             "host-network",
@@ -200,6 +215,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         }),
         host,
         disks,
+        switches,
         vms,
     };
     problems.extend(verify::resources(

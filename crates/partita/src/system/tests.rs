@@ -4,6 +4,9 @@ use super::*;
 use abi::system::{Costs, PauseLoops};
 use std::path::Path;
 
+mod slices;
+mod switches;
+
 const GOOD: &str = r#"
 harts = 4
 memory = "2 GiB"
@@ -386,7 +389,11 @@ fn what_does_not_fit_is_found() {
         "{ file = \"image:debian/disk\" }",
         "{ file = \"image:debian/disk\", slot = 1 }",
     );
-    mistake(&text, &[twice], &["vm.control.disks[0].slot = 1", "VM web"]);
+    mistake(
+        &text,
+        &[twice],
+        &["vm.control.disks[0].slot = 1", "vm.web.disks[0]"],
+    );
 }
 
 #[test]

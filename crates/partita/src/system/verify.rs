@@ -1,6 +1,7 @@
 //! What a system asks of the board: harts, memory, slots and disks, each claimed once.
 
 pub mod slices;
+mod switches;
 
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
@@ -26,6 +27,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     slices::check(document, system, &mut problems);
+    switches::check(document, system, &mut problems);
     problems
 }
 
@@ -272,7 +274,7 @@ fn slots(document: &Document, system: &System, problems: &mut Vec<Problem>) {
         );
     }
     let own: usize = system.vms.iter().map(devices).sum();
-    let wanted = own + system.disks.len();
+    let wanted = own + system.disks.len() + system.uplinks().count();
     if wanted > BOARD_SLOTS {
         problems.push(Problem::new(
             document,

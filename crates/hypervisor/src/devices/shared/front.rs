@@ -90,6 +90,8 @@ struct Driver {
     queue_select: u32,
     places: [Place; QUEUES],
     status: u32,
+    /// Whether not all is done yet of what was available when the driver became ready.
+    begins: bool,
     interrupt_status: u32,
 }
 
@@ -166,13 +168,18 @@ impl<K: Kind> Front<K> {
             }
         }
         self.driver.status = wanted | self.driver.status & status::NEEDS_RESET;
-        if !was_live && self.is_live() {
+        if self.is_live() && (!was_live || self.driver.begins) {
+            // A driver may have made chains available before, of which it tells nobody (§3.1.1). The store is done again for what is left.
+            let mut more = false;
             for number in 0..QUEUES {
-                // What is left over is found at the next notification, which was asked for.
-                self.work(number, reach);
+                more |= self.work(number, reach);
             }
+            self.driver.begins = more && self.is_live();
         }
-        Ok(())
+        match self.driver.begins {
+            true => Err(NotNow),
+            false => Ok(()),
+        }
     }
 
     fn set_ready(&mut self, ready: bool, reach: &dyn Reach) {

@@ -15,6 +15,7 @@
 pub mod disk;
 pub mod front;
 pub mod queue;
+pub mod switch;
 
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;

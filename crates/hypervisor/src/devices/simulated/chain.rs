@@ -33,6 +33,9 @@ pub enum Wrong {
     /// What is asked of a disk has no header, no place for its status, or a buffer that goes the wrong way.
     #[error("a request is not made of a header, data and a status")]
     BadRequest,
+    /// A buffer to be written where it is to be read, or the other way round.
+    #[error("a buffer goes the wrong way")]
+    Misdirected,
     /// More is said to be available than the queue holds.
     #[error("more chains are available than the queue holds")]
     TooMany,

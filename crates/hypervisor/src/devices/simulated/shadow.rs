@@ -52,7 +52,12 @@ pub struct Shadow {
     under_way: Vec<Option<Chain>>,
     available: u16,
     used: u16,
+    /// What the device is told in front of the available ring's index (virtio 1.2, §2.7.6).
+    flags: u16,
 }
+
+/// The device is not to interrupt.
+const NO_INTERRUPT: u16 = 1;
 
 impl Shadow {
     /// An empty queue of `entries`, a power of two and at most [`MOST_ENTRIES`], in `area`.
@@ -68,6 +73,17 @@ impl Shadow {
             under_way: vec![None; entries.into()],
             available: 0,
             used: 0,
+            flags: 0,
+        }
+    }
+
+    /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
+    #[must_use]
+    pub fn without_interrupts(self, host: &dyn HostMemory) -> Self {
+        host.set_word(self.at(AVAILABLE), u32::from(NO_INTERRUPT).to_le());
+        Self {
+            flags: NO_INTERRUPT,
+            ..self
         }
     }
 
@@ -148,11 +164,8 @@ impl Shadow {
         self.available = self.available.wrapping_add(1);
         // The device must see the chain before it sees that there is one (virtio 1.2, §2.7.13.3).
         fence(Ordering::Release);
-        // Flags zero: the device interrupts.
-        host.set_word(
-            self.at(AVAILABLE),
-            (u32::from(self.available) << 16).to_le(),
-        );
+        let index = u32::from(self.available) << 16;
+        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
     }
 
     /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.

@@ -8,9 +8,21 @@ const TURN: usize = 64;
 /// # Safety
 /// Both ranges must be the caller's to read and to write, and must not overlap.
 pub unsafe fn forward(from: *const u8, to: *mut u8, length: usize) {
-    // Words are copied only where both ends are words; the pages of kernels and of their images are, most of the time.
-    let aligned = from.addr().is_multiple_of(8) && to.addr().is_multiple_of(8);
-    let turns = if aligned { length / TURN } else { 0 };
+    // Words are copied only where both ends are words; the pages of kernels and of their images are, most of the time. Frames of a network
+    // are behind a few bytes.
+    let alike = (from.addr() ^ to.addr()).is_multiple_of(8);
+    let before = if alike {
+        from.align_offset(8).min(length)
+    } else {
+        0
+    };
+    // SAFETY: the first bytes of the same ranges, and their rest.
+    let (from, to) = unsafe {
+        core::ptr::copy_nonoverlapping(from, to, before);
+        (from.add(before), to.add(before))
+    };
+    let length = length - before;
+    let turns = if alike { length / TURN } else { 0 };
     let done = turns * TURN;
     if turns > 0 {
         // SAFETY: the loop reads and writes `done` bytes of the two ranges, which the caller vouches for.

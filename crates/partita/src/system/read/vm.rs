@@ -125,6 +125,7 @@ pub(super) fn read_vm(
             disks,
             slices,
             network,
+            ports: Vec::new(),
             rng,
             terminals,
             hidden,

@@ -1,0 +1,141 @@
+//! The frames that wait for one receiver: which slots of its memory are whose.
+//!
+//! A slot is free, [reserved](Inbox::reserve) by a sender that copies a frame into it, [waiting](Inbox::commit), or with the uplink's card. Half of
+//! the slots are divided among the senders and kept for them, so that one that floods the receiver takes no slot of another's. The other half
+//! is for whoever needs more.
+
+use alloc::collections::VecDeque;
+
+use super::frame::Parcel;
+
+/// The most members of a switch: a port for each VM, and the uplink.
+pub const MEMBERS: usize = abi::system::MAX_VMS + 1;
+
+/// Slots of an inbox, a bit each.
+pub const SLOTS: u8 = u64::BITS as u8;
+
+/// A sender to the inbox, by its number in the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender(pub u8);
+
+/// An inbox.
+#[derive(Debug)]
+pub struct Inbox {
+    /// Whether its owner takes frames.
+    open: bool,
+    /// The slots that nobody has, a bit each.
+    free: u64,
+    /// Who has, or had, each slot.
+    sender: [Sender; SLOTS as usize],
+    /// How many slots each sender has, and how many are kept for it.
+    held: [u8; MEMBERS],
+    kept: u8,
+    /// How many free slots are kept for senders that have not as many yet.
+    owed: u8,
+    waiting: VecDeque<(u8, Parcel)>,
+    missed: u32,
+}
+
+impl Inbox {
+    /// An inbox of a switch with so many members, whose owner takes nothing yet.
+    #[must_use]
+    pub fn new(members: usize) -> Self {
+        let others = members.clamp(2, MEMBERS) as u8 - 1;
+        let kept = SLOTS / 2 / others;
+        Self {
+            open: false,
+            free: u64::MAX,
+            sender: [Sender(0); SLOTS as usize],
+            held: [0; MEMBERS],
+            kept,
+            owed: kept * others,
+            waiting: VecDeque::with_capacity(SLOTS.into()),
+            missed: 0,
+        }
+    }
+
+    /// Its owner takes frames from now on.
+    pub const fn open(&mut self) {
+        self.open = true;
+    }
+
+    /// Its owner takes no more, and what waits is dropped. Slots that are reserved are freed by those who have them.
+    pub fn close(&mut self) {
+        self.open = false;
+        self.missed = 0;
+        while !self.waiting.is_empty() {
+            self.drop_first();
+        }
+    }
+
+    /// A slot for a frame. None where the owner takes nothing, or the sender has what is kept for it and the rest is others'.
+    pub fn reserve(&mut self, from: Sender) -> Option<u8> {
+        if !self.open {
+            return None;
+        }
+        let held = self.held.get_mut(usize::from(from.0))?;
+        let is_kept = *held < self.kept;
+        if !is_kept && self.free.count_ones() <= self.owed.into() {
+            self.missed = self.missed.saturating_add(1);
+            return None;
+        }
+        // What is owed is free.
+        let slot = self.free.trailing_zeros() as u8;
+        *held += 1;
+        self.owed = self.owed.saturating_sub(is_kept.into());
+        self.free &= !(1 << slot);
+        if let Some(sender) = self.sender.get_mut(usize::from(slot)) {
+            *sender = from;
+        }
+        Some(slot)
+    }
+
+    /// The frame is in its slot, which was reserved. False where the owner takes nothing any more.
+    pub fn commit(&mut self, slot: u8, parcel: Parcel) -> bool {
+        if self.open {
+            self.waiting.push_back((slot, parcel));
+        } else {
+            self.free(slot);
+        }
+        self.open
+    }
+
+    /// Nobody needs the slot any more, which somebody had.
+    pub fn free(&mut self, slot: u8) {
+        let bit = 1_u64.checked_shl(slot.into()).unwrap_or(0);
+        if self.free & bit != 0 {
+            return;
+        }
+        self.free |= bit;
+        let sender = self.sender.get(usize::from(slot)).copied();
+        let held = sender.and_then(|sender| self.held.get_mut(usize::from(sender.0)));
+        if let Some(held) = held {
+            *held = held.saturating_sub(1);
+            self.owed += u8::from(*held < self.kept);
+        }
+    }
+
+    /// How many frames wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The first that waits.
+    #[must_use]
+    pub fn first(&self) -> Option<(u8, Parcel)> {
+        self.waiting.front().copied()
+    }
+
+    /// The first that waits does so no longer.
+    pub fn drop_first(&mut self) {
+        if let Some((slot, _)) = self.waiting.pop_front() {
+            self.free(slot);
+        }
+    }
+
+    /// How many frames there was no room for, since this was asked last.
+    pub const fn take_missed(&mut self) -> u32 {
+        core::mem::replace(&mut self.missed, 0)
+    }
+}
