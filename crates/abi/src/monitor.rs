@@ -147,7 +147,7 @@ named! {
         WrsNto = "wrs-nto",
         /// A pause loop, where the computer has pause-loop exiting (docs/extensions.md).
         PauseLoop = "pause-loop",
-        /// SFENCE.VMA or SINVAL.VMA, which traps once after a change of hart (`translations = "one-shot"`).
+        /// SFENCE.VMA or SINVAL.VMA, which traps once after a change of hart (`translations = "one-shot"`), and always with shadow tables.
         Fence = "fence",
         /// An access to satp, which traps as long as fences do.
         AddressSpace = "address-space",
@@ -169,6 +169,10 @@ named! {
         MmioOther = "mmio-other",
         /// A G-stage fault on the VM's own memory.
         GuestPageFault = "guest-page-fault",
+        /// A page fault of a vCPU on shadow tables, which lacked a leaf.
+        ShadowFill = "shadow-fill",
+        /// A page fault of a vCPU on shadow tables that the guest gets back: it is the guest's own.
+        PageFault = "page-fault",
         /// An illegal instruction that the guest gets back.
         IllegalInstruction = "illegal-instruction",
         /// No exit: the hypervisor has loaded the VM.

@@ -45,13 +45,14 @@ mod tests;
 
 pub use choice::{
     Io, Migration, OnFailure, Placement, Purging, RemoteFences, Scheduling, SpinMethod,
-    Translations, WaitMethod, WhenIdle,
+    Translations, VmTranslation, WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
 pub use limits::{
     MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS,
-    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHARE, TIME_SLICE_US,
+    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE,
+    TIME_SLICE_US,
 };
 pub use parameters::{
     AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
@@ -214,6 +215,8 @@ pub struct VmDescription<'a> {
     pub memory: u64,
     /// How that memory lies in the host's.
     pub placement: Placement,
+    /// By which tables its guest is translated.
+    pub translation: VmTranslation,
     /// How it gets its harts.
     pub allocation: Allocation,
     /// The kernel's path in the system image.

@@ -24,7 +24,8 @@ pub use section::{EXERCISER, SHUFFLED};
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, Hidden, Io, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
-    RemoteFences, Scheduling, SpinMethod, Translations, VmName, WaitMethod, WhenIdle,
+    RemoteFences, Scheduling, SpinMethod, Translations, VmName, VmTranslation, WaitMethod,
+    WhenIdle,
 };
 use std::path::PathBuf;
 
@@ -127,6 +128,8 @@ pub struct Vm {
     pub memory: Located<Bytes>,
     /// How that memory lies in the host's.
     pub placement: Located<Placement>,
+    /// By which tables its guest is translated.
+    pub translation: Located<VmTranslation>,
     /// How its devices are reached.
     pub io: Located<Io>,
     /// How it gets its harts.

@@ -307,6 +307,28 @@ fn no_translation_is_stale() {
     }
 }
 
+/// Guests on shadow tables change their tables all the time, one of them in single pages, while their vCPUs move; and a hostile one tries
+/// everything.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn shadow_tables_are_right_and_confine() {
+    let shadow = [
+        "vm.one.translation=\"shadow\"",
+        "vm.two.translation=\"shadow\"",
+        "vm.two.placement=\"paged\"",
+    ];
+    checked("stale rounds=200", &shadow);
+    for on in COMPUTERS {
+        together(on, "stale rounds=2000", &shadow);
+        let hostile = [
+            "vm.hostile.translation=\"shadow\"",
+            "vm.victim.translation=\"shadow\"",
+            "vm.victim.command-line=\"exercise=heartbeat duration-ms=3000\"",
+        ];
+        exercise(on, "hostile.toml", 2, &hostile.map(String::from));
+    }
+}
+
 /// A program of a guest waits for words of its kernel's, on a hart that another guest wants too. It learns nothing: waits with the
 /// right guess last no more often than those with a wrong one. Where the word was read for it, all of them did.
 #[test]

@@ -52,6 +52,16 @@ choice! {
 }
 
 choice! {
+    /// By which tables a VM's guest is translated while its own translation is on.
+    VmTranslation {
+        /// By its own and by the G-stage's, in two dimensions.
+        TwoStage = "two-stage",
+        /// By tables that the hypervisor makes of both, in one walk.
+        Shadow = "shadow",
+    }
+}
+
+choice! {
     /// How a VM's devices are reached.
     Io {
         /// By the guest itself: its accesses trap nowhere, and the device uses what addresses the guest gives it.

@@ -73,6 +73,8 @@ pub const VCPUS: &str = "vcpus";
 pub const MEMORY: &str = "memory";
 /// VM: `<string>`, a [`Placement`](super::Placement). Required.
 pub const PLACEMENT: &str = "placement";
+/// VM: `<string>`, a [`VmTranslation`](super::VmTranslation). Optional, two-stage without it.
+pub const TRANSLATION: &str = "translation";
 /// VM: `<u32>`. Either this or [`DEDICATED_HARTS`].
 pub const SHARE: &str = "share";
 /// VM: a row of `<u32>`. Either this or [`SHARE`].

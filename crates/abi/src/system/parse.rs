@@ -9,7 +9,8 @@ use super::{
     PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, RELAXED_TERMS,
     RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
     SliceDescription, Slot, SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError,
-    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, WaitMethod, WhenIdle,
+    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
+    WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -170,6 +171,7 @@ struct VmParts<'a> {
     vcpus: Option<u32>,
     memory: Option<u64>,
     placement: Option<Placement>,
+    translation: Option<VmTranslation>,
     share: Option<u32>,
     dedicated: Option<HartSet>,
     kernel: Option<&'a str>,
@@ -217,6 +219,10 @@ impl<'a> VmParts<'a> {
                 field.keep(&mut self.memory, memory)
             }
             names::PLACEMENT => field.keep(&mut self.placement, field.word(Placement::from_name)?),
+            names::TRANSLATION => {
+                let translation = field.word(VmTranslation::from_name)?;
+                field.keep(&mut self.translation, translation)
+            }
             names::SHARE => field.keep(&mut self.share, field.number(SHARE)?),
             names::DEDICATED_HARTS => field.keep(&mut self.dedicated, field.harts()?),
             names::KERNEL => field.keep(&mut self.kernel, field.path()?),
@@ -286,6 +292,7 @@ impl<'a> VmParts<'a> {
             vcpus,
             memory: self.memory.ok_or_else(missing(names::MEMORY))?,
             placement: self.placement.ok_or_else(missing(names::PLACEMENT))?,
+            translation: self.translation.unwrap_or(VmTranslation::TwoStage),
             allocation,
             kernel: self.kernel.ok_or_else(missing(names::KERNEL))?,
             initrd: self.initrd,

@@ -11,6 +11,7 @@ use scheduler::{HartId, HartSet};
 
 use crate::memory::address::PAGE_SIZE;
 use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
 
 /// Interrupt numbers of the hart's local controller that tell a supervisor-level parent (privileged architecture).
 const SUPERVISOR_EXTERNAL: usize = 9;
@@ -113,6 +114,8 @@ pub struct Board {
     pub harts: Vec<BoardHart>,
     /// What hgatp of the first hart can hold; the others' must not hold less.
     pub translation: Offer,
+    /// What its vsatp can hold.
+    pub spaces: SpaceOffer,
     pub memory: Vec<Range>,
     /// What the firmware keeps for itself, and the device tree and the initrd.
     pub reserved: Vec<Range>,
@@ -280,6 +283,7 @@ impl Board {
             timebase_hertz,
             harts: Self::harts(&cpus, &parents),
             translation: Offer::find(&mut HartRegister),
+            spaces: SpaceOffer::find(&mut VirtualSpace),
             memory,
             reserved,
             initrd,

@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 
 use abi::cpio::Archive;
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, Scheduling, SystemDescription, VmDescription,
+    Allocation, FILE_NAME, Migration, Placement, SHADOW_BYTES, Scheduling, SystemDescription,
+    VmDescription, VmTranslation,
 };
 use scheduler::{Config, HartId, HartSet, Scheduler, VmConfig, VmId};
 
@@ -27,6 +28,7 @@ use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::{BadPieces, GuestMemory};
 use crate::memory::physical::Physical;
 use crate::memory::placement;
+use crate::memory::shadow::ShadowTables;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
@@ -108,7 +110,8 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         )?;
         for number in 0..vm.vcpus as u16 {
             if let Some(id) = scheduler.vcpu(built.id, number) {
-                vcpus.push(Vcpu::new(id, built.id, number));
+                let shadow = shadow_tables(vm, built.id, &mut frames)?;
+                vcpus.push(Vcpu::new(id, built.id, number, shadow));
             }
         }
         vms.push(built);
@@ -235,6 +238,22 @@ const fn placement(scheduling: Scheduling) -> scheduler::Placement {
     }
 }
 
+/// The frames for the shadow tables of one of the VM's vCPUs, if it has such.
+fn shadow_tables(
+    vm: &VmDescription<'_>,
+    id: VmId,
+    frames: &mut Frames,
+) -> Result<Option<ShadowTables>, AssembleError> {
+    match vm.translation {
+        VmTranslation::TwoStage => Ok(None),
+        VmTranslation::Shadow => {
+            let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);
+            let region = region.ok_or(AssembleError::Shadow { vm: vm.name })?;
+            Ok(Some(ShadowTables::new(region)))
+        }
+    }
+}
+
 fn virtual_machine(
     (vm, scheduling): (&VmDescription<'static>, Scheduling),
     place: Option<HostRegion>,
@@ -342,6 +361,7 @@ fn virtual_machine(
         on_failure: vm.on_failure,
         dedicated,
         hidden: vm.hidden,
+        translation: vm.translation,
         pause_loops: vm.pause_loops,
     };
     let chips = hardware.chips;

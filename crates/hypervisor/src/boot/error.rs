@@ -52,6 +52,8 @@ pub enum AssembleError {
     Bus { vm: VmName, error: NoRoom },
     #[error("{vm}: there is no memory for the queues of its simulated devices")]
     Areas { vm: VmName },
+    #[error("{vm}: there is no memory for its shadow tables")]
+    Shadow { vm: VmName },
     #[error(
         "{vm}: its slice does not lie on the disk in virtio slot {slot}, which has {sectors} sectors of 512 bytes"
     )]

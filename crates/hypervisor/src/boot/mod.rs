@@ -7,6 +7,7 @@ pub mod handover;
 mod parameters;
 mod shared;
 
+use abi::system::VmTranslation;
 use fdt::Fdt;
 
 use crate::board::isa;
@@ -19,6 +20,7 @@ use crate::hart::firmware::{self, Reset};
 use crate::hart::{counters::hart_counters, fence, interrupt_file, world};
 use crate::interrupts;
 use crate::memory::gstage::offer::{HartRegister, Offer};
+use crate::memory::shadow::offer::{SpaceOffer, VirtualSpace};
 use crate::memory::translations;
 use crate::run;
 use crate::system;
@@ -27,6 +29,7 @@ use crate::system::harts::{self, Hart};
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::lifecycle;
 use crate::system::sources;
+use crate::vm::Vm;
 use crate::vm::seed::{self, Seeds};
 
 /// Exceptions that go to the guest without the hypervisor: all but its calls, its G-stage faults and virtual
@@ -162,6 +165,13 @@ fn prepare_hart(system: &'static Hypervisor, hart: &'static Hart) {
     hart_counters::close();
     let offer = Offer::find(&mut HartRegister);
     if let Err(error) = offer.covers(system.board.translation) {
+        fail(format_args!("hart {}: {error}", hart.board.id));
+    }
+    let spaces = SpaceOffer::find(&mut VirtualSpace);
+    let shadowed = |vm: &Vm| vm.settings.translation == VmTranslation::Shadow;
+    if system.vms.iter().any(shadowed)
+        && let Err(error) = spaces.is(system.board.spaces)
+    {
         fail(format_args!("hart {}: {error}", hart.board.id));
     }
     fence::guest_physical_all();

@@ -80,6 +80,16 @@ pub mod hstatus {
     pub const VSXL_64: u64 = 2 << 32;
 }
 
+/// Fields of henvcfg.
+pub mod environment {
+    /// CBIE and CBCFE: the guest manages cache blocks (Zicbom).
+    pub const CACHE_BLOCKS: u64 = 0b111 << 4;
+    /// Hardware sets the accessed and dirty bits of VS-stage entries.
+    pub const ADUE: u64 = 1 << 61;
+    /// Page-based memory types in VS-stage entries.
+    pub const PBMTE: u64 = 1 << 62;
+}
+
 /// Bits of sie, sip, hie, hip, hvip and hideleg.
 pub mod interrupt {
     pub const VSSI: u64 = 1 << 2;
@@ -109,6 +119,9 @@ pub mod exception {
     pub const LOAD_ACCESS: u64 = 5;
     pub const STORE_ACCESS: u64 = 7;
     pub const ECALL_FROM_VS: u64 = 10;
+    pub const FETCH_PAGE: u64 = 12;
+    pub const LOAD_PAGE: u64 = 13;
+    pub const STORE_PAGE: u64 = 15;
     pub const FETCH_GUEST_PAGE: u64 = 20;
     pub const LOAD_GUEST_PAGE: u64 = 21;
     pub const VIRTUAL_INSTRUCTION: u64 = 22;

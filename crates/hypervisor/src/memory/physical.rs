@@ -1,5 +1,7 @@
 //! The host's memory as the hypervisor reaches it: by physical address, untranslated.
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use crate::hart::copy;
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
@@ -10,6 +12,18 @@ use crate::memory::shifted;
 pub struct Physical {
     /// Bytes of a block of CBO.ZERO, a power of two, where the hart that runs this has it.
     pub zero_block: Option<u64>,
+}
+
+impl Physical {
+    /// Sets the doubleword at `at`, a multiple of 8 in a guest's memory, to `new` if it is `old`, in one access. Whether it was.
+    #[must_use]
+    pub fn exchange(self, at: HostPhysical, old: u64, new: u64) -> bool {
+        // SAFETY: the address is a multiple of 8 and lies in a guest's memory, which no Rust object of the hypervisor's occupies. The
+        // guest's own accesses to it are those of another hart, or the hart's own while this does not run.
+        let word = unsafe { AtomicU64::from_ptr(at.raw() as *mut u64) };
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    }
 }
 
 impl HostMemory for Physical {

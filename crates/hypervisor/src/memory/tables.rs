@@ -1,10 +1,12 @@
 //! The G-stage tables in the machine's memory.
 
 use crate::memory::address::HostPhysical;
+use crate::memory::address::PAGE_SIZE;
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::TableMemory;
 use crate::memory::guest::HostMemory;
 use crate::memory::physical::Physical;
+use crate::memory::shadow;
 
 /// Table memory by its physical address; the hypervisor runs untranslated.
 #[derive(Debug)]
@@ -52,5 +54,26 @@ impl TableMemory for PhysicalTables<'_> {
         // The frame allocator has just given these pages to nobody else.
         self.memory.zero(region.base(), size);
         Some(region.base())
+    }
+}
+
+/// The frames of shadow tables, zeroed as the hart that runs this does it.
+#[derive(Clone, Copy, Debug)]
+pub struct ShadowFrames(pub Physical);
+
+impl shadow::TableMemory for ShadowFrames {
+    fn read(&self, at: HostPhysical) -> u64 {
+        // SAFETY: the address lies in a frame of the vCPU's shadow tables, which nothing else uses, and is a multiple of 8.
+        unsafe { (at.raw() as *const u64).read_volatile() }
+    }
+
+    fn write(&mut self, at: HostPhysical, value: u64) {
+        // SAFETY: as for `read`; a hart that walks the table sees the old entry or the new one.
+        unsafe { (at.raw() as *mut u64).write_volatile(value) };
+    }
+
+    fn clear(&mut self, at: HostPhysical) {
+        // It is a whole frame of the vCPU's shadow tables.
+        self.0.zero(at, PAGE_SIZE);
     }
 }

@@ -1,9 +1,9 @@
 //! A guest's own translation, walked by the hypervisor: from a guest-virtual to a guest-physical address.
 //!
-//! Sv39, Sv48 and Sv57 of the privileged architecture ("Virtual Address Translation Process"), for loads, with every check
-//! that the guest's own load would pass: user pages and supervisor pages, SUM, MXR, and entries that are reserved. What a
-//! program of the guest could not read is not read for it. The result is a hint. The guest may change its tables at any
-//! moment.
+//! Sv39, Sv48 and Sv57 of the privileged architecture ("Virtual Address Translation Process"), with every check
+//! that the guest's own access would pass: user pages and supervisor pages, SUM, MXR, and entries that are reserved. What a
+//! program of the guest could not read is not read for it. The guest may change its tables at any moment, so each entry is
+//! read once.
 
 use crate::memory::address::{GuestPhysical, PAGE_SIZE};
 
@@ -16,6 +16,8 @@ const ACCESSED: u64 = 1 << 6;
 const DIRTY: u64 = 1 << 7;
 /// Reserved for extensions that are not known here; an entry that has one of them is no entry.
 const RESERVED: u64 = 0x7f << 54;
+/// Svpbmt: the memory type, of which the highest is reserved.
+const MEMORY_TYPE: u64 = 3 << 61;
 /// Svnapot: the page is one of 16 that are contiguous and have equal entries.
 const CONTIGUOUS: u64 = 1 << 63;
 const PPN_SHIFT: u32 = 10;
@@ -33,61 +35,163 @@ pub struct Reader {
     pub reads_code: bool,
 }
 
+/// What is done to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// An instruction is fetched.
+    Fetch,
+    /// A load.
+    Load,
+    /// A store, or an AMO.
+    Store,
+}
+
 impl Reader {
-    /// Whether a load from the page with this entry ends without a fault.
-    const fn may_read(self, entry: u64) -> bool {
-        let readable = entry & READ != 0 || self.reads_code && entry & EXECUTE != 0;
-        let owned = match (self.user, entry & USER != 0) {
-            (true, user_page) => user_page,
-            (false, user_page) => !user_page || self.reads_user_pages,
+    /// Whether an access to the page with this entry is allowed, apart from its A and D bits.
+    #[must_use]
+    pub const fn may(self, access: Access, entry: u64) -> bool {
+        let user_page = entry & USER != 0;
+        let owned = match (self.user, access) {
+            (true, _) => user_page,
+            // A kernel never executes its programs' pages.
+            (false, Access::Fetch) => !user_page,
+            (false, Access::Load | Access::Store) => !user_page || self.reads_user_pages,
         };
-        // Without the A bit the load would fault, or set it: then it has not happened yet.
-        readable && owned && entry & ACCESSED != 0
+        let allowed = match access {
+            Access::Fetch => entry & EXECUTE != 0,
+            Access::Load => entry & READ != 0 || self.reads_code && entry & EXECUTE != 0,
+            Access::Store => entry & WRITE != 0,
+        };
+        owned && allowed
     }
 }
 
+/// What an entry must have before an access goes on: A, and for a store D.
+#[must_use]
+pub const fn marks(access: Access) -> u64 {
+    match access {
+        Access::Fetch | Access::Load => ACCESSED,
+        Access::Store => ACCESSED | DIRTY,
+    }
+}
+
+/// What of the entries' optional bits the guest may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// Svnapot.
+    pub contiguous: bool,
+    /// Svpbmt.
+    pub memory_types: bool,
+}
+
+impl Features {
+    /// All of them.
+    pub const ALL: Self = Self {
+        contiguous: true,
+        memory_types: true,
+    };
+
+    /// The bits that are reserved in every entry.
+    const fn reserved(self) -> u64 {
+        let contiguous = if self.contiguous { 0 } else { CONTIGUOUS };
+        let types = if self.memory_types { 0 } else { MEMORY_TYPE };
+        RESERVED | contiguous | types
+    }
+}
+
+/// Why there is no leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoLeaf {
+    /// The access takes a page fault.
+    Fault,
+    /// A table does not lie in what can be read.
+    NotMemory,
+}
+
+/// A leaf of the guest's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Its entry, as it was read.
+    pub entry: u64,
+    /// Where the entry lies.
+    pub at: GuestPhysical,
+    /// 0 for 4 KiB, and for the 64 KiB of Svnapot.
+    pub level: u32,
+    /// One of 16 that are one by Svnapot.
+    pub contiguous: bool,
+    /// Where the address that was asked for leads.
+    pub to: GuestPhysical,
+}
+
 /// Where `address` lies for a load of `reader`, with `vsatp` as the guest has it; `read` gives the doubleword at a
-/// guest-physical address. `None` where the load would fault, or a table does not lie in what `read` knows.
+/// guest-physical address. `None` where the load would fault, or a table does not lie in what `read` knows. The result is a hint.
 pub fn translate(
     vsatp: u64,
     address: u64,
     reader: Reader,
-    mut read: impl FnMut(GuestPhysical) -> Option<u64>,
+    read: impl FnMut(GuestPhysical) -> Option<u64>,
 ) -> Option<GuestPhysical> {
+    if vsatp >> 60 == 0 {
+        return Some(GuestPhysical::new(address));
+    }
+    let leaf = find_leaf(vsatp, address, Features::ALL, read).ok()?;
+    // Without the A bit the load would fault, or set it: then it has not happened yet.
+    let readable = reader.may(Access::Load, leaf.entry) && leaf.entry & ACCESSED != 0;
+    readable.then_some(leaf.to)
+}
+
+/// The leaf that `address` has under `vsatp`, which is not Bare; `read` gives the doubleword at a guest-physical address.
+///
+/// # Errors
+/// [`NoLeaf`], where there is none.
+pub fn find_leaf(
+    vsatp: u64,
+    address: u64,
+    features: Features,
+    mut read: impl FnMut(GuestPhysical) -> Option<u64>,
+) -> Result<Leaf, NoLeaf> {
     let levels = match vsatp >> 60 {
-        0 => return Some(GuestPhysical::new(address)),
         8 => 3,
         9 => 4,
         10 => 5,
-        _ => return None,
+        _ => return Err(NoLeaf::Fault),
     };
     // Bits above the top level's index copy its highest bit, or the access would have faulted.
     let unused = 64 - (12 + 9 * levels);
     if ((address << unused) as i64 >> unused) as u64 != address {
-        return None;
+        return Err(NoLeaf::Fault);
     }
     let mut table = vsatp & PPN_BITS;
     for level in (0..levels).rev() {
         let index = address >> (12 + 9 * level) & 0x1ff;
-        let entry = read(GuestPhysical::new(table * PAGE_SIZE + index * ENTRY_SIZE))?;
+        let at = GuestPhysical::new(table * PAGE_SIZE + index * ENTRY_SIZE);
+        let entry = read(at).ok_or(NoLeaf::NotMemory)?;
         let kind = entry & (READ | WRITE | EXECUTE);
-        if entry & VALID == 0 || entry & RESERVED != 0 || kind & (READ | WRITE) == WRITE {
-            return None;
+        if entry & VALID == 0 || entry & features.reserved() != 0 || kind & (READ | WRITE) == WRITE
+        {
+            return Err(NoLeaf::Fault);
         }
         let number = entry >> PPN_SHIFT & PPN_BITS;
         if kind != 0 {
-            let size = leaf_size(level, entry, number)?;
+            if entry & MEMORY_TYPE == MEMORY_TYPE {
+                return Err(NoLeaf::Fault);
+            }
+            let size = leaf_size(level, entry, number).ok_or(NoLeaf::Fault)?;
             let base = (number * PAGE_SIZE) & !(size - 1);
-            return reader
-                .may_read(entry)
-                .then(|| GuestPhysical::new(base | address & (size - 1)));
+            return Ok(Leaf {
+                entry,
+                at,
+                level,
+                contiguous: entry & CONTIGUOUS != 0,
+                to: GuestPhysical::new(base | address & (size - 1)),
+            });
         }
-        if entry & (USER | ACCESSED | DIRTY | CONTIGUOUS) != 0 {
-            return None;
+        if entry & (USER | ACCESSED | DIRTY | CONTIGUOUS | MEMORY_TYPE) != 0 {
+            return Err(NoLeaf::Fault);
         }
         table = number;
     }
-    None
+    Err(NoLeaf::Fault)
 }
 
 /// Bytes that a leaf maps; `None` where the entry is reserved.

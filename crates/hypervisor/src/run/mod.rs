@@ -6,6 +6,7 @@ pub mod in_place;
 pub mod loading;
 pub mod probe;
 pub mod requests;
+pub mod shadow;
 pub mod spin;
 pub mod switch;
 pub mod terms;
@@ -117,7 +118,14 @@ enum Rest {
 #[cold]
 #[inline(never)]
 fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64) {
-    *registers = Registers::starting_at(address, u64::from(vcpu.index), opaque);
+    let mut shadow = registers.shadow.take();
+    if let Some(shadow) = &mut shadow {
+        shadow.begin_anew();
+    }
+    *registers = Registers {
+        shadow,
+        ..Registers::starting_at(address, u64::from(vcpu.index), opaque)
+    };
     vcpu.word.lock().take();
 }
 
@@ -269,10 +277,22 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
             return reason;
         }
         if generation != Some(vm.generation()) {
-            generation = Some(renew_table(hart, (vm, vcpu), holders, exit.registers));
+            generation = Some(renew_table(
+                system,
+                hart,
+                (vm, vcpu),
+                holders,
+                exit.registers,
+            ));
         }
         if !vcpu.enter_guest(hart.index) {
-            carry_out_requests(hart, (vm, vcpu), exit.registers, vcpu.take_requests());
+            carry_out_requests(
+                system,
+                hart,
+                (vm, vcpu),
+                exit.registers,
+                vcpu.take_requests(),
+            );
             continue;
         }
         world::enter(&mut exit.registers.context);

@@ -3,6 +3,7 @@
 use crate::hart::csr::{self, number};
 use crate::hart::fence;
 use crate::run::translations;
+use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
 use crate::vm::vcpu::{Registers, Vcpu, request};
@@ -10,13 +11,14 @@ use crate::vm::vcpu::{Registers, Vcpu, request};
 /// Carries out requests; the vCPU's registers are on this hart.
 #[inline(never)]
 pub fn carry_out_requests(
+    system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
     registers: &mut Registers,
     requests: u32,
 ) {
     if requests & request::FENCE_VIRTUAL != 0 {
-        translations::carry_out_fences(hart, vm, vcpu, registers);
+        translations::carry_out_fences(system, hart, (vm, vcpu), registers);
     }
     if requests & request::FENCE_INSTRUCTIONS != 0 {
         fence::instructions();

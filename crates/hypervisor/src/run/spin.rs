@@ -25,7 +25,7 @@ pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Cod
         if watched.address % size != 0 {
             return None;
         }
-        let vsatp = csr::read::<{ number::VSATP }>();
+        let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
         let reader = reader(registers);
         let read = |at| vm.memory.doubleword(at, &Physical::default());
         let physical = walk::translate(vsatp, watched.address, reader, read)?;
@@ -78,7 +78,8 @@ struct Watched {
 fn watched(registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Option<Watched> {
     let context = &registers.context;
     // A kernel's code is the same in all of its address spaces.
-    let space = (context.in_user_mode()).then(csr::read::<{ number::VSATP }>);
+    let user = context.in_user_mode();
+    let space = user.then(|| registers.address_space(csr::read::<{ number::VSATP }>));
     let at = (context.program_counter, space);
     let code = match registers.code.at(at) {
         Some(code) => code,

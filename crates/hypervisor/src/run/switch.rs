@@ -5,6 +5,7 @@ use crate::hart::csr::{self, number};
 use crate::interrupts::{self, Departure, GuestFile};
 use crate::memory::translations::holders::Holders;
 use crate::run::requests::{hide_memory_file, show_interrupts};
+use crate::run::shadow::{self, Arrival, OnHart};
 use crate::run::translations::{self, HartFences};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
@@ -26,7 +27,9 @@ pub fn load(
     // Where nobody else has run here since, and it has run nowhere else, all but two registers are still in place.
     let here = registers.cached.last_hart() == Some(hart.index);
     let in_place = here && hart.last_loaded() == Some(vcpu.id);
-    if !in_place {
+    let shadowed = registers.shadow.is_some();
+    // hgatp is Bare where the vCPU left with shadow tables.
+    if !in_place || shadowed {
         // vsatp is 0 since the last vCPU left, so nothing is translated while hgatp changes.
         // SAFETY: hgatp confines guests; the table it names maps only what belongs to the VM.
         unsafe {
@@ -45,6 +48,21 @@ pub fn load(
         registers,
         books,
     );
+    if shadowed {
+        let at = OnHart {
+            system,
+            hart,
+            vm,
+            vcpu,
+        };
+        let arrival = Arrival {
+            here,
+            in_place,
+            tag: holders.tag(vcpu.id),
+            generation,
+        };
+        at.arrive(registers, arrival);
+    }
     if in_place {
         registers.supervisor.arm();
     } else {
@@ -82,6 +100,9 @@ pub fn unload(
     interrupts::detach(&InterruptPort::new(system, hart), vcpu.id, departure);
     translations::leave(hart, registers);
     registers.supervisor.save();
+    if registers.shadow.is_some() {
+        shadow::leave();
+    }
     registers.float.unload(&registers.context);
     hart.running.clear();
 }
@@ -89,6 +110,7 @@ pub fn unload(
 /// Makes sure that nothing older than the VM's table as it stands is used for this vCPU on this hart.
 #[inline(never)]
 pub fn renew_table(
+    system: &Hypervisor,
     hart: &Hart,
     (vm, vcpu): (&Vm, &Vcpu),
     holders: &Holders,
@@ -97,7 +119,19 @@ pub fn renew_table(
     let generation = declare_table(hart, vm);
     let purge = registers.cached.renew(hart.index, generation);
     let what = (&vm.table_changes, &vcpu.fences);
-    purge.carry_out(holders.tag(vcpu.id), what, &mut HartFences(vm));
+    let purge = || purge.carry_out(holders.tag(vcpu.id), what, &mut HartFences(vm));
+    match &mut registers.shadow {
+        None => purge(),
+        Some(shadow) => {
+            let at = OnHart {
+                system,
+                hart,
+                vm,
+                vcpu,
+            };
+            at.renew_with(shadow, generation, purge);
+        }
+    }
     generation
 }
 

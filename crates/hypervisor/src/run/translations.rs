@@ -11,6 +11,7 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::translations::holders::Holders;
 use crate::memory::translations::remote::Operands;
 use crate::memory::translations::{Fences, Remembered, Tag, Watch};
+use crate::run::shadow::OnHart;
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::vm::Vm;
@@ -69,7 +70,8 @@ pub fn arrive(
     registers: &mut Registers,
     books: Books<'_>,
 ) {
-    let method = || system.translations();
+    let shadowed = registers.shadow.is_some();
+    let method = || method(system, shadowed);
     if (registers.cached).comes_back(vcpu.id, hart.index, holders, generation, method) {
         // Where the vCPU's fences are to trap, they do so already: hstatus is kept with its other registers.
         return;
@@ -84,6 +86,14 @@ pub fn arrive(
     );
 }
 
+/// How the hypervisor comes to know of a vCPU's fences. Those of one with shadow tables trap, and concern nothing that its tag marks.
+fn method(system: &Hypervisor, shadowed: bool) -> Translations {
+    match shadowed {
+        true => Translations::LastHost,
+        false => system.translations(),
+    }
+}
+
 #[inline(never)]
 fn arrive_from_elsewhere(
     system: &Hypervisor,
@@ -96,9 +106,8 @@ fn arrive_from_elsewhere(
     let moved = registers.cached.last_hart() != Some(hart.index);
     let was_watched = registers.cached.watch() == Watch::Trap;
     let trapped = was_watched && registers.cached.has_changed_address_space();
-    let method = registers
-        .trial
-        .method(system.translations(), moved, trapped);
+    let method = method(system, registers.shadow.is_some());
+    let method = registers.trial.method(method, moved, trapped);
     let cached = &mut registers.cached;
     let tables = (generation, vcpu.fences.count());
     let mut purge = cached.arrive(method, vcpu.id, hart.index, holders, tables);
@@ -148,8 +157,23 @@ pub fn leave(hart: &Hart, registers: &mut Registers) {
 
 /// Carries out the fences that siblings have asked the vCPU for, which is on the hart. No other fence is to trap for that: what the
 /// vCPU has left on other harts is fenced when it comes there.
-pub fn carry_out_fences(hart: &Hart, vm: &Vm, vcpu: &Vcpu, registers: &mut Registers) {
+pub fn carry_out_fences(
+    system: &Hypervisor,
+    hart: &Hart,
+    (vm, vcpu): (&Vm, &Vcpu),
+    registers: &mut Registers,
+) {
     let purge = registers.cached.asked(hart.index, vcpu.fences.count());
+    if let Some(shadow) = &mut registers.shadow {
+        // Under its tag nothing of a VS-stage is cached: where that translates, the shadow tables do.
+        let at = OnHart {
+            system,
+            hart,
+            vm,
+            vcpu,
+        };
+        return at.carry_out_fences(shadow);
+    }
     // Nothing of the G-stage is dropped, so that no tag matters.
     let what = (&vm.table_changes, &vcpu.fences);
     purge.carry_out(Tag::default(), what, &mut HartFences(vm));

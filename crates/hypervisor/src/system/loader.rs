@@ -3,6 +3,8 @@
 
 use alloc::vec::Vec;
 
+use abi::system::VmTranslation;
+
 use crate::board::{BoardDevice, isa};
 use crate::hart::capabilities::Capability;
 use crate::hart::counters::hart_counters::{self, MODES_AND_OVERFLOW};
@@ -164,7 +166,10 @@ fn tree(
     seed: Option<[u8; seed::LENGTH]>,
 ) -> Result<Vec<u8>, LoadError> {
     let board = &harts::current().board;
-    let tells_overflows = system.counters.counters() != 0 && hart_counters::interrupt_guests();
+    // A vCPU on shadow tables takes no interrupts of counters (`run::shadow`).
+    let tells_overflows = system.counters.counters() != 0
+        && hart_counters::interrupt_guests()
+        && vm.settings.translation == VmTranslation::TwoStage;
     let names = board.extensions.names();
     let names = names.filter(|name| *name != MODES_AND_OVERFLOW || tells_overflows);
     let names = names.filter(|name| !vm.settings.hidden.contains(name));

@@ -10,6 +10,7 @@ pub mod lifecycle;
 pub mod loading;
 pub mod pauses;
 pub mod seed;
+pub mod shadow;
 pub mod spacing;
 pub mod spin_code;
 pub mod told;
@@ -21,7 +22,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName};
+use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
 use scheduler::VmId;
 
 use crate::board::Board;
@@ -30,8 +31,8 @@ use crate::devices::bus::Bus;
 use crate::devices::chips::Chips;
 use crate::hart;
 use crate::lock::{Mutex, place};
-use crate::memory::address::HostPhysical;
-use crate::memory::gstage::Permissions;
+use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::gstage::{Permissions, Translation};
 use crate::memory::guest::GuestMemory;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
@@ -64,6 +65,8 @@ pub struct Settings {
     pub dedicated: Option<u32>,
     /// What its guest is not told of.
     pub hidden: Hidden,
+    /// By which tables its guest is translated.
+    pub translation: VmTranslation,
     /// When its pause loops exit, as far as it or its system says.
     pub pause_loops: PauseLoops,
 }
@@ -159,6 +162,13 @@ impl Vm {
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// What the G-stage table translates an address to.
+    #[must_use]
+    pub fn translate(&self, at: GuestPhysical) -> Option<Translation> {
+        let table = self.table.lock();
+        table.translate(&PhysicalTables::standing(), at)
     }
 
     /// Maps the interrupt file of vCPU `index` to the page at `host`, or to nothing. Returns the new generation.

@@ -3,6 +3,7 @@
 //! `registers` is locked by the hart that runs the vCPU, for as long as it runs it. Others never wait for that lock on
 //! a vCPU that may be running: they leave a request and, where it is in the guest, interrupt its hart.
 
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::lock::{Mutex, place};
@@ -12,12 +13,14 @@ use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::Interrupts;
+use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
 use crate::vm::change::Looks;
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
+use crate::vm::shadow::Shadow;
 use crate::vm::spin_code::KnownCode;
 use crate::vm::word::{LastPlace, Spinning, Word};
 
@@ -130,6 +133,8 @@ pub struct Registers {
     pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuId>,
+    /// Its shadow tables, where its VM is translated by such.
+    pub shadow: Option<Box<Shadow>>,
     /// When its pause loops exit, since it was dispatched.
     pub pauses: PauseWindow,
     /// The wait that its last spin exits belong to.
@@ -164,6 +169,16 @@ impl Registers {
             looks: Looks::default(),
             waits_for_word: false,
             holder: None,
+            shadow: None,
+        }
+    }
+
+    /// What the guest has in satp; `read` is what vsatp holds, without shadow tables.
+    #[must_use]
+    pub fn address_space(&self, read: impl FnOnce() -> u64) -> u64 {
+        match &self.shadow {
+            Some(shadow) => shadow.satp,
+            None => read(),
         }
     }
 }
@@ -198,12 +213,16 @@ pub struct Vcpu {
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16) -> Self {
+    pub fn new(id: VcpuId, vm: VmId, index: u16, shadow: Option<ShadowTables>) -> Self {
+        let registers = Registers {
+            shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
+            ..Registers::starting_at(0, 0, 0)
+        };
         Self {
             id,
             vm,
             index,
-            registers: Mutex::new(Registers::starting_at(0, 0, 0)),
+            registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
             word: Mutex::new(None),

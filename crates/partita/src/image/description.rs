@@ -175,6 +175,7 @@ fn compile_vm(
     tree.property_u32(names::VCPUS, vm.vcpus.value)?;
     tree.property_u64(names::MEMORY, vm.memory.value.0)?;
     tree.property_string(names::PLACEMENT, vm.placement.value.name())?;
+    tree.property_string(names::TRANSLATION, vm.translation.value.name())?;
     match vm.allocation.value {
         Allocation::Shared { share } => tree.property_u32(names::SHARE, share)?,
         Allocation::Dedicated { harts } => {

@@ -9,7 +9,7 @@ use abi::system::{
     AFFINITY, COST, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
     Migration, OnFailure, PAUSE_LOOP, Placement, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
     ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US,
-    Translations, WaitMethod, WhenIdle,
+    Translations, VmTranslation, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -341,6 +341,14 @@ pub fn keys() -> Vec<Key> {
             text(Placement::Real.name()),
             "\"real\"",
             "how that memory lies in the computer's: in one piece at the same addresses; in one piece, seen from 2 GiB on, its devices being told the constant between the two; or in single pages that come when they are touched",
+        ),
+        key(
+            VM,
+            "translation",
+            words(VmTranslation::ALL, VmTranslation::name),
+            text(VmTranslation::TwoStage.name()),
+            "\"shadow\"",
+            "by which tables its guest is translated: its own and the hypervisor's, in two dimensions; or shadow tables that the hypervisor makes of both, in one walk",
         ),
         key(
             VM,

@@ -6,7 +6,8 @@ mod switches;
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
 use abi::system::{
-    Allocation, HartSet, Io, MAX_VCPUS, Migration, Placement, Scheduling, Translations,
+    Allocation, HartSet, Io, MAX_VCPUS, Migration, Placement, SHADOW_BYTES, Scheduling,
+    Translations, VmTranslation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -207,7 +208,12 @@ fn scheduling(document: &Document, system: &System, problems: &mut Vec<Problem>)
 }
 
 fn memory(document: &Document, system: &System, problems: &mut Vec<Problem>) {
-    let sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
+    let mut sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
+    let tables = system
+        .vms
+        .iter()
+        .filter(|vm| vm.translation.value == VmTranslation::Shadow);
+    sizes.extend(tables.map(|vm| Bytes(u64::from(vm.vcpus.value) * SHADOW_BYTES)));
     let free = qemu::free_memory(system.memory.value, image_size(system));
     let Err(size) = qemu::place(free.to_vec(), &sizes) else {
         return;

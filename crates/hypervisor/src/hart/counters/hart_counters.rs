@@ -74,6 +74,18 @@ pub fn close() {
     }
 }
 
+/// Gives no guest an interrupt for a counter that has passed zero, until [`give_interrupts`].
+pub fn withhold_interrupts() {
+    // SAFETY: hvien concerns guests alone.
+    unsafe { csr::clear::<{ number::HVIEN }>(interrupt::LCOFI) };
+}
+
+/// Ends [`withhold_interrupts`].
+pub fn give_interrupts() {
+    // SAFETY: hvien concerns guests alone.
+    unsafe { csr::set::<{ number::HVIEN }>(interrupt::LCOFI) };
+}
+
 /// Whether guests can be told of overflows by an interrupt of their own (AIA, "Virtual interrupts for VS level").
 #[must_use]
 pub fn interrupt_guests() -> bool {

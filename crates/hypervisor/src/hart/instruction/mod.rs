@@ -28,6 +28,16 @@ use crate::hart::decode::Register;
 /// Bytes of every instruction that is told apart here.
 pub const LENGTH: u64 = 4;
 
+/// Whether these are CBO.INVAL, CBO.CLEAN or CBO.FLUSH (CMO, "Cache-Block Management Instructions").
+#[must_use]
+pub const fn manages_cache_block(bits: u32) -> bool {
+    /// Opcode MISC-MEM with the funct3 of CBO, and no destination.
+    const CBO: u32 = 0b010 << 12 | 0b000_1111;
+    /// Which of them, in the immediate's place.
+    const FIRST_OTHER: u32 = 3;
+    bits & 0x7fff == CBO && bits >> 20 < FIRST_OTHER
+}
+
 /// What becomes of a CSR's old value and the operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CsrOperation {

@@ -14,6 +14,24 @@ fn r_type(funct7: u32, rs2: u32, rs1: u32, funct3: u32, rd: u32, opcode: u32) ->
 }
 
 #[test]
+fn cache_blocks_are_managed_by_three_instructions() {
+    // cbo.inval, cbo.clean and cbo.flush (a0).
+    for bits in [0x0005_200f, 0x0015_200f, 0x0025_200f] {
+        assert!(manages_cache_block(bits), "{bits:#x}");
+    }
+    // cbo.zero (a0), fence, fence.i, lw a0, and one with a destination.
+    for bits in [
+        0x0045_200f,
+        0x0ff0_000f,
+        0x0000_100f,
+        0x0005_2503,
+        0x0015_208f,
+    ] {
+        assert!(!manages_cache_block(bits), "{bits:#x}");
+    }
+}
+
+#[test]
 fn instructions_without_operands() {
     for (bits, want) in [
         (0x1050_0073, Instruction::WaitForInterrupt),

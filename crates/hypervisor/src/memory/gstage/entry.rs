@@ -24,6 +24,12 @@ impl Permissions {
     pub const DEVICE: Self = Self(READ | WRITE);
     /// What a guest only reads: no execution, and stores leave the guest.
     pub const READ_ONLY: Self = Self(READ);
+
+    /// R, W and X as in an entry.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
 }
 
 /// What an entry says.

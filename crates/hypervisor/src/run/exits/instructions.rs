@@ -12,6 +12,7 @@ use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
+use crate::run::shadow::OnHart;
 use crate::run::spin;
 use crate::run::terms;
 use crate::run::translations;
@@ -57,6 +58,23 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
         Instruction::WaitForInterrupt if !user => wait(exit),
         Instruction::WaitOnReservation => spin(exit),
         Instruction::Pause => pause_loop(exit),
+        Instruction::Fence(
+            fence @ Fence {
+                kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
+                ..
+            },
+        ) if !user && exit.registers.shadow.is_some() => {
+            on_hart(exit).fence(exit.registers, fence);
+            advance(exit);
+            (ExitCause::Fence, Next::Resume)
+        }
+        Instruction::Csr(access)
+            if access.csr == SATP && !user && exit.registers.shadow.is_some() =>
+        {
+            on_hart(exit).access_address_space(exit.registers, access);
+            advance(exit);
+            (ExitCause::AddressSpace, Next::Resume)
+        }
         Instruction::Fence(Fence {
             kind: FenceKind::SfenceVma | FenceKind::SinvalVma,
             ..
@@ -74,6 +92,15 @@ fn any_instruction(exit: &mut Exit<'_>, bits: u32) -> (ExitCause, Next) {
         Instruction::Csr(access) if COUNTERS.contains(&access.csr) => counter(exit, access, bits),
         Instruction::Csr(access) if !user => csr_access(exit, access, bits),
         _ => refuse(exit, bits, ExitCause::VirtualInstruction),
+    }
+}
+
+const fn on_hart<'a>(exit: &Exit<'a>) -> OnHart<'a> {
+    OnHart {
+        system: exit.system,
+        hart: exit.hart,
+        vm: exit.vm,
+        vcpu: exit.vcpu,
     }
 }
 

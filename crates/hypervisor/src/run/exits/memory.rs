@@ -32,6 +32,17 @@ pub fn guest_page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
     if exit.vm.memory.comes_on_touch() && exit.vm.memory.holds(address) {
         return touch(exit, address, cause, value);
     }
+    emulate(exit, cause, address, value)
+}
+
+/// An access to what is not the guest's memory, or not to be used so: `cause` is that of the G-stage's fault, `value` the
+/// guest-virtual address.
+pub fn emulate(
+    exit: &mut Exit<'_>,
+    cause: u64,
+    address: GuestPhysical,
+    value: u64,
+) -> (ExitCause, Next) {
     if cause == exception::FETCH_GUEST_PAGE {
         return refuse(exit, cause, value);
     }
@@ -78,7 +89,7 @@ fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) ->
 }
 
 /// There is nothing for this guest at the address: it takes the access fault that an empty bus gives.
-fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
+pub fn refuse(exit: &mut Exit<'_>, cause: u64, value: u64) -> (ExitCause, Next) {
     let fault = match cause {
         exception::FETCH_GUEST_PAGE => exception::FETCH_ACCESS,
         exception::LOAD_GUEST_PAGE => exception::LOAD_ACCESS,

@@ -4,6 +4,7 @@ pub mod exit;
 mod inject;
 mod instructions;
 mod memory;
+mod paging;
 mod sbi;
 mod spins;
 
@@ -30,6 +31,10 @@ pub fn handle(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         exception::VIRTUAL_INSTRUCTION => instructions::virtual_instruction(exit),
         exception::FETCH_GUEST_PAGE | exception::LOAD_GUEST_PAGE | exception::STORE_GUEST_PAGE => {
             memory::guest_page_fault(exit, cause)
+        }
+        // They are delegated but where there are shadow tables.
+        exception::FETCH_PAGE | exception::LOAD_PAGE | exception::STORE_PAGE => {
+            paging::page_fault(exit, cause)
         }
         _ => other_exception(exit, cause),
     }

@@ -8,7 +8,7 @@ use crate::system::{BOARD_HARTS, Bytes, Card, FileName, Located, Problem, Vm};
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, HartId, HartSet, Io, MAX_BOOTARGS_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    OnFailure, Placement, SHARE, Scheduling, VmName,
+    OnFailure, Placement, SHARE, Scheduling, VmName, VmTranslation,
 };
 use std::path::PathBuf;
 
@@ -45,6 +45,16 @@ pub(super) fn read_vm(
             Placement::ALL,
             Placement::name,
             Placement::Real,
+        ),
+        origin: written.map_or(origin.clone(), |node| node.origin.clone()),
+    };
+    let written = section.table.get("translation");
+    let translation = Located {
+        value: section.word(
+            "translation",
+            VmTranslation::ALL,
+            VmTranslation::name,
+            VmTranslation::TwoStage,
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
@@ -103,6 +113,7 @@ pub(super) fn read_vm(
                 origin: origin.clone(),
             }),
             placement,
+            translation,
             io,
             allocation,
             kernel: kernel.unwrap_or(Located {

@@ -1,0 +1,128 @@
+//! What a page fault of a vCPU on shadow tables is: the guest's own, or one of the shadow tables.
+
+use super::leaf::{LARGEST, Leaf, READ, WRITE, size};
+use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::walk::{self, Access, Features, NoLeaf, Reader};
+
+/// So often an entry is read again because the guest has changed it meanwhile. Then the guest makes its access again.
+const TRIES: usize = 4;
+/// The level of the tables whose leaves are pages.
+const TABLES_OF_PAGES: u32 = 1;
+
+/// The guest's memory, in which its tables lie.
+pub trait GuestTables {
+    /// The doubleword at `at`, where that is the guest's memory.
+    fn read(&self, at: GuestPhysical) -> Option<u64>;
+    /// Sets the doubleword at `at` to `new` if it is `old` still, in one access. Whether it was.
+    fn exchange(&self, at: GuestPhysical, old: u64, new: u64) -> bool;
+}
+
+/// How the guest's hart translates.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// The guest's satp, which is not Bare.
+    pub satp: u64,
+    /// What it may use in its entries.
+    pub features: Features,
+    /// Its hart sets A and D (henvcfg.ADUE); else the guest takes a fault and sets them itself.
+    pub sets_marks: bool,
+}
+
+/// What an access of the guest comes to by its own tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The guest takes a page fault.
+    PageFault,
+    /// The guest takes an access fault: its tables are not in its memory.
+    AccessFault,
+    /// The guest's tables change all the time: the access is made again.
+    Again,
+    /// It is allowed.
+    Allowed(walk::Leaf),
+}
+
+/// Looks `address` up for an access on behalf of `reader`.
+pub fn look(
+    manner: Manner,
+    address: u64,
+    (access, reader): (Access, Reader),
+    tables: &impl GuestTables,
+) -> Look {
+    let needed = walk::marks(access);
+    for _ in 0..TRIES {
+        let found = walk::find_leaf(manner.satp, address, manner.features, |at| tables.read(at));
+        let leaf = match found {
+            Ok(leaf) => leaf,
+            Err(NoLeaf::Fault) => return Look::PageFault,
+            Err(NoLeaf::NotMemory) => return Look::AccessFault,
+        };
+        if !reader.may(access, leaf.entry) {
+            return Look::PageFault;
+        }
+        if leaf.entry & needed == needed {
+            return Look::Allowed(leaf);
+        }
+        if !manner.sets_marks {
+            return Look::PageFault;
+        }
+        let marked = leaf.entry | needed;
+        if tables.exchange(leaf.at, leaf.entry, marked) {
+            return Look::Allowed(walk::Leaf {
+                entry: marked,
+                ..leaf
+            });
+        }
+    }
+    Look::Again
+}
+
+/// Where a guest-physical address lies, by the G-stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub host: HostPhysical,
+    /// Bytes that follow each other there, aligned to as much.
+    pub size: u64,
+    /// R, W and X.
+    pub rights: u64,
+    /// It may be sent elsewhere while the guest runs.
+    pub moves: bool,
+}
+
+/// The leaf that the shadow tables need for this access of `reader`, who has been allowed it by the guest's entry; `None` where the
+/// G-stage does not allow it, or allows only what no leaf can say.
+#[must_use]
+pub fn leaf(
+    address: u64,
+    (access, reader): (Access, Reader),
+    guest: &walk::Leaf,
+    place: Place,
+) -> Option<Leaf> {
+    // What is not dirty is not writable, so that the first store comes here.
+    let clean = guest.entry & walk::marks(Access::Store) != walk::marks(Access::Store);
+    let most = if clean {
+        place.rights & !WRITE
+    } else {
+        place.rights
+    };
+    let rights = Leaf::rights_of(guest.entry, most);
+    // An entry without R, W and X would be a table to the hart, and W without R is reserved. Neither is ever made: a leaf lets the
+    // access through that it is for.
+    if rights & (READ | WRITE) == WRITE || !reader.may(access, rights) {
+        return None;
+    }
+    let fits = |level: &u32| !guest.contiguous && size(*level) <= place.size;
+    let level = (0..=guest.level.min(LARGEST)).rev();
+    let level = level.into_iter().find(fits).unwrap_or(0);
+    Some(Leaf {
+        address,
+        host: place.host,
+        level,
+        whole: if guest.contiguous {
+            TABLES_OF_PAGES
+        } else {
+            guest.level
+        },
+        rights,
+        moves: place.moves.then(|| guest.to.raw() & !(size(0) - 1)),
+    })
+}

@@ -1,0 +1,185 @@
+//! What a hart's vsatp can hold: the modes and the ASID bits, found out by writing and reading back (privileged architecture, "Virtual
+//! Supervisor Address Translation and Protection Register": WARL as satp is).
+
+use super::dropped::SPACES;
+use crate::hart::csr::{self, number};
+use crate::memory::gstage::offer::Register;
+use scheduler::MAX_VCPUS;
+
+/// vsatp of the hart that runs this, whose hgatp is Bare. No guest runs there.
+#[derive(Debug)]
+pub struct VirtualSpace;
+
+impl Register for VirtualSpace {
+    fn write(&mut self, value: u64) {
+        // SAFETY: vsatp concerns guests alone, and none runs on this hart while it is looked into.
+        unsafe { csr::write::<{ number::VSATP }>(value) };
+    }
+
+    fn read(&self) -> u64 {
+        csr::read::<{ number::VSATP }>()
+    }
+}
+
+const MODE_SHIFT: u32 = 60;
+const ASID_SHIFT: u32 = 44;
+const ASID: u64 = 0xffff;
+/// Sv39, Sv48 and Sv57.
+const FIRST_MODE: u64 = 8;
+const LAST_MODE: u64 = 10;
+
+/// A hart's vsatp cannot hold what the first hart's can, or can hold more. A mode that it lacks would leave vsatp as it was, with
+/// nothing to confine the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "translation = \"shadow\" needs the same modes and ASID bits in vsatp of all harts, and this hart's differ from the first hart's"
+)]
+pub struct OtherSpaces;
+
+/// What vsatp can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceOffer {
+    /// A bit for each mode.
+    modes: u16,
+    asids: u16,
+}
+
+impl SpaceOffer {
+    /// Finds out, and leaves 0 in the register. The translations of the VS-stage must be dropped afterwards.
+    #[must_use]
+    pub fn find(register: &mut impl Register) -> Self {
+        let mut modes = 1;
+        let mut asids = 0;
+        for mode in FIRST_MODE..=LAST_MODE {
+            register.write(mode << MODE_SHIFT | ASID << ASID_SHIFT);
+            let kept = register.read();
+            if kept >> MODE_SHIFT == mode {
+                modes |= 1 << mode;
+                asids = (kept >> ASID_SHIFT & ASID) as u16;
+            }
+            register.write(0);
+        }
+        Self { modes, asids }
+    }
+
+    /// Whether what the guest has been told of another hart's vsatp is true of this one's too.
+    ///
+    /// # Errors
+    /// [`OtherSpaces`].
+    pub fn is(self, other: Self) -> Result<(), OtherSpaces> {
+        (self == other).then_some(()).ok_or(OtherSpaces)
+    }
+
+    /// What satp holds after `value` was written to it; `None` where the write has no effect.
+    #[must_use]
+    pub const fn written(self, value: u64) -> Option<u64> {
+        if self.modes >> (value >> MODE_SHIFT) & 1 == 0 {
+            return None;
+        }
+        Some(value & !((ASID & !(self.asids as u64)) << ASID_SHIFT))
+    }
+
+    /// The address space identifier that an operand of a fence names: the hart looks at no more bits than it has (privileged
+    /// architecture, "Supervisor Memory-Management Fence Instruction").
+    #[must_use]
+    pub const fn named(self, operand: u64) -> u16 {
+        operand as u16 & self.asids
+    }
+
+    /// The ASID of a vCPU's space, by the vCPU's place among all and the space's number; `None` where there are too few for all.
+    #[must_use]
+    pub fn asid(self, vcpu: usize, space: usize) -> Option<u16> {
+        let enough = usize::from(self.asids.trailing_ones() as u16) >= TAG_BITS;
+        // ASID 0 is nobody's, so that what a hart without ASIDs would use is told from these.
+        let asid = 1 + vcpu * SPACES + space;
+        u16::try_from(asid).ok().filter(|_| enough)
+    }
+}
+
+/// Bits of the largest ASID that a space has.
+const TAG_BITS: usize = (MAX_VCPUS * SPACES).ilog2() as usize + 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A vsatp of a hart with these modes and ASID bits.
+    struct Satp {
+        modes: &'static [u64],
+        asids: u64,
+        value: u64,
+    }
+
+    impl Register for Satp {
+        fn write(&mut self, value: u64) {
+            let mode = value >> 60;
+            if mode == 0 || self.modes.contains(&mode) {
+                self.value = value & !((0xffff & !self.asids) << 44);
+            }
+        }
+
+        fn read(&self) -> u64 {
+            self.value
+        }
+    }
+
+    fn offer(modes: &'static [u64], asids: u64) -> SpaceOffer {
+        let mut register = Satp {
+            modes,
+            asids,
+            value: 0,
+        };
+        let offer = SpaceOffer::find(&mut register);
+        assert_eq!(register.value, 0);
+        offer
+    }
+
+    #[test]
+    fn a_write_does_what_the_harts_own_satp_would() {
+        let sv39 = offer(&[8], 0xff);
+        assert_eq!(
+            sv39.written(8 << 60 | 0x1ff << 44 | 5),
+            Some(8 << 60 | 0xff << 44 | 5)
+        );
+        assert_eq!(sv39.written(9 << 60 | 5), None);
+        assert_eq!(sv39.written(3 << 60), None);
+        assert_eq!(sv39.written(0), Some(0));
+        assert_eq!(
+            offer(&[8, 9, 10], 0).written(10 << 60 | 7 << 44),
+            Some(10 << 60)
+        );
+    }
+
+    #[test]
+    fn harts_that_differ_are_refused() {
+        let first = offer(&[8, 9], 0x3ff);
+        assert_eq!(first.is(first), Ok(()));
+        for other in [
+            offer(&[8], 0x3ff),
+            offer(&[8, 9, 10], 0x3ff),
+            offer(&[8, 9], 0xff),
+        ] {
+            assert_eq!(other.is(first), Err(OtherSpaces));
+        }
+    }
+
+    #[test]
+    fn a_fence_names_a_space_by_the_bits_that_the_hart_has() {
+        assert_eq!(offer(&[8], 0xff).named(0x1_0105), 5);
+        assert_eq!(offer(&[8], 0xffff).named(0x1_0105), 0x105);
+    }
+
+    #[test]
+    fn each_space_of_each_vcpu_has_an_asid_of_its_own_or_none_has() {
+        let all = offer(&[8], 0x3ff);
+        let mut seen = std::collections::BTreeSet::new();
+        for vcpu in 0..MAX_VCPUS {
+            for space in 0..SPACES {
+                let asid = all.asid(vcpu, space).unwrap();
+                assert!(asid != 0 && asid <= 0x3ff && seen.insert(asid));
+            }
+        }
+        assert_eq!(offer(&[8], 0x1ff).asid(0, 0), None);
+        assert_eq!(offer(&[8], 0).asid(0, 0), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Page faults of vCPUs on shadow tables: the guest's own, or a leaf that the shadow tables lack.
+
+use abi::monitor::ExitCause;
+
+use super::exit::{Exit, Next};
+use super::{inject, memory};
+use crate::devices::bus::Owner;
+use crate::hart::csr::{self, environment, exception, number, status};
+use crate::hart::{instruction, unprivileged};
+use crate::memory::address::GuestPhysical;
+use crate::memory::guest::Touch;
+use crate::memory::physical::Physical;
+use crate::memory::shadow::look::{self, GuestTables, Look, Manner, Place};
+use crate::memory::walk::{Access, Features, Reader};
+use crate::run::shadow::OnHart;
+use crate::vm::Vm;
+
+/// The memory of a VM's guest, in which its tables lie.
+struct TablesOf<'a>(&'a Vm);
+
+impl GuestTables for TablesOf<'_> {
+    fn read(&self, at: GuestPhysical) -> Option<u64> {
+        self.0.memory.doubleword(at, &Physical::default())
+    }
+
+    fn exchange(&self, at: GuestPhysical, old: u64, new: u64) -> bool {
+        let host = self.0.memory.in_one(at, 8);
+        host.is_some_and(|host| Physical::default().exchange(host, old, new))
+    }
+}
+
+/// A page fault of fetch, load or store.
+#[inline(never)]
+pub fn page_fault(exit: &mut Exit<'_>, cause: u64) -> (ExitCause, Next) {
+    let address = csr::read::<{ number::STVAL }>();
+    let mut access = match cause {
+        exception::FETCH_PAGE => Access::Fetch,
+        exception::LOAD_PAGE => Access::Load,
+        _ => Access::Store,
+    };
+    let reader = reader(exit);
+    let mut found = look_up(exit, address, (access, reader));
+    if found == Look::PageFault && cause == exception::STORE_PAGE && manages_cache_block(exit) {
+        // It needs no more than a load does, but its faults are those of stores (CMO, "Memory Protection").
+        access = Access::Load;
+        found = look_up(exit, address, (access, reader));
+    }
+    let guest = match found {
+        Look::Allowed(leaf) => leaf,
+        Look::PageFault => {
+            inject::exception(exit.registers, cause, address);
+            return (ExitCause::PageFault, Next::Resume);
+        }
+        Look::AccessFault => return memory::refuse(exit, guest_fault(access), address),
+        Look::Again => return (ExitCause::ShadowFill, Next::Resume),
+    };
+    if exit.vm.memory.comes_on_touch()
+        && exit.vm.memory.holds(guest.to)
+        && exit.vm.memory.touch(guest.to) == Touch::NoFrame
+    {
+        return memory::refuse(exit, guest_fault(access), address);
+    }
+    let place = place(exit.vm, guest.to);
+    let leaf = place.and_then(|place| look::leaf(address, (access, reader), &guest, place));
+    let Some(leaf) = leaf else {
+        return memory::emulate(exit, guest_fault(access), guest.to, address);
+    };
+    let at = OnHart {
+        system: exit.system,
+        hart: exit.hart,
+        vm: exit.vm,
+        vcpu: exit.vcpu,
+    };
+    if let Some(shadow) = &mut exit.registers.shadow {
+        at.fill(shadow, &leaf);
+    }
+    (ExitCause::ShadowFill, Next::Resume)
+}
+
+/// The fault that the same access would have been in the G-stage.
+const fn guest_fault(access: Access) -> u64 {
+    match access {
+        Access::Fetch => exception::FETCH_GUEST_PAGE,
+        Access::Load => exception::LOAD_GUEST_PAGE,
+        Access::Store => exception::STORE_GUEST_PAGE,
+    }
+}
+
+/// On whose behalf the guest's hart accesses memory.
+fn reader(exit: &Exit<'_>) -> Reader {
+    let fields = csr::read::<{ number::VSSTATUS }>();
+    Reader {
+        user: exit.registers.context.in_user_mode(),
+        reads_user_pages: fields & status::SUM != 0,
+        reads_code: fields & status::MXR != 0,
+    }
+}
+
+/// What the access comes to by the guest's own tables.
+fn look_up(exit: &Exit<'_>, address: u64, by: (Access, Reader)) -> Look {
+    let Some(shadow) = &exit.registers.shadow else {
+        return Look::PageFault;
+    };
+    if !shadow.translates() {
+        return Look::PageFault;
+    }
+    let environment = csr::read::<{ number::HENVCFG }>();
+    let manner = Manner {
+        satp: shadow.satp,
+        features: Features {
+            contiguous: exit.hart.board.extensions.has("svnapot"),
+            memory_types: environment & environment::PBMTE != 0,
+        },
+        sets_marks: environment & environment::ADUE != 0,
+    };
+    look::look(manner, address, by, &TablesOf(exit.vm))
+}
+
+/// Whether the guest was managing a cache block, if it may.
+fn manages_cache_block(exit: &Exit<'_>) -> bool {
+    let may = csr::read::<{ number::HENVCFG }>() & environment::CACHE_BLOCKS != 0;
+    let at = exit.registers.context.program_counter;
+    may && unprivileged::fetch_instruction(at).is_some_and(instruction::manages_cache_block)
+}
+
+/// Where the G-stage has a page, if it has it.
+fn place(vm: &Vm, at: GuestPhysical) -> Option<Place> {
+    let there = vm.translate(at)?;
+    let owner = vm.settings.bus.at(at);
+    Some(Place {
+        host: there.host,
+        size: there.leaf_size,
+        rights: there.permissions.bits(),
+        moves: matches!(owner, Some((Owner::InterruptFiles, _))),
+    })
+}

@@ -1,0 +1,45 @@
+//! What a vCPU on shadow tables has besides its other registers.
+
+use crate::memory::shadow::ShadowTables;
+
+/// A vCPU's shadow tables, and what they stand for.
+#[derive(Debug)]
+pub struct Shadow {
+    /// What its guest has in satp.
+    pub satp: u64,
+    pub tables: ShadowTables,
+    /// hgatp for the time when satp is Bare, with the tag that it has on the hart where it runs.
+    pub own_stage: u64,
+    /// So many of the fences that siblings asked for have been carried out on the tables.
+    pub fenced: u64,
+    /// The generation of the G-stage table since which the tables have nothing older.
+    pub generation: u64,
+}
+
+impl Shadow {
+    /// Of a vCPU whose satp is Bare.
+    #[must_use]
+    pub const fn new(tables: ShadowTables) -> Self {
+        Self {
+            satp: 0,
+            tables,
+            own_stage: 0,
+            fenced: 0,
+            generation: 0,
+        }
+    }
+
+    /// The vCPU begins a life: its satp is Bare, and nothing is kept. What harts keep is dropped when it comes to them.
+    pub fn begin_anew(&mut self) {
+        self.satp = 0;
+        self.tables.clear();
+        self.fenced = 0;
+        self.generation = 0;
+    }
+
+    /// Whether the guest's satp is not Bare, so that the shadow tables translate.
+    #[must_use]
+    pub fn translates(&self) -> bool {
+        self.tables.present().is_some()
+    }
+}
