@@ -5,8 +5,7 @@ use abi::system::{FILE_NAME, MAX_SHARING, SystemError, VmName};
 use scheduler::ConfigError;
 
 use crate::devices::bus::NoRoom;
-use crate::devices::shared::disk::DiskError;
-use crate::devices::shared::switch::uplink::NoUplink;
+use crate::devices::shared::driver::DriverError;
 use crate::memory::gstage::MapError;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::guest::BadPieces;
@@ -61,9 +60,9 @@ pub enum AssembleError {
     #[error("the board has no virtio slot {slot}, where a device is to be that VMs share")]
     NoSharedSlot { slot: u8 },
     #[error("the disk in virtio slot {slot} cannot be shared by VMs: {error}")]
-    SharedDisk { slot: u8, error: DiskError },
+    SharedDisk { slot: u8, error: DriverError },
     #[error("the device in virtio slot {slot} cannot be the uplink of a switch: {error}")]
-    Uplink { slot: u8, error: NoUplink },
+    Uplink { slot: u8, error: DriverError },
     #[error("there is no memory for the frames of switches between VMs")]
     Inboxes,
     #[error("the VMs have more than {MAX_SHARING} slices and ports of switches")]

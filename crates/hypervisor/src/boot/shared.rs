@@ -10,15 +10,16 @@ use abi::system::{
 };
 use scheduler::VmId;
 
-use crate::board::{Board, BoardDevice};
+use crate::board::Board;
 use crate::boot::error::AssembleError;
 use crate::devices::shared::Client;
 use crate::devices::shared::disk::slice::{IDENTITY, Part, Slice};
 use crate::devices::shared::disk::{Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES};
+use crate::devices::shared::driver::Driver;
 use crate::devices::shared::front::Front;
 use crate::devices::shared::switch::frame::Address;
 use crate::devices::shared::switch::port::Port;
-use crate::devices::shared::switch::uplink::{self, Card, Means, Uplink};
+use crate::devices::shared::switch::uplink::{self, Card, Uplink};
 use crate::devices::shared::switch::{PortPlace, Switch};
 use crate::devices::simulated::shadow::AREA;
 use crate::devices::wires::SourceNumber;
@@ -182,22 +183,21 @@ impl Shared {
 }
 
 /// What the board has in a slot.
-fn device(slot: Slot, board: &Board) -> Result<BoardDevice, AssembleError> {
-    let device = board.virtio.get(usize::from(slot.0)).copied();
-    device.ok_or(AssembleError::NoSharedSlot { slot: slot.0 })
+fn driver(slot: Slot, board: &Board) -> Result<Driver, AssembleError> {
+    let device = board.virtio.get(usize::from(slot.0));
+    let device = device.ok_or(AssembleError::NoSharedSlot { slot: slot.0 })?;
+    Ok(Driver {
+        registers: HostPhysical::new(device.base),
+        source: SourceNumber(device.source),
+    })
 }
 
 /// Starts the card in a slot, which is to be the uplink of a switch.
 fn uplink(slot: Slot, board: &Board, frames: &mut Frames) -> Result<(Uplink, Card), AssembleError> {
-    let device = device(slot, board)?;
+    let driver = driver(slot, board)?;
     let memory = frames.give(FrameOwner::Hypervisor, uplink::BYTES, AREA);
     let memory = memory.ok_or(AssembleError::Inboxes)?;
-    let means = Means {
-        registers: HostPhysical::new(device.base),
-        source: SourceNumber(device.source),
-        memory: memory.base(),
-    };
-    Uplink::start(means, &TheBoard(None)).map_err(|error| AssembleError::Uplink {
+    Uplink::start(driver, memory.base(), &TheBoard(None)).map_err(|error| AssembleError::Uplink {
         slot: slot.0,
         error,
     })
@@ -209,14 +209,8 @@ fn disk(slot: Slot, board: &Board, frames: &mut Frames) -> Result<Disk, Assemble
         slot: slot.0,
         error,
     };
-    let device = device(slot, board)?;
+    let driver = driver(slot, board)?;
     let area = frames.give(FrameOwner::Hypervisor, QUEUE_BYTES, PAGE_SIZE);
     let area = area.ok_or(AssembleError::Stacks)?;
-    Disk::start(
-        HostPhysical::new(device.base),
-        SourceNumber(device.source),
-        area.base(),
-        &TheBoard(None),
-    )
-    .map_err(refused)
+    Disk::start(driver, area.base(), &TheBoard(None)).map_err(refused)
 }

@@ -10,6 +10,8 @@ pub mod clock;
 pub mod serial;
 pub mod shared;
 pub mod simulated;
+#[cfg(test)]
+pub mod testing;
 pub mod trapped;
 pub mod uart;
 pub mod virtio;

@@ -1,5 +1,22 @@
 //! What all virtio devices on a bus of registers have in common: offsets, states, features (virtio 1.2).
 
+/// What a device is (virtio 1.2, §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum DeviceKind {
+    NetworkCard = 1,
+    Disk = 2,
+}
+
+impl core::fmt::Display for DeviceKind {
+    fn fmt(&self, to: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        to.write_str(match self {
+            Self::NetworkCard => "network card",
+            Self::Disk => "disk",
+        })
+    }
+}
+
 /// Offsets of the registers (virtio 1.2, table 4.1).
 pub mod register {
     pub const MAGIC: u64 = 0x000;
@@ -27,6 +44,8 @@ pub mod register {
 
 /// The device status field (§2.1).
 pub mod status {
+    pub const ACKNOWLEDGE: u32 = 1;
+    pub const DRIVER: u32 = 2;
     pub const DRIVER_OK: u32 = 4;
     pub const FEATURES_OK: u32 = 8;
     pub const NEEDS_RESET: u32 = 64;

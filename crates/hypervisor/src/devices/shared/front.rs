@@ -9,8 +9,8 @@ use crate::devices::simulated::chain::Wrong;
 use crate::devices::simulated::queue::Place;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{
-    CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1, register, status,
-    with_high, with_low,
+    CONFIGURATION_CHANGE, DeviceKind, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,
+    register, status, with_high, with_low,
 };
 use crate::hart::decode::Width;
 
@@ -37,8 +37,8 @@ pub struct Worked {
 
 /// What a kind of device does.
 pub trait Kind: Debug + Send {
-    /// The kind's number (§5).
-    fn id(&self) -> u32;
+    /// Which it is (§5).
+    fn id(&self) -> DeviceKind;
 
     /// How many queues it has, [`QUEUES`] at most.
     fn queues(&self) -> usize;
@@ -224,7 +224,7 @@ impl<K: Kind> Front<K> {
         match register {
             register::MAGIC => MAGIC,
             register::VERSION => 2,
-            register::DEVICE_ID => self.kind.id().into(),
+            register::DEVICE_ID => self.kind.id() as u64,
             register::VENDOR_ID => VENDOR,
             register::DEVICE_FEATURES => match driver.device_features_select {
                 0 => self.features() & 0xffff_ffff,

@@ -13,6 +13,7 @@
 )]
 
 pub mod disk;
+pub mod driver;
 pub mod front;
 pub mod queue;
 pub mod switch;

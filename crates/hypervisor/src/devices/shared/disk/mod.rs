@@ -14,19 +14,15 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use self::fair::{Fair, Start};
+use super::driver::{Driver, DriverError, Features, Interrupt};
 use super::{Board, Client};
 use crate::devices::simulated::chain::{DESCRIPTOR, NEXT, Piece, WRITE};
 use crate::devices::simulated::shadow::{AREA, MOST_ENTRIES, Shadow};
-use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, INDIRECT_TABLES, VERSION_1, register, status,
-};
+use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
 use crate::devices::wires::SourceNumber;
-use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::guest::HostMemory;
 
-/// The kind of a block device (virtio 1.2, §5.2.1).
-pub const BLOCK: u32 = 2;
 /// VIRTIO_BLK_F_RO and VIRTIO_BLK_F_FLUSH (§5.2.3).
 pub const READ_ONLY: u64 = 1 << 5;
 pub const FLUSH: u64 = 1 << 9;
@@ -50,8 +46,10 @@ const STATUS_AT: u64 = HEADER_AT + HEADER_BYTES;
 pub const HEADER_BYTES: u64 = 16;
 /// Pieces of data that an operation can have.
 pub const MOST_PIECES: usize = 252;
+/// Where in its configuration the device says how many sectors it has (§5.2.4).
+const CAPACITY: u64 = 0;
 /// The queue that requests go through.
-const REQUEST_QUEUE: u32 = 0;
+const REQUEST_QUEUE: usize = 0;
 
 /// What became of an operation (§5.2.6).
 pub mod outcome {
@@ -100,19 +98,6 @@ pub struct Ended {
     pub written: u32,
 }
 
-/// Why a disk cannot be driven.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DiskError {
-    #[error("there is no disk")]
-    NoDisk,
-    #[error("it does not offer what is needed: virtio 1 and indirect descriptors")]
-    Features,
-    #[error(
-        "it does not take the hypervisor's choice of features, or a queue of {MOST_ENTRIES} entries"
-    )]
-    Refused,
-}
-
 /// What one slice has here.
 #[derive(Debug)]
 struct Slice {
@@ -129,8 +114,7 @@ struct Slice {
 /// A disk of the board.
 #[derive(Debug)]
 pub struct Disk {
-    registers: HostPhysical,
-    source: SourceNumber,
+    driver: Driver,
     /// The device's queue; none once the device has failed.
     ring: Option<Shadow>,
     features: u64,
@@ -141,69 +125,31 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Starts the disk whose registers are there, with a queue in the [`QUEUE_BYTES`] from `area` on.
+    /// Starts the disk, with a queue in the [`QUEUE_BYTES`] from `area` on.
     ///
     /// # Errors
-    /// [`DiskError`].
+    /// [`DriverError`].
     pub fn start(
-        registers: HostPhysical,
-        source: SourceNumber,
+        driver: Driver,
         area: HostPhysical,
         board: &dyn Board,
-    ) -> Result<Self, DiskError> {
-        let mut disk = Self {
-            registers,
-            source,
-            ring: None,
-            features: 0,
-            sectors: 0,
+    ) -> Result<Self, DriverError> {
+        let features = Features {
+            needed: INDIRECT_TABLES,
+            wanted: READ_ONLY | FLUSH,
+        };
+        let features = driver.agree(DeviceKind::Disk, features, board)?;
+        let ring = driver.queue(REQUEST_QUEUE, MOST_ENTRIES, area, board)?;
+        driver.begin(board);
+        Ok(Self {
+            driver,
+            ring: Some(ring),
+            features,
+            sectors: driver.configuration_pair(CAPACITY, board),
             fair: Fair::default(),
             slices: Vec::new(),
             under_way: 0,
-        };
-        if disk.word(register::DEVICE_ID, board) != BLOCK {
-            return Err(DiskError::NoDisk);
-        }
-        disk.set_word(register::STATUS, 0, board);
-        // Acknowledge, driver (§3.1.1).
-        disk.set_word(register::STATUS, 1 | 2, board);
-        let half = |word: u32| {
-            disk.set_word(register::DEVICE_FEATURES_SELECT, word, board);
-            u64::from(disk.word(register::DEVICE_FEATURES, board))
-        };
-        let offered = half(0) | half(1) << 32;
-        let needed = VERSION_1 | INDIRECT_TABLES;
-        if offered & needed != needed {
-            return Err(DiskError::Features);
-        }
-        // The device's own addresses are the host's, whatever it calls them.
-        let chosen = needed | offered & (READ_ONLY | FLUSH | ACCESS_PLATFORM);
-        for (word, half) in [(0, chosen as u32), (1, (chosen >> 32) as u32)] {
-            disk.set_word(register::DRIVER_FEATURES_SELECT, word, board);
-            disk.set_word(register::DRIVER_FEATURES, half, board);
-        }
-        let agreed = 1 | 2 | status::FEATURES_OK;
-        disk.set_word(register::STATUS, agreed, board);
-        if disk.word(register::STATUS, board) & status::FEATURES_OK == 0 {
-            return Err(DiskError::Refused);
-        }
-        disk.set_word(register::QUEUE_SELECT, REQUEST_QUEUE, board);
-        if disk.word(register::QUEUE_SIZE_MOST, board) < MOST_ENTRIES.into() {
-            return Err(DiskError::Refused);
-        }
-        let ring = Shadow::new(area, MOST_ENTRIES, board.host());
-        disk.set_word(register::QUEUE_SIZE, MOST_ENTRIES.into(), board);
-        for (register, part) in register::QUEUE_PARTS.into_iter().zip(ring.parts()) {
-            disk.set_word(register, part.raw() as u32, board);
-            disk.set_word(register + 4, (part.raw() >> 32) as u32, board);
-        }
-        disk.set_word(register::QUEUE_READY, 1, board);
-        disk.set_word(register::STATUS, agreed | status::DRIVER_OK, board);
-        let capacity = |word: u64| u64::from(disk.word(register::CONFIGURATION + 4 * word, board));
-        disk.sectors = capacity(0) | (capacity(1) << 32);
-        disk.features = chosen;
-        disk.ring = Some(ring);
-        Ok(disk)
+        })
     }
 
     /// Its sectors.
@@ -215,7 +161,7 @@ impl Disk {
     /// Its source at the board's APLIC.
     #[must_use]
     pub const fn source(&self) -> SourceNumber {
-        self.source
+        self.driver.source
     }
 
     /// Whether it has a feature.
@@ -237,16 +183,6 @@ impl Disk {
             under_way: 0,
         });
         number
-    }
-
-    fn word(&self, register: u64, board: &dyn Board) -> u32 {
-        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
-        board.load(at, Width::Word) as u32
-    }
-
-    fn set_word(&self, register: u64, value: u32, board: &dyn Board) {
-        let at = HostPhysical::new(self.registers.raw().wrapping_add(register));
-        board.store(at, Width::Word, value.into());
     }
 
     /// Takes an operation on a slice, with `data` in [`MOST_PIECES`] pieces at most, all of which the device reads, or all of which it writes.
@@ -286,7 +222,7 @@ impl Disk {
             any = true;
         }
         if any {
-            self.set_word(register::QUEUE_NOTIFY, REQUEST_QUEUE, board);
+            self.driver.notify(REQUEST_QUEUE, board);
         }
         0
     }
@@ -347,15 +283,12 @@ impl Disk {
 
     /// The disk has interrupted the hypervisor. Says which devices have something to look for, a bit each.
     pub fn serve(&mut self, board: &dyn Board) -> u64 {
-        let why = self.word(register::INTERRUPT_STATUS, board);
-        if why == 0 {
-            return 0;
-        }
-        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, board);
-        board.served(self.source);
-        let needs_reset = why & CONFIGURATION_CHANGE != 0
-            && self.word(register::STATUS, board) & status::NEEDS_RESET != 0;
-        if needs_reset || !self.take_ended(board.host()) {
+        let failed = match self.driver.interrupt(board) {
+            Interrupt::None => return 0,
+            Interrupt::Ended => !self.take_ended(board.host()),
+            Interrupt::Failed => true,
+        };
+        if failed {
             self.fail(board);
         }
         let _ = self.begin(board);
@@ -395,7 +328,7 @@ impl Disk {
     /// The device has failed: it is stopped for good, and every operation with it.
     #[cold]
     fn fail(&mut self, board: &dyn Board) {
-        self.set_word(register::STATUS, 0, board);
+        self.driver.reset(board);
         self.ring = None;
         self.under_way = 0;
         for slice in &mut self.slices {

@@ -6,14 +6,15 @@ use abi::monitor::Event;
 
 use super::request::{self, Request, kind};
 use super::{
-    BLOCK, DiskNumber, FLUSH, MOST_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber,
-    SlotNumber, outcome,
+    DiskNumber, FLUSH, MOST_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, SlotNumber,
+    outcome,
 };
 use crate::devices::shared::Client;
 use crate::devices::shared::front::{Kind, Queues, Worked};
 use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::trapped::{NotNow, Reach};
+use crate::devices::virtio::DeviceKind;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 
 /// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
@@ -215,8 +216,8 @@ impl Slice {
 }
 
 impl Kind for Slice {
-    fn id(&self) -> u32 {
-        BLOCK
+    fn id(&self) -> DeviceKind {
+        DeviceKind::Disk
     }
 
     fn queues(&self) -> usize {

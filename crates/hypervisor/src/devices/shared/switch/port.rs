@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 use abi::monitor::Event;
 
 use super::frame::{Address, HEAD, HEADER, Head, LONGEST, MTU};
-use super::uplink::{HAS_ADDRESS, NETWORK_CARD, RECEIVE, TRANSMIT};
+use super::uplink::{HAS_ADDRESS, RECEIVE, TRANSMIT};
 use super::{Member, Switch};
 use crate::devices::shared::Client;
 use crate::devices::shared::front::{Kind, Queues, Worked};
 use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::trapped::{NotNow, Reach};
+use crate::devices::virtio::DeviceKind;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, Memory};
@@ -82,7 +83,7 @@ impl Port {
         if sent.card
             && let Some(uplink) = self.switch.uplink()
         {
-            reach.device_store(uplink.notify(), Width::Word, TRANSMIT as u64);
+            reach.device_store(uplink.notification(), Width::Word, TRANSMIT as u64);
         }
         for client in Client::in_bits(sent.told) {
             reach.tell(client);
@@ -249,8 +250,8 @@ fn count(reach: &dyn Reach, event: Event, frames: Frames) {
 }
 
 impl Kind for Port {
-    fn id(&self) -> u32 {
-        NETWORK_CARD
+    fn id(&self) -> DeviceKind {
+        DeviceKind::NetworkCard
     }
 
     fn queues(&self) -> usize {

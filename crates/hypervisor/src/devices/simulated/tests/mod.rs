@@ -7,6 +7,7 @@ use abi::monitor::Event;
 
 use self::world::*;
 use super::*;
+use crate::devices::testing::outside::Alone;
 use crate::devices::virtio::register::*;
 
 #[test]
@@ -31,7 +32,7 @@ fn an_operation_goes_to_the_device_and_its_end_to_the_guest() {
         );
         assert!(!guest.device.wire());
         guest.world.device_returns(head.into(), 513);
-        guest.device.look(&guest.world);
+        guest.device.look(&Alone(&guest.world));
         assert!(guest.device.wire());
         assert_eq!(guest.get(INTERRUPT_STATUS), 1);
         // The guest's used ring: no flags, one entry, the head of its own chain.
@@ -42,7 +43,7 @@ fn an_operation_goes_to_the_device_and_its_end_to_the_guest() {
         );
         guest.set(INTERRUPT_ACKNOWLEDGE, 1);
         assert!(!guest.device.wire());
-        assert_eq!(guest.world.interrupts.get(), 0, "the device's too");
+        assert_eq!(guest.world.board.interrupts.get(), 0, "the device's too");
     }
 }
 
@@ -158,7 +159,7 @@ fn queues_lie_in_the_guests_memory_and_are_of_a_size_that_can_be() {
             guest.start(VERSION_1, size, parts);
             assert!(guest.is_broken(), "{name}");
             assert_eq!(guest.get(QUEUE_READY), 0, "{name}");
-            assert_eq!(*guest.world.parts.borrow(), [0; 3], "{name}");
+            assert_eq!(guest.world.board.parts.borrow()[0], [0; 3], "{name}");
         }
     }
 }
@@ -200,7 +201,7 @@ fn what_finds_no_room_waits_for_what_is_under_way() {
         let mut ended = 0;
         while let Some(head) = heads.pop() {
             guest.world.device_returns(head.into(), 1);
-            guest.device.look(&guest.world);
+            guest.device.look(&Alone(&guest.world));
             ended += 1;
             let index = guest.world.guest_gets::<2>(USED + 2);
             assert_eq!(u16::from_le_bytes(index), ended);
@@ -234,7 +235,7 @@ fn features_that_change_queues_are_not_offered_nor_taken() {
         assert_eq!(guest.get(STATUS), 15);
         // The device's addresses are the host's, which it is told where it asks; it sees no indirect table.
         assert_eq!(
-            guest.world.accepted.get(),
+            guest.world.board.accepted.get(),
             VERSION_1 | ACCESS_PLATFORM | 1 << 6
         );
     }
@@ -250,7 +251,7 @@ fn a_guest_that_wants_no_interrupt_gets_none() {
         guest.set(QUEUE_NOTIFY, 0);
         let (head, _) = guest.world.device_takes().unwrap();
         guest.world.device_returns(head.into(), 8);
-        guest.device.look(&guest.world);
+        guest.device.look(&Alone(&guest.world));
         assert!(!guest.device.wire());
         assert_eq!(guest.world.guest_gets::<4>(USED), [0, 0, 1, 0]);
     }
@@ -262,7 +263,7 @@ fn a_device_that_returns_what_it_was_not_given_is_stopped() {
         for head in [0, 7, 8, u32::MAX] {
             let mut guest = Guest::started(way);
             guest.world.device_returns(head, 0);
-            guest.device.look(&guest.world);
+            guest.device.look(&Alone(&guest.world));
             assert!(guest.is_broken());
             assert_eq!(guest.world.guest_gets::<2>(USED + 2), [0x5a; 2]);
         }
@@ -274,15 +275,15 @@ fn a_device_that_returns_what_it_was_not_given_is_stopped() {
 fn a_wire_that_stays_high_interrupts_once() {
     for way in Way::ALL {
         let guest = &mut Guest::started(way);
-        guest.world.status.set(15 | status::NEEDS_RESET);
-        guest.world.interrupts.set(2);
-        guest.device.look(&guest.world);
-        assert_eq!(guest.world.served.get(), 1);
+        guest.world.board.status.set(15 | status::NEEDS_RESET);
+        guest.world.board.interrupts.set(2);
+        guest.device.look(&Alone(&guest.world));
+        assert_eq!(guest.world.board.served.get(), 1);
         assert_eq!(guest.get(INTERRUPT_STATUS), 2);
         for _ in 0..10 {
-            guest.device.look(&guest.world);
+            guest.device.look(&Alone(&guest.world));
         }
-        assert_eq!(guest.world.served.get(), 1);
+        assert_eq!(guest.world.board.served.get(), 1);
         assert!(guest.is_broken());
     }
 }
@@ -291,7 +292,11 @@ fn a_wire_that_stays_high_interrupts_once() {
 fn the_configuration_is_the_devices_and_nothing_lies_behind_it() {
     for way in Way::ALL {
         let mut guest = Guest::new(way, 0);
-        let mut load = |offset, width| guest.device.load(Access { offset, width }, &guest.world);
+        let mut load = |offset, width| {
+            guest
+                .device
+                .load(Access { offset, width }, &Alone(&guest.world))
+        };
         assert_eq!(load(0x100, Width::Double), 0x1122_3344_5566_7788);
         assert_eq!(load(0x100, Width::Half), 0x7788);
         for (offset, width) in [

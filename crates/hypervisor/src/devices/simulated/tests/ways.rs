@@ -1,6 +1,7 @@
 //! What the fast way does and what it leaves to the general one, and what each side wants to hear of.
 
 use super::*;
+use crate::devices::testing::outside::Alone;
 
 fn count(guest: &Guest, event: Event) -> u32 {
     guest
@@ -84,7 +85,7 @@ fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
         for _ in 0..4 {
             let (head, _) = guest.world.device_takes().unwrap();
             guest.world.device_returns(head.into(), 16);
-            guest.device.look(&guest.world);
+            guest.device.look(&Alone(&guest.world));
             wires.push(guest.device.wire());
             guest.set(INTERRUPT_ACKNOWLEDGE, 1);
         }
@@ -97,7 +98,7 @@ fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
             let (head, _) = guest.world.device_takes().unwrap();
             guest.world.device_returns(head.into(), 16);
         }
-        guest.device.look(&guest.world);
+        guest.device.look(&Alone(&guest.world));
         assert!(guest.device.wire());
         assert_eq!(guest.world.guest_gets::<2>(available_event), [6, 0]);
     }
@@ -120,7 +121,7 @@ fn a_guest_with_event_indices_is_asked_to_tell_from_the_beginning() {
 fn a_reset_is_over_when_the_device_says_so() {
     for way in Way::ALL {
         let mut guest = Guest::started(way);
-        guest.world.slow_resets.set(3);
+        guest.world.board.slow_resets.set(3);
         let mut times = 0;
         while guest.store(STATUS, 0) == Err(NotNow) {
             // Meanwhile nothing is passed on.
@@ -153,16 +154,16 @@ fn the_page_shows_what_the_registers_hold() {
     assert_eq!(guest.get(QUEUE_SIZE_MOST), ENTRIES);
     // The device changes its configuration and says so.
     guest.start(VERSION_1, ENTRIES, [TABLE, AVAILABLE, USED]);
-    guest.world.configuration.set(0x99);
-    guest.world.interrupts.set(2);
-    guest.device.look(&guest.world);
+    guest.world.board.configuration.set(0x99);
+    guest.world.board.interrupts.set(2);
+    guest.device.look(&Alone(&guest.world));
     assert_eq!(guest.get(0x100), 0x99);
     assert_eq!(guest.get(INTERRUPT_STATUS), 2);
     guest.set(INTERRUPT_ACKNOWLEDGE, 2);
     assert_eq!(guest.get(INTERRUPT_STATUS), 0);
     // What the device finds wrong by itself.
-    guest.world.status.set(15 | status::NEEDS_RESET);
-    guest.world.interrupts.set(2);
-    guest.device.look(&guest.world);
+    guest.world.board.status.set(15 | status::NEEDS_RESET);
+    guest.world.board.interrupts.set(2);
+    guest.device.look(&Alone(&guest.world));
     assert!(guest.is_broken());
 }

@@ -1,6 +1,6 @@
-//! A driver on the one side and a device on the other, both written out here.
+//! A guest's driver on the one side and a device of the board on the other.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use abi::monitor::Event;
@@ -8,10 +8,14 @@ use abi::monitor::Event;
 use super::super::*;
 use crate::devices::shared::disk::{Disk, DiskNumber};
 use crate::devices::shared::{Board, Client};
+use crate::devices::testing::device::{Buffer, Device as TestDevice};
+use crate::devices::testing::memory::Host;
+use crate::devices::testing::outside::Alone;
+use crate::devices::virtio::DeviceKind;
 use crate::devices::virtio::register::*;
-use crate::devices::wires::{Effect, SourceNumber, Sources};
+use crate::devices::wires::SourceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion};
-use crate::memory::guest::{GuestMemory, HostMemory, Memory, Piece};
+use crate::memory::guest::{GuestMemory, Memory, Piece};
 
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
@@ -52,78 +56,8 @@ pub struct World {
     pub counts: RefCell<BTreeMap<Event, u32>>,
     memory: GuestMemory,
     pub host: Host,
-    pub features: u64,
-    pub accepted: Cell<u64>,
-    pub select: Cell<u32>,
-    pub status: Cell<u32>,
-    pub interrupts: Cell<u32>,
-    pub parts: RefCell<[u64; 3]>,
-    pub notified: Cell<usize>,
-    /// How much of the available ring the device has seen.
-    pub seen: Cell<u16>,
-    pub returned: Cell<u16>,
-    /// How often the source was asked to send again.
-    pub served: Cell<u32>,
-    /// How often the device is still to be asked until it has reset itself.
-    pub slow_resets: Cell<u32>,
-    /// The first bytes of the device's configuration.
-    pub configuration: Cell<u64>,
-}
-
-#[derive(Default)]
-pub struct Host(RefCell<Vec<u8>>);
-
-impl Host {
-    /// So many bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self(RefCell::new(vec![0x5a; bytes]))
-    }
-
-    pub fn get<const N: usize>(&self, at: u64) -> [u8; N] {
-        self.0.borrow()[at as usize..][..N].try_into().unwrap()
-    }
-
-    pub fn set(&self, at: u64, bytes: &[u8]) {
-        self.0.borrow_mut()[at as usize..][..bytes.len()].copy_from_slice(bytes);
-    }
-}
-
-impl HostMemory for Host {
-    fn byte(&self, at: HostPhysical) -> u8 {
-        self.get::<1>(at.raw())[0]
-    }
-
-    fn set_byte(&self, at: HostPhysical, value: u8) {
-        self.set(at.raw(), &[value]);
-    }
-
-    fn set_word(&self, at: HostPhysical, value: u32) {
-        assert!(at.is_aligned(4));
-        self.set(at.raw(), &value.to_ne_bytes());
-    }
-
-    fn set_half(&self, at: HostPhysical, value: u16) {
-        assert!(at.is_aligned(2));
-        self.set(at.raw(), &value.to_ne_bytes());
-    }
-
-    fn set_doubleword(&self, at: HostPhysical, value: u64) {
-        assert!(at.is_aligned(8));
-        self.set(at.raw(), &value.to_ne_bytes());
-    }
-
-    fn doubleword(&self, at: HostPhysical) -> u64 {
-        assert!(at.is_aligned(8));
-        u64::from_ne_bytes(self.get(at.raw()))
-    }
-
-    fn copy(&self, at: HostPhysical, data: &[u8]) {
-        self.set(at.raw(), data);
-    }
-
-    fn zero(&self, at: HostPhysical, length: u64) {
-        self.set(at.raw(), &vec![0; length as usize]);
-    }
+    /// The device of the board.
+    pub board: TestDevice,
 }
 
 impl Reach for World {
@@ -135,15 +69,7 @@ impl Reach for World {
     }
 
     fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
-        match at.raw() - REGISTERS {
-            DEVICE_ID => 2,
-            QUEUE_SIZE_MOST => ENTRIES.into(),
-            DEVICE_FEATURES => self.features >> (32 * self.select.get()) & 0xffff_ffff,
-            STATUS => self.status.get().into(),
-            INTERRUPT_STATUS => self.interrupts.get().into(),
-            at @ 0x100..0x108 => width.truncate(self.configuration.get() >> (8 * (at - 0x100))),
-            _ => 0,
-        }
+        self.board.load(at, width)
     }
 
     fn count(&self, event: Event, times: u32) {
@@ -160,78 +86,13 @@ impl Reach for World {
 
     fn served(&self, source: SourceNumber) {
         assert_eq!(source, SourceNumber(7));
-        self.served.set(self.served.get() + 1);
+        self.board.served.set(self.board.served.get() + 1);
     }
 
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
-        assert_eq!(width, Width::Word);
-        let register = at.raw() - REGISTERS;
-        let word = value as u32;
-        match register {
-            DEVICE_FEATURES_SELECT | DRIVER_FEATURES_SELECT => self.select.set(word),
-            DRIVER_FEATURES => {
-                let shift = 32 * self.select.get();
-                let others = self.accepted.get() & !(0xffff_ffff << shift);
-                self.accepted.set(others | value << shift);
-            }
-            STATUS if word == 0 && self.slow_resets.get() > 0 => {
-                self.slow_resets.set(self.slow_resets.get() - 1);
-            }
-            STATUS => self.status.set(word),
-            INTERRUPT_ACKNOWLEDGE => self.interrupts.set(self.interrupts.get() & !word),
-            QUEUE_NOTIFY => self.notified.set(self.notified.get() + 1),
-            _ => {
-                for (number, low) in QUEUE_PARTS.into_iter().enumerate() {
-                    let part = &mut self.parts.borrow_mut()[number];
-                    if register == low {
-                        *part = *part >> 32 << 32 | value;
-                    } else if register == low + 4 {
-                        *part = value << 32 | *part & 0xffff_ffff;
-                    }
-                }
-            }
-        }
+        self.board.store(at, width, value);
     }
 }
-
-pub struct NoSources;
-
-impl Sources for NoSources {
-    fn pending(&self, _: SourceNumber) -> bool {
-        false
-    }
-
-    fn rectified_input(&self, _: SourceNumber) -> bool {
-        false
-    }
-}
-
-impl Outside for World {
-    fn print(&self, _: u8) -> Result<(), NotNow> {
-        Ok(())
-    }
-
-    fn typed(&self) -> Option<u8> {
-        None
-    }
-
-    fn timer(&self) -> u64 {
-        0
-    }
-
-    fn sources(&self) -> &dyn Sources {
-        &NoSources
-    }
-
-    fn apply(&self, _: Effect) {}
-
-    fn reach(&self) -> Option<&dyn Reach> {
-        Some(self)
-    }
-}
-
-/// A buffer as the device sees it: address, bytes, whether it is written.
-pub type Buffer = (u64, u32, bool);
 
 impl World {
     pub fn new(way: Way, features: u64) -> Self {
@@ -243,23 +104,14 @@ impl World {
             Way::Fast => vec![piece(RAM, 2 * HALF, FIRST)],
             _ => vec![piece(RAM, HALF, FIRST), piece(RAM + HALF, HALF, SECOND)],
         };
+        let board = TestDevice::new(DeviceKind::Disk, REGISTERS, ENTRIES as u16, features);
+        board.configuration.set(0x1122_3344_5566_7788);
         Self {
             way,
             counts: RefCell::default(),
             memory: GuestMemory::new(pieces).unwrap(),
             host: Host::new(HOST_BYTES),
-            features: features | VERSION_1,
-            accepted: Cell::new(0),
-            select: Cell::new(0),
-            status: Cell::new(0),
-            interrupts: Cell::new(0),
-            parts: RefCell::default(),
-            notified: Cell::new(0),
-            seen: Cell::new(0),
-            returned: Cell::new(0),
-            served: Cell::new(0),
-            slow_resets: Cell::new(0),
-            configuration: Cell::new(0x1122_3344_5566_7788),
+            board,
         }
     }
 
@@ -308,39 +160,13 @@ impl World {
 
     /// The next chain that the device finds: its head and its buffers.
     pub fn device_takes(&self) -> Option<(u16, Vec<Buffer>)> {
-        let [table, available, _] = *self.parts.borrow();
-        let index = u16::from_le_bytes(self.host.get(available + 2));
-        if self.seen.get() == index {
-            return None;
-        }
-        let entry = u64::from(self.seen.get() % ENTRIES as u16);
-        let head = u16::from_le_bytes(self.host.get(available + 4 + 2 * entry));
-        self.seen.set(self.seen.get().wrapping_add(1));
-        let (mut number, mut buffers) = (head, Vec::new());
-        loop {
-            let at = table + 16 * u64::from(number);
-            let flags = u16::from_le_bytes(self.host.get(at + 12));
-            buffers.push((
-                u64::from_le_bytes(self.host.get(at)),
-                u32::from_le_bytes(self.host.get(at + 8)),
-                flags & 2 != 0,
-            ));
-            if flags & 1 == 0 {
-                return Some((head, buffers));
-            }
-            number = u16::from_le_bytes(self.host.get(at + 14));
-        }
+        self.board.takes(0, &self.host)
     }
 
     /// The device returns a chain, having written so many bytes, and interrupts.
     pub fn device_returns(&self, head: u32, written: u32) {
-        let used = self.parts.borrow()[2];
-        let at = used + 4 + 8 * u64::from(self.returned.get() % ENTRIES as u16);
-        self.host.set(at, &head.to_le_bytes());
-        self.host.set(at + 4, &written.to_le_bytes());
-        self.returned.set(self.returned.get().wrapping_add(1));
-        self.host.set(used + 2, &self.returned.get().to_le_bytes());
-        self.interrupts.set(1);
+        self.board.returns(0, (head, written), &self.host);
+        self.board.interrupts.set(1);
     }
 }
 
@@ -353,7 +179,7 @@ impl Guest {
     pub fn store(&mut self, offset: u64, value: u32) -> Result<(), NotNow> {
         let width = Width::Word;
         self.device
-            .store(Access { offset, width }, value.into(), &self.world)
+            .store(Access { offset, width }, value.into(), &Alone(&self.world))
     }
 
     pub fn set(&mut self, offset: u64, value: u32) {
@@ -366,7 +192,8 @@ impl Guest {
         if self.world.way != Way::General {
             return u32::from_le_bytes(self.world.host.get(PAGE + offset));
         }
-        self.device.load(Access { offset, width }, &self.world) as u32
+        self.device
+            .load(Access { offset, width }, &Alone(&self.world)) as u32
     }
 
     pub fn new(way: Way, features: u64) -> Self {
@@ -382,7 +209,7 @@ impl Guest {
             }),
             world: World::new(way, features),
         };
-        guest.device.reset(&guest.world);
+        guest.device.reset(&Alone(&guest.world));
         guest
     }
 

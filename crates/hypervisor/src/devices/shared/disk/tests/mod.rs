@@ -1,9 +1,11 @@
+mod hostile;
 mod world;
 
 use self::world::*;
 use super::*;
 use crate::devices::trapped::Trapped;
-use crate::devices::virtio::register;
+use crate::devices::virtio::{VERSION_1, register};
+use crate::hart::decode::Width;
 
 /// A sequence of numbers below what is asked for (SplitMix64).
 fn random(seed: u64) -> impl FnMut(u64) -> u64 {
@@ -306,18 +308,12 @@ fn a_disk_that_fails_ends_everything_with_an_error_and_stops() {
 #[test]
 fn a_disk_that_lacks_what_is_needed_is_refused() {
     let (world, _) = system(&[10], 0);
-    world.features.set(VERSION_1);
-    let start = |at: u64| {
-        let source = SourceNumber(7);
-        Disk::start(
-            HostPhysical::new(at),
-            source,
-            HostPhysical::new(0x2000),
-            &world,
-        )
-        .err()
-    };
-    assert_eq!(start(0x1000_1000), Some(DiskError::Features));
+    world.device.features.set(VERSION_1);
+    let error = Disk::start(DRIVER, HostPhysical::new(0x2000), &world).unwrap_err();
+    let missing = INDIRECT_TABLES;
+    let kind = DeviceKind::Disk;
+    assert_eq!(error, DriverError::NotOffered { kind, missing });
+    assert!(world.is_stopped());
 }
 
 /// Three guests do whatever: reads, writes, flushes, requests that are refused, resets. The reference knows what each of their sectors holds.

@@ -7,16 +7,22 @@ use abi::monitor::Event;
 use super::super::slice::{IDENTITY, Part, Slice};
 use super::super::*;
 use crate::devices::shared::front::Front;
-use crate::devices::simulated::tests::world::{Host, NoSources};
-use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::testing::device::{Descriptor, Device as TestDevice};
+use crate::devices::testing::memory::Host;
+use crate::devices::testing::outside::Alone;
+use crate::devices::trapped::{Access, NotNow, Reach, Trapped};
 use crate::devices::virtio::register::*;
-use crate::devices::wires::{Effect, Sources};
+use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{GuestMemory, Memory, Piece};
 
 const REGISTERS: u64 = 0x1000_1000;
-const RAM: u64 = 0x8000_0000;
-const HALF: u64 = 0x1_0000;
+pub const DRIVER: Driver = Driver {
+    registers: HostPhysical::new(REGISTERS),
+    source: SourceNumber(7),
+};
+pub const RAM: u64 = 0x8000_0000;
+pub const HALF: u64 = 0x1_0000;
 const QUEUE_AREA: u64 = 0x2000;
 const OPERATIONS: u64 = 0x10_0000;
 const MEMORY: u64 = 0x20_0000;
@@ -27,11 +33,11 @@ pub const SECTORS: u64 = 64;
 /// Requests that a guest can have at a time.
 pub const REQUESTS: u16 = 64;
 
-const TABLE: u64 = RAM;
+pub const TABLE: u64 = RAM;
 const AVAILABLE: u64 = RAM + 0x1000;
 const USED: u64 = RAM + 0x2000;
 /// Of each request: header, status, table, data. Some lie across the two halves of the memory.
-const BUFFERS: u64 = RAM + 0x4100;
+pub const BUFFERS: u64 = RAM + 0x4100;
 const BUFFER: u64 = 0x400;
 
 /// What the disk has been given and has not ended.
@@ -48,14 +54,7 @@ pub struct Given {
 pub struct World {
     pub host: Host,
     pub disk: RefCell<Option<Disk>>,
-    pub features: Cell<u64>,
-    select: Cell<u32>,
-    chosen: Cell<u64>,
-    status: Cell<u32>,
-    interrupt: Cell<u32>,
-    parts: Cell<[u64; 3]>,
-    seen: Cell<u16>,
-    returned: Cell<u16>,
+    pub device: TestDevice,
     pub given: RefCell<Vec<Given>>,
     pub sectors: RefCell<Vec<[u8; 512]>>,
     guests: usize,
@@ -63,39 +62,14 @@ pub struct World {
 }
 
 impl Board for World {
-    fn load(&self, at: HostPhysical, _: Width) -> u64 {
-        match at.raw() - REGISTERS {
-            DEVICE_ID => 2,
-            QUEUE_SIZE_MOST => 256,
-            DEVICE_FEATURES => self.features.get() >> (32 * self.select.get()) & 0xffff_ffff,
-            STATUS => self.status.get().into(),
-            INTERRUPT_STATUS => self.interrupt.get().into(),
-            CONFIGURATION => self.sectors.borrow().len() as u64,
-            _ => 0,
-        }
+    fn load(&self, at: HostPhysical, width: Width) -> u64 {
+        self.device.load(at, width)
     }
 
-    fn store(&self, at: HostPhysical, _: Width, value: u64) {
-        match at.raw() - REGISTERS {
-            DEVICE_FEATURES_SELECT | DRIVER_FEATURES_SELECT => self.select.set(value as u32),
-            DRIVER_FEATURES => {
-                let half = value << (32 * self.select.get());
-                self.chosen.set(self.chosen.get() | half);
-            }
-            STATUS => self.status.set(value as u32),
-            INTERRUPT_ACKNOWLEDGE => self.interrupt.set(self.interrupt.get() & !(value as u32)),
-            QUEUE_NOTIFY => self.look(),
-            register => {
-                let mut parts = self.parts.get();
-                for (low, part) in QUEUE_PARTS.into_iter().zip(&mut parts) {
-                    if register == low {
-                        *part = *part >> 32 << 32 | value;
-                    } else if register == low + 4 {
-                        *part = *part & 0xffff_ffff | value << 32;
-                    }
-                }
-                self.parts.set(parts);
-            }
+    fn store(&self, at: HostPhysical, width: Width, value: u64) {
+        self.device.store(at, width, value);
+        if at.raw() - REGISTERS == QUEUE_NOTIFY {
+            self.look();
         }
     }
 
@@ -107,48 +81,39 @@ impl Board for World {
 }
 
 impl World {
-    fn half(&self, at: u64) -> u16 {
-        u16::from_le_bytes(self.host.get(at))
-    }
-
-    fn descriptor(&self, at: u64) -> (u64, u32, u16, u16) {
-        (
-            u64::from_le_bytes(self.host.get(at)),
-            u32::from_le_bytes(self.host.get(at + 8)),
-            self.half(at + 12),
-            self.half(at + 14),
-        )
-    }
-
     /// The disk takes what it is given. All of it must be the hypervisor's, or memory of the guest whose sectors they are.
     fn look(&self) {
-        let [table, available, _] = self.parts.get();
-        while self.seen.get() != self.half(available + 2) {
-            let entry = u64::from(self.seen.get() % 256);
-            self.seen.set(self.seen.get().wrapping_add(1));
-            let head = self.half(available + 4 + 2 * entry);
-            let (own, bytes, flags, _) = self.descriptor(table + 16 * u64::from(head));
-            assert_eq!(flags, 4, "an indirect table alone");
+        while let Some((head, chain)) = self.device.takes_chain(0, &self.host) {
+            let Descriptor {
+                at: own,
+                bytes,
+                flags,
+                ..
+            } = chain[0];
+            assert_eq!((chain.len(), flags), (1, 4), "an indirect table alone");
             let slots = OPERATIONS..OPERATIONS + self.guests as u64 * SLICE_BYTES;
             assert!(slots.contains(&own), "{own:#x}");
             let guest = (own - OPERATIONS) / SLICE_BYTES;
             let all: Vec<_> = (0..u64::from(bytes) / 16)
-                .map(|number| self.descriptor(own + 16 * number))
+                .map(|number| Descriptor::read(own + 16 * number, &self.host))
                 .collect();
-            for (number, (_, _, flags, next)) in all.iter().enumerate() {
+            for (number, one) in all.iter().enumerate() {
                 let is_last = number + 1 == all.len();
-                assert_eq!(flags & 1 != 0, !is_last);
-                assert!(is_last || usize::from(*next) == number + 1);
+                assert_eq!(one.flags & 1 != 0, !is_last);
+                assert!(is_last || usize::from(one.next) == number + 1);
             }
-            let (header, sixteen, flags, _) = all[0];
-            assert_eq!((header & !0xfff, sixteen, flags), (own, 16, 1));
-            let kind = u32::from_le_bytes(self.host.get(header));
-            let sector = u64::from_le_bytes(self.host.get(header + 8));
-            let (status, one, flags, _) = all[all.len() - 1];
-            assert_eq!((status & !0xfff, one, flags), (own, 1, 2));
+            let [header, .., status] = &all[..] else {
+                panic!("a header and a status");
+            };
+            let shape = (header.at & !0xfff, header.bytes, header.flags);
+            assert_eq!(shape, (own, 16, 1));
+            let kind = u32::from_le_bytes(self.host.get(header.at));
+            let sector = u64::from_le_bytes(self.host.get(header.at + 8));
+            let shape = (status.at & !0xfff, status.bytes, status.flags);
+            assert_eq!(shape, (own, 1, 2));
             let data: Vec<_> = all[1..all.len() - 1]
                 .iter()
-                .map(|(at, bytes, flags, _)| (*at, *bytes, flags & 2 != 0))
+                .map(|one| (one.at, one.bytes, one.flags & 2 != 0))
                 .collect();
             let total: u64 = data.iter().map(|(_, bytes, _)| u64::from(*bytes)).sum();
             let place = MEMORY + guest * 0x4_0000;
@@ -172,7 +137,7 @@ impl World {
                 kind,
                 sector,
                 data,
-                status,
+                status: status.at,
             });
         }
     }
@@ -201,23 +166,19 @@ impl World {
 
     /// The disk says that it has ended this.
     pub fn returns(&self, head: u32, written: u32) {
-        let [_, _, used] = self.parts.get();
-        let entry = used + 4 + 8 * u64::from(self.returned.get() % 256);
-        self.host.set(entry, &head.to_le_bytes());
-        self.host.set(entry + 4, &written.to_le_bytes());
-        self.returned.set(self.returned.get().wrapping_add(1));
-        self.host.set(used + 2, &self.returned.get().to_le_bytes());
-        self.interrupt.set(self.interrupt.get() | 1);
+        self.device.returns(0, (head, written), &self.host);
+        let interrupts = &self.device.interrupts;
+        interrupts.set(interrupts.get() | 1);
     }
 
     /// The device has failed: it needs a reset.
     pub fn breaks(&self) {
-        self.status.set(self.status.get() | 64);
-        self.interrupt.set(2);
+        self.device.status.set(self.device.status.get() | 64);
+        self.device.interrupts.set(2);
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.status.get() == 0
+        self.device.status.get() == 0
     }
 }
 
@@ -272,30 +233,6 @@ impl Reach for View<'_> {
     }
 }
 
-impl Outside for View<'_> {
-    fn print(&self, _: u8) -> Result<(), NotNow> {
-        Ok(())
-    }
-
-    fn typed(&self) -> Option<u8> {
-        None
-    }
-
-    fn timer(&self) -> u64 {
-        0
-    }
-
-    fn sources(&self) -> &dyn Sources {
-        &NoSources
-    }
-
-    fn apply(&self, _: Effect) {}
-
-    fn reach(&self) -> Option<&dyn Reach> {
-        Some(self)
-    }
-}
-
 /// What a guest asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -331,7 +268,7 @@ impl Guest {
         };
         let width = Width::Word;
         self.device
-            .store(Access { offset, width }, value.into(), &view)
+            .store(Access { offset, width }, value.into(), &Alone(&view))
     }
 
     pub fn load(&mut self, world: &World, offset: u64, width: Width) -> u64 {
@@ -339,20 +276,20 @@ impl Guest {
             world,
             memory: &self.memory,
         };
-        self.device.load(Access { offset, width }, &view)
+        self.device.load(Access { offset, width }, &Alone(&view))
     }
 
     pub fn look(&mut self, world: &World) {
         let memory = &self.memory;
-        self.device.look(&View { world, memory });
+        self.device.look(&Alone(&View { world, memory }));
     }
 
     pub fn reset(&mut self, world: &World) -> bool {
         let memory = &self.memory;
         let view = View { world, memory };
-        self.device.reset(&view);
+        self.device.reset(&Alone(&view));
         (self.available, self.used) = (0, 0);
-        self.device.is_quiet(&view)
+        self.device.is_quiet(&Alone(&view))
     }
 
     /// Where a guest's byte lies.
@@ -409,7 +346,7 @@ impl Guest {
         status
     }
 
-    fn describe(&self, world: &World, at: u64, place: u64, bytes: u32, flags: u16, next: u16) {
+    pub fn describe(&self, world: &World, at: u64, place: u64, bytes: u32, flags: u16, next: u16) {
         let rest = u64::from(bytes) | u64::from(flags) << 32 | u64::from(next) << 48;
         self.sets(world, at, &place.to_le_bytes());
         self.sets(world, at + 8, &rest.to_le_bytes());
@@ -474,66 +411,24 @@ impl Guest {
     pub fn is_broken(&mut self, world: &World) -> bool {
         self.load(world, STATUS, Width::Word) & 64 != 0
     }
-
-    /// Asks for something, and changes some descriptors and headers to whatever.
-    pub fn scribble(&mut self, world: &World, random: &mut impl FnMut(u64) -> u64) {
-        for request in 0..4 {
-            let kind = [0, 0, 1, 1, 4, 8, random(1 << 32) as u32][random(7) as usize];
-            let asked = Asked {
-                kind,
-                sector: random(SECTORS + 4),
-                bytes: [0, 512, 512, 1024, 700][random(5) as usize],
-                written: kind == 0 || random(8) == 0,
-            };
-            self.ask(world, request, asked);
-        }
-        for _ in 0..random(3) {
-            let at = random(20);
-            let place = match random(4) {
-                0 => random(u64::MAX),
-                1 => RAM - 8 + random(2 * HALF + 16),
-                _ => BUFFERS + random(0x8000),
-            };
-            let bytes = match random(4) {
-                0 => random(1 << 32) as u32,
-                _ => [0, 1, 16, 32, 512, 513, 1024][random(7) as usize],
-            };
-            let flags = random(8) as u16;
-            let at = if random(2) == 0 {
-                TABLE + 16 * at
-            } else {
-                BUFFERS + 16 * random(0x100)
-            };
-            self.describe(world, at, place, bytes, flags, random(70) as u16);
-        }
-        if random(4) == 0 {
-            self.offer(world, random(300) as u16);
-        }
-    }
 }
 
 /// The disk with so many slices, of VMs with these shares, and their guests.
 pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
     let guests = shares.len();
     let sectors = first_of(guests) as usize;
+    let device = TestDevice::new(DeviceKind::Disk, REGISTERS, 256, INDIRECT_TABLES | features);
+    device.configuration.set(sectors as u64);
     let world = World {
         host: Host::new(0x30_0000),
         disk: RefCell::new(None),
-        features: Cell::new(VERSION_1 | INDIRECT_TABLES | features),
-        select: Cell::new(0),
-        chosen: Cell::new(0),
-        status: Cell::new(0),
-        interrupt: Cell::new(0),
-        parts: Cell::new([0; 3]),
-        seen: Cell::new(0),
-        returned: Cell::new(0),
+        device,
         given: RefCell::default(),
         sectors: RefCell::new((0..sectors).map(|sector| [sector as u8; 512]).collect()),
         guests,
         told: Cell::new(0),
     };
-    let (registers, area) = (HostPhysical::new(REGISTERS), HostPhysical::new(QUEUE_AREA));
-    let mut disk = Disk::start(registers, SourceNumber(7), area, &world).unwrap();
+    let mut disk = Disk::start(DRIVER, HostPhysical::new(QUEUE_AREA), &world).unwrap();
     let guests = shares.iter().enumerate().map(|(number, share)| {
         let operations = HostPhysical::new(OPERATIONS + number as u64 * SLICE_BYTES);
         let slice = disk.add(Client::new(number).unwrap(), operations, *share);

@@ -12,10 +12,11 @@ use super::world::*;
 use crate::devices::shared::disk::{Disk, DiskNumber};
 use crate::devices::shared::front::Front;
 use crate::devices::shared::{Board, Client};
-use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
+use crate::devices::testing::outside::Alone;
+use crate::devices::trapped::{Access, NotNow, Reach, Trapped};
 use crate::devices::virtio::register::*;
 use crate::devices::virtio::{EVENT_INDICES, VERSION_1, status};
-use crate::devices::wires::{Effect, SourceNumber, Sources};
+use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, Piece};
@@ -82,7 +83,7 @@ impl Guest {
     pub fn read(&self, world: &World, at: u64, bytes: usize) -> Vec<u8> {
         let bytes = (at..).take(bytes);
         bytes
-            .map(|at| world.host.get(self.place(at), 1)[0])
+            .map(|at| world.host.get::<1>(self.place(at))[0])
             .collect()
     }
 
@@ -93,7 +94,7 @@ impl Guest {
     pub fn store(&mut self, world: &World, offset: u64, value: u32) -> Result<(), NotNow> {
         let (width, view) = (Width::Word, self.view(world));
         self.device
-            .store(Access { offset, width }, value.into(), &view)
+            .store(Access { offset, width }, value.into(), &Alone(&view))
     }
 
     /// A store that is done again until it is taken. Says how often.
@@ -108,7 +109,7 @@ impl Guest {
 
     pub fn get(&mut self, world: &World, offset: u64, width: Width) -> u64 {
         let view = self.view(world);
-        self.device.load(Access { offset, width }, &view)
+        self.device.load(Access { offset, width }, &Alone(&view))
     }
 
     pub fn is_broken(&mut self, world: &World) -> bool {
@@ -303,41 +304,5 @@ impl Reach for View<'_> {
 
     fn tell(&self, client: Client) {
         self.world.told.set(self.world.told.get() | client.bit());
-    }
-}
-
-struct NoSources;
-
-impl Sources for NoSources {
-    fn pending(&self, _: SourceNumber) -> bool {
-        false
-    }
-
-    fn rectified_input(&self, _: SourceNumber) -> bool {
-        false
-    }
-}
-
-impl Outside for View<'_> {
-    fn print(&self, _: u8) -> Result<(), NotNow> {
-        Ok(())
-    }
-
-    fn typed(&self) -> Option<u8> {
-        None
-    }
-
-    fn timer(&self) -> u64 {
-        0
-    }
-
-    fn sources(&self) -> &dyn Sources {
-        &NoSources
-    }
-
-    fn apply(&self, _: Effect) {}
-
-    fn reach(&self) -> Option<&dyn Reach> {
-        Some(self)
     }
 }

@@ -13,7 +13,11 @@ use super::frame::{Address, HEADER, Head};
 use super::inbox::{Inbox, SLOTS, Sender};
 use super::*;
 use crate::devices::shared::Board;
+use crate::devices::shared::driver::DriverError;
+use crate::devices::testing::memory::Host;
+use crate::devices::testing::outside::Alone;
 use crate::devices::trapped::Trapped;
+use crate::devices::virtio::DeviceKind;
 use crate::devices::virtio::register::*;
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
@@ -229,7 +233,7 @@ fn a_reset_drops_what_waits_and_a_stopped_guest_gets_nothing() {
     guests[1].start(&world, false);
     guests[0].send(&world, &first);
     let view = guests[1].view(&world);
-    guests[1].device.reset(&view);
+    guests[1].device.reset(&Alone(&view));
     drop(view);
     guests[1].start(&world, false);
     let second = frame(address(1), address(0), 60, 2);
@@ -426,11 +430,10 @@ fn a_device_that_is_no_card_is_no_uplink() {
             &self.0
         }
     }
-    let means = uplink::Means {
-        registers: HostPhysical::new(0x1000_8000),
-        source: SourceNumber(9),
-        memory: HostPhysical::new(0),
-    };
-    let none = Uplink::start(means, &Nothing(Host::default()));
-    assert_eq!(none.unwrap_err(), uplink::NoUplink::NoCard);
+    let memory = HostPhysical::new(0);
+    let none = Uplink::start(DRIVER, memory, &Nothing(Host::default()));
+    assert_eq!(
+        none.unwrap_err(),
+        DriverError::NoDevice(DeviceKind::NetworkCard)
+    );
 }

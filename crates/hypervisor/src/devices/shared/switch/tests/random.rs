@@ -156,7 +156,7 @@ fn run(steps: Vec<Step>) {
             }
             Step::Stop(port) => {
                 let view = guests[port].view(&world);
-                guests[port].device.reset(&view);
+                guests[port].device.reset(&Alone(&view));
                 members[port] = Reference::default();
             }
             _ => {}
