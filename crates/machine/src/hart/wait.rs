@@ -29,6 +29,18 @@ impl Wait {
             Self::Store { .. } => "waiting in WRS",
         }
     }
+
+    /// Whether the instruction that waits, which has been counted as retired, may trap in the end and then has not.
+    #[must_use]
+    pub const fn may_trap(self) -> bool {
+        matches!(
+            self,
+            Self::Store {
+                expiry: Expiry::Illegal | Expiry::Virtual,
+                ..
+            }
+        )
+    }
 }
 
 /// What happens when a WRS has waited as long as it may.

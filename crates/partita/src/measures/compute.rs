@@ -263,11 +263,9 @@ fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option
             .iter()
             .flat_map(|hart| hart.virtual_machines.values());
         let counts = machines.flat_map(|machine| [&machine.supervisor, &machine.user]);
-        // A WRS has retired while it waits, and has not when it traps in the end. So a window that begins in such a wait can have one
-        // instruction less than none on one hart. The sum is right.
         counts
             .filter_map(|counts| counts.get(event.name()))
-            .fold(0_u64, |sum, count| sum.wrapping_add(*count))
+            .sum::<u64>()
     };
     let guests = in_guests(Event::Instructions) as f64;
     let harts = report.harts.len() as f64;
