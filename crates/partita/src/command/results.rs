@@ -230,16 +230,29 @@ impl RefreshArguments {
             }
         };
         let mut failures = Vec::new();
+        let mut shard = None;
         for name in chosen {
             let (file, page) = places(folder, name.file());
             // What was made quickly is made quickly again, so that the same words refresh what is there.
             let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
-            let kept = self.make(name, (self.quick || was_quick) && !self.full)?;
+            let kept = match self.make(name, (self.quick || was_quick) && !self.full) {
+                // A shard has no table, and the next result has a shard too.
+                Err(made @ Failure::Shard { .. }) => {
+                    // A reader that has gone needs no answer.
+                    let _ = writeln!(std::io::stdout(), "{}: {made}", name.file());
+                    shard = Some(made);
+                    continue;
+                }
+                other => other?,
+            };
             output::write(&file, kept.text().as_bytes())?;
             output::write(&page, kept.page(name.file()).as_bytes())?;
             // A reader that has gone needs no answer.
             let _ = writeln!(std::io::stdout(), "{}", page.display());
             failures.extend(kept.failures());
+        }
+        if let Some(made) = shard {
+            return Err(made);
         }
         if let Some((page, text)) = stale_page(folder)? {
             output::write(&page, text.as_bytes())?;
