@@ -165,6 +165,9 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
     busy
 }
 
+/// So many exits, at most, is what the distribution of a wait's exits is given at.
+pub const WITHIN: [u64; 12] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 5000];
+
 /// The measures of pause-loop exits.
 fn storms(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {
     /// Exits from which on a wait is a storm.
@@ -175,7 +178,25 @@ fn storms(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {
         let name = format!("pause-exits.{}", class.name());
         put(&name, ratio(Some(exits as f64 * 100.0), Some(all)));
     }
+    let lost: u64 = storms.lost.iter().sum();
+    for (class, time) in Class::ALL.iter().zip(storms.lost) {
+        let name = format!("pause-time.{}", class.name());
+        put(&name, ratio(Some(time as f64 * 100.0), Some(lost as f64)));
+    }
+    put(
+        "vcpus-exiting",
+        ratio(Some(storms.together as f64), Some(all)),
+    );
+    put(
+        "vcpus-exiting-most",
+        (all > 0.0).then_some(storms.together_most as f64),
+    );
     let of_waits = sorted(&storms.exits_of_waits);
+    for most in WITHIN {
+        let within = of_waits.partition_point(|exits| *exits <= most) as f64;
+        let part = ratio(Some(within * 100.0), Some(of_waits.len() as f64));
+        put(&format!("exits-per-wait-within.{most}"), part);
+    }
     let on_words: u64 = of_waits.iter().sum();
     let number = of_waits.len() as f64;
     put("exits-per-wait", ratio(Some(on_words as f64), Some(number)));

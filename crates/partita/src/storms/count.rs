@@ -63,6 +63,12 @@ pub struct Wait {
 pub struct Storms {
     /// How many exits were of each class, in the order of [`Class::ALL`].
     pub exits: [u64; Class::ALL.len()],
+    /// For how long waits went on after an exit of each class, to the wait's next exit or its end, in nanoseconds.
+    pub lost: [u64; Class::ALL.len()],
+    /// The sum, over all exits, of how many vCPUs had one within [`TOGETHER`], its own among them.
+    pub together: u64,
+    /// The largest of these numbers.
+    pub together_most: u64,
     /// How many exits each loop had, by the guest-virtual address of its PAUSE.
     pub loops: BTreeMap<u64, u64>,
     /// How many exits each wait on a word had.
@@ -77,6 +83,8 @@ pub struct Storms {
     pub holds: Vec<u64>,
 }
 
+/// Exits of different vCPUs that are no further apart than this happen together, in nanoseconds.
+pub const TOGETHER: u64 = 100_000;
 /// Most waits, and most holds, whose lengths are kept: a guest may make as many as it likes.
 const MOST: usize = 1 << 22;
 /// Most loops that are told apart.
@@ -88,6 +96,20 @@ impl Storms {
         for (count, known) in self.exits.iter_mut().zip(Class::ALL) {
             *count += u64::from(known == class);
         }
+    }
+
+    /// A wait went on for so many nanoseconds after an exit of this class.
+    pub(super) fn lose(&mut self, class: Class, nanoseconds: u64) {
+        for (lost, known) in self.lost.iter_mut().zip(Class::ALL) {
+            let more = if known == class { nanoseconds } else { 0 };
+            *lost = lost.saturating_add(more);
+        }
+    }
+
+    /// At an exit, so many vCPUs had one within [`TOGETHER`].
+    pub(super) fn at_once(&mut self, vcpus: u64) {
+        self.together += vcpus;
+        self.together_most = self.together_most.max(vcpus);
     }
 
     /// The PAUSE at this address was exited from.

@@ -1,6 +1,6 @@
 //! From the machine's events to storms.
 
-use super::count::{Class, Storms, Wait};
+use super::count::{Class, Storms, TOGETHER, Wait};
 use machine::Machine;
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
@@ -39,6 +39,7 @@ impl Watcher {
                 left: BTreeMap::new(),
                 locks: Locks::default(),
                 waits: BTreeMap::new(),
+                exited: BTreeMap::new(),
                 storms: Storms::default(),
                 last: 0,
             })),
@@ -50,6 +51,7 @@ impl Watcher {
         let watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut storms = watch.storms.clone();
         for (&(vmid, word), wait) in &watch.waits {
+            storms.lose(wait.class, watch.last.saturating_sub(wait.latest));
             storms.wait(wait.end(vmid, word, watch.last));
         }
         storms.contended = watch.locks.contended();
@@ -69,6 +71,9 @@ impl Sink for Watcher {
 struct Open {
     start: u64,
     exits: u64,
+    /// When its latest exit was, and of which class.
+    latest: u64,
+    class: Class,
 }
 
 impl Open {
@@ -101,6 +106,8 @@ struct Watch {
     locks: Locks,
     /// The waits that go on, by vCPU and word.
     waits: BTreeMap<(Vmid, u64), Open>,
+    /// When each vCPU's latest exit from a pause loop was.
+    exited: BTreeMap<Vmid, u64>,
     storms: Storms,
     last: u64,
 }
@@ -171,17 +178,31 @@ impl Watch {
 
     fn pause_loop(&mut self, hart: HartId, now: u64, physical: Option<u64>) {
         let vcpu = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu);
+        if let Some(vmid) = vcpu {
+            self.at_once(vmid, now);
+        }
         let (Some(vmid), Some(word)) = (vcpu, physical) else {
             self.storms.exit(Class::NotRead);
             return;
         };
         self.locks.wait(word, vmid);
+        let class = self.class(word);
+        self.storms.exit(class);
         let wait = self.waits.entry((vmid, word)).or_insert(Open {
             start: now,
             exits: 0,
+            latest: now,
+            class,
         });
         wait.exits += 1;
-        let class = match self.locks.turn(word) {
+        let since = now.saturating_sub(wait.latest);
+        self.storms.lose(wait.class, since);
+        (wait.latest, wait.class) = (now, class);
+    }
+
+    /// Why somebody who waits for this word has to.
+    fn class(&self, word: u64) -> Class {
+        match self.locks.turn(word) {
             Turn::NoLock => Class::OtherWord,
             Turn::Unknown => Class::HolderUnknown,
             Turn::Free => Class::Runs,
@@ -191,8 +212,15 @@ impl Watch {
                 Some(left) if *left > since => Class::HolderOff,
                 Some(_) => Class::NextOff,
             },
-        };
-        self.storms.exit(class);
+        }
+    }
+
+    /// Counts the vCPUs whose pause loops have exited lately, this one among them.
+    fn at_once(&mut self, vmid: Vmid, now: u64) {
+        self.exited.insert(vmid, now);
+        let from = now.saturating_sub(TOGETHER);
+        self.exited.retain(|_, exit| *exit >= from);
+        self.storms.at_once(self.exited.len() as u64);
     }
 
     fn word(&mut self, word: u64, value: u64, by: Option<Vmid>, now: u64) {
@@ -217,6 +245,8 @@ impl Watch {
     fn end_wait(&mut self, vmid: Vmid, word: u64, now: u64) {
         if let Some(wait) = self.waits.remove(&(vmid, word)) {
             self.locks.wait_over(word, vmid);
+            self.storms
+                .lose(wait.class, now.saturating_sub(wait.latest));
             self.storms.wait(wait.end(vmid, word, now));
         }
     }

@@ -188,3 +188,34 @@ fn a_flag_ends_the_waits_of_all_that_look_at_it() {
     assert_eq!(exits(&storms, Class::OtherWord), 1);
     assert_eq!(storms.waits, [20]);
 }
+
+#[test]
+fn the_time_after_an_exit_is_its_classs_until_the_wait_goes_on_or_ends() {
+    let mut events = taken();
+    events.extend(pause(40, 0, 1));
+    // vCPU 3 gets hart 1: the holder is off.
+    events.extend([exit(50, 1, 2), enter(60, 1, 3)]);
+    events.extend(pause(70, 0, 1));
+    events.extend([exit(80, 1, 3), enter(85, 1, 2)]);
+    // The holder passes the lock on to vCPU 1.
+    events.push(lock(100, 1, 2, 1, true));
+    let storms = hear(events);
+    let lost = |class| {
+        let mut all = Class::ALL.iter().zip(storms.lost);
+        all.find(|(known, _)| **known == class).unwrap().1
+    };
+    assert_eq!((lost(Class::Runs), lost(Class::HolderOff)), (30, 30));
+    assert_eq!(storms.lost.iter().sum::<u64>(), storms.waits[0]);
+}
+
+#[test]
+fn vcpus_that_exit_in_the_same_period_are_counted_together() {
+    let mut events = taken();
+    events.push(enter(35, 1, 3));
+    // vCPUs 1 and 3 exit at the same time, and vCPU 1 once more, long afterwards.
+    events.extend(pause(40, 0, 1));
+    events.extend(pause(50, 1, 3));
+    events.extend(pause(51 + TOGETHER, 0, 1));
+    let storms = hear(events);
+    assert_eq!((storms.together, storms.together_most), (1 + 2 + 1, 2));
+}
