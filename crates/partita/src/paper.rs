@@ -9,6 +9,7 @@ pub mod registration;
 mod relation;
 mod result;
 mod show;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -24,3 +25,4 @@ pub use result::{
     Judgement, ModelPoint, NegativeResult, Question, Size,
 };
 pub use show::{document, page, show};
+pub use spread::Spread;

@@ -150,7 +150,11 @@ impl PaperArguments {
             format!("{computer}{hardware}")
         });
         let computers = computers.collect::<Vec<_>>().join(", and on ");
-        let how = format!("On {computers}; {runs}; medians and their intervals.");
+        let left_out = match plan.left_out.join("; ") {
+            names if names.is_empty() => String::new(),
+            names => format!(" Without --quick there are besides: {names}."),
+        };
+        let how = format!("On {computers}; {runs}; medians and their intervals.{left_out}");
         Ok(Repeated {
             judgement,
             entries,

@@ -10,6 +10,7 @@ use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
 };
+use super::spread::Spread;
 use super::{Case, Claim, Figure, Negative, Order, Published};
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict};
@@ -111,8 +112,16 @@ fn of_case(paper: &Published, case: &Case, methods: &Methods<'_>) -> CaseResult 
         claims: claims.map(|claim| of_claim(claim, methods)).collect(),
         model: model::of_case(case, |method, measure| values(methods, method, measure)),
         relations: relations(case, methods),
+        spreads: spreads(case, methods),
         failures: failures(&place, methods),
     }
+}
+
+fn spreads(case: &Case, methods: &Methods<'_>) -> Vec<Spread> {
+    let drawn = methods.iter().filter(|_| case.storms);
+    let each =
+        drawn.map(|(method, _)| Spread::of(method, |measure| values(methods, method, measure)));
+    each.flatten().collect()
 }
 
 fn relations(case: &Case, methods: &Methods<'_>) -> Vec<Relation> {
@@ -193,6 +202,9 @@ fn absolute(figure: &Figure, method: &str, methods: &Methods<'_>) -> Option<Abso
 
 fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
     let summary = |method: &str| summarise(&values(methods, method, &claim.measure));
+    if let Some(than) = claim.than {
+        return of_excess(claim, than, methods);
+    }
     let pairs = pairs(methods, &claim.more, &claim.less, &claim.measure);
     let both = (summary(&claim.more), summary(&claim.less));
     let found = match both {
@@ -224,6 +236,29 @@ fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
             let times = claim.times.unwrap_or(1.0);
             Evidence::of_relation(pairs.iter().map(|(more, less)| *more > times * less))
         }
+    };
+    ClaimResult {
+        text: claim.text.clone(),
+        found,
+        question: Question::new(evidence),
+    }
+}
+
+/// A claim that a measure is more than a number.
+fn of_excess(claim: &Claim, than: f64, methods: &Methods<'_>) -> ClaimResult {
+    let values = values(methods, &claim.more, &claim.measure);
+    let found = match summarise(&values) {
+        Some(summary) => format!(
+            "{}: {} {}, wanted above {than}",
+            claim.measure,
+            claim.more,
+            with_interval(&summary)
+        ),
+        None => format!("{} is not known", claim.measure),
+    };
+    let evidence = match one_run(methods, &[&claim.more]) {
+        true => Evidence::of_one_run(),
+        false => Evidence::of_relation(values.iter().map(|value| *value > than)),
     };
     ClaimResult {
         text: claim.text.clone(),

@@ -1,6 +1,6 @@
 //! From a paper's cases to points.
 
-use super::published::PROFILE;
+use super::published::{KVM, NATIVE, PROFILE};
 use super::{Case, Published, Setting};
 use crate::compare::{from_checkpoint, usual_start, with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
@@ -89,6 +89,8 @@ pub struct Plan {
     pub cases: Vec<(Case, Group)>,
     /// The negatives' runs, in the paper's order.
     pub negatives: Vec<Group>,
+    /// The cases that short runs leave out.
+    pub left_out: Vec<String>,
 }
 
 impl Plan {
@@ -104,11 +106,12 @@ impl Plan {
                 there: tables.into_iter().filter(|table| *table != 0).collect(),
             });
         }
-        let cases = paper
-            .cases
-            .iter()
-            .filter(|case| wanted.table.is_none_or(|table| case.table == table));
+        let cases = paper.cases.iter();
+        let asked = cases.filter(|case| wanted.table.is_none_or(|table| case.table == table));
+        let is_left_out = |case: &&Case| wanted.quick && case.quick_phases == Some(0);
+        let (left_out, cases): (Vec<&Case>, Vec<&Case>) = asked.partition(is_left_out);
         let cases: Result<Vec<_>, PlanError> = cases
+            .into_iter()
             .map(|case| {
                 let group = Runs {
                     paper,
@@ -116,9 +119,14 @@ impl Plan {
                     system: folder.join(&case.system),
                     methods: &case.methods,
                     parameters: [&case.parameters, &case.quick],
-                    phases: case.phases,
+                    phases: match case.quick_phases.filter(|_| wanted.quick) {
+                        Some(quick) => quick,
+                        None => case.phases,
+                    },
                     hardware: &case.hardware,
                     native: case.native.as_ref(),
+                    kvm: case.kvm,
+                    beside: case.beside_phases,
                 };
                 Ok((case.clone(), group.plan()?))
             })
@@ -136,6 +144,8 @@ impl Plan {
                     phases: negative.phases,
                     hardware: &BTreeMap::new(),
                     native: None,
+                    kvm: false,
+                    beside: None,
                 };
                 group.plan()
             })
@@ -143,6 +153,7 @@ impl Plan {
         Ok(Self {
             cases: cases?,
             negatives: negatives?,
+            left_out: left_out.into_iter().map(|case| case.name.clone()).collect(),
         })
     }
 
@@ -207,6 +218,16 @@ struct Runs<'a> {
     phases: u32,
     hardware: &'a BTreeMap<String, Setting>,
     native: Option<&'a BTreeMap<String, u64>>,
+    kvm: bool,
+    beside: Option<u32>,
+}
+
+/// Who is below the guests of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Below {
+    Hypervisor,
+    Nobody,
+    Kvm,
 }
 
 impl Runs<'_> {
@@ -220,18 +241,24 @@ impl Runs<'_> {
         for method in self.methods {
             if let Some((value, hardware)) = self.paper.method(method, own_profile) {
                 let change = format!("{}={value}", self.paper.vary);
-                let points = self.points(&[change], &hardware, &parameters, false)?;
+                let points = self.points(&[change], &hardware, &parameters, Below::Hypervisor)?;
                 methods.push((method.clone(), points));
             }
         }
-        // Only the machine boots a guest by itself in the same way.
-        let machine = matches!(self.wanted.computer, Computer::Machine { .. });
-        if let Some(native) = self.native.filter(|_| machine) {
+        // Only the machine boots a guest by itself, or KVM, in the same way.
+        if !matches!(self.wanted.computer, Computer::Machine { .. }) {
+            return Ok(Group { methods });
+        }
+        let hardware = self.paper.method("", own_profile);
+        let hardware = hardware.map_or(Vec::new(), |(_, hardware)| hardware);
+        if self.kvm {
+            let points = self.points(&[], &hardware, &parameters, Below::Kvm)?;
+            methods.push((String::from(KVM), points));
+        }
+        if let Some(native) = self.native {
             parameters.extend(native.clone());
-            let name = String::from(super::published::NATIVE);
-            let hardware = self.paper.method("", own_profile);
-            let hardware = hardware.map_or(Vec::new(), |(_, hardware)| hardware);
-            methods.push((name, self.points(&[], &hardware, &parameters, true)?));
+            let points = self.points(&[], &hardware, &parameters, Below::Nobody)?;
+            methods.push((String::from(NATIVE), points));
         }
         Ok(Group { methods })
     }
@@ -241,17 +268,23 @@ impl Runs<'_> {
         changes: &[String],
         hardware: &[String],
         parameters: &BTreeMap<String, u64>,
-        native: bool,
+        below: Below,
     ) -> Result<Vec<Point>, PlanError> {
         let point = |seed| Point {
             system: self.system.clone(),
             changes: changes.to_vec(),
             computer: self.wanted.computer.clone(),
             seed,
-            native,
+            native: below == Below::Nobody,
+            kvm: below == Below::Kvm,
             ..Point::default()
         };
-        (0..u64::from(self.wanted.seeds.max(self.phases)))
+        let all = self.wanted.seeds.max(self.phases);
+        let most = match (below, self.beside) {
+            (Below::Nobody | Below::Kvm, Some(most)) => all.min(most),
+            _ => all,
+        };
+        (0..u64::from(most))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
                 // Keys of the profile are no keys of the system, so the window is found before they are added.

@@ -116,8 +116,20 @@ pub struct Case {
     /// The fewest start phases that its methods are run with: a case whose runs are short and differ much needs more.
     #[serde(default)]
     pub phases: u32,
+    /// The start phases of short runs, instead of `phases`; with 0 short runs leave the case out.
+    #[serde(default)]
+    pub quick_phases: Option<u32>,
     /// The same for the native run, whose one system gets the work of all; without it there is no native run.
     pub native: Option<BTreeMap<String, u64>>,
+    /// Whether the same guests are run under KVM on the machine too: what that comes to is shown, and not judged.
+    #[serde(default)]
+    pub kvm: bool,
+    /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
+    #[serde(default)]
+    pub beside_phases: Option<u32>,
+    /// Whether its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
+    #[serde(default)]
+    pub storms: bool,
     /// The published figures.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
@@ -177,8 +189,12 @@ pub struct Claim {
     pub measure: String,
     /// The method that has more of it.
     pub more: String,
-    /// The method that has less.
+    /// The method that has less; without it, the measure itself is more than `than`.
+    #[serde(default)]
     pub less: String,
+    /// What the measure of `more` exceeds.
+    #[serde(default)]
+    pub than: Option<f64>,
     /// How often what the one has goes into what the other has, at least: the claim is more > times x less. Below 1 it says how
     /// much more "less" may have at most.
     #[serde(default)]
@@ -319,7 +335,8 @@ impl Published {
                 if crate::measures::find(&figure.measure).is_none() {
                     return Err(format!("{name}: there is no measure {}", figure.measure));
                 }
-                let known = |method: &String| method == NATIVE || case.methods.contains(method);
+                let beside = |method: &String| method == NATIVE || method == KVM;
+                let known = |method: &String| beside(method) || case.methods.contains(method);
                 let named = figure.values.keys().chain(&figure.fitted);
                 if let Some(method) = named.into_iter().find(|method| !known(method)) {
                     return Err(format!("{name}: {method} is none of its methods"));
@@ -343,7 +360,11 @@ impl Published {
                 if crate::measures::find(&claim.measure).is_none() {
                     return Err(format!("{name}: there is no measure {}", claim.measure));
                 }
-                for method in [&claim.more, &claim.less] {
+                if claim.than.is_some() != claim.less.is_empty() {
+                    return Err(format!("{name}: {}: either `less` or `than`", claim.text));
+                }
+                let less = claim.than.is_none().then_some(&claim.less);
+                for method in std::iter::once(&claim.more).chain(less) {
                     if !case.methods.contains(method) {
                         return Err(format!("{name}: {method} is none of its methods"));
                     }
@@ -433,3 +454,6 @@ pub const PROFILE: &str = "mainframe-1994";
 
 /// What stands for the native run among the methods.
 pub const NATIVE: &str = "native";
+
+/// What stands for the run under KVM among the methods.
+pub const KVM: &str = "kvm";

@@ -2,6 +2,7 @@
 
 use super::registration::State;
 use super::relation::Relation;
+use super::spread::Spread;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict, decide};
 use serde::{Deserialize, Serialize};
@@ -173,6 +174,9 @@ pub struct CaseResult {
     /// A measure over another for each method, where it is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<Relation>,
+    /// What is drawn of its pause-loop exits, method by method.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spreads: Vec<Spread>,
     /// Runs that failed, and why.
     pub failures: Vec<String>,
 }

@@ -96,6 +96,9 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
         for relation in &case.relations {
             page.paragraph(&relation.words());
         }
+        if !case.spreads.is_empty() {
+            super::spread::draw(&mut page, &case.spreads);
+        }
     }
     if !judgement.orders.is_empty() {
         page.heading("Orders of effects");

@@ -238,3 +238,67 @@ fn a_gain_is_drawn_over_what_is_lost() {
         assert!(error.contains(told), "{error}");
     }
 }
+
+/// How many start phases of each method the plan has.
+fn planned(paper: &str, quick: bool) -> (Vec<(String, usize)>, Vec<String>) {
+    let paper: Published = toml::from_str(paper).unwrap();
+    let tree = tempfile::tempdir().unwrap();
+    std::fs::write(tree.path().join("kernel"), "").unwrap();
+    let system = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n";
+    std::fs::write(tree.path().join("system.toml"), system).unwrap();
+    let wanted = Wanted {
+        table: None,
+        quick,
+        seeds: 12,
+        computer: Computer::Machine { profile: None },
+        hertz: None,
+    };
+    let plan = Plan::new(&paper, tree.path(), &wanted).unwrap();
+    let methods = plan.cases.iter().flat_map(|(_, group)| &group.methods);
+    let phases = methods.map(|(method, points)| (method.clone(), points.len()));
+    (phases.collect(), plan.left_out)
+}
+
+#[test]
+fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
+    let with = |keys: &str| {
+        let keys =
+            format!("system = \"system.toml\"\nphases = 40\nkvm = true\nbeside-phases = 2\n{keys}");
+        PAPER.replacen("system = \"system.toml\"", &keys, 1)
+    };
+    let phases = |methods: &[usize]| -> Vec<(String, usize)> {
+        let names = ["host-interrupt", "self-wait", "kvm", "native"];
+        let all = names.iter().map(|name| String::from(*name));
+        all.zip(methods.iter().copied()).collect()
+    };
+    let (full, none) = planned(&with("quick-phases = 0"), false);
+    assert_eq!((full, none), (phases(&[40, 40, 2, 2]), Vec::new()));
+    let (quick, left_out) = planned(&with("quick-phases = 0"), true);
+    assert_eq!((quick, left_out), (Vec::new(), vec![String::from("1")]));
+    let (quick, _) = planned(&with("quick-phases = 30"), true);
+    assert_eq!(quick, phases(&[30, 30, 2, 2]));
+    let (quick, _) = planned(&with(""), true);
+    assert_eq!(quick, phases(&[40, 40, 2, 2]));
+}
+
+#[test]
+fn a_claim_may_be_that_a_measure_is_more_than_a_number() {
+    let with = |less: &str| PAPER.replacen("less = \"host-interrupt\"", less, 1);
+    // The phases of self-wait go from 1.2 on, a tenth of it more in each.
+    let answer = |than: &str| {
+        let judgement = judged(&with(&format!("than = {than}")), |point| gain(point, 0.2));
+        let claim = judgement.cases[0].claims[0].clone();
+        (claim.question.answer, claim.found)
+    };
+    let (holds, found) = answer("1.1");
+    assert_eq!(holds, Answer::Above);
+    assert!(found.contains("wanted above 1.1"), "{found}");
+    assert_eq!(answer("100").0, Answer::Below);
+    for both in ["less = \"host-interrupt\", than = 1", "times = 2"] {
+        let tree = tempfile::tempdir().unwrap();
+        let path = tree.path().join("published.toml");
+        std::fs::write(&path, with(both)).unwrap();
+        let error = Published::read(&path).unwrap_err().to_string();
+        assert!(error.contains("either `less` or `than`"), "{error}");
+    }
+}
