@@ -14,7 +14,7 @@ const BUILD: &str = include_str!("../../../../guests/database-build");
 /// The packages of the programs.
 const PACKAGES: [&str; 3] = ["busybox-static", "mariadb-server-core", "mariadb-client"];
 /// The programs.
-const PROGRAMS: [&str; 2] = ["usr/sbin/mariadbd", "usr/bin/mariadb-slap"];
+const PROGRAMS: [&str; 2] = ["usr/sbin/mariadbd", "usr/bin/mariadb"];
 /// What the server reads besides. The folder is that of one package or another.
 const TABLES: [&str; 2] = [
     "mariadb_system_tables.sql",
