@@ -1,6 +1,7 @@
 //! What a workload does, as its parameters say it: jobs, their steps, and the spins of paper 000 §2.2.
 
 use crate::arguments::{ArgumentError, Arguments};
+use crate::event::Event;
 
 /// How a spinning hart waits between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,9 @@ pub struct Workload {
     pub remote_fence_one_in: u64,
     /// Whether address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
     pub identifiers: bool,
+    /// An event that is repeated, and how often.
+    pub event: Event,
+    pub events: u64,
     /// System calls from user mode.
     pub calls: u64,
     /// Lock sections, turns inside each, and how many locks there are to choose from.
@@ -155,7 +159,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 31] = [
+pub const REFERENCE: [Parameter; 33] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -240,6 +244,18 @@ pub const REFERENCE: [Parameter; 31] = [
         0,
         1,
         "1 where address spaces have identifiers (ASIDs); with 0 each change of the space is followed by a fence of everything",
+    ),
+    word(
+        "event",
+        &Event::WORDS,
+        "an event that is repeated `events` times, for what it costs (crates/exerciser/src/event.rs)",
+    ),
+    number(
+        "events",
+        0,
+        0,
+        MANY,
+        "how often; rounded up to a multiple of 16 where it is one instruction",
     ),
     number(
         "calls",
@@ -369,6 +385,8 @@ impl Workload {
             fence_one_in: number("fence-one-in")?,
             remote_fence_one_in: number("remote-fence-one-in")?,
             identifiers: number("identifiers")? != 0,
+            event: arguments.choice("event", Event::None, &Event::ALL)?,
+            events: number("events")?,
             calls: number("calls")?,
             locks: number("locks")?,
             hold: number("hold")?,
