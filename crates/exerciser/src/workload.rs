@@ -91,6 +91,8 @@ pub struct Workload {
     /// Block reads, each waited for, and their size in sectors of 512 bytes.
     pub reads: u64,
     pub sectors: u64,
+    /// Buffers of such a read, all of the same size.
+    pub buffers: u64,
     /// What of the disk's wire makes an interrupt.
     pub trigger: Trigger,
     /// Whether a read that the disk could not do is tried again; otherwise the run fails.
@@ -159,7 +161,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 33] = [
+pub const REFERENCE: [Parameter; 34] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -300,6 +302,13 @@ pub const REFERENCE: [Parameter; 33] = [
         MOST_SECTORS,
         "size of a block read in sectors of 512 bytes",
     ),
+    number(
+        "buffers",
+        1,
+        1,
+        MOST_SECTORS,
+        "buffers of a block read; the sectors are divided among them, and what is left over is not read",
+    ),
     word(
         "trigger",
         &["level", "edge"],
@@ -421,6 +430,7 @@ impl Workload {
             process: number("process")?,
             reads: number("reads")?,
             sectors: number("sectors")?,
+            buffers: number("buffers")?,
             trigger: arguments.choice(
                 "trigger",
                 Trigger::Level,

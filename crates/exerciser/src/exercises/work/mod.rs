@@ -66,7 +66,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let needs_disk = workload.reads > 0 || workload.event.needs_disk();
     let disk = match (needs_disk, Disk::find(workload.trigger, workload.retries)) {
         (false, _) => None,
-        (true, Ok(disk)) => Some(disk),
+        (true, Ok(disk)) => Some(disk.with_buffers(workload.buffers)),
         (true, Err(reason)) => {
             let (reads, event) = (workload.reads, workload.event);
             say!("reads={reads} event={event:?} needs a disk: {reason}");
