@@ -3,12 +3,15 @@
 //! Every measure has one place: its row in [`MEASURES`] and its value in [`compute`].
 
 mod compute;
+mod costs;
 mod guest;
 mod show;
 #[cfg(test)]
 mod tests;
 
+use compute::ratio;
 pub use compute::{Inputs, compute, relative};
+use costs::COSTS;
 pub use guest::{GuestFigures, Guests};
 pub use show::{explain, number, show};
 
@@ -55,7 +58,21 @@ const fn measure(
 }
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 56] = [
+pub const MEASURES: [Measure; GENERAL.len() + COSTS.len()] = {
+    let mut all = [GENERAL[0]; GENERAL.len() + COSTS.len()];
+    let mut index = 0;
+    while index < all.len() {
+        all[index] = match index.checked_sub(GENERAL.len()) {
+            Some(index) => COSTS[index],
+            None => GENERAL[index],
+        };
+        index += 1;
+    }
+    all
+};
+
+/// Those of [`compute`] itself.
+const GENERAL: [Measure; 56] = [
     measure(
         "etr",
         "ends/s",
