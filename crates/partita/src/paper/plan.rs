@@ -1,7 +1,7 @@
 //! From a paper's cases to points.
 
 use super::published::PROFILE;
-use super::{Case, Published, Setting};
+use super::{Case, Published, Setting, Word};
 use crate::compare::{from_checkpoint, usual_start, with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
 use machine::timing::{Profile, ProfileError};
@@ -116,8 +116,9 @@ impl Plan {
                     system: folder.join(&case.system),
                     methods: &case.methods,
                     parameters: [&case.parameters, &case.quick],
-                    phases: case.phases,
+                    phases: (case.phases, case.most_phases),
                     hardware: &case.hardware,
+                    passages: case.passages,
                     native: case.native.as_ref(),
                 };
                 Ok((case.clone(), group.plan()?))
@@ -133,8 +134,9 @@ impl Plan {
                     system: folder.join(&negative.system),
                     methods: &negative.methods,
                     parameters: [&negative.parameters, &negative.quick],
-                    phases: negative.phases,
+                    phases: (negative.phases, None),
                     hardware: &BTreeMap::new(),
+                    passages: false,
                     native: None,
                 };
                 group.plan()
@@ -203,10 +205,11 @@ struct Runs<'a> {
     wanted: &'a Wanted,
     system: PathBuf,
     methods: &'a [String],
-    parameters: [&'a BTreeMap<String, u64>; 2],
-    phases: u32,
+    parameters: [&'a BTreeMap<String, Word>; 2],
+    phases: (u32, Option<u32>),
     hardware: &'a BTreeMap<String, Setting>,
-    native: Option<&'a BTreeMap<String, u64>>,
+    native: Option<&'a BTreeMap<String, Word>>,
+    passages: bool,
 }
 
 impl Runs<'_> {
@@ -240,7 +243,7 @@ impl Runs<'_> {
         &self,
         changes: &[String],
         hardware: &[String],
-        parameters: &BTreeMap<String, u64>,
+        parameters: &BTreeMap<String, Word>,
         native: bool,
     ) -> Result<Vec<Point>, PlanError> {
         let point = |seed| Point {
@@ -249,9 +252,13 @@ impl Runs<'_> {
             computer: self.wanted.computer.clone(),
             seed,
             native,
+            // There are none where nobody is below the guest.
+            passages: self.passages && !native,
             ..Point::default()
         };
-        (0..u64::from(self.wanted.seeds.max(self.phases)))
+        let (fewest, most) = self.phases;
+        let phases = self.wanted.seeds.max(fewest);
+        (0..u64::from(most.map_or(phases, |most| most.min(phases))))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
                 // Keys of the profile are no keys of the system, so the window is found before they are added.
@@ -278,7 +285,7 @@ impl Runs<'_> {
 /// The system has mistakes.
 pub fn with_parameters(
     mut point: Point,
-    parameters: &BTreeMap<String, u64>,
+    parameters: &BTreeMap<String, Word>,
     hertz: Option<u64>,
 ) -> Result<Point, PointError> {
     let system = point.read()?;
