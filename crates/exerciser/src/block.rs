@@ -1,5 +1,5 @@
 //! A virtio block device on virtio-mmio (virtio 1.2, §4.2, §5.2), both interfaces: version 2, and version 1,
-//! which QEMU offers by default. One queue, three descriptors a request, reads only.
+//! which QEMU offers by default. One queue, three descriptors a request or more, reads only.
 
 use crate::arch::memory::{device_load32, device_store32, load, load16, load32, store, store16};
 use crate::arch::sync::Lock;
@@ -42,7 +42,7 @@ const NEEDS_RESET: u32 = 64;
 const VERSION_1: u32 = 1;
 const ACCESS_PLATFORM: u32 = 2;
 
-/// Entries of the queue, and requests that fit: three descriptors each.
+/// Entries of the queue, and the most requests that fit: three descriptors each at least.
 pub const ENTRIES: u64 = 128;
 pub const REQUESTS: usize = 42;
 /// Descriptor flags (§2.7.5).
@@ -84,6 +84,8 @@ pub struct Disk {
     data: u64,
     queue: Lock<Queue>,
     trigger: Trigger,
+    /// Buffers of a read, each of which has a descriptor.
+    buffers: u64,
     /// Whether a read that fails is tried again.
     retries: bool,
 }
@@ -118,10 +120,23 @@ impl Disk {
             data,
             queue: Lock::new(Queue::EMPTY),
             trigger,
+            buffers: 1,
             retries,
         };
         disk.start()?;
         Ok(disk)
+    }
+
+    /// The same, whose reads have so many buffers, 1 to 8.
+    #[must_use]
+    pub fn with_buffers(mut self, buffers: u64) -> Self {
+        self.buffers = buffers.clamp(1, exerciser::workload::MOST_SECTORS);
+        self
+    }
+
+    /// Descriptors of a request: its header, its buffers, and its status.
+    const fn length(&self) -> u64 {
+        self.buffers + 2
     }
 
     /// Starts the device anew (§3.1.1), with nothing under way.
@@ -228,7 +243,9 @@ impl Disk {
     /// Starts a read for `owner` at a place chosen by `random`. False when as many are under way as fit.
     pub fn read(&self, owner: usize, random: u64, sectors: u64) -> bool {
         let mut queue = self.queue.lock();
-        let Some(number) = queue.owners.iter().position(Option::is_none) else {
+        let fit = (ENTRIES / self.length()) as usize;
+        let mut owners = queue.owners.iter().take(fit);
+        let Some(number) = owners.position(Option::is_none) else {
             return false;
         };
         if let Some(slot) = queue.owners.get_mut(number) {
@@ -240,16 +257,14 @@ impl Disk {
         store(header, 0);
         store(header + 8, random % (self.sectors / 8) * 8);
         store(header + 16, 0xff);
-        let first = 3 * number;
+        let first = self.length() * number;
         self.describe(first, header, 16, NEXT, first + 1);
-        self.describe(
-            first + 1,
-            self.data + FRAME * number,
-            512 * sectors,
-            NEXT | WRITE,
-            first + 2,
-        );
-        self.describe(first + 2, header + 16, 1, WRITE, 0);
+        let size = 512 * (sectors / self.buffers).max(1);
+        for buffer in 0..self.buffers {
+            let (at, place) = (first + 1 + buffer, self.data + FRAME * number);
+            self.describe(at, place + size * buffer, size, NEXT | WRITE, at + 1);
+        }
+        self.describe(first + 1 + self.buffers, header + 16, 1, WRITE, 0);
         self.offer(&mut queue, first as u16);
         true
     }
@@ -303,14 +318,14 @@ impl Disk {
             core::sync::atomic::fence(core::sync::atomic::Ordering::Acquire);
             let entry = self.used + 4 + 8 * (u64::from(queue.used) % ENTRIES);
             queue.used = queue.used.wrapping_add(1);
-            let number = load32(entry) as usize / 3;
+            let number = (u64::from(load32(entry)) / self.length()) as usize;
             let status = self.requests + 32 * number as u64 + 16;
             if load(status) as u8 != 0 {
                 if !self.retries {
                     crate::start::fail(format_args!("a read failed"));
                 }
                 store(status, 0xff);
-                self.offer(queue, 3 * number as u16);
+                self.offer(queue, (self.length() * number as u64) as u16);
                 continue;
             }
             if let Some(owner) = queue.owners.get_mut(number).and_then(Option::take) {

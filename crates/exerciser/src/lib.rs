@@ -5,6 +5,7 @@
 pub mod arguments;
 pub mod csr;
 pub mod distribution;
+pub mod event;
 pub mod fuzz;
 pub mod instruction;
 pub mod pattern;

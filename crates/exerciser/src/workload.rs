@@ -1,6 +1,7 @@
 //! What a workload does, as its parameters say it: jobs, their steps, and the spins of paper 000 §2.2.
 
 use crate::arguments::{ArgumentError, Arguments};
+use crate::event::Event;
 
 /// How a spinning hart waits between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,9 @@ pub struct Workload {
     pub remote_fence_one_in: u64,
     /// Whether address spaces have identifiers (ASIDs). Without, each change of the space is followed by a fence.
     pub identifiers: bool,
+    /// An event that is repeated, and how often.
+    pub event: Event,
+    pub events: u64,
     /// System calls from user mode.
     pub calls: u64,
     /// Lock sections, turns inside each, and how many locks there are to choose from.
@@ -87,6 +91,8 @@ pub struct Workload {
     /// Block reads, each waited for, and their size in sectors of 512 bytes.
     pub reads: u64,
     pub sectors: u64,
+    /// Buffers of such a read, all of the same size.
+    pub buffers: u64,
     /// What of the disk's wire makes an interrupt.
     pub trigger: Trigger,
     /// Whether a read that the disk could not do is tried again; otherwise the run fails.
@@ -155,7 +161,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 31] = [
+pub const REFERENCE: [Parameter; 34] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -241,6 +247,18 @@ pub const REFERENCE: [Parameter; 31] = [
         1,
         "1 where address spaces have identifiers (ASIDs); with 0 each change of the space is followed by a fence of everything",
     ),
+    word(
+        "event",
+        &Event::WORDS,
+        "an event that is repeated `events` times, for what it costs (crates/exerciser/src/event.rs)",
+    ),
+    number(
+        "events",
+        0,
+        0,
+        MANY,
+        "how often; rounded up to a multiple of 16 where it is one instruction",
+    ),
     number(
         "calls",
         0,
@@ -283,6 +301,13 @@ pub const REFERENCE: [Parameter; 31] = [
         1,
         MOST_SECTORS,
         "size of a block read in sectors of 512 bytes",
+    ),
+    number(
+        "buffers",
+        1,
+        1,
+        MOST_SECTORS,
+        "buffers of a block read; the sectors are divided among them, and what is left over is not read",
     ),
     word(
         "trigger",
@@ -369,6 +394,8 @@ impl Workload {
             fence_one_in: number("fence-one-in")?,
             remote_fence_one_in: number("remote-fence-one-in")?,
             identifiers: number("identifiers")? != 0,
+            event: arguments.choice("event", Event::None, &Event::ALL)?,
+            events: number("events")?,
             calls: number("calls")?,
             locks: number("locks")?,
             hold: number("hold")?,
@@ -403,6 +430,7 @@ impl Workload {
             process: number("process")?,
             reads: number("reads")?,
             sectors: number("sectors")?,
+            buffers: number("buffers")?,
             trigger: arguments.choice(
                 "trigger",
                 Trigger::Level,

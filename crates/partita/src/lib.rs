@@ -17,6 +17,7 @@ pub mod measures;
 pub mod nuisance;
 pub mod paper;
 pub mod papers;
+pub mod passages;
 pub mod qemu;
 pub mod reference;
 pub mod report;

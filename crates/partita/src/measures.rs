@@ -3,15 +3,18 @@
 //! Every measure has one place: its row in [`MEASURES`] and its value in [`compute`].
 
 mod compute;
+mod costs;
 mod guest;
 mod list;
 mod show;
 #[cfg(test)]
 mod tests;
 
+use compute::ratio;
 pub use compute::{Inputs, WITHIN, compute, relative};
+use costs::COSTS;
 pub use guest::{GuestFigures, Guests};
-pub use list::MEASURES;
+use list::GENERAL;
 pub use show::{explain, number, show};
 
 /// A figure that a run can have.
@@ -55,6 +58,20 @@ const fn measure(
         better,
     }
 }
+
+/// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
+pub const MEASURES: [Measure; GENERAL.len() + COSTS.len()] = {
+    let mut all = [GENERAL[0]; GENERAL.len() + COSTS.len()];
+    let mut index = 0;
+    while index < all.len() {
+        all[index] = match index.checked_sub(GENERAL.len()) {
+            Some(index) => COSTS[index],
+            None => GENERAL[index],
+        };
+        index += 1;
+    }
+    all
+};
 
 /// The measures that tables show unless others are asked for.
 pub const USUAL: [&str; 8] = [

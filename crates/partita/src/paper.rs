@@ -1,5 +1,7 @@
 //! The papers' tables, repeated: what they published, what we measure, and what follows from both.
 
+mod curve;
+mod events;
 mod gain;
 mod judge;
 mod model;
@@ -13,11 +15,13 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
+pub use curve::{Bars, BarsResult, Curve, CurveResult, Drawn, Shown};
+pub use events::{Cost, EventCost, EventCostResult};
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
     Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError,
-    Setting, SmallestEffect, Variant,
+    Setting, SmallestEffect, Variant, Word,
 };
 pub use relation::Relation;
 pub use result::{

@@ -94,6 +94,9 @@ pub struct Place {
     /// What a claim of the case, or an order, begins with.
     #[serde(default)]
     pub claim: Option<String>,
+    /// An event whose cost is in the paper's table, and its condition.
+    #[serde(default)]
+    pub event: Option<[String; 2]>,
     /// What a negative case begins with.
     #[serde(default)]
     pub negative: Option<String>,

@@ -6,6 +6,7 @@ pub mod imsic;
 pub mod locks;
 pub mod memory;
 pub mod paging;
+pub mod repeated;
 pub mod sandbox;
 pub mod sbi;
 pub mod state;

@@ -89,6 +89,10 @@ pub(super) struct RunArguments {
     /// exercisers that work for a time
     #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control"])]
     pub(super) steady: bool,
+    /// Counts the passages through the hypervisor in that part, by what the guest was left for: the measures `passage-cycles` and
+    /// `passage-instructions`
+    #[arg(long, requires = "steady")]
+    pub(super) passages: bool,
     /// What is shifted at the beginning, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
     pub(super) shift: Option<Shift>,
@@ -175,6 +179,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
             report: Some(report),
             hardware: outcome.monitor.as_ref(),
             storms: outcome.storms.as_ref(),
+            passages: &outcome.passages,
             guests: &outcome.guests,
         });
         let against = native.map(|native| measures::relative(&figures, &native));
@@ -218,6 +223,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
                 ("pause-loops", to_json(path, &pause_loops(&outcome))?),
+                ("passages", to_json(path, &outcome.passages)?),
                 ("against-native", to_json(path, &against)?),
                 ("from-host", to_json(path, &from_host)?),
             ];
@@ -381,6 +387,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
         report: None,
         hardware: Some(&outcome.hardware),
         storms: None,
+        passages: &[],
         guests: &outcome.guests,
     });
     let table = measures::show(&figures);
@@ -431,6 +438,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         start: None,
         window: steady.flatten().as_ref().and_then(Window::of),
         shift: arguments.shift.clone(),
+        passages: arguments.passages,
     }
 }
 
@@ -462,6 +470,7 @@ fn computer(arguments: &RunArguments) -> Result<Kind, Failure> {
             chosen.check_translations = arguments.check_translations;
             chosen.check_after = Duration::from_secs(arguments.check_after);
             chosen.shift = arguments.shift.clone().unwrap_or_default();
+            chosen.passages = arguments.passages;
             Ok(Kind::Machine(Box::new(chosen)))
         }
     }

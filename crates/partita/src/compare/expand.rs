@@ -73,6 +73,7 @@ pub fn expand(mut point: Point, profiles: &Path) -> Result<Point, ExpandError> {
             let number = value
                 .parse()
                 .map_err(|_| wrong("a whole number is wanted"))?;
+            let number = crate::paper::Word::Number(number);
             let parameters = std::collections::BTreeMap::from([(String::from(word), number)]);
             point = crate::paper::with_parameters(point, &parameters, None)?;
             continue;

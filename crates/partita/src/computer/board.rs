@@ -40,6 +40,8 @@ pub struct Chosen {
     pub fast: bool,
     /// What is shifted at the beginning.
     pub shift: Shift,
+    /// Whether the passages through the hypervisor are counted in a steady window.
+    pub passages: bool,
 }
 
 impl Chosen {

@@ -69,6 +69,9 @@ pub struct Point {
     /// What is shifted at the beginning, where nuisance factors are varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,
+    /// Whether the passages through the hypervisor are counted in the window.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passages: bool,
 }
 
 /// A start from a checkpoint: the system boots once for many points, in the fast gear.
@@ -238,6 +241,7 @@ impl Point {
             &self.start,
             &self.window,
             &self.shift,
+            self.passages,
             made_by,
         );
         // Text keys and plain values alone: this cannot fail.

@@ -8,6 +8,7 @@ use super::checkpoint::{Boot, CheckpointFailure, ask, look};
 use crate::computer::Setup;
 use crate::computer::headless::{Limits, Run};
 use crate::image::{self, slots::Assignment};
+use crate::passages::Passages;
 use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use crate::system::System;
@@ -82,6 +83,10 @@ pub fn measure(
     shift_slices(&mut run, boot, show);
     // Counts are the run's own: the copy's have the prompt in them, and so the first copy's may exceed the run's later ones.
     let before = run.machine.snapshot();
+    let passages = boot.chosen.passages.then(Passages::default);
+    if let Some(passages) = &passages {
+        run.machine.listen(Box::new(passages.clone()));
+    }
     let from = sample(&mut run.machine, &setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
@@ -89,6 +94,7 @@ pub fn measure(
     };
     let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
     let mut closed = None;
+    let mut counted_passages = Vec::new();
     let mut stop = Stop::Limit;
     for margin in margins(window.milliseconds) {
         let length = window.milliseconds.saturating_sub(margin);
@@ -103,8 +109,12 @@ pub fn measure(
             break;
         }
         let counted = run.machine.report_since(&before);
+        let rows = passages.as_ref().map(Passages::rows).unwrap_or_default();
         match sample(&mut run.machine, &setup) {
-            Ok(to) if same_vms_run(&from, &to) => closed = Some((to, counted)),
+            Ok(to) if same_vms_run(&from, &to) => {
+                closed = Some((to, counted));
+                counted_passages = rows;
+            }
             // The work ended before the prompt had answered.
             Ok(_) | Err(CheckpointFailure::Refused { .. }) => break,
             Err(other) => return Err(other),
@@ -123,6 +133,7 @@ pub fn measure(
             leave_out_what_was_before(&mut report, &passed);
             outcome.report = Some(report);
             outcome.monitor = Some(counted);
+            outcome.passages = counted_passages;
         }
         None => outcome.failures.push(String::from(
             "it came to no steady window: the work ended before its time",

@@ -1,7 +1,8 @@
 //! From reports to figures.
 
-use super::Guests;
+use super::{Guests, costs};
 use crate::laboratory::Figures;
+use crate::passages::Row;
 use crate::report::{Report, Work};
 use crate::storms::{Class, Storms};
 use abi::monitor::{Event as Counted, ExitCause};
@@ -17,6 +18,8 @@ pub struct Inputs<'a> {
     pub hardware: Option<&'a machine::monitor::Report>,
     /// What came of the pause-loop exits, on a machine that has them.
     pub storms: Option<&'a Storms>,
+    /// The passages through the hypervisor, where they were counted.
+    pub passages: &'a [Row],
     /// The guests' workloads.
     pub guests: &'a Guests,
 }
@@ -67,10 +70,11 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
         let seconds = busy_cycles(report) / report.hertz as f64;
         put("busy-per-end", ratio(Some(seconds * 1e6), ends));
     }
+    costs::costs(inputs, &mut put);
     figures
 }
 
-/// The measures that compare a run with the native one of the same work: `native-etr`, `er` and `cr`.
+/// The measures that compare a run with the native one of the same work: `native-etr`, `er`, `cr` and `event-expansion`.
 pub fn relative(run: &Figures, native: &Figures) -> Figures {
     let per_cent = |measure: &str| ratio(run.get(measure).copied(), native.get(measure).copied());
     let mut figures = Figures::new();
@@ -84,10 +88,11 @@ pub fn relative(run: &Figures, native: &Figures) -> Figures {
     let expansion = |part: f64| (1.0 / part - 1.0) * 100.0;
     put("er", per_cent("etr").map(expansion));
     put("cr", per_cent("itr").map(expansion));
+    put("event-expansion", per_cent("event-cycles"));
     figures
 }
 
-fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
+pub(super) fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
     Some(part? / whole.filter(|whole| *whole != 0.0)?)
 }
 

@@ -1,9 +1,9 @@
-//! All measures, with their definitions.
+//! The measures of a run, with their definitions.
 
 use super::{Better, Measure, measure};
 
-/// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub const MEASURES: [Measure; 60] = [
+/// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
+pub(super) const GENERAL: [Measure; 60] = [
     measure(
         "etr",
         "ends/s",

@@ -83,6 +83,7 @@ fn the_papers_figures_follow_from_each_other() {
         report: Some(&report),
         hardware: None,
         storms: None,
+        passages: &[],
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -115,6 +116,7 @@ fn every_figure_has_a_definition() {
         report: Some(&report),
         hardware: None,
         storms: None,
+        passages: &[],
         guests: &guests,
     };
     let figures = compute(&inputs);
@@ -177,6 +179,7 @@ fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
         report: None,
         hardware: Some(&hardware),
         storms: None,
+        passages: &[],
         guests: &guests,
     });
     near(&figures, "guest-instructions", 0.25, 1e-9);
@@ -278,6 +281,7 @@ fn each_of_several_vms_has_a_throughput() {
             report: None,
             hardware: None,
             storms: None,
+            passages: &[],
             guests: &guests,
         })
     };

@@ -1,5 +1,7 @@
 //! How runs become a comparison with a paper.
 
+use super::curve;
+use super::events::{self, EventCostResult};
 use super::gain;
 use super::model;
 use super::plan::Plan;
@@ -54,6 +56,19 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
         };
         families.push((name, Question::settle(questions)));
     }
+    let named: Vec<_> = plan.cases.iter().zip(&groups).collect();
+    let named: Vec<_> = named
+        .iter()
+        .map(|((case, _), methods)| (case.name.as_str(), methods.as_slice()))
+        .collect();
+    let events = paper.events.iter();
+    let mut events: Vec<EventCostResult> = events
+        .map(|event| events::of_event(event, &named))
+        .filter(|event| event.cost.is_some())
+        .collect();
+    let own = events.iter_mut();
+    let questions = own.filter_map(|one| one.question.as_mut()).collect();
+    families.push((String::from("Costs of events"), Question::settle(questions)));
     let questions = negatives.iter_mut().map(|one| &mut one.question).collect();
     families.push((String::from("Negatives"), Question::settle(questions)));
     for effect in cases.iter_mut().flat_map(|case| &mut case.effects) {
@@ -61,7 +76,8 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
     }
     let family = |(name, comparisons)| Family { name, comparisons };
     let families = families.into_iter().map(family);
-    let gains = paper.gains.iter();
+    let (gains, curves) = (paper.gains.iter(), paper.curves.iter());
+    let bars = paper.bars.iter();
     Judgement {
         title: paper.title.clone(),
         source: paper.source.clone(),
@@ -70,6 +86,15 @@ pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: St
         orders: orders.into_iter().map(|(_, order)| order).collect(),
         families: families.filter(|family| family.comparisons > 0).collect(),
         gains: gains.map(|one| gain::of_cases(one, &cases)).collect(),
+        events,
+        curves: curves
+            .map(|one| curve::of_cases(one, &cases))
+            .filter(|curve| !curve.lines.is_empty())
+            .collect(),
+        bars: bars
+            .map(|one| curve::of_bars(one, &cases))
+            .filter(|bars| !bars.bars.is_empty())
+            .collect(),
         negatives,
         cases,
     }
@@ -382,7 +407,7 @@ impl Question {
     }
 
     /// Whether a value is the paper's, in words.
-    pub(super) fn as_absolute(&self) -> String {
+    pub(crate) fn as_absolute(&self) -> String {
         match self.answer {
             Answer::Within => String::from("as in the paper"),
             Answer::Above => String::from("MORE THAN IN THE PAPER"),
@@ -406,8 +431,19 @@ fn value(entry: &Entry, measure: &str) -> Option<f64> {
     entry.outcome.figures()?.get(measure).copied()
 }
 
+/// The sum of these measures of a method, phase by phase; nothing for a phase that has not all of them.
+pub(super) fn phases(methods: &Methods<'_>, method: &str, measures: &[String]) -> Vec<Option<f64>> {
+    let sum = |entry: &Entry| measures.iter().map(|name| value(entry, name)).sum();
+    entries(methods, method).iter().map(sum).collect()
+}
+
+/// Whether the phases of a method are one run made often.
+pub(super) fn is_one(methods: &Methods<'_>, method: &str) -> bool {
+    is_one_run(entries(methods, method))
+}
+
 /// Measures that compare with the native run.
-const RELATIVE: [&str; 3] = ["native-etr", "er", "cr"];
+const RELATIVE: [&str; 4] = ["native-etr", "er", "cr", "event-expansion"];
 
 /// One of these measures of a method, phase by phase; nothing for a phase in which a run has failed.
 fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<Option<f64>> {

@@ -1,7 +1,7 @@
 //! From a paper's cases to points.
 
 use super::published::{KVM, NATIVE, PROFILE};
-use super::{Case, Published, Setting};
+use super::{Case, Published, Setting, Word};
 use crate::compare::{from_checkpoint, usual_start, with_phase, with_window};
 use crate::laboratory::{Computer, Entry, Point, PointError};
 use machine::timing::{Profile, ProfileError};
@@ -120,10 +120,11 @@ impl Plan {
                     methods: &case.methods,
                     parameters: [&case.parameters, &case.quick],
                     phases: match case.quick_phases.filter(|_| wanted.quick) {
-                        Some(quick) => quick,
-                        None => case.phases,
+                        Some(quick) => (quick, case.most_phases),
+                        None => (case.phases, case.most_phases),
                     },
                     hardware: &case.hardware,
+                    passages: case.passages,
                     native: case.native.as_ref(),
                     kvm: case.kvm,
                     beside: case.beside_phases,
@@ -141,8 +142,9 @@ impl Plan {
                     system: folder.join(&negative.system),
                     methods: &negative.methods,
                     parameters: [&negative.parameters, &negative.quick],
-                    phases: negative.phases,
+                    phases: (negative.phases, None),
                     hardware: &BTreeMap::new(),
+                    passages: false,
                     native: None,
                     kvm: false,
                     beside: None,
@@ -214,10 +216,11 @@ struct Runs<'a> {
     wanted: &'a Wanted,
     system: PathBuf,
     methods: &'a [String],
-    parameters: [&'a BTreeMap<String, u64>; 2],
-    phases: u32,
+    parameters: [&'a BTreeMap<String, Word>; 2],
+    phases: (u32, Option<u32>),
     hardware: &'a BTreeMap<String, Setting>,
-    native: Option<&'a BTreeMap<String, u64>>,
+    native: Option<&'a BTreeMap<String, Word>>,
+    passages: bool,
     kvm: bool,
     beside: Option<u32>,
 }
@@ -267,7 +270,7 @@ impl Runs<'_> {
         &self,
         changes: &[String],
         hardware: &[String],
-        parameters: &BTreeMap<String, u64>,
+        parameters: &BTreeMap<String, Word>,
         below: Below,
     ) -> Result<Vec<Point>, PlanError> {
         let point = |seed| Point {
@@ -277,9 +280,13 @@ impl Runs<'_> {
             seed,
             native: below == Below::Nobody,
             kvm: below == Below::Kvm,
+            // There are none where our hypervisor is not below the guest.
+            passages: self.passages && below == Below::Hypervisor,
             ..Point::default()
         };
-        let all = self.wanted.seeds.max(self.phases);
+        let (fewest, most) = self.phases;
+        let all = self.wanted.seeds.max(fewest);
+        let all = most.map_or(all, |most| most.min(all));
         let most = match (below, self.beside) {
             (Below::Nobody | Below::Kvm, Some(most)) => all.min(most),
             _ => all,
@@ -311,7 +318,7 @@ impl Runs<'_> {
 /// The system has mistakes.
 pub fn with_parameters(
     mut point: Point,
-    parameters: &BTreeMap<String, u64>,
+    parameters: &BTreeMap<String, Word>,
     hertz: Option<u64>,
 ) -> Result<Point, PointError> {
     let system = point.read()?;

@@ -1,5 +1,7 @@
 //! What a paper published, and how its cases are run here: `experiments/paper-NNN/published.toml`.
 
+use super::curve::{Bars, Curve};
+use super::events::{Cost, EventCost};
 use crate::laboratory::verdict::COMPARABLE;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +45,15 @@ pub struct Published {
     /// What is drawn over what, and not judged.
     #[serde(rename = "gain", default)]
     pub gains: Vec<Gain>,
+    /// A table of what events cost, beside what they cost elsewhere.
+    #[serde(rename = "event", default)]
+    pub events: Vec<EventCost>,
+    /// Figures: a measure over another, from case to case.
+    #[serde(rename = "curve", default)]
+    pub curves: Vec<Curve>,
+    /// Figures: how a whole is divided.
+    #[serde(rename = "bars", default)]
+    pub bars: Vec<Bars>,
 }
 
 /// The smallest effect of interest.
@@ -70,6 +81,25 @@ impl std::fmt::Display for Setting {
         match self {
             Self::Switch(switch) => write!(f, "{switch}"),
             Self::Number(number) => write!(f, "{number}"),
+        }
+    }
+}
+
+/// What a word of a guest's command line is set to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum Word {
+    /// A number.
+    Number(u64),
+    /// Another word.
+    Text(String),
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
         }
     }
 }
@@ -109,18 +139,21 @@ pub struct Case {
     pub methods: Vec<String>,
     /// Words of the guests' command lines that are set.
     #[serde(default)]
-    pub parameters: BTreeMap<String, u64>,
+    pub parameters: BTreeMap<String, Word>,
     /// The same for short runs.
     #[serde(default)]
-    pub quick: BTreeMap<String, u64>,
+    pub quick: BTreeMap<String, Word>,
     /// The fewest start phases that its methods are run with: a case whose runs are short and differ much needs more.
     #[serde(default)]
     pub phases: u32,
     /// The start phases of short runs, instead of `phases`; with 0 short runs leave the case out.
     #[serde(default)]
     pub quick_phases: Option<u32>,
-    /// The same for the native run, whose one system gets the work of all; without it there is no native run.
-    pub native: Option<BTreeMap<String, u64>>,
+    /// The most start phases: a case whose phases hardly differ, and of which little is judged, needs no more.
+    #[serde(default)]
+    pub most_phases: Option<u32>,
+    /// Words for the native run, whose one system gets the work of all; without it there is no native run.
+    pub native: Option<BTreeMap<String, Word>>,
     /// Whether the same guests are run under KVM on the machine too: what that comes to is shown, and not judged.
     #[serde(default)]
     pub kvm: bool,
@@ -146,6 +179,9 @@ pub struct Case {
     /// A measure that is shown over another, phase by phase.
     #[serde(default)]
     pub against: Option<Against>,
+    /// Whether the passages through the hypervisor are counted, by cause.
+    #[serde(default)]
+    pub passages: bool,
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,
@@ -213,10 +249,10 @@ pub struct Negative {
     pub methods: Vec<String>,
     /// Words of the guests' command lines that are set.
     #[serde(default)]
-    pub parameters: BTreeMap<String, u64>,
+    pub parameters: BTreeMap<String, Word>,
     /// The same for short runs.
     #[serde(default)]
-    pub quick: BTreeMap<String, u64>,
+    pub quick: BTreeMap<String, Word>,
     /// As for a case.
     #[serde(default)]
     pub phases: u32,
@@ -301,7 +337,50 @@ impl Published {
         Ok(published)
     }
 
+    /// Looks for measures, cases and methods of drawings and of the table of events that are not there.
+    fn check_drawings(&self) -> Result<(), String> {
+        let case = |name: &String| self.cases.iter().find(|case| case.name == *name);
+        let method = |name: &String, method: &String| {
+            let found = case(name).ok_or_else(|| format!("there is no case {name}"))?;
+            let native = method == NATIVE && found.native.is_some();
+            match native || found.methods.contains(method) {
+                true => Ok(()),
+                false => Err(format!("case {name}: {method} is none of its methods")),
+            }
+        };
+        let measure = |name: &String| match crate::measures::find(name) {
+            Some(_) => Ok(()),
+            None => Err(format!("there is no measure {name}")),
+        };
+        for curve in &self.curves {
+            [&curve.across, &curve.up]
+                .into_iter()
+                .try_for_each(measure)?;
+            for name in &curve.cases {
+                let mut methods = curve.methods.iter();
+                methods.try_for_each(|one| method(name, one))?;
+            }
+        }
+        for bars in &self.bars {
+            bars.parts.iter().try_for_each(|(_, name)| measure(name))?;
+            let mut all = bars.bars.iter();
+            all.try_for_each(|(name, one)| method(name, one))?;
+        }
+        let costs = self.events.iter();
+        for Cost {
+            case,
+            method: one,
+            measures,
+        } in costs.flat_map(|event| [&event.cost, &event.beside])
+        {
+            method(case, one)?;
+            measures.iter().try_for_each(measure)?;
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.check_drawings()?;
         for gain in &self.gains {
             let named = gain.over.iter().chain([&gain.measure]);
             let mut unknown = named.filter(|measure| crate::measures::find(measure).is_none());

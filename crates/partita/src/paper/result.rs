@@ -1,5 +1,7 @@
 //! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
 
+use super::curve::{BarsResult, CurveResult};
+use super::events::EventCostResult;
 use super::registration::State;
 use super::relation::Relation;
 use super::spread::Spread;
@@ -247,6 +249,15 @@ pub struct Judgement {
     /// What is drawn over what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<GainResult>,
+    /// What events cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventCostResult>,
+    /// A measure over another, from case to case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub curves: Vec<CurveResult>,
+    /// Wholes that are divided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<BarsResult>,
     /// The negatives.
     pub negatives: Vec<NegativeResult>,
     /// What was decided together.

@@ -1,5 +1,6 @@
 //! A judgement as people read it.
 
+use super::events;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, GainPoint, GainResult, Judgement,
     ModelPoint, NegativeResult,
@@ -11,6 +12,9 @@ use crate::laboratory::verdict::{Verdict, correction};
 use crate::measures::{self, number};
 use crate::report::Table;
 use std::fmt::Write;
+
+/// What stands above the table of events.
+const EVENTS: &str = "What an event costs";
 
 /// The whole judgement as text.
 pub fn show(judgement: &Judgement) -> String {
@@ -43,6 +47,9 @@ pub fn show(judgement: &Judgement) -> String {
             let _ = writeln!(text, "note: {note}");
         }
     }
+    if !judgement.events.is_empty() {
+        let _ = write!(text, "\n{EVENTS}\n{}", events::table(&judgement.events));
+    }
     if !judgement.orders.is_empty() {
         text += "\n";
     }
@@ -51,6 +58,12 @@ pub fn show(judgement: &Judgement) -> String {
     }
     for gain in &judgement.gains {
         let _ = write!(text, "\n{}\n{}", gain.title, of_gain(gain));
+    }
+    for curve in &judgement.curves {
+        let _ = write!(text, "\n{}\n{}", curve.title, curve.table());
+    }
+    for bars in &judgement.bars {
+        let _ = write!(text, "\n{}\n{}", bars.title, bars.table());
     }
     text += "\nWhere there can be no effect\n";
     for negative in &judgement.negatives {
@@ -100,6 +113,10 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
             super::spread::draw(&mut page, &case.spreads);
         }
     }
+    if !judgement.events.is_empty() {
+        page.heading(EVENTS);
+        page.table(&events::table(&judgement.events));
+    }
     if !judgement.orders.is_empty() {
         page.heading("Orders of effects");
     }
@@ -115,6 +132,23 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
         );
         page.legend(&names);
         page.table(&of_gain(gain));
+    }
+    for curve in &judgement.curves {
+        page.heading(&curve.title);
+        let lines = curve.drawn();
+        page.figure(
+            &drawing::lines(&lines, &curve.across, &curve.up, &[]),
+            &curve.title,
+        );
+        let names = lines.into_iter().map(|line| line.name);
+        page.legend(&names.collect::<Vec<_>>());
+        page.table(&curve.table());
+    }
+    for bars in &judgement.bars {
+        page.heading(&bars.title);
+        let (parts, rows) = bars.drawn();
+        page.figure(&drawing::shares(&parts, &rows), &bars.title);
+        page.table(&bars.table());
     }
     page.heading("Where there can be no effect");
     for negative in &judgement.negatives {

@@ -133,6 +133,15 @@ impl<'a> Judged<'a> {
     }
 }
 
+/// What is said of a value that is to lie within bounds.
+fn of_band(answer: Answer) -> Says {
+    match answer {
+        Answer::Within => Says::Yes,
+        Answer::Above | Answer::Below => Says::No,
+        Answer::Open | Answer::Refused { .. } => Says::Open,
+    }
+}
+
 impl Place {
     fn find(&self, judgement: &Judgement) -> Found {
         let named = |case: &&CaseResult| {
@@ -176,7 +185,7 @@ impl Place {
                 })
             }
             (None, None, Some(case)) => self.effect(case, &place),
-            (None, None, None) => None,
+            (None, None, None) => self.cost(judgement, &place),
         };
         found.unwrap_or_else(|| Found {
             place,
@@ -194,12 +203,36 @@ impl Place {
             table => format!("{table}/{case}"),
         });
         let rest = [&self.measure, &self.method].into_iter().flatten();
-        let words: Vec<String> = case.into_iter().chain(rest.cloned()).collect();
+        let event = self.event.iter().map(|words| words.join(", "));
+        let words = case.into_iter().chain(rest.cloned()).chain(event);
+        let words: Vec<String> = words.collect();
         match (words.is_empty(), &self.negative) {
             (true, Some(_)) => String::from("negative case"),
             (true, None) => String::from("all cases"),
             (false, _) => words.join(" "),
         }
+    }
+
+    /// What an event costs beside another, where the paper has a range for that.
+    fn cost(&self, judgement: &Judgement, place: &str) -> Option<Found> {
+        let [event, condition] = self.event.as_ref()?;
+        let mut events = judgement.events.iter();
+        let found = events.find(|one| one.event == *event && one.condition == *condition)?;
+        let ratio = found.ratio.as_ref()?;
+        let ours = format!(
+            "x {} [{} .. {}]",
+            number(ratio.median),
+            number(ratio.low),
+            number(ratio.high)
+        );
+        let answer = found.question.map(|question| question.answer);
+        Some(Found {
+            place: String::from(place),
+            ours,
+            ratios: None,
+            verdict: (found.words()).unwrap_or_else(|| String::from(Outcome::Shown.words())),
+            says: answer.map_or(Says::Shown, of_band),
+        })
     }
 
     fn effect(&self, case: &CaseResult, place: &str) -> Option<Found> {
@@ -215,7 +248,14 @@ impl Place {
             (None, Some(ours)) => number(ours.median),
             (None, None) => String::from("-"),
         };
+        // A value that is held to the paper's own decides where its ratio does not.
+        let mut absolutes = case.absolutes.iter();
+        let absolute = absolutes.find(|one| one.measure == *measure && one.method == *method);
+        let absolute = absolute.filter(|_| effect.verdict.is_none());
         let says = match effect.verdict {
+            None if absolute.is_some() => {
+                absolute.map_or(Says::Shown, |one| of_band(one.question.answer))
+            }
             Some(Verdict::AsInThePaper | Verdict::NoneAsInThePaper) => Says::Yes,
             Some(
                 Verdict::Opposite
@@ -229,6 +269,7 @@ impl Place {
             Some(size) => format!("{}, {}", verdict.words(), size.words()),
             None => verdict.words(),
         });
+        let verdict = verdict.or_else(|| absolute.map(|one| one.question.as_absolute()));
         let both = effect.paper_ratio.zip(effect.ratio);
         Some(Found {
             place: String::from(place),

@@ -4,6 +4,7 @@ use super::console::Line;
 use super::session::Ending;
 use crate::computer::End;
 use crate::measures::Guests;
+use crate::passages::Row;
 use crate::report::{Collector, Report};
 use crate::storms::Storms;
 use abi::monitor::StopReason;
@@ -23,6 +24,8 @@ pub struct Outcome {
     pub monitor: Option<Monitor>,
     /// What came of the pause-loop exits, on a machine that has them.
     pub storms: Option<Storms>,
+    /// The passages through the hypervisor, where they were counted.
+    pub passages: Vec<Row>,
     /// What the guests' workloads said of themselves.
     pub guests: Guests,
     /// What went wrong, for people.
@@ -176,6 +179,7 @@ impl Account {
             report,
             monitor: self.monitor,
             storms: self.storms,
+            passages: Vec::new(),
             guests: self.guests,
             failures,
             unfinished,

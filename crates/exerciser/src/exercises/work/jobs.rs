@@ -6,6 +6,7 @@ use exerciser::random::Random;
 use exerciser::workload::{MOST_LOCKS, MOST_TERMINALS, Workload, think_time};
 
 use super::Totals;
+use super::events;
 use super::locks::{MeasuredLock, Node};
 use super::spaces::Spaces;
 use super::spins::Spinner;
@@ -132,7 +133,7 @@ impl Floor {
     }
 
     /// One hart's work until the end, or until it goes off-line.
-    pub fn work(&self, hart: &Hart, totals: &mut Totals) {
+    pub fn work(&self, hart: &'static Hart, totals: &mut Totals) {
         harts::meet(&self.ready, self.harts);
         let expired = AtomicBool::new(false);
         let mut spinner = Spinner::new(&self.workload, hart, &expired);
@@ -284,7 +285,7 @@ impl Floor {
     fn step(
         &self,
         number: usize,
-        hart: &Hart,
+        hart: &'static Hart,
         spinner: &mut Spinner<'_>,
         random: &mut Random,
         totals: &mut Totals,
@@ -332,7 +333,7 @@ impl Floor {
     fn compute(
         &self,
         number: usize,
-        hart: &Hart,
+        hart: &'static Hart,
         spinner: &mut Spinner<'_>,
         random: &mut Random,
         totals: &mut Totals,
@@ -342,6 +343,10 @@ impl Floor {
         locks::turn(workload.compute);
         self.spaces.touch(number, hart.index(), random);
         csr::close_interrupts();
+        if workload.events > 0 {
+            let (event, disk) = (workload.event, self.disk.as_ref());
+            totals.events += events::repeat(event, workload.events, hart, &self.spaces, disk);
+        }
         for _ in 0..workload.calls {
             locks::user_call();
             self.locked(hart, spinner, random, totals);

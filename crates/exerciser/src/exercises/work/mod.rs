@@ -18,6 +18,7 @@ use crate::board::board;
 use crate::console::say;
 use crate::harts;
 
+mod events;
 mod jobs;
 mod locks;
 mod spaces;
@@ -41,6 +42,7 @@ struct Totals {
     contended: u64,
     excessive: u64,
     overtaken: u64,
+    events: u64,
 }
 
 impl Totals {
@@ -54,23 +56,30 @@ impl Totals {
         self.contended += other.contended;
         self.excessive += other.excessive;
         self.overtaken += other.overtaken;
+        self.events += other.events;
     }
 }
 
 fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let mut workload = Workload::parse(arguments)?;
     let count = super::harts(arguments)?;
-    let disk = match (
-        workload.reads,
-        Disk::find(workload.trigger, workload.retries),
-    ) {
-        (0, _) => None,
-        (_, Ok(disk)) => Some(disk),
-        (_, Err(reason)) => {
-            say!("reads={} needs a disk: {reason}", workload.reads);
+    let needs_disk = workload.reads > 0 || workload.event.needs_disk();
+    let disk = match (needs_disk, Disk::find(workload.trigger, workload.retries)) {
+        (false, _) => None,
+        (true, Ok(disk)) => Some(disk.with_buffers(workload.buffers)),
+        (true, Err(reason)) => {
+            let (reads, event) = (workload.reads, workload.event);
+            say!("reads={reads} event={event:?} needs a disk: {reason}");
             return Ok(Verdict::Fail);
         }
     };
+    if let (true, Some(why)) = (
+        workload.events > 0,
+        events::refusal(workload.event, workload.spaces),
+    ) {
+        say!("work event={:?} {why}", workload.event);
+        return Ok(Verdict::Fail);
+    }
     ask_allocation(&mut workload);
     let Some(spaces) = spaces::Spaces::new(&workload) else {
         say!(
@@ -143,6 +152,9 @@ fn report(workload: &Workload, floor: &jobs::Floor, totals: &Totals, elapsed: u6
     }
     if workload.request_one_in > 0 {
         say!("work request-wait-ns {}", totals.wait[2]);
+    }
+    if workload.events > 0 {
+        say!("work events={}", totals.events);
     }
     say!("work looks-per-spin {}", totals.looks);
     say!(

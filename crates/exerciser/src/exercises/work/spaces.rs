@@ -54,6 +54,11 @@ impl Spaces {
         })
     }
 
+    /// A page that every space has.
+    pub const fn window(&self) -> u64 {
+        WINDOW
+    }
+
     /// What a step of job `number` refers to on a hart. The space has the same identifier on each hart; without identifiers
     /// (none wanted, or ASIDLEN = 0) each change of the space is followed by a fence.
     pub fn touch(&self, number: usize, hart: usize, random: &mut Random) {

@@ -1,0 +1,394 @@
+//! Passages through the hypervisor: what lies between a guest's last instruction and the next guest's first, counted by
+//! the machine's own events, so that the hypervisor pays nothing for it.
+//!
+//! A passage begins with a trap from a guest to HS-mode and ends with the return to one. If it ends in the same vCPU
+//! it is an *exit*, if it ends in another one a *dispatch*. A hart that waited in between and then has another vCPU was idle:
+//! its passage begins when the wait ends. Where the same vCPU goes on, the time of the wait is left out. What the firmware does meanwhile
+//! counts.
+
+use machine::hart::{Cause, Exception, Mode, Privilege};
+use machine::trace::{Event, Happening, Place, Sink};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Guest-physical addresses of the devices that every guest has (`hypervisor::guest_tree`), and their sizes in bytes.
+const UART: (u64, u64) = (0x1000_0000, 0x100);
+const APLIC: (u64, u64) = (0x0d00_0000, 0x8000);
+const IMSIC: (u64, u64) = (0x2800_0000, 0x100_0000);
+/// The virtio devices of the machine's board, which has them where QEMU's `virt` has: a page each.
+const VIRTIO: (u64, u64) = (0x1000_1000, 0x8000);
+/// Registers of a virtio device that are written for each operation (virtio 1.2, table 4.1).
+const QUEUE_NOTIFY: u64 = 0x50;
+const INTERRUPT_ACKNOWLEDGE: u64 = 0x64;
+
+/// Two instructions by their encodings (unprivileged and privileged ISA).
+const WFI: u64 = 0x1050_0073;
+const WRS_NTO: u64 = 0x00d0_0073;
+/// The opcode SYSTEM.
+const SYSTEM: u64 = 0x73;
+
+/// How a passage ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// In the vCPU that had been left.
+    Exit,
+    /// In another vCPU.
+    Dispatch,
+    /// In a vCPU, from the end of a wait for work.
+    FromIdle,
+}
+
+/// Passages of one kind and cause.
+#[derive(Debug, Clone, Default)]
+struct Lengths {
+    instructions: Vec<u64>,
+    cycles: Vec<u64>,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// How the passages ended.
+    pub kind: Kind,
+    /// Why the guest was left; after an idle wait, empty.
+    pub cause: String,
+    /// How many there were.
+    pub count: u64,
+    /// Instructions: the median, the mean, and the most.
+    pub instructions: [u64; 3],
+    /// Cycles: the median, the mean, and the most.
+    pub cycles: [u64; 3],
+}
+
+/// What is known of a hart on its way.
+#[derive(Debug, Clone, Default)]
+struct OnTheWay {
+    /// Instructions and cycles at the beginning.
+    begun: (u64, u64),
+    /// Why the guest was left; `None` after a wait for work.
+    from: Option<(u16, String)>,
+    /// When a wait began, and the cycles of those that are over.
+    waits: Option<u64>,
+    waited: u64,
+    /// Instructions and cycles when the last wait ended.
+    woken: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Collection {
+    harts: BTreeMap<u32, OnTheWay>,
+    passages: BTreeMap<(Kind, String), Lengths>,
+}
+
+/// Listens to a machine. Clones share what they hear.
+#[derive(Debug, Clone, Default)]
+pub struct Passages {
+    shared: Arc<Mutex<Collection>>,
+}
+
+impl Passages {
+    /// What was heard, by kind and cause.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let collection = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = |((kind, cause), lengths): (&(Kind, String), &Lengths)| Row {
+            kind: *kind,
+            cause: cause.clone(),
+            count: lengths.cycles.len() as u64,
+            instructions: summary(&lengths.instructions),
+            cycles: summary(&lengths.cycles),
+        };
+        let mut rows: Vec<Row> = collection.passages.iter().map(row).collect();
+        // All dispatches together, whatever they followed.
+        let all = collection.passages.iter();
+        let all = all.filter(|((kind, _), _)| *kind == Kind::Dispatch);
+        let mut together = Lengths::default();
+        for (_, lengths) in all {
+            together.instructions.extend(&lengths.instructions);
+            together.cycles.extend(&lengths.cycles);
+        }
+        if !together.cycles.is_empty() {
+            rows.push(row((&(Kind::Dispatch, String::from("all")), &together)));
+        }
+        rows.sort_by(|a, b| (a.kind, b.count).cmp(&(b.kind, a.count)));
+        rows
+    }
+}
+
+/// The median, the mean, and the most.
+fn summary(values: &[u64]) -> [u64; 3] {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let count = sorted.len() as u64;
+    let sum: u64 = sorted.iter().sum();
+    let middle = sorted.get(sorted.len() / 2).copied().unwrap_or(0);
+    let most = sorted.last().copied().unwrap_or(0);
+    [middle, sum.checked_div(count).unwrap_or(0), most]
+}
+
+impl Sink for Passages {
+    fn event(&mut self, event: &Event) {
+        let mut collection = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        collection.event(event);
+    }
+}
+
+impl Collection {
+    fn event(&mut self, event: &Event) {
+        let Place::Hart(hart) = event.place else {
+            return;
+        };
+        let now = (event.retired, event.cycles);
+        match &event.happening {
+            Happening::Exception {
+                exception,
+                from,
+                to,
+                vmid,
+                ..
+            } if is_exit(*from, *to) => self.begin(hart.0, now, *vmid, name(exception)),
+            Happening::Interrupt {
+                code,
+                from,
+                to,
+                vmid,
+                ..
+            } if is_exit(*from, *to) => {
+                self.begin(hart.0, now, *vmid, interrupt(*code).to_owned());
+            }
+            Happening::WaitForInterrupt { mode } | Happening::WaitForStore { mode, .. }
+                if *mode == Mode::HYPERVISOR =>
+            {
+                if let Some(way) = self.harts.get_mut(&hart.0) {
+                    way.waits = Some(now.1);
+                }
+            }
+            Happening::Wake { .. } => self.wake(hart.0, now),
+            Happening::Return { from, to, vmid, .. }
+                if *from == Mode::HYPERVISOR && to.virtualized =>
+            {
+                self.end(hart.0, now, *vmid);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, hart: u32, now: (u64, u64), vmid: u16, cause: String) {
+        let way = OnTheWay {
+            begun: now,
+            from: Some((vmid, cause)),
+            ..OnTheWay::default()
+        };
+        self.harts.insert(hart, way);
+    }
+
+    fn wake(&mut self, hart: u32, now: (u64, u64)) {
+        if let Some(way) = self.harts.get_mut(&hart)
+            && let Some(began) = way.waits.take()
+        {
+            way.waited += now.1.saturating_sub(began);
+            way.woken = Some(now);
+        }
+    }
+
+    fn end(&mut self, hart: u32, now: (u64, u64), vmid: u16) {
+        let Some(way) = self.harts.remove(&hart) else {
+            return;
+        };
+        let Some((before, cause)) = way.from else {
+            return;
+        };
+        let (kind, cause, (begun, waited)) = match (before == vmid, way.woken) {
+            (true, None) => (Kind::Exit, cause, (way.begun, 0)),
+            (true, Some(_)) => {
+                let cause = format!("{cause}, which waits");
+                (Kind::Exit, cause, (way.begun, way.waited))
+            }
+            (false, None) => (Kind::Dispatch, cause, (way.begun, 0)),
+            (false, Some(woken)) => (Kind::FromIdle, String::new(), (woken, 0)),
+        };
+        // The return is the hypervisor's last instruction, and not yet counted.
+        let instructions = now.0 + 1 - begun.0;
+        let cycles = (now.1 - begun.1).saturating_sub(waited);
+        let lengths = self.passages.entry((kind, cause)).or_default();
+        lengths.instructions.push(instructions);
+        lengths.cycles.push(cycles);
+    }
+}
+
+/// Whether a trap leads from a guest to the hypervisor.
+fn is_exit(from: Mode, to: Mode) -> bool {
+    from.virtualized && !to.virtualized && to.privilege == Privilege::Supervisor
+}
+
+fn interrupt(code: u64) -> &'static str {
+    match code {
+        5 => "timer",
+        9 => "interrupt of another hart or a device",
+        12 => "interrupt of a guest file",
+        13 => "counter overflow",
+        _ => "another interrupt",
+    }
+}
+
+fn name(exception: &Exception) -> String {
+    // Under shadow tables an access to a device is a page fault, and all that the trap tells is the guest's virtual address. It is
+    // the device's where the guest maps devices to where they are, as the exerciser does.
+    let at = match exception.cause {
+        Cause::LoadPage | Cause::StorePage => exception.value,
+        _ => exception.guest_physical,
+    };
+    let within = |(base, size): (u64, u64)| at.checked_sub(base).is_some_and(|at| at < size);
+    let name = match exception.cause {
+        Cause::CallFromVirtualSupervisor => "SBI call",
+        Cause::VirtualInstruction => match exception.value {
+            WFI => "WFI",
+            WRS_NTO => "WRS.NTO",
+            bits if bits & 0x7f == SYSTEM => "CSR access",
+            _ => "virtual instruction",
+        },
+        Cause::LoadGuestPage | Cause::LoadPage if within(UART) => "UART read",
+        Cause::StoreGuestPage | Cause::StorePage if within(UART) => "UART write",
+        Cause::LoadGuestPage | Cause::LoadPage if within(APLIC) => "APLIC read",
+        Cause::StoreGuestPage | Cause::StorePage if within(APLIC) => "APLIC write",
+        Cause::StoreGuestPage | Cause::StorePage if within(IMSIC) => "IMSIC write",
+        Cause::LoadGuestPage | Cause::LoadPage if within(VIRTIO) => "virtio read",
+        Cause::StoreGuestPage | Cause::StorePage if within(VIRTIO) => match at % 0x1000 {
+            QUEUE_NOTIFY => "virtio notification",
+            INTERRUPT_ACKNOWLEDGE => "virtio acknowledgement",
+            _ => "virtio write",
+        },
+        Cause::FetchGuestPage | Cause::LoadGuestPage | Cause::StoreGuestPage => "guest page fault",
+        Cause::FetchPage | Cause::LoadPage | Cause::StorePage => "page fault",
+        _ => "another exception",
+    };
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::device::HartId;
+
+    fn at(retired: u64, cycles: u64, happening: Happening) -> Event {
+        Event {
+            place: Place::Hart(HartId(0)),
+            cycles,
+            retired,
+            happening,
+        }
+    }
+
+    fn leave(retired: u64, cycles: u64, vmid: u16) -> Event {
+        let happening = Happening::Exception {
+            exception: Exception::new(Cause::VirtualInstruction, WFI),
+            from: Mode::VIRTUAL_SUPERVISOR,
+            to: Mode::HYPERVISOR,
+            pc: 0,
+            vmid,
+        };
+        at(retired, cycles, happening)
+    }
+
+    fn enter(retired: u64, cycles: u64, vmid: u16) -> Event {
+        let happening = Happening::Return {
+            from: Mode::HYPERVISOR,
+            to: Mode::VIRTUAL_SUPERVISOR,
+            pc: 0,
+            vmid,
+        };
+        at(retired, cycles, happening)
+    }
+
+    fn rows(events: &[Event]) -> Vec<Row> {
+        let mut passages = Passages::default();
+        for event in events {
+            passages.event(event);
+        }
+        passages.rows()
+    }
+
+    fn found(rows: &[Row], kind: Kind, cause: &str) -> (u64, u64, u64) {
+        let row = rows
+            .iter()
+            .find(|row| row.kind == kind && row.cause == cause);
+        row.map_or((0, 0, 0), |row| {
+            (row.count, row.instructions[0], row.cycles[0])
+        })
+    }
+
+    #[test]
+    fn a_passage_is_told_by_the_vcpu_that_it_ends_in() {
+        let rows = rows(&[
+            leave(100, 1000, 1),
+            enter(149, 1200, 1),
+            leave(200, 2000, 1),
+            enter(299, 2400, 2),
+        ]);
+        assert_eq!(found(&rows, Kind::Exit, "WFI"), (1, 50, 200));
+        assert_eq!(found(&rows, Kind::Dispatch, "WFI"), (1, 100, 400));
+        assert_eq!(found(&rows, Kind::Dispatch, "all"), (1, 100, 400));
+    }
+
+    #[test]
+    fn a_wait_is_no_part_of_a_passage() {
+        let wait = |cycles| {
+            let mode = Mode::HYPERVISOR;
+            at(110, cycles, Happening::WaitForInterrupt { mode })
+        };
+        let wake = |cycles| {
+            let end = machine::trace::WaitEnd::Interrupt;
+            at(111, cycles, Happening::Wake { end })
+        };
+        let in_place = rows(&[
+            leave(100, 1000, 1),
+            wait(1010),
+            wake(9010),
+            enter(120, 9030, 1),
+        ]);
+        assert_eq!(
+            found(&in_place, Kind::Exit, "WFI, which waits"),
+            (1, 21, 30)
+        );
+        let idle = rows(&[
+            leave(100, 1000, 1),
+            wait(1010),
+            wake(9010),
+            enter(120, 9030, 2),
+        ]);
+        assert_eq!(found(&idle, Kind::FromIdle, ""), (1, 10, 20));
+    }
+
+    #[test]
+    fn under_shadow_tables_a_store_to_a_device_is_a_page_fault() {
+        let store = |at| Exception::new(Cause::StorePage, at);
+        assert_eq!(name(&store(VIRTIO.0 + QUEUE_NOTIFY)), "virtio notification");
+        assert_eq!(name(&store(0x8000_0000)), "page fault");
+    }
+
+    #[test]
+    fn a_trap_to_the_firmware_on_the_way_belongs_to_the_passage() {
+        let call = Happening::Exception {
+            exception: Exception::new(Cause::CallFromSupervisor, 0),
+            from: Mode::HYPERVISOR,
+            to: Mode::MACHINE,
+            pc: 0,
+            vmid: 1,
+        };
+        let back = Happening::Return {
+            from: Mode::MACHINE,
+            to: Mode::HYPERVISOR,
+            pc: 0,
+            vmid: 1,
+        };
+        let events = [
+            leave(0, 0, 1),
+            at(10, 10, call),
+            at(500, 500, back),
+            enter(599, 600, 1),
+        ];
+        assert_eq!(found(&rows(&events), Kind::Exit, "WFI"), (1, 600, 600));
+    }
+}
