@@ -70,12 +70,14 @@ pub fn invalidate(address: u64, asid: u64) {
     }
 }
 
-/// Sixteen writes of satp, eight of each of two values, `now` the last.
-///
-/// # Safety
-/// Both must translate the running code, its stack and its data to where they are.
-pub unsafe fn change_space(other: u64, now: u64) {
-    // SAFETY: by the caller's promise the next fetch, load and store find what they found before.
+/// A bit of the address space identifier in satp ("Supervisor Address Translation and Protection Register").
+const IDENTIFIER_BIT: u64 = 1 << (44 + 3);
+
+/// Sixteen writes of satp, which change the address space identifier and end with the one that it had.
+pub fn change_space() {
+    let now = csr::translation();
+    let other = now ^ IDENTIFIER_BIT;
+    // SAFETY: the two values differ in the identifier alone, so both translate by the tables that are in use.
     unsafe {
         asm!(
             ".rept 8",

@@ -42,19 +42,14 @@ pub fn repeat(
         (0..turns).for_each(|_| each());
         turns * repeated::AT_A_TIME
     };
-    let satp = csr::translation();
-    let asid = satp >> 44 & 0xffff;
+    let asid = csr::translation() >> 44 & 0xffff;
     match event {
         Event::None => sixteen(&repeated::nothing),
         Event::Mask => sixteen(&repeated::mask),
         Event::Fence => sixteen(&|| repeated::fence(asid)),
         Event::FencePage => sixteen(&|| repeated::fence_page(spaces.window(), asid)),
         Event::Invalidate => sixteen(&|| repeated::invalidate(spaces.window(), asid)),
-        Event::Space => {
-            let other = satp ^ 1 << (44 + 3);
-            // SAFETY: the two values differ in the identifier alone, so both translate by the tables that are in use.
-            sixteen(&|| unsafe { repeated::change_space(other, satp) })
-        }
+        Event::Space => sixteen(&repeated::change_space),
         Event::Call => times(&|| {
             sbi::call(BASE, VERSION, [0; 6]);
         }),
