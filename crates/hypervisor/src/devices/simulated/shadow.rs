@@ -15,9 +15,13 @@ use crate::memory::guest::HostMemory;
 pub const MOST_ENTRIES: u16 = 256;
 /// Bytes of an area: for the descriptors, the available ring and the used ring of as many entries as there can be.
 pub const AREA: u64 = 8 << 10;
-/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so.
+/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
 const AVAILABLE: u64 = DESCRIPTOR * MOST_ENTRIES as u64;
-const USED: u64 = AVAILABLE + 0x804;
+const USED: u64 = (AVAILABLE + AVAILABLE_BYTES).next_multiple_of(8) + 4;
+const AVAILABLE_BYTES: u64 = 6 + 2 * MOST_ENTRIES as u64;
+const USED_BYTES: u64 = 6 + 8 * MOST_ENTRIES as u64;
+/// A device writes all of a used ring: it must not reach into the next queue's descriptors.
+const _: () = assert!(USED + USED_BYTES <= AREA);
 
 /// A chain under way.
 #[derive(Clone, Copy, Debug)]
