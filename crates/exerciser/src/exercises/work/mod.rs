@@ -62,7 +62,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let count = super::harts(arguments)?;
     let disk = match (
         workload.reads,
-        Disk::find(workload.trigger, workload.retries),
+        Disk::find(workload.trigger, workload.asked, workload.retries),
     ) {
         (0, _) => None,
         (_, Ok(disk)) => Some(disk),
