@@ -52,8 +52,9 @@ pub struct Shadow {
     /// The first descriptor that is free, and how many are.
     first_free: u16,
     free: u16,
-    /// By head: what is under way.
+    /// By head: what is under way, and how much that is.
     under_way: Vec<Option<Chain>>,
+    count: u16,
     available: u16,
     used: u16,
     /// What the device is told in front of the available ring's index (virtio 1.2, §2.7.6).
@@ -75,6 +76,7 @@ impl Shadow {
             first_free: 0,
             free: entries,
             under_way: vec![None; entries.into()],
+            count: 0,
             available: 0,
             used: 0,
             flags: 0,
@@ -83,12 +85,30 @@ impl Shadow {
 
     /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
     #[must_use]
-    pub fn without_interrupts(self, host: &dyn HostMemory) -> Self {
-        host.set_word(self.at(AVAILABLE), u32::from(NO_INTERRUPT).to_le());
-        Self {
-            flags: NO_INTERRUPT,
-            ..self
-        }
+    pub fn without_interrupts(mut self, host: &dyn HostMemory) -> Self {
+        self.set_interrupts(false, host);
+        self
+    }
+
+    /// Whether the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
+    pub fn set_interrupts(&mut self, wanted: bool, host: &dyn HostMemory) {
+        self.flags = if wanted { 0 } else { NO_INTERRUPT };
+        self.show_available(host);
+        fence(Ordering::SeqCst);
+    }
+
+    /// How many chains are under way.
+    #[inline]
+    #[must_use]
+    pub const fn under_way(&self) -> u16 {
+        self.count
+    }
+
+    /// Shows the device the flags and the index of the available ring.
+    #[inline]
+    fn show_available(&self, host: &dyn HostMemory) {
+        let index = u32::from(self.available) << 16;
+        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
     }
 
     /// Where the device finds the descriptors, the available ring and the used ring.
@@ -163,13 +183,13 @@ impl Shadow {
         }
         self.first_free = draft.next;
         self.free -= draft.length;
+        self.count += 1;
         let place = u64::from(self.available % self.entries);
         host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
         self.available = self.available.wrapping_add(1);
         // The device must see the chain before it sees that there is one (virtio 1.2, §2.7.13.3).
         fence(Ordering::Release);
-        let index = u32::from(self.available) << 16;
-        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
+        self.show_available(host);
     }
 
     /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
@@ -237,6 +257,7 @@ impl Shadow {
         }
         self.first_free = head as u16;
         self.free += chain.length;
+        self.count -= 1;
         Ok((chain.guest, written))
     }
 }
