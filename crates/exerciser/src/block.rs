@@ -41,10 +41,17 @@ const NEEDS_RESET: u32 = 64;
 /// VIRTIO_F_VERSION_1 and VIRTIO_F_ACCESS_PLATFORM, as bits of the second word of features (§6).
 const VERSION_1: u32 = 1;
 const ACCESS_PLATFORM: u32 = 2;
+/// VIRTIO_F_EVENT_IDX, as a bit of the first word.
+const EVENT_INDICES: u32 = 1 << 29;
 
 /// Entries of the queue, and the most requests that fit: three descriptors each at least.
 pub const ENTRIES: u64 = 128;
 pub const REQUESTS: usize = 42;
+/// Flag of the used ring: the driver need not notify (§2.7.10).
+const NO_NOTIFY: u16 = 1;
+/// Where each ring has the index at which the other side wants to hear: behind its entries.
+const AVAILABLE_EVENT: u64 = 4 + 8 * ENTRIES;
+const USED_EVENT: u64 = 4 + 2 * ENTRIES;
 /// Descriptor flags (§2.7.5).
 const NEXT: u64 = 1;
 const WRITE: u64 = 2;
@@ -86,6 +93,9 @@ pub struct Disk {
     trigger: Trigger,
     /// Buffers of a read, each of which has a descriptor.
     buffers: u64,
+    /// Whether the device is told of what it asks for alone, and by event indices.
+    asked: bool,
+    event_indices: bool,
     /// Whether a read that fails is tried again.
     retries: bool,
 }
@@ -95,7 +105,7 @@ impl Disk {
     ///
     /// # Errors
     /// Why there is none to use.
-    pub fn find(trigger: Trigger, retries: bool) -> Result<Self, &'static str> {
+    pub fn find(trigger: Trigger, asked: bool, retries: bool) -> Result<Self, &'static str> {
         let slot = board()
             .slots
             .iter()
@@ -121,6 +131,8 @@ impl Disk {
             queue: Lock::new(Queue::EMPTY),
             trigger,
             buffers: 1,
+            asked,
+            event_indices: false,
             retries,
         };
         disk.start()?;
@@ -159,16 +171,18 @@ impl Disk {
             0 => 0,
             _ => board().device_offset,
         };
-        for word in 0..2 {
+        device_store32(at + DEVICE_FEATURES_SELECT, 0);
+        let offered = device_load32(at + DEVICE_FEATURES) & EVENT_INDICES;
+        let events = if self.asked { offered } else { 0 };
+        self.event_indices = events != 0;
+        let platform = if version >= 2 {
+            VERSION_1 | platform
+        } else {
+            0
+        };
+        for (word, features) in [(0, events), (1, platform)] {
             device_store32(at + DRIVER_FEATURES_SELECT, word);
-            device_store32(
-                at + DRIVER_FEATURES,
-                if version >= 2 && word == 1 {
-                    VERSION_1 | platform
-                } else {
-                    0
-                },
-            );
+            device_store32(at + DRIVER_FEATURES, features);
         }
         if version >= 2 {
             device_store32(at + STATUS, STARTED | FEATURES_OK);
@@ -278,7 +292,28 @@ impl Disk {
         queue.available = queue.available.wrapping_add(1);
         core::sync::atomic::fence(core::sync::atomic::Ordering::Release);
         store16(self.available + 2, queue.available);
-        device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+        if !self.asked || self.is_to_be_told(queue.available) {
+            device_store32(self.slot.address + QUEUE_NOTIFY, 0);
+        }
+    }
+
+    /// Whether the device wants to hear of the last chain before this index of the available ring (§2.7.10).
+    fn is_to_be_told(&self, index: u16) -> bool {
+        core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+        match self.event_indices {
+            true => load16(self.used + AVAILABLE_EVENT).wrapping_add(1) == index,
+            false => load16(self.used) & NO_NOTIFY == 0,
+        }
+    }
+
+    /// Asks for an interrupt at the next chain that is used. Says whether there is one already (§2.7.7.2).
+    fn asks(&self, queue: &Queue) -> bool {
+        if !self.event_indices {
+            return false;
+        }
+        store16(self.available + USED_EVENT, queue.used);
+        core::sync::atomic::fence(core::sync::atomic::Ordering::SeqCst);
+        load16(self.used + 2) != queue.used
     }
 
     fn describe(&self, number: u64, address: u64, length: u64, flags: u64, next: u64) {
@@ -310,6 +345,9 @@ impl Disk {
                 }
                 self.take_ended(&mut queue, &mut done);
             }
+        }
+        while self.asks(&queue) {
+            self.take_ended(&mut queue, &mut done);
         }
     }
 

@@ -95,6 +95,8 @@ pub struct Workload {
     pub buffers: u64,
     /// What of the disk's wire makes an interrupt.
     pub trigger: Trigger,
+    /// Whether the disk is told of what it has asked for alone, and asked for interrupts alike, as Debian's driver has it.
+    pub asked: bool,
     /// Whether a read that the disk could not do is tried again; otherwise the run fails.
     pub retries: bool,
     /// Looks after which a spin is excessive (0: never).
@@ -161,7 +163,7 @@ const fn word(name: &'static str, words: &'static [&'static str], what: &'static
 const MANY: u64 = 1 << 40;
 
 /// The parameters of `work`.
-pub const REFERENCE: [Parameter; 34] = [
+pub const REFERENCE: [Parameter; 35] = [
     number("harts", 0, 0, MANY, "harts that work; 0 is all"),
     number(
         "terminals",
@@ -315,6 +317,11 @@ pub const REFERENCE: [Parameter; 34] = [
         "what makes an interrupt of the disk's wire: its level, for which the APLIC is told each time, or a rising edge, as Debian's driver has it",
     ),
     word(
+        "notify",
+        &["always", "asked"],
+        "whether the disk is told of each read, or of those that it asks for (VIRTIO_F_EVENT_IDX, or the flag of its ring), as Debian's driver has it",
+    ),
+    word(
         "read-error",
         &["fail", "retry"],
         "what follows a read that the disk could not do: the run fails, or the read is tried again",
@@ -436,6 +443,7 @@ impl Workload {
                 Trigger::Level,
                 &[("level", Trigger::Level), ("edge", Trigger::Edge)],
             )?,
+            asked: arguments.choice("notify", false, &[("always", false), ("asked", true)])?,
             retries: arguments.choice("read-error", false, &[("fail", false), ("retry", true)])?,
             spin_limit: number("spin-limit")?,
             spin_limit_ms: number("spin-limit-ms")?,

@@ -36,7 +36,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let rounds = arguments.number("rounds", 2000, 1, 1 << 40)?;
     let harts = super::harts(arguments)?;
     let (mut disk, watched) = match (
-        Disk::find(Trigger::Level, false),
+        Disk::find(Trigger::Level, false, false),
         frames::take(WATCHED_FRAMES),
     ) {
         (Ok(disk), Some(watched)) => (disk, watched),

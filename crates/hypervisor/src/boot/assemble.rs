@@ -32,6 +32,7 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
+use crate::system::due;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::pages::PagesOf;
 use crate::system::{self, Hypervisor, slots};
@@ -312,6 +313,7 @@ fn virtual_machine(
                     page: page
                         .then(|| region.base().checked_add(simulated::QUEUE_BYTES))
                         .flatten(),
+                    patience: due::patience(device.source, board.timebase_hertz.into()),
                 })
             }
             None => None,

@@ -127,6 +127,16 @@ impl Chips {
             .recover_missed_edges(sources, &mut |effect| outside.apply(effect));
     }
 
+    /// The time has come for which a device asked.
+    pub fn time_has_come(&mut self, number: DeviceNumber, outside: &dyn Outside) {
+        if let Some(index) = number.0.checked_sub(1)
+            && let Some(wired) = self.wired.get_mut(index)
+        {
+            wired.device.time_has_come(outside);
+            self.settle(index, outside);
+        }
+    }
+
     /// All devices as after power-on. None of the VM's vCPUs runs.
     pub fn reset(&mut self, outside: &dyn Outside) {
         for wired in &mut self.wired {

@@ -41,6 +41,11 @@ pub trait Trapped: Debug + Send {
     /// Something has come from outside that the device may wait for.
     fn look(&mut self, outside: &dyn Outside);
 
+    /// The time has come, or has been, for which the device [asked](Reach::look_by).
+    fn time_has_come(&mut self, outside: &dyn Outside) {
+        let _ = outside;
+    }
+
     /// Whether the wire of the device's interrupt is high.
     fn wire(&self) -> bool;
 
@@ -93,6 +98,12 @@ pub trait Reach {
 
     /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
     fn served(&self, source: SourceNumber);
+
+    /// The time, in ticks of the board's timebase.
+    fn time(&self) -> u64;
+
+    /// Has the device with this source look [again](Trapped::time_has_come) at this time.
+    fn look_by(&self, source: SourceNumber, at: u64);
 
     /// Sets a register of a device, which sees what was written to memory before.
     fn device_store(&self, at: HostPhysical, width: Width, value: u64);

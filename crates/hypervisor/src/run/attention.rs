@@ -9,6 +9,7 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
+use crate::run::timer::set_timer;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sharing;
@@ -34,7 +35,7 @@ pub struct Attended {
 pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
     let pending = csr::read::<{ number::SIP }>();
     let mut cause = ExitCause::HostTimer;
-    let mut devices_alone = pending & !csr::interrupt::SEI & ATTENDED == 0;
+    let mut devices_alone = pending & csr::interrupt::LCOFI == 0;
     // SGEI is pending and enabled in hip and hie alone, not in sip and sie.
     if csr::read::<{ number::HIP }>() & csr::interrupt::SGEI != 0 {
         attend_files(system, hart);
@@ -44,23 +45,37 @@ pub fn attend(system: &Hypervisor, hart: &Hart) -> Attended {
     if pending & csr::interrupt::SEI != 0 {
         let attended = attend_messages(system, hart);
         cause = attended.cause;
-        devices_alone &= attended.devices_alone;
+        devices_alone &= attended.devices_alone && cause == ExitCause::HostExternal;
     }
     if pending & csr::interrupt::LCOFI != 0 {
         // No guest's: those are noted where they are taken, and before their counters leave the hart.
         hart_counters::acknowledge();
     }
     if pending & csr::interrupt::STI != 0 {
-        wake_expired(system, hart);
+        devices_alone &= attend_timer(system, hart);
     }
     Attended {
         cause,
-        devices_alone: devices_alone && cause == ExitCause::HostExternal,
+        devices_alone: devices_alone && pending & DEVICES != 0,
     }
 }
 
-/// Interrupts of the hart's own that are attended to, but for guest files'.
-const ATTENDED: u64 = csr::interrupt::SEI | csr::interrupt::LCOFI | csr::interrupt::STI;
+/// Interrupts of the hart's own by which devices are served.
+const DEVICES: u64 = csr::interrupt::SEI | csr::interrupt::STI;
+
+/// Attends to the hart's timer. Says whether it was the time of devices and nothing else.
+#[inline(never)]
+fn attend_timer(system: &Hypervisor, hart: &Hart) -> bool {
+    let served = sharing::serve_due(system, hart, hart::time());
+    if served {
+        set_timer(system, hart);
+        if csr::read::<{ number::STIMECMP }>() > hart::time() {
+            return true;
+        }
+    }
+    wake_expired(system, hart);
+    false
+}
 
 /// Attends to the messages to this hart.
 #[inline(never)]

@@ -1,4 +1,4 @@
-//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next look into the interrupt files.
+//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next looks into the interrupt files and at devices.
 
 use core::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::hart::csr::{self, number};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 
-/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, or to the next look
+/// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, to the time of devices, or to the next look
 /// into the interrupt files where there is something to see.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let earliest = system
@@ -24,7 +24,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let end = hart.slice_end.load(Ordering::Relaxed).min(look);
     let earliest = earliest.unwrap_or(u64::MAX);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
-    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end)) };
+    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end).min(hart.due.at())) };
 }
 
 /// Whether the running slice is over.

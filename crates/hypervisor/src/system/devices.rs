@@ -104,6 +104,14 @@ impl Reach for Surroundings<'_> {
         self.system.aplic.served(source.0);
     }
 
+    fn time(&self) -> u64 {
+        hart::time()
+    }
+
+    fn look_by(&self, source: SourceNumber, at: u64) {
+        harts::current().due.look_by(source, at);
+    }
+
     fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
         slots::store_register(at, width, value);
     }

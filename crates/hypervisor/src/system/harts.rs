@@ -11,6 +11,7 @@ use crate::hart::{
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
+use crate::system::due::Due;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
@@ -55,6 +56,8 @@ pub struct Hart {
     pub slice_end: AtomicU64,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
+    /// The devices that the hart looks at when a time has come.
+    pub due: Due,
     /// The vCPUs that wait for an interrupt here, a bit each: see `Hypervisor::begin_wait`.
     pub waiting: AtomicU64,
     /// The hart has nothing to do but to wait.
@@ -96,6 +99,7 @@ impl Hart {
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
+            due: Due::default(),
             waiting: AtomicU64::new(0),
             rests: AtomicBool::new(false),
             polls: AtomicBool::new(false),

@@ -4,6 +4,7 @@ pub mod allocation;
 pub mod awaited;
 pub mod costs;
 pub mod devices;
+pub mod due;
 pub mod harts;
 pub mod interrupt_port;
 pub mod lifecycle;

@@ -5,6 +5,7 @@ use crate::devices::shared::disk::DiskNumber;
 use crate::devices::shared::switch::SwitchNumber;
 use crate::system::Hypervisor;
 use crate::system::devices::Surroundings;
+use crate::system::harts::Hart;
 use crate::system::pages;
 use crate::system::served::Served;
 use crate::system::slots::TheBoard;
@@ -27,6 +28,21 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
     vm.chips
         .lock()
         .look_at(device, &Surroundings::new(system, vm));
+    true
+}
+
+/// Looks at the devices whose time has come on `hart`, which runs this. False where it has not.
+pub fn serve_due(system: &Hypervisor, hart: &Hart, time: u64) -> bool {
+    let Some(devices) = hart.due.take(time) else {
+        return false;
+    };
+    for source in devices {
+        if let Some(Some(Served::Simulated(vm, device))) = system.served.get(source as usize) {
+            let vm = system.vm(*vm);
+            let outside = Surroundings::new(system, vm);
+            vm.chips.lock().time_has_come(*device, &outside);
+        }
+    }
     true
 }
 

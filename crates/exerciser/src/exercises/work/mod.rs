@@ -64,7 +64,8 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let mut workload = Workload::parse(arguments)?;
     let count = super::harts(arguments)?;
     let needs_disk = workload.reads > 0 || workload.event.needs_disk();
-    let disk = match (needs_disk, Disk::find(workload.trigger, workload.retries)) {
+    let found = Disk::find(workload.trigger, workload.asked, workload.retries);
+    let disk = match (needs_disk, found) {
         (false, _) => None,
         (true, Ok(disk)) => Some(disk.with_buffers(workload.buffers)),
         (true, Err(reason)) => {

@@ -20,23 +20,25 @@
 
 pub mod chain;
 pub mod fast;
+pub mod pace;
 mod page;
 pub mod queue;
 pub mod rings;
+mod serve;
 pub mod shadow;
 #[cfg(test)]
 pub mod tests;
 
-use abi::monitor::{Event, ExitCause};
+use abi::monitor::ExitCause;
 
 pub use self::shadow::AREA;
 
-use self::queue::{How, Place, Queue, Returned};
+use self::queue::{How, Place, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,
-    register, status, with_high, with_low,
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, VERSION_1, register,
+    status, with_high, with_low,
 };
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
@@ -70,6 +72,8 @@ pub struct Means {
     pub fast: bool,
     /// A page that the guest reads in place of the registers, without leaving; memory that nobody else has.
     pub page: Option<HostPhysical>,
+    /// The longest time between two looks at a queue that nobody tells of, in ticks; 0 where there can be none.
+    pub patience: u64,
 }
 
 /// A device of the board for one VM, with everything that the guest has set.
@@ -86,6 +90,8 @@ pub struct Simulated {
     in_use: usize,
     status: u32,
     interrupt_status: u32,
+    /// When a queue is to be looked at again that nobody tells of, if there is one.
+    due: Option<u64>,
 }
 
 impl Simulated {
@@ -103,6 +109,7 @@ impl Simulated {
             in_use: 0,
             status: 0,
             interrupt_status: 0,
+            due: None,
         }
     }
 
@@ -160,65 +167,6 @@ impl Simulated {
             self.interrupt_status |= CONFIGURATION_CHANGE;
         }
         self.show(reach);
-    }
-
-    /// Passes on what is available in a queue. Says whether there is more that could be.
-    #[inline(never)]
-    fn pass(&mut self, number: usize, reach: &dyn Reach) -> bool {
-        if !self.is_live() {
-            return false;
-        }
-        let Some(Some(queue)) = self.queues.get_mut(number) else {
-            return false;
-        };
-        match queue.pass(reach.memory()) {
-            Ok(passed) => {
-                if passed.any {
-                    self.set_word(register::QUEUE_NOTIFY, number as u32, reach);
-                    if passed.fast != 0 {
-                        reach.count(Event::ChainFast, passed.fast);
-                    }
-                    if passed.general != 0 {
-                        reach.count(Event::ChainGeneral, passed.general);
-                    }
-                }
-                passed.more
-            }
-            Err(_) => {
-                self.fail(reach);
-                false
-            }
-        }
-    }
-
-    /// Returns what has ended, and passes on what there is room for now.
-    fn serve(&mut self, reach: &dyn Reach) {
-        for number in 0..self.in_use {
-            self.serve_queue(number, reach);
-        }
-    }
-
-    /// The same for one queue.
-    #[inline(always)]
-    fn serve_queue(&mut self, number: usize, reach: &dyn Reach) {
-        if !self.is_live() {
-            return;
-        }
-        let Some(Some(queue)) = self.queues.get_mut(number) else {
-            return;
-        };
-        match queue.return_ended(reach.memory()) {
-            Ok(Returned { interrupt, backlog }) => {
-                if interrupt {
-                    self.interrupt_status |= USED_BUFFER;
-                }
-                // What is left over then is passed on when something ends again, or at the next notification: something is under way.
-                if backlog {
-                    self.pass(number, reach);
-                }
-            }
-            Err(_) => self.fail(reach),
-        }
     }
 
     /// The driver's write of the status.
@@ -294,6 +242,7 @@ impl Simulated {
         let how = How {
             fast: self.means.fast,
             event_indices: self.driver_features & EVENT_INDICES != 0,
+            patience: self.means.patience,
         };
         match Queue::new(place, area, entries, how, reach.memory()) {
             Ok(new) => {
@@ -460,6 +409,14 @@ impl Trapped for Simulated {
         }
         self.serve(reach);
         self.show_interrupts(reach);
+    }
+
+    fn time_has_come(&mut self, outside: &dyn Outside) {
+        let Some(reach) = outside.reach() else { return };
+        // Another look may have come before.
+        if self.due.is_some_and(|due| due <= reach.time()) {
+            self.serve_watched(reach);
+        }
     }
 
     fn wire(&self) -> bool {

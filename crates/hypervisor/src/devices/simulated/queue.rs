@@ -5,6 +5,7 @@ use core::sync::atomic::{Ordering, fence};
 
 use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
+use super::pace::{MANY, Pace};
 use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
@@ -13,8 +14,12 @@ use crate::memory::guest::Memory;
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
 const IN_ONE_GO: usize = 512;
+/// The same where nobody has notified. What is left is looked at again when something has ended, or after a while.
+const AT_A_LOOK: usize = 128;
 /// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
 const NO_INTERRUPT: u16 = 1;
+/// Flag of the used ring: the driver need not notify (§2.7.10).
+const NO_NOTIFY: u16 = 1;
 
 /// Where a guest has put a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,7 +77,15 @@ pub struct Queue {
     next_used: u16,
     /// At which index of the available ring the guest was asked to tell.
     asked: u16,
+    /// What the guest is told in front of the used ring's index.
+    flags: u16,
     shadow: Shadow,
+    pace: Pace,
+    /// The chain that was passed on last, and how many were returned at the last look that returned any: at least one.
+    newest: u16,
+    returned: u16,
+    /// The time between two looks, where the queue is looked at from time to time. Neither side tells of anything meanwhile.
+    watched: Option<u64>,
     /// Whether something that the guest has made available was not passed on.
     backlog: bool,
     /// The chain at hand, so that no memory is asked for with each.
@@ -91,13 +104,12 @@ pub struct Passed {
     pub general: u32,
 }
 
-/// What came of returning to a guest what has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Returned {
+/// What came of a look at both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
     /// Whether the guest is to be interrupted.
     pub interrupt: bool,
-    /// Whether something that it has made available is still to be passed on.
-    pub backlog: bool,
+    pub passed: Passed,
 }
 
 /// How a queue is worked on.
@@ -107,6 +119,8 @@ pub struct How {
     pub fast: bool,
     /// Whether the guest has chosen VIRTIO_F_EVENT_IDX.
     pub event_indices: bool,
+    /// The longest time between two looks at the queue, in ticks; 0 where it can only be looked at when somebody tells.
+    pub patience: u64,
 }
 
 impl Queue {
@@ -136,7 +150,12 @@ impl Queue {
             next_used: 0,
             // What lies in the ring is whatever the guest has left there, so that the first is asked for, too.
             asked: u16::MAX,
+            flags: 0,
             shadow: Shadow::new(area, entries, memory.host),
+            pace: Pace::new(how.patience),
+            newest: 0,
+            returned: 1,
+            watched: None,
             backlog: false,
             pieces: Vec::with_capacity(entries.into()),
         })
@@ -148,13 +167,45 @@ impl Queue {
         self.shadow.parts()
     }
 
-    /// Passes on what the guest has made available, for as long as there is room and for a bounded time.
+    /// Whether so much is under way that what is done depends on the time.
+    #[inline]
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.shadow.under_way() >= MANY
+    }
+
+    /// Whether nothing but what has ended needs to be looked at.
+    #[inline]
+    #[must_use]
+    pub const fn is_simple(&self) -> bool {
+        !self.is_busy() && self.watched.is_none() && !self.backlog
+    }
+
+    /// In how many ticks the queue is to be looked at again, if it is watched.
+    #[inline]
+    #[must_use]
+    pub const fn next_look(&self) -> Option<u64> {
+        self.watched
+    }
+
+    /// Passes on what the guest has made available, at its notification: for as long as there is room, and for a bounded time. `now` is the
+    /// time where the queue [is busy](Self::is_busy).
     ///
     /// # Errors
     /// [`Wrong`]: the driver broke the rules.
-    pub fn pass(&mut self, memory: Memory<'_>) -> Result<Passed, Wrong> {
+    pub fn pass(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Passed, Wrong> {
+        self.pass_most(IN_ONE_GO, now, memory)
+    }
+
+    /// The same for so many descriptors.
+    #[inline(always)]
+    fn pass_most(
+        &mut self,
+        mut left: usize,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Passed, Wrong> {
         let mut passed = Passed::default();
-        let mut left = IN_ONE_GO;
         loop {
             let index = self.rings.half(memory, Part::Available, 2)?;
             if index.wrapping_sub(self.next_available) > self.size {
@@ -165,20 +216,39 @@ impl Queue {
             self.pass_until(index, &mut left, &mut passed, memory)?;
             self.backlog = self.next_available != index;
             // As long as something is left over, nobody needs to tell of more.
-            if !self.event_indices || self.backlog || self.asked == self.next_available {
-                return Ok(passed);
+            if self.backlog || !self.ask(memory)? {
+                break;
             }
             // The guest tells of what it makes available from here on, and what it has made available before it saw that is found now
             // (§2.7.10).
-            self.asked = self.next_available;
-            let behind_entries = 4 + 8 * u64::from(self.size);
-            self.rings
-                .set_half(memory, Part::Used, behind_entries, self.asked)?;
-            fence(Ordering::SeqCst);
             if self.rings.half(memory, Part::Available, 2)? == self.next_available {
-                return Ok(passed);
+                break;
             }
         }
+        if let (true, Some(now)) = (passed.any, now) {
+            self.pace.begins(self.newest, now);
+        }
+        Ok(passed)
+    }
+
+    /// Asks the guest to tell of what it makes available next. A queue that is watched is told of when as much was made available as was
+    /// returned last: so a guest that asks for as much as it gets does not wait for the next look. Says whether the guest may have made
+    /// something available without telling.
+    #[inline]
+    fn ask(&mut self, memory: Memory<'_>) -> Result<bool, Wrong> {
+        let asked = match self.watched {
+            None => self.next_available,
+            Some(_) => self.next_available.wrapping_add(self.returned - 1),
+        };
+        if !self.event_indices || self.asked == asked {
+            return Ok(false);
+        }
+        self.asked = asked;
+        let behind_entries = 4 + 8 * u64::from(self.size);
+        self.rings
+            .set_half(memory, Part::Used, behind_entries, asked)?;
+        fence(Ordering::SeqCst);
+        Ok(true)
     }
 
     /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
@@ -234,52 +304,122 @@ impl Queue {
             passed.general += 1;
         }
         self.next_available = self.next_available.wrapping_add(1);
+        self.newest = head;
         passed.any = true;
         Ok(true)
     }
 
     /// Returns the next chain that has ended. Out of line as [`Self::pass_one`].
     #[inline(never)]
-    fn return_one(&mut self, memory: Memory<'_>) -> Result<(), Wrong> {
+    fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), Wrong> {
         let (head, written) = self.shadow.take(memory.host)?;
         let at = 4 + 8 * u64::from(self.next_used % self.size);
         self.rings.set_word(memory, at, head.into())?;
         self.rings.set_word(memory, at + 4, written)?;
         self.next_used = self.next_used.wrapping_add(1);
+        match now {
+            Some(now) => self.pace.ends(head, now),
+            None => self.pace.forget(),
+        }
         Ok(())
     }
 
-    /// Returns to the guest what the device has ended.
+    /// Returns to the guest what the device has ended. Says whether the guest is to be interrupted, if there was anything. `now` is as for
+    /// [`Self::pass`].
     ///
     /// # Errors
-    /// [`Wrong`].
-    pub fn return_ended(&mut self, memory: Memory<'_>) -> Result<Returned, Wrong> {
+    /// [`Wrong::Device`], and [`Wrong::Outside`].
+    #[inline(always)]
+    pub fn return_ended(
+        &mut self,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Option<bool>, Wrong> {
         let before = self.next_used;
         // A device that goes on does not keep the hart.
         let ended = self.shadow.ended(memory.host);
-        let mut returned = Returned {
-            interrupt: false,
-            backlog: self.backlog,
-        };
         if ended == 0 {
-            return Ok(returned);
+            return Ok(None);
         }
-        for _ in 0..ended.min(MOST_ENTRIES) {
-            self.return_one(memory)?;
+        self.returned = ended.min(MOST_ENTRIES);
+        for _ in 0..self.returned {
+            self.return_one(now, memory)?;
         }
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
-        self.rings
-            .set_word(memory, 0, u32::from(self.next_used) << 16)?;
+        let index = u32::from(self.next_used) << 16 | u32::from(self.flags);
+        self.rings.set_word(memory, 0, index)?;
         fence(Ordering::SeqCst);
-        returned.interrupt = if self.event_indices {
+        if self.event_indices {
             let behind_entries = 4 + 2 * u64::from(self.size);
             let wanted = self.rings.half(memory, Part::Available, behind_entries)?;
-            is_passed(wanted, before, self.next_used)
-        } else {
-            self.rings.half(memory, Part::Available, 0)? & NO_INTERRUPT == 0
+            return Ok(Some(is_passed(wanted, before, self.next_used)));
+        }
+        let flags = self.rings.half(memory, Part::Available, 0)?;
+        Ok(Some(flags & NO_INTERRUPT == 0))
+    }
+
+    /// Looks at both sides, for a bounded time: returns to the guest what the device has ended, and passes on what the guest may have made
+    /// available without telling. Decides whether the queue is watched from here on. `now` is as for [`Self::pass`].
+    ///
+    /// # Errors
+    /// [`Wrong`]: the driver or the device broke the rules.
+    pub fn serve(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Served, Wrong> {
+        let returned = self.return_ended(now, memory)?;
+        let mut served = Served {
+            interrupt: returned.unwrap_or(false),
+            passed: Passed::default(),
         };
-        Ok(returned)
+        if self.backlog || self.watched.is_some() {
+            served.passed = self.pass_most(AT_A_LOOK, now, memory)?;
+        }
+        if self.watched.is_some() || now.is_some() {
+            let found = returned.is_some() || served.passed.any;
+            let more = self.watch_or_not(found, now, memory)?;
+            served.interrupt |= more.interrupt;
+            served.passed.add(more.passed);
+        }
+        Ok(served)
+    }
+
+    /// Decides whether the queue is watched. A look that `found` nothing ends it.
+    #[inline(never)]
+    fn watch_or_not(
+        &mut self,
+        found: bool,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Served, Wrong> {
+        let interval = self.pace.interval(self.shadow.under_way());
+        let was_watched = self.watched.is_some();
+        self.watched = interval.filter(|_| found);
+        let watched = self.watched.is_some();
+        if watched == was_watched {
+            return Ok(Served::default());
+        }
+        if !self.event_indices {
+            self.flags = if watched { NO_NOTIFY } else { 0 };
+            self.rings.set_half(memory, Part::Used, 0, self.flags)?;
+        }
+        self.shadow.set_interrupts(!watched, memory.host);
+        if watched {
+            return Ok(Served::default());
+        }
+        // What each side has done before it saw that it is to tell is found now (§2.7.7.2, §2.7.10).
+        let returned = self.return_ended(now, memory)?;
+        Ok(Served {
+            interrupt: returned.unwrap_or(false),
+            passed: self.pass_most(AT_A_LOOK, now, memory)?,
+        })
+    }
+}
+
+impl Passed {
+    const fn add(&mut self, other: Self) {
+        self.any |= other.any;
+        self.more |= other.more;
+        self.fast += other.fast;
+        self.general += other.general;
     }
 }
 

@@ -15,9 +15,13 @@ use crate::memory::guest::HostMemory;
 pub const MOST_ENTRIES: u16 = 256;
 /// Bytes of an area: for the descriptors, the available ring and the used ring of as many entries as there can be.
 pub const AREA: u64 = 8 << 10;
-/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so.
+/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
 const AVAILABLE: u64 = DESCRIPTOR * MOST_ENTRIES as u64;
-const USED: u64 = AVAILABLE + 0x804;
+const USED: u64 = (AVAILABLE + AVAILABLE_BYTES).next_multiple_of(8) + 4;
+const AVAILABLE_BYTES: u64 = 6 + 2 * MOST_ENTRIES as u64;
+const USED_BYTES: u64 = 6 + 8 * MOST_ENTRIES as u64;
+/// A device writes all of a used ring: it must not reach into the next queue's descriptors.
+const _: () = assert!(USED + USED_BYTES <= AREA);
 
 /// A chain under way.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +52,9 @@ pub struct Shadow {
     /// The first descriptor that is free, and how many are.
     first_free: u16,
     free: u16,
-    /// By head: what is under way.
+    /// By head: what is under way, and how much that is.
     under_way: Vec<Option<Chain>>,
+    count: u16,
     available: u16,
     used: u16,
     /// What the device is told in front of the available ring's index (virtio 1.2, §2.7.6).
@@ -71,6 +76,7 @@ impl Shadow {
             first_free: 0,
             free: entries,
             under_way: vec![None; entries.into()],
+            count: 0,
             available: 0,
             used: 0,
             flags: 0,
@@ -79,12 +85,30 @@ impl Shadow {
 
     /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
     #[must_use]
-    pub fn without_interrupts(self, host: &dyn HostMemory) -> Self {
-        host.set_word(self.at(AVAILABLE), u32::from(NO_INTERRUPT).to_le());
-        Self {
-            flags: NO_INTERRUPT,
-            ..self
-        }
+    pub fn without_interrupts(mut self, host: &dyn HostMemory) -> Self {
+        self.set_interrupts(false, host);
+        self
+    }
+
+    /// Whether the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
+    pub fn set_interrupts(&mut self, wanted: bool, host: &dyn HostMemory) {
+        self.flags = if wanted { 0 } else { NO_INTERRUPT };
+        self.show_available(host);
+        fence(Ordering::SeqCst);
+    }
+
+    /// How many chains are under way.
+    #[inline]
+    #[must_use]
+    pub const fn under_way(&self) -> u16 {
+        self.count
+    }
+
+    /// Shows the device the flags and the index of the available ring.
+    #[inline]
+    fn show_available(&self, host: &dyn HostMemory) {
+        let index = u32::from(self.available) << 16;
+        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
     }
 
     /// Where the device finds the descriptors, the available ring and the used ring.
@@ -159,13 +183,13 @@ impl Shadow {
         }
         self.first_free = draft.next;
         self.free -= draft.length;
+        self.count += 1;
         let place = u64::from(self.available % self.entries);
         host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
         self.available = self.available.wrapping_add(1);
         // The device must see the chain before it sees that there is one (virtio 1.2, §2.7.13.3).
         fence(Ordering::Release);
-        let index = u32::from(self.available) << 16;
-        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
+        self.show_available(host);
     }
 
     /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
@@ -233,6 +257,7 @@ impl Shadow {
         }
         self.first_free = head as u16;
         self.free += chain.length;
+        self.count -= 1;
         Ok((chain.guest, written))
     }
 }

@@ -1,6 +1,6 @@
 //! A guest's driver on the one side and a device of the board on the other.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use abi::monitor::Event;
@@ -29,6 +29,8 @@ pub const PAGE: u64 = AREAS + QUEUE_BYTES;
 const HOST_BYTES: usize = 0xa_0000;
 pub const REGISTERS: u64 = 0x1000_1000;
 pub const ENTRIES: u32 = 8;
+/// The longest time between two looks.
+pub const PATIENCE: u64 = 480;
 
 /// Where the guest has its queue and its buffers.
 pub const TABLE: u64 = RAM;
@@ -53,7 +55,11 @@ impl Way {
 
 pub struct World {
     way: Way,
+    entries: u16,
     pub counts: RefCell<BTreeMap<Event, u32>>,
+    /// The board's clock, and when the device is to be looked at, as it said last.
+    pub time: Cell<u64>,
+    pub look_by: Cell<Option<u64>>,
     memory: GuestMemory,
     pub host: Host,
     /// The device of the board.
@@ -61,6 +67,15 @@ pub struct World {
 }
 
 impl Reach for World {
+    fn time(&self) -> u64 {
+        self.time.get()
+    }
+
+    fn look_by(&self, source: SourceNumber, at: u64) {
+        assert_eq!(source, SourceNumber(7));
+        self.look_by.set(Some(at));
+    }
+
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.memory,
@@ -95,7 +110,7 @@ impl Reach for World {
 }
 
 impl World {
-    pub fn new(way: Way, features: u64) -> Self {
+    pub fn new(way: Way, features: u64, entries: u16) -> Self {
         let piece = |guest, size, host| Piece {
             guest: GuestRegion::new(GuestPhysical::new(guest), size).unwrap(),
             host: HostPhysical::new(host),
@@ -104,11 +119,14 @@ impl World {
             Way::Fast => vec![piece(RAM, 2 * HALF, FIRST)],
             _ => vec![piece(RAM, HALF, FIRST), piece(RAM + HALF, HALF, SECOND)],
         };
-        let board = TestDevice::new(DeviceKind::Disk, REGISTERS, ENTRIES as u16, features);
+        let board = TestDevice::new(DeviceKind::Disk, REGISTERS, entries, features);
         board.configuration.set(0x1122_3344_5566_7788);
         Self {
             way,
+            entries,
             counts: RefCell::default(),
+            time: Cell::default(),
+            look_by: Cell::default(),
             memory: GuestMemory::new(pieces).unwrap(),
             host: Host::new(HOST_BYTES),
             board,
@@ -151,7 +169,7 @@ impl World {
     /// The guest makes these heads available, from entry `from` on.
     pub fn offer(&self, from: u16, heads: &[u16]) {
         for (index, head) in (from..).zip(heads) {
-            let entry = u64::from(index % ENTRIES as u16);
+            let entry = u64::from(index % self.entries);
             self.guest_sets(AVAILABLE + 4 + 2 * entry, &head.to_le_bytes());
         }
         let index = from + heads.len() as u16;
@@ -197,6 +215,10 @@ impl Guest {
     }
 
     pub fn new(way: Way, features: u64) -> Self {
+        Self::with_entries(way, features, ENTRIES as u16)
+    }
+
+    pub fn with_entries(way: Way, features: u64, entries: u16) -> Self {
         let fast = way != Way::General;
         let mut guest = Self {
             device: Simulated::new(Means {
@@ -206,8 +228,9 @@ impl Guest {
                 areas: HostPhysical::new(AREAS),
                 fast,
                 page: fast.then(|| HostPhysical::new(PAGE)),
+                patience: PATIENCE,
             }),
-            world: World::new(way, features),
+            world: World::new(way, features, entries),
         };
         guest.device.reset(&Alone(&guest.world));
         guest

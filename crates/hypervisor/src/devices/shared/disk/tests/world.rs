@@ -204,6 +204,12 @@ struct View<'a> {
 }
 
 impl Reach for View<'_> {
+    fn time(&self) -> u64 {
+        0
+    }
+
+    fn look_by(&self, _: SourceNumber, _: u64) {}
+
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: self.memory,

@@ -1,0 +1,152 @@
+//! When a queue is looked at from time to time, in place of each side telling the other of each operation.
+//!
+//! Telling is an exit each: at the guest's notification, and at the device's interrupt. Where much is under way and ends quickly, one look serves
+//! several operations in both directions. The rule: **with so much under way that an eighth of it is two or more, the queue is looked at
+//! each eighth of the time that an operation takes**, and nobody tells of anything meanwhile. So nobody waits for longer than that eighth, by a
+//! timer, wherever the guest's or the device's next operation stays. If operations are spread evenly, an eighth of them ends in that time
+//! (Little's law), so that a look serves two or more each way.
+//!
+//! No look comes later than [`PATIENCE`]. Where fewer than two operations end in that time, as on a slow disk, an exit is little beside an
+//! operation, and each side tells at once. So it does after a look that found nothing.
+
+/// The share of an operation's time that somebody may wait for.
+const SHARE: u64 = 8;
+/// Operations that a look is to serve at least.
+const WORTH: u64 = 2;
+/// Operations under way below which a queue is never looked at from time to time.
+pub const MANY: u16 = (SHARE * WORTH) as u16;
+/// The longest time between two looks, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
+/// microseconds of a hart of 1 GHz.
+pub const PATIENCE: u64 = 20;
+/// Bits behind the point of [`Pace::part`].
+const FRACTION: u32 = 16;
+
+/// The pace of one queue's work. Times are ticks of the board's timebase.
+#[derive(Debug)]
+pub struct Pace {
+    patience: u64,
+    /// The operation that is timed now, and when it began.
+    timed: Option<(u16, u64)>,
+    /// What an operation takes, by the latest of those that were timed; 0 before the first.
+    takes: u64,
+    /// The time between two looks, and the part of what is under way that ends in it.
+    interval: u64,
+    part: u64,
+}
+
+impl Pace {
+    /// Nothing has been timed yet. No look is to come later than `patience`: with 0 none comes.
+    #[must_use]
+    pub const fn new(patience: u64) -> Self {
+        Self {
+            patience,
+            timed: None,
+            takes: 0,
+            interval: 0,
+            part: 0,
+        }
+    }
+
+    /// The time between two looks, if they are worth it while so many operations are under way.
+    #[inline]
+    #[must_use]
+    pub fn interval(&self, under_way: u16) -> Option<u64> {
+        let served = (u64::from(under_way) * self.part) >> FRACTION;
+        (served >= WORTH).then_some(self.interval)
+    }
+
+    /// An operation begins, by a name that no other has meanwhile. It is timed unless another one is.
+    #[inline]
+    pub const fn begins(&mut self, operation: u16, now: u64) {
+        if self.timed.is_none() {
+            self.timed = Some((operation, now));
+        }
+    }
+
+    /// An operation has ended.
+    #[inline]
+    pub fn ends(&mut self, operation: u16, now: u64) {
+        if let Some((timed, began)) = self.timed
+            && timed == operation
+        {
+            self.timed = None;
+            self.learn(now.saturating_sub(began));
+        }
+    }
+
+    /// Whatever is timed is not any more.
+    #[inline]
+    pub const fn forget(&mut self) {
+        self.timed = None;
+    }
+
+    fn learn(&mut self, took: u64) {
+        // One that takes longer than the others by chance changes little.
+        let takes = match self.takes {
+            0 => took,
+            takes => takes - takes / SHARE + took / SHARE,
+        };
+        self.takes = takes.max(1);
+        self.interval = (self.takes / SHARE).min(self.patience);
+        self.part = (self.interval << FRACTION) / self.takes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pace that has timed one operation of so many ticks.
+    fn after(takes: u64, patience: u64) -> Pace {
+        let mut pace = Pace::new(patience);
+        pace.begins(3, 1000);
+        pace.ends(3, 1000 + takes);
+        pace
+    }
+
+    #[test]
+    fn a_look_comes_after_an_eighth_of_an_operation_and_serves_two_or_more() {
+        let pace = after(1600, 480);
+        let intervals = [1, 15, 16, 256].map(|under_way| pace.interval(under_way));
+        assert_eq!(intervals, [None, None, Some(200), Some(200)]);
+        assert_eq!(MANY, 16);
+    }
+
+    /// 32 operations at a disk that does one in 10 ms, on a timebase of 24 MHz: nothing ends within the patience of 20 microseconds.
+    #[test]
+    fn a_slow_disk_is_not_looked_at() {
+        let pace = after(32 * 240_000, 480);
+        assert_eq!(pace.interval(32), None);
+        // 256 that end at 100,000 a second are, and just so.
+        assert_eq!(after(256 * 240, 480).interval(256), Some(480));
+        assert_eq!(after(256 * 245, 480).interval(256), None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_worth_it() {
+        let mut pace = Pace::new(480);
+        assert_eq!(pace.interval(256), None);
+        pace.begins(1, 10);
+        pace.begins(2, 20);
+        pace.ends(2, 5000);
+        assert_eq!(pace.interval(256), None, "another one is timed");
+        pace.forget();
+        pace.ends(1, 5000);
+        assert_eq!(pace.interval(256), None, "it was forgotten");
+        pace.begins(1, 10);
+        pace.ends(1, 10);
+        assert_eq!(pace.interval(256), None, "the clock has not gone on");
+        assert_eq!(after(1600, 0).interval(256), None, "without patience");
+    }
+
+    #[test]
+    fn the_interval_follows_what_operations_take() {
+        let mut pace = after(1600, u64::MAX);
+        for _ in 0..100 {
+            pace.begins(1, 0);
+            pace.ends(1, 16_000);
+        }
+        let interval = pace.interval(64).unwrap();
+        assert!((1990..=2000).contains(&interval), "{interval}");
+    }
+}
