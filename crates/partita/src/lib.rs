@@ -18,6 +18,7 @@ pub mod nuisance;
 pub mod paper;
 pub mod papers;
 pub mod qemu;
+pub mod random;
 pub mod reference;
 pub mod report;
 pub mod results;

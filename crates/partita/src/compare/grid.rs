@@ -214,6 +214,7 @@ impl Grid {
             hypervisor: combination.hypervisor(),
             start: None,
             window: None,
+            shares: false,
             shift: None,
         };
         self.combinations
