@@ -100,8 +100,8 @@ enum Command {
     },
     /// Repeats a paper's tables and judges what came out
     Paper(paper::PaperArguments),
-    /// Shows all hard claims of the papers beside what our results have for them
-    Papers,
+    /// Shows all claims of the papers beside what our results have for them, and makes what is missing
+    Papers(results::PapersArguments),
     /// Lists what can be written in a system file and said at the operator's prompt and to the exerciser
     Reference {
         /// Writes the JSON schema of system files instead, for editors
@@ -203,7 +203,7 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         } => images::execute(again, all, rootfs.as_deref(), size),
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
-        Command::Papers => results::papers(),
+        Command::Papers(arguments) => results::papers(&arguments),
         Command::Reference { schema } => reference::execute(schema),
         Command::Rerun(arguments) => rerun::execute(&arguments),
         Command::Results(arguments) => results::execute(&arguments),

@@ -1,5 +1,6 @@
 //! Pictures: SVG inside one HTML file that needs no other, legible in light and in dark.
 
+mod beside;
 mod distribution;
 mod frame;
 mod intervals;
@@ -12,6 +13,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
+pub use beside::{Pair, beside, beside_colours};
 pub use distribution::{distribution, quantiles, service};
 pub use lines::{Band, Line, lines};
 pub use page::{Page, escape};

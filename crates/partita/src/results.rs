@@ -103,7 +103,30 @@ impl Made {
             files,
         }
     }
+
+    /// How it was made and by what, in words.
+    pub fn words(&self) -> String {
+        let length = match self.quick {
+            true => format!(" {}", SHORTER.replace('`', "")),
+            false => String::new(),
+        };
+        let (how, runs) = (&self.how, self.runs);
+        format!("{how} {runs} runs.{length} Made by: {}.", self.files())
+    }
+
+    /// What made it: each file with the first digits of its fingerprint.
+    fn files(&self) -> String {
+        let files = self.files.iter().map(|(what, prints)| {
+            let prints: Vec<&str> = prints.iter().map(Fingerprint::short).collect();
+            format!("{what} {}", prints.join(" and "))
+        });
+        files.collect::<Vec<_>>().join(", ")
+    }
 }
+
+/// What is said of shorter runs.
+const SHORTER: &str =
+    "From shorter runs (`--quick`): figures near an edge may turn in the full ones.";
 
 impl Kept {
     /// The page of a result.
@@ -120,23 +143,17 @@ impl Kept {
                 (title.clone(), format!("{text}\n{below}\n"))
             }
         };
-        let length = match self.made.quick {
-            true => {
-                " **From shorter runs (`--quick`): figures near an edge may turn in the full ones.**"
-            }
-            false => "",
-        };
-        let files = self.made.files.iter().map(|(what, prints)| {
-            let prints: Vec<&str> = prints.iter().map(Fingerprint::short).collect();
-            format!("{what} {}", prints.join(" and "))
-        });
         format!(
             "# {title}\n\n<!-- Made from {name}.json by `partita results render`: change neither by hand. -->\n\n\
              `partita results refresh {name}` makes this page anew; [method.md](../method.md) says what a verdict means.\n\n\
-             {} {} runs.{length}\n\nMade by: {}.\n\n```text\n{text}```\n",
+             {} {} runs.{}\n\nMade by: {}.\n\n```text\n{text}```\n",
             self.made.how,
             self.made.runs,
-            files.collect::<Vec<_>>().join(", ")
+            match self.made.quick {
+                true => format!(" **{SHORTER}**"),
+                false => String::new(),
+            },
+            self.made.files()
         )
     }
 

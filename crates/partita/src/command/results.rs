@@ -3,7 +3,7 @@
 use super::claims::ClaimsArguments;
 use super::laboratory::LaboratoryArguments;
 use super::paper::{Paper, PaperArguments};
-use super::{Failure, output};
+use super::{Failure, output, write_json};
 use clap::{Subcommand, ValueEnum};
 use partita::claims::Claims;
 use partita::laboratory::Store;
@@ -59,6 +59,34 @@ struct RefreshArguments {
     /// How many start phases each method is run with
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
+    #[command(flatten)]
+    laboratory: LaboratoryArguments,
+}
+
+/// Arguments of `partita papers`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  partita papers                                what is known, from the results that are kept\n  \
+    partita papers --run --quick --report p.html  runs what is missing in its short form, and draws it\n  \
+    partita papers --run --full --shard 2/8 --results part-2.jsonl\n                                                \
+    an eighth of the full runs, for `partita results merge`"
+)]
+pub(super) struct PapersArguments {
+    /// Runs what is missing of the papers' results first, as `partita results refresh` does: broken off, it goes on where it was
+    #[arg(long)]
+    run: bool,
+    /// With --run: shorter runs, and fewer of them; without this and --full each result is made as it was made before
+    #[arg(long, conflicts_with = "full", requires = "run")]
+    quick: bool,
+    /// With --run: the full runs
+    #[arg(long, requires = "run")]
+    full: bool,
+    /// Writes the claims as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Draws the claims: one HTML file that needs no other
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
     laboratory: LaboratoryArguments,
 }
@@ -131,37 +159,7 @@ pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
             );
             Ok(())
         }
-        What::Refresh(refresh) => {
-            let known = names(&folder)?;
-            let chosen: Vec<Name> = match refresh.names.is_empty() {
-                false => refresh.names.clone(),
-                true => {
-                    let all = Name::value_variants().iter().copied();
-                    all.filter(|name| known.iter().any(|known| known == name.file()))
-                        .collect()
-                }
-            };
-            let mut failures = Vec::new();
-            for name in chosen {
-                let (file, page) = places(&folder, name.file());
-                // What was made quickly is made quickly again, so that the same words refresh what is there.
-                let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
-                let kept = refresh.make(name, (refresh.quick || was_quick) && !refresh.full)?;
-                output::write(&file, kept.text().as_bytes())?;
-                output::write(&page, kept.page(name.file()).as_bytes())?;
-                // A reader that has gone needs no answer.
-                let _ = writeln!(std::io::stdout(), "{}", page.display());
-                failures.extend(kept.failures());
-            }
-            if let Some((page, text)) = stale_page(&folder)? {
-                output::write(&page, text.as_bytes())?;
-            }
-            if failures.is_empty() {
-                Ok(())
-            } else {
-                Err(Failure::Different(failures.join("\npartita: ")))
-            }
-        }
+        What::Refresh(refresh) => refresh.refresh(&folder),
     }
 }
 
@@ -175,23 +173,97 @@ fn list() -> Result<Papers, Failure> {
 /// The page of all papers, if it is not that of the list and of the results.
 fn stale_page(folder: &Path) -> Result<Option<(PathBuf, String)>, Failure> {
     let page = folder.join(papers::PAGE);
-    let text = list()?.page(folder)?;
+    let text = list()?.beside(folder)?.page();
     // A page that is not there is stale, too.
     let there = std::fs::read_to_string(&page).unwrap_or_default();
     Ok((there != text).then_some((page, text)))
 }
 
-/// Shows the page of all papers.
-pub(super) fn papers() -> Result<(), Failure> {
+/// Shows the claims of all papers, after their results were refreshed if that is wanted.
+pub(super) fn papers(arguments: &PapersArguments) -> Result<(), Failure> {
+    output::check([&arguments.json, &arguments.report].map(Option::as_ref))?;
     let command = partita::installed::command();
     let folder = partita::installed::folder(&command, "docs/results");
-    let page = list()?.page(&folder)?;
-    // A reader that has gone needs no page.
-    let _ = write!(std::io::stdout(), "{page}");
-    Ok(())
+    // What a run failed of is told at the end, below the claims.
+    let run = match arguments.run {
+        true => {
+            let papers = Name::value_variants().iter().copied();
+            let refresh = RefreshArguments {
+                names: papers.filter(|name| *name != Name::Claims).collect(),
+                quick: arguments.quick,
+                full: arguments.full,
+                seeds: None,
+                laboratory: arguments.laboratory.clone(),
+            };
+            refresh.refresh(&folder)
+        }
+        false => Ok(()),
+    };
+    if let Err(failure) = &run
+        && !matches!(failure, Failure::Different(_))
+    {
+        return run;
+    }
+    let list = list()?;
+    let judged = list.beside(&folder)?;
+    // A reader that has gone needs no list.
+    let _ = write!(std::io::stdout(), "{}", judged.text());
+    if let Some(path) = &arguments.report {
+        output::write(path, judged.html().as_bytes())?;
+    }
+    if let Some(path) = &arguments.json {
+        write_json(path, &judged.json())?;
+    }
+    run
 }
 
 impl RefreshArguments {
+    /// Makes the results that are named, and their pages.
+    fn refresh(&self, folder: &Path) -> Result<(), Failure> {
+        let known = names(folder)?;
+        let chosen: Vec<Name> = match self.names.is_empty() {
+            false => self.names.clone(),
+            true => {
+                let all = Name::value_variants().iter().copied();
+                all.filter(|name| known.iter().any(|known| known == name.file()))
+                    .collect()
+            }
+        };
+        let mut failures = Vec::new();
+        let mut shard = None;
+        for name in chosen {
+            let (file, page) = places(folder, name.file());
+            // What was made quickly is made quickly again, so that the same words refresh what is there.
+            let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
+            let kept = match self.make(name, (self.quick || was_quick) && !self.full) {
+                // A shard has no table, and the next result has a shard too.
+                Err(made @ Failure::Shard { .. }) => {
+                    // A reader that has gone needs no answer.
+                    let _ = writeln!(std::io::stdout(), "{}: {made}", name.file());
+                    shard = Some(made);
+                    continue;
+                }
+                other => other?,
+            };
+            output::write(&file, kept.text().as_bytes())?;
+            output::write(&page, kept.page(name.file()).as_bytes())?;
+            // A reader that has gone needs no answer.
+            let _ = writeln!(std::io::stdout(), "{}", page.display());
+            failures.extend(kept.failures());
+        }
+        if let Some(made) = shard {
+            return Err(made);
+        }
+        if let Some((page, text)) = stale_page(folder)? {
+            output::write(&page, text.as_bytes())?;
+        }
+        if failures.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::Different(failures.join("\npartita: ")))
+        }
+    }
+
     fn make(&self, name: Name, quick: bool) -> Result<Kept, Failure> {
         let mut command = vec![String::from("results"), String::from("refresh")];
         command.push(String::from(name.file()));

@@ -338,7 +338,7 @@ impl Question {
     }
 
     /// Whether there is no effect where there can be none, in words.
-    pub(super) fn as_negative(&self) -> String {
+    pub fn as_negative(&self) -> String {
         match self.answer {
             Answer::Within => String::from("none"),
             Answer::Above | Answer::Below => String::from("AN EFFECT"),

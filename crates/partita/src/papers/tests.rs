@@ -1,0 +1,128 @@
+//! The claims of the tree, and what is told of places that have or have not been measured.
+
+use super::*;
+
+fn tree() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn list() -> Papers {
+    Papers::read(&tree().join("experiments").join(FILE)).unwrap()
+}
+
+#[test]
+fn the_page_is_that_of_the_list_and_of_the_results() {
+    let results = tree().join("docs/results");
+    let page = std::fs::read_to_string(results.join(PAGE)).unwrap();
+    assert!(
+        page == list().beside(&results).unwrap().page(),
+        "partita results render makes {PAGE} anew"
+    );
+}
+
+#[test]
+fn every_place_that_a_claim_names_is_in_the_papers_file() {
+    let papers = list();
+    for claim in papers.claim.iter().filter(|claim| !claim.ours.is_empty()) {
+        let folder = tree().join(format!("experiments/paper-{}", claim.paper));
+        let published = crate::paper::Published::read(&folder.join("published.toml")).unwrap();
+        for place in &claim.ours {
+            let case = published
+                .cases
+                .iter()
+                .find(|case| case.table == place.table && Some(&case.name) == place.case.as_ref());
+            if let Some(text) = &place.negative {
+                let mut all = published.negatives.iter();
+                assert!(
+                    all.any(|negative| negative.title.starts_with(text)),
+                    "{place:?}"
+                );
+                continue;
+            }
+            let is_there = match (&place.claim, case) {
+                (Some(text), Some(case)) => {
+                    case.claims.iter().any(|claim| claim.text.starts_with(text))
+                }
+                (Some(text), None) => published
+                    .orders
+                    .iter()
+                    .any(|order| order.text.starts_with(text)),
+                (None, Some(case)) => {
+                    let known = |figure: &crate::paper::Figure| {
+                        Some(&figure.measure) == place.measure.as_ref()
+                    };
+                    let method = place.method.as_ref();
+                    case.figures.iter().any(known)
+                        && method.is_some_and(|method| {
+                            let native = method == "native" && case.native.is_some();
+                            native || case.methods.contains(method)
+                        })
+                }
+                (None, None) => false,
+            };
+            assert!(is_there, "{}: {place:?}", claim.text);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_come_out_says_why() {
+    let list = list();
+    let judged = list.beside(&tree().join("docs/results")).unwrap();
+    let silent: Vec<&str> = [Kind::Hard, Kind::Soft]
+        .into_iter()
+        .flat_map(|kind| judged.claims(kind))
+        .filter(|claim| {
+            let fails = matches!(claim.outcome, Outcome::DoesNotComeOut | Outcome::InPart);
+            fails && claim.reason.is_none()
+        })
+        .map(|claim| claim.text)
+        .collect();
+    assert!(silent.is_empty(), "no reason is given for: {silent:?}");
+}
+
+#[test]
+fn an_outcome_is_what_the_places_that_decide_say_together() {
+    use super::find::Says::{No, Nothing, Open, Shown, Yes};
+    for (places, outcome) in [
+        (&[Yes, Yes, Shown][..], Outcome::ComesOut),
+        (&[Yes, Open], Outcome::InPart),
+        (&[Yes, No], Outcome::InPart),
+        (&[No, Open], Outcome::DoesNotComeOut),
+        (&[Open, Shown], Outcome::Undecided),
+        (&[Shown, Nothing], Outcome::Shown),
+        (&[Nothing], Outcome::NotMeasured),
+        (&[], Outcome::NotMeasured),
+    ] {
+        assert_eq!(Outcome::of(places), outcome, "{places:?}");
+    }
+}
+
+#[test]
+fn a_paper_without_a_command_or_a_result_is_said_to_have_none() {
+    let text = "[paper.001]\ntitle = \"t\"\n[paper.002]\ntitle = \"u\"\ncommand = \"partita paper self-wait\"\n\
+                [[claim]]\npaper = \"001\"\ntext = \"a\"\nfigure = \"1\"\n\
+                [[claim]]\npaper = \"002\"\nkind = \"soft\"\ntext = \"b\"\nfigure = \"<2>\"\nreason = \"because\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    std::fs::write(&path, text).unwrap();
+    let papers = Papers::read(&path).unwrap();
+    let judged = papers.beside(folder.path()).unwrap();
+    let page = judged.page();
+    for told in [
+        "1 hard claim: 1 not measured",
+        "1 soft claim: 1 not measured",
+        "001: t: not built",
+        "no result is kept yet",
+        "why: because",
+    ] {
+        assert!(page.contains(told), "{page}");
+    }
+    let html = judged.html();
+    for told in ["No result is kept.", "b (soft)", "&lt;2&gt;"] {
+        assert!(html.contains(told), "{html}");
+    }
+    std::fs::write(&path, text.replace("paper = \"001\"", "paper = \"009\"")).unwrap();
+    let error = Papers::read(&path).unwrap_err().to_string();
+    assert!(error.contains("no paper 009"), "{error}");
+}
