@@ -14,6 +14,7 @@ mod laboratory;
 mod output;
 mod paper;
 mod profile;
+mod random;
 mod reference;
 mod rerun;
 mod results;

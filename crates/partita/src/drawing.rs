@@ -25,6 +25,7 @@ use crate::compare::Comparison;
 use crate::laboratory::Entry;
 use crate::measures::{self, Measure};
 use crate::nuisance::Variance;
+use crate::random::Regret;
 use crate::report::Table;
 use crate::system::Date;
 use std::collections::BTreeSet;
@@ -71,6 +72,19 @@ pub fn comparison(
         let parts = ["guest", "scheduling", "simulation", "idle"];
         page.figure(&shares(&parts, &bars), "Shares of the harts' time, medians");
     }
+    made_by(&mut page, entries);
+    page.finish()
+}
+
+/// The regret of policies over drawn systems as a page: the table, and each system's regrets.
+pub fn regret(regret: &Regret, entries: &[Entry]) -> String {
+    let mut page = Page::new("Regret on drawn systems");
+    page.paragraph(
+        "Regret is how far a policy stays behind the best one of a system: one less its throughput over that of the best.",
+    );
+    page.table(&regret.table());
+    page.heading("System by system");
+    page.table(&regret.systems());
     made_by(&mut page, entries);
     page.finish()
 }

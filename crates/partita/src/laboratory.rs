@@ -15,6 +15,7 @@ mod point;
 mod record;
 mod series;
 pub mod shard;
+pub mod shares;
 pub mod statistics;
 mod store;
 pub mod tidy;

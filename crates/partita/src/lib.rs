@@ -19,6 +19,7 @@ pub mod paper;
 pub mod papers;
 pub mod passages;
 pub mod qemu;
+pub mod random;
 pub mod reference;
 pub mod report;
 pub mod results;

@@ -68,6 +68,8 @@ pub struct Left {
     pub holder: Option<VcpuId>,
     /// For a spin: how many exits this wait has had, with this one.
     pub exits: u32,
+    /// For a spin: what the vCPU waited for has lately come while it looked ([`Keep::Look`]), more often than not.
+    pub looks_pay: bool,
 }
 
 impl Left {
@@ -81,6 +83,7 @@ impl Left {
             open: true,
             holder: None,
             exits: 1,
+            looks_pay: false,
         }
     }
 }
@@ -157,10 +160,7 @@ pub enum SpinOn {
     /// A word that is to change.
     Word,
     /// Its turn at a lock that is first come, first served.
-    Turn {
-        /// Nobody is between whoever is served and this vCPU.
-        next: bool,
-    },
+    Turn,
 }
 
 /// Whether a spinning vCPU keeps its hart.

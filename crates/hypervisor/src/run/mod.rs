@@ -229,6 +229,7 @@ fn run_vcpu(
         open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
+        looks_pay: registers.looks.pay(),
     };
     drop(registers);
     hart.change.leave(now());

@@ -1,6 +1,7 @@
 //! `partita compare`.
 
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
+use super::random::{self, RandomArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
 use partita::laboratory::tidy::tidy;
@@ -14,48 +15,68 @@ const SEEDS: u32 = 10;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct CompareArguments {
+    /// The system's TOML file
+    #[arg(value_name = "SYSTEM.toml", required_unless_present = "random")]
+    file: Option<PathBuf>,
+    /// Changes a key for this time, such as vm.web.share=30; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(super) changes: Vec<String>,
     #[command(flatten)]
-    system: SystemArguments,
+    pub(super) random: RandomArguments,
     #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), hypervisor (its ELF file), {KEYS}"))]
-    vary: Vec<String>,
-    /// How many start phases each combination is run with; without it 10, with --nuisance as many as the design has
+    pub(super) vary: Vec<String>,
+    /// How many start phases each combination is run with; without it 10, with --nuisance as many as the design has, with
+    /// --random 1
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    seeds: Option<u32>,
+    pub(super) seeds: Option<u32>,
     /// Varies nuisance factors from phase to phase, all of them or those that are named, and shows which share of the spread each
     /// makes: boot-offset, slice-phase, vm-order, placement, link-order, costs (those that the profile marks as estimates)
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,...", conflicts_with = "random", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     nuisance: Vec<String>,
     /// The measures to show; without it, the usual ones
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "NAME,...",
+        conflicts_with = "random"
+    )]
     measure: Vec<String>,
     /// Writes the comparison and all runs as JSON
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub(super) json: Option<PathBuf>,
     /// Writes the comparison as comma-separated values
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "random")]
     csv: Option<PathBuf>,
     /// Writes every figure of every run as a line of comma-separated values
     #[arg(long, value_name = "FILE")]
-    tidy: Option<PathBuf>,
+    pub(super) tidy: Option<PathBuf>,
     /// Draws the comparison: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
+    pub(super) report: Option<PathBuf>,
     #[command(flatten)]
     effect: EffectArguments,
     #[command(flatten)]
     start: StartArguments,
     #[command(flatten)]
-    laboratory: LaboratoryArguments,
+    pub(super) laboratory: LaboratoryArguments,
+}
+
+/// What `--vary` says.
+pub(super) fn variations(vary: &[String]) -> Result<Vec<Variation>, Failure> {
+    let each = vary.iter().map(|text| Variation::parse(text));
+    Ok(each.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
-    let variations: Result<Vec<Variation>, _> = arguments
-        .vary
-        .iter()
-        .map(|text| Variation::parse(text))
-        .collect();
+    let Some(file) = &arguments.file else {
+        return random::execute(arguments);
+    };
+    let system = SystemArguments {
+        file: file.clone(),
+        changes: arguments.changes.clone(),
+    };
     let computer = arguments.laboratory.computer()?;
-    let variations = variations?;
+    let variations = variations(&arguments.vary)?;
     let mut grid = Grid::new(&variations, arguments.seeds.unwrap_or(SEEDS), &computer)?;
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
@@ -67,11 +88,10 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
         &arguments.report,
     ];
     output::check(outputs.map(Option::as_ref))?;
-    arguments.system.read()?;
-    let file = &arguments.system.file;
+    system.read()?;
     let name = format!("compare-{}", super::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
-    let mut points = grid.points(file, &arguments.system.changes, &computer);
+    let mut points = grid.points(file, &system.changes, &computer);
     let mut factors = Vec::new();
     if !arguments.nuisance.is_empty() {
         let first = laboratory.expand(points.iter().take(1).cloned().collect())?;
@@ -81,7 +101,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
         factors = nuisance::factors(&points, first, &arguments.nuisance)?;
         let design = u32::try_from(design::phases(factors.len())).unwrap_or(u32::MAX);
         grid = Grid::new(&variations, arguments.seeds.unwrap_or(design), &computer)?;
-        points = grid.points(file, &arguments.system.changes, &computer);
+        points = grid.points(file, &system.changes, &computer);
         points = nuisance::vary(points, &factors);
     }
     let points = laboratory.start(

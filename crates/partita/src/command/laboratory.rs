@@ -161,6 +161,11 @@ impl Laboratory {
         })
     }
 
+    /// A folder in the cache.
+    pub(super) fn folder(&self, name: &str) -> PathBuf {
+        self.cache.folder().join(name)
+    }
+
     /// Makes every run that has no result yet, and returns all results in the order of the points.
     ///
     /// # Errors

@@ -7,7 +7,8 @@ use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{
-    self, Computer as Place, Fingerprints, MadeBy, NativeFailure, Point, Shift, Window, window,
+    self, Computer as Place, Figures, Fingerprints, MadeBy, NativeFailure, Point, Shift, Window,
+    shares, window,
 };
 use partita::measures::{self, Inputs};
 use partita::report;
@@ -93,6 +94,10 @@ pub(super) struct RunArguments {
     /// `passage-instructions`
     #[arg(long, requires = "steady")]
     pub(super) passages: bool,
+    /// Measures besides what part of its share each VM had that always wanted it, in windows of 20 ms and of 200 ms: for systems
+    /// whose VMs are all exercisers that work for a time
+    #[arg(long, conflicts_with_all = ["console", "native", "kvm", "check_translations", "monitor", "checkpoint", "logs", "control", "steady"])]
+    pub(super) shares: bool,
     /// What is shifted at the beginning, as JSON
     #[arg(long, hide = true, value_name = "JSON", value_parser = shift, conflicts_with_all = ["console", "native", "kvm", "checkpoint"])]
     pub(super) shift: Option<Shift>,
@@ -160,28 +165,35 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     let beside = Beside::start(arguments, &system, &cache)?;
     let outcome = match &arguments.checkpoint {
         Some(checkpoint) => alone(arguments, &system, &cache, Part::From(checkpoint)),
-        None if arguments.steady => {
+        None if arguments.steady || arguments.shares => {
             let window = Window::of(&system).ok_or_else(|| {
                 Failure::Laboratory(String::from(
-                    "--steady: not every VM is an exerciser that works for a time; each needs exercise=work \
+                    "--steady and --shares: not every VM is an exerciser that works for a time; each needs exercise=work \
                      duration-ms=... of more than 100",
                 ))
             })?;
-            alone(arguments, &system, &cache, Part::Within(&window))
+            let part = match arguments.steady {
+                true => Part::Within(&window),
+                false => Part::Shares(&window),
+            };
+            alone(arguments, &system, &cache, part)
         }
-        None => run::run(&system, &cache, &options).map_err(Failure::from),
+        None => run::run(&system, &cache, &options)
+            .map(|outcome| (outcome, Figures::new()))
+            .map_err(Failure::from),
     };
-    let finished = matches!(&outcome, Ok(outcome) if outcome.ending == Ending::Finished);
+    let finished = matches!(&outcome, Ok((outcome, _)) if outcome.ending == Ending::Finished);
     let native = beside.and_then(|beside| beside.end(finished));
-    let outcome = outcome?;
+    let (outcome, of_shares) = outcome?;
     if let Some(report) = &outcome.report {
-        let figures = measures::compute(&Inputs {
+        let mut figures = measures::compute(&Inputs {
             report: Some(report),
             hardware: outcome.monitor.as_ref(),
             storms: outcome.storms.as_ref(),
             passages: &outcome.passages,
             guests: &outcome.guests,
         });
+        figures.extend(of_shares);
         let against = native.map(|native| measures::relative(&figures, &native));
         let mut shown = figures.clone();
         shown.extend(
@@ -302,6 +314,8 @@ enum Part<'a> {
     From(&'a Path),
     /// In a window.
     Within(&'a Window),
+    /// All of it, and its shares in a window.
+    Shares(&'a Window),
 }
 
 /// Measures a part of a run, with nobody at the terminal.
@@ -310,11 +324,12 @@ fn alone(
     system: &System,
     cache: &Cache,
     part: Part<'_>,
-) -> Result<run::Outcome, Failure> {
+) -> Result<(run::Outcome, Figures), Failure> {
     let Kind::Machine(chosen) = computer(arguments)? else {
         let option = match part {
             Part::From(_) => "--checkpoint",
             Part::Within(_) => "--steady",
+            Part::Shares(_) => "--shares",
         };
         return Err(Failure::MachineOnly(option));
     };
@@ -333,8 +348,12 @@ fn alone(
         let _ = writeln!(std::io::stdout(), "{line}");
     };
     let outcome = match part {
-        Part::From(path) => checkpoint::measure(&boot, path, &arguments.commands, &mut show),
-        Part::Within(window) => window::measure(&boot, window, &mut show),
+        Part::From(path) => checkpoint::measure(&boot, path, &arguments.commands, &mut show)
+            .map(|outcome| (outcome, Figures::new())),
+        Part::Within(window) => {
+            window::measure(&boot, window, &mut show).map(|outcome| (outcome, Figures::new()))
+        }
+        Part::Shares(window) => shares::measure(&boot, window, &mut show),
     };
     outcome.map_err(|error| Failure::Laboratory(error.to_string()))
 }
@@ -437,6 +456,7 @@ pub(super) fn point(arguments: &RunArguments) -> Point {
         hypervisor: None,
         start: None,
         window: steady.flatten().as_ref().and_then(Window::of),
+        shares: arguments.shares,
         shift: arguments.shift.clone(),
         passages: arguments.passages,
     }

@@ -215,6 +215,7 @@ impl Grid {
             hypervisor: combination.hypervisor(),
             start: None,
             window: None,
+            shares: false,
             shift: None,
         };
         self.combinations

@@ -54,6 +54,7 @@ pub fn native_point(point: &Point) -> Point {
         kvm: false,
         start: None,
         window: None,
+        shares: false,
         shift: None,
         ..point.clone()
     }

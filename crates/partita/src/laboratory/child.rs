@@ -73,6 +73,9 @@ impl ChildRunner<'_> {
         if point.passages {
             words.push("--passages".into());
         }
+        if point.shares {
+            words.push("--shares".into());
+        }
         if let Some(shift) = &point.shift {
             // Plain values alone: this cannot fail.
             let text = serde_json::to_string(shift).unwrap_or_default();

@@ -66,6 +66,9 @@ pub struct Point {
     /// The part of the run that is measured; without it, all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Window>,
+    /// Whether it is measured what part of its share each VM had all the time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares: bool,
     /// What is shifted at the beginning, where nuisance factors are varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shift: Option<Shift>,

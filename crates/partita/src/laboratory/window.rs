@@ -68,6 +68,16 @@ pub fn measure(
     window: &Window,
     show: &mut dyn FnMut(&str),
 ) -> Result<Outcome, CheckpointFailure> {
+    boot_and(boot, |setup, run| {
+        measure_run(boot, window, setup, run, show)
+    })
+}
+
+/// Builds the machine for a system, and does something with it.
+pub(super) fn boot_and<T>(
+    boot: &Boot<'_>,
+    what: impl FnOnce(&Setup<'_>, Run) -> Result<T, CheckpointFailure>,
+) -> Result<T, CheckpointFailure> {
     let slots = Assignment::of(boot.system);
     let image = image::compose(boot.system, &slots, boot.cache, None)?;
     check_memory(boot.system, image.len() as u64)?;
@@ -78,7 +88,17 @@ pub fn measure(
         hypervisor: boot.hypervisor,
         cache: boot.cache,
     };
-    let mut run = Run::boot(&setup, &boot.chosen)?;
+    let run = Run::boot(&setup, &boot.chosen)?;
+    what(&setup, run)
+}
+
+fn measure_run(
+    boot: &Boot<'_>,
+    window: &Window,
+    setup: &Setup<'_>,
+    mut run: Run,
+    show: &mut dyn FnMut(&str),
+) -> Result<Outcome, CheckpointFailure> {
     let begun = begin(&mut run, boot, window, show)?;
     shift_slices(&mut run, boot, show);
     // Counts are the run's own: the copy's have the prompt in them, and so the first copy's may exceed the run's later ones.
@@ -87,7 +107,7 @@ pub fn measure(
     if let Some(passages) = &passages {
         run.machine.listen(Box::new(passages.clone()));
     }
-    let from = sample(&mut run.machine, &setup)?;
+    let from = sample(&mut run.machine, setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
         ..Limits::of(boot.system, boot.limit, run.machine.clock())
@@ -110,7 +130,7 @@ pub fn measure(
         }
         let counted = run.machine.report_since(&before);
         let rows = passages.as_ref().map(Passages::rows).unwrap_or_default();
-        match sample(&mut run.machine, &setup) {
+        match sample(&mut run.machine, setup) {
             Ok(to) if same_vms_run(&from, &to) => {
                 closed = Some((to, counted));
                 counted_passages = rows;
@@ -178,7 +198,7 @@ fn shift_slices(run: &mut Run, boot: &Boot<'_>, show: &mut dyn FnMut(&str)) {
 }
 
 /// Follows a run until all VMs work, and says at which machine time the first of them began.
-fn begin(
+pub(super) fn begin(
     run: &mut Run,
     boot: &Boot<'_>,
     window: &Window,

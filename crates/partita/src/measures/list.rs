@@ -3,7 +3,7 @@
 use super::{Better, Measure, measure};
 
 /// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub(super) const GENERAL: [Measure; 60] = [
+pub(super) const GENERAL: [Measure; 62] = [
     measure(
         "etr",
         "ends/s",
@@ -461,5 +461,21 @@ pub(super) const GENERAL: [Measure; 60] = [
         Better::Neither,
         "real time since the hypervisor's entry",
         "What the hypervisor's own report says, booting of the guests included.",
+    ),
+    measure(
+        "least-of-share-20ms",
+        "%",
+        Better::More,
+        "the least part of its share that a VM had over 20 ms",
+        "The guest's cycles of each VM out of those of all guests, in each window of 20 ms of machine time in which all VMs worked, over \
+         its share out of all shares; the least of all windows and VMs. Only VMs that can always use their share count: exercisers that \
+         neither think nor read, and whose share is one hart at most where their vCPUs wait for each other (`run --shares`).",
+    ),
+    measure(
+        "least-of-share-200ms",
+        "%",
+        Better::More,
+        "the same over 200 ms",
+        "As least-of-share-20ms, over each ten windows in a row.",
     ),
 ];

@@ -5,5 +5,6 @@ mod in_place;
 mod queues;
 mod reservation;
 mod spins;
+mod teams;
 mod terms;
 mod waits;
