@@ -4,7 +4,7 @@
 use super::dropped::SPACES;
 use crate::hart::csr::{self, number};
 use crate::memory::gstage::offer::Register;
-use scheduler::MAX_VCPUS;
+use scheduler::MAX_NUMBERS;
 
 /// vsatp of the hart that runs this, whose hgatp is Bare. No guest runs there.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl SpaceOffer {
 }
 
 /// Bits of the largest ASID that a space has.
-const TAG_BITS: usize = (MAX_VCPUS * SPACES).ilog2() as usize + 1;
+const TAG_BITS: usize = (MAX_NUMBERS * SPACES).ilog2() as usize + 1;
 
 #[cfg(test)]
 mod tests {
@@ -173,7 +173,7 @@ mod tests {
     fn each_space_of_each_vcpu_has_an_asid_of_its_own_or_none_has() {
         let all = offer(&[8], 0x3ff);
         let mut seen = std::collections::BTreeSet::new();
-        for vcpu in 0..MAX_VCPUS {
+        for vcpu in 0..MAX_NUMBERS {
             for space in 0..SPACES {
                 let asid = all.asid(vcpu, space).unwrap();
                 assert!(asid != 0 && asid <= 0x3ff && seen.insert(asid));
