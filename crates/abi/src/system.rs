@@ -44,15 +44,15 @@ mod switches;
 mod tests;
 
 pub use choice::{
-    Io, Migration, OnFailure, Placement, Purging, RemoteFences, Scheduling, SpinMethod,
+    Io, Migration, OnFailure, Placement, Purging, Queue, RemoteFences, Scheduling, SpinMethod,
     Translations, VmTranslation, WaitMethod, WhenIdle,
 };
 pub use error::{Problem, Subject, SystemError, ValueText};
 pub use hidden::{HIDEABLE, Hidden};
 pub use limits::{
     MAX_BOOTARGS_LENGTH, MAX_HARTS, MAX_NAME_LENGTH, MAX_SHARING, MAX_SLICES, MAX_SLOTS,
-    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE, SHADOW_BYTES, SHARE,
-    TIME_SLICE_US,
+    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, MAX_VCPUS_PER_VM, MAX_VMS, MEMORY_GRANULE,
+    SHADOW_BYTES, SHARE, TIME_SLICE_US,
 };
 pub use parameters::{
     AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
@@ -258,6 +258,8 @@ pub struct SystemDescription<'a> {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Migration,
+    /// How many schedulers share the harts.
+    pub queue: Queue,
     /// Which harts may run a vCPU.
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.

@@ -11,6 +11,7 @@ mod boot;
 mod console;
 mod devices;
 mod hart;
+pub mod heap;
 mod interrupts;
 mod lock;
 pub mod memory;

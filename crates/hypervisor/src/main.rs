@@ -13,23 +13,17 @@ mod bare {
     use core::panic::PanicInfo;
 
     use hypervisor::Hart;
-    use linked_list_allocator::LockedHeap;
+    use hypervisor::heap::{self, HEAP};
     use uefi_raw::table::system::SystemTable;
     use uefi_raw::{Handle, Status};
 
-    /// The bound of the hypervisor's one heap.
-    const HEAP_BYTES: usize = 2 << 20;
-
-    #[global_allocator]
-    static HEAP: LockedHeap = LockedHeap::empty();
-
-    static mut HEAP_SPACE: [u8; HEAP_BYTES] = [0; HEAP_BYTES];
+    static mut HEAP_SPACE: [u8; heap::BYTES] = [0; heap::BYTES];
 
     /// The first hart's entry, on the boot stack with .bss cleared.
     #[unsafe(no_mangle)]
     extern "C" fn hypervisor_main(hart_id: u64, tree: *const u8) -> ! {
         // SAFETY: this runs once, on one hart, before anything is allocated; the space is used for nothing else.
-        unsafe { HEAP.lock().init((&raw mut HEAP_SPACE).cast(), HEAP_BYTES) };
+        unsafe { HEAP.begin((&raw mut HEAP_SPACE).cast()) };
         // SAFETY: the firmware passes the address of the board's device tree in a1 (SBI boot convention).
         unsafe { hypervisor::first_hart(hart_id, tree) }
     }

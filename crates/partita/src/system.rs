@@ -24,7 +24,7 @@ pub use section::{EXERCISER, SHUFFLED};
 use crate::terminals::Habits;
 use abi::system::{
     Allocation, Hidden, Io, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
-    RemoteFences, Scheduling, SpinMethod, Translations, VmName, VmTranslation, WaitMethod,
+    Queue, RemoteFences, Scheduling, SpinMethod, Translations, VmName, VmTranslation, WaitMethod,
     WhenIdle,
 };
 use std::path::PathBuf;
@@ -207,6 +207,8 @@ pub struct System {
     pub wait: WaitMethod,
     /// When vCPUs go to other harts.
     pub migration: Located<Migration>,
+    /// How many schedulers share the harts.
+    pub queue: Queue,
     /// Which harts may run a vCPU.
     pub scheduling: Scheduling,
     /// When a hart drops cached translations of a vCPU.

@@ -93,7 +93,12 @@ impl Scheduler {
             .collect();
         self.shared = self.online.without(dedicated);
         self.place();
-        let mut sharing = self.vms.iter().flatten().filter(|vm| !vm.dedicated);
+        let mut sharing = self
+            .vms
+            .iter()
+            .take(self.vms_end)
+            .flatten()
+            .filter(|vm| !vm.dedicated);
         self.own_accounts = match sharing.clone().next() {
             Some(_) => sharing.all(|vm| vm.placement == Placement::Fixed),
             None => self.config.placement == Placement::Fixed,
@@ -119,7 +124,7 @@ impl Scheduler {
     }
 
     /// Under fixed scheduling, gives each vCPU that shares the hart with the fewest so far.
-    fn place(&mut self) {
+    pub(crate) fn place(&mut self) {
         for index in (0..).map_while(VcpuId::new) {
             let Some(vcpu) = self.vcpus[index.index()] else {
                 continue;

@@ -3,6 +3,9 @@
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
 use crate::ticks::Ticks;
 
+// What names vCPUs here names them by their places in one scheduler, or by the numbers that they have in all of a computer's
+// (`groups`): `V` is such a name, and `S` a set of them.
+
 /// The harts that must be interrupted so that they ask the scheduler again.
 ///
 /// An idle hart must call [`crate::Scheduler::dispatch`], one that runs a vCPU must call
@@ -54,7 +57,7 @@ pub enum Leave {
 
 /// How a vCPU has left its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Left {
+pub struct Left<V = VcpuId> {
     /// Why.
     pub reason: Leave,
     /// How long it has run since it was dispatched.
@@ -65,14 +68,14 @@ pub struct Left {
     /// any while it waits for a word, because it could do nothing about it.
     pub open: bool,
     /// For a spin on a ticket lock: the partner that holds it, if the hypervisor can tell.
-    pub holder: Option<VcpuId>,
+    pub holder: Option<V>,
     /// For a spin: how many exits this wait has had, with this one.
     pub exits: u32,
     /// For a spin: what the vCPU waited for has lately come while it looked ([`Keep::Look`]), more often than not.
     pub looks_pay: bool,
 }
 
-impl Left {
+impl<V> Left<V> {
     /// Left for this reason after running for `ran`, in its supervisor, open for interrupts.
     #[must_use]
     pub const fn new(reason: Leave, ran: Ticks) -> Self {
@@ -86,15 +89,28 @@ impl Left {
             looks_pay: false,
         }
     }
+
+    /// The same with another name for the holder.
+    pub(crate) fn renamed<W>(&self, holder: Option<W>) -> Left<W> {
+        Left {
+            reason: self.reason,
+            ran: self.ran,
+            supervisor: self.supervisor,
+            open: self.open,
+            holder,
+            exits: self.exits,
+            looks_pay: self.looks_pay,
+        }
+    }
 }
 
 /// What a hart does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dispatch {
+pub enum Dispatch<V = VcpuId, S = VcpuSet> {
     /// Run this vCPU.
     Run {
         /// Which one.
-        vcpu: VcpuId,
+        vcpu: V,
         /// Ask again after this time. `None`: nobody else can use the hart, no timer is needed.
         slice: Option<Ticks>,
         /// Whether its waits (WFI, WRS.NTO) must trap: `hstatus.VTW`.
@@ -106,7 +122,7 @@ pub enum Dispatch {
     Idle {
         /// The self-waiting vCPUs that ran here last, whose interrupt files are here, and those that wait for words
         /// and may run here.
-        watch: VcpuSet,
+        watch: S,
         /// Whether the hart must go on testing them by calling `dispatch`, because nobody will
         /// interrupt it. If not, it sleeps until an interrupt.
         poll: bool,
@@ -120,13 +136,13 @@ pub enum Dispatch {
 
 /// Whether a vCPU that waits for its own interrupts may do so without leaving its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InPlace {
+pub enum InPlace<S = VcpuSet> {
     /// It must leave.
     No,
     /// It was woken already, and goes on.
     Woken,
     /// It may. An interrupt of these, which ran here last and wait too, ends its wait: then it leaves.
-    With(VcpuSet),
+    With(S),
 }
 
 /// What a hart that runs a vCPU does after a kick, or when its slice timer has fired.
@@ -145,11 +161,11 @@ pub enum Continue {
 
 /// A spin exit, before it is decided whether the vCPU leaves its hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpinExit {
+pub struct SpinExit<V = VcpuId> {
     /// What the vCPU waits for.
     pub on: SpinOn,
     /// For a ticket lock: the partner that holds it, if the hypervisor can tell.
-    pub holder: Option<VcpuId>,
+    pub holder: Option<V>,
 }
 
 /// What a spinning vCPU waits for, as far as the hypervisor can tell.
@@ -178,10 +194,10 @@ pub enum Keep {
 /// Tests that only the hypervisor can make. Each names a self-waiting vCPU.
 ///
 /// A closure is a probe whose words always have changed.
-pub trait Probe {
+pub trait Probe<V = VcpuId> {
     /// Whether an interrupt is pending and enabled for the vCPU (paper 002 §3.3). It is asked on
     /// the dispatching hart, and should answer `false` where this hart cannot know.
-    fn pending(&mut self, vcpu: VcpuId) -> bool;
+    fn pending(&mut self, vcpu: V) -> bool;
 
     /// Whether `pending` knows of the files of all harts. Where not, it is asked for vCPUs that ran on the dispatching
     /// hart last only.
@@ -191,7 +207,7 @@ pub trait Probe {
 
     /// Whether what the vCPU waits for in memory has come, a change of the word or its turn, or cannot be read. Memory
     /// is the same for all harts, so any can tell.
-    fn changed(&mut self, vcpu: VcpuId) -> bool {
+    fn changed(&mut self, vcpu: V) -> bool {
         let _ = vcpu;
         true
     }

@@ -126,7 +126,7 @@ impl Scheduler {
     }
 
     /// Takes a vCPU out of its queue and out of everybody's mind.
-    fn withdraw(&mut self, vcpu: VcpuId) {
+    pub(crate) fn withdraw(&mut self, vcpu: VcpuId) {
         self.queues.remove(vcpu);
         self.self_wait_ready.remove(vcpu);
         let partners = self.partners(vcpu);

@@ -4,10 +4,12 @@ use core::fmt;
 
 /// The largest number of harts that one scheduler serves.
 pub const MAX_HARTS: usize = if SMALL { 4 } else { 64 };
-/// The largest number of vCPUs, over all virtual machines.
+/// The largest number of vCPUs that one scheduler serves, over all virtual machines.
 pub const MAX_VCPUS: usize = if SMALL { 8 } else { 64 };
 /// The largest number of virtual machines.
-pub const MAX_VMS: usize = if SMALL { 4 } else { 16 };
+pub const MAX_VMS: usize = if SMALL { 4 } else { 64 };
+/// The largest number of vCPUs of a computer whose harts are in groups.
+pub const MAX_NUMBERS: usize = 512;
 
 /// The model checker keeps a great many tables, so it has small ones.
 const SMALL: bool = cfg!(test);
@@ -63,8 +65,12 @@ identity!(
     VmId, MAX_VMS, "vm"
 );
 identity!(
-    /// A vCPU, by an index that is unique over all virtual machines.
+    /// A vCPU, by its place in the tables of the scheduler that serves it: unique over all virtual machines there.
     VcpuId, MAX_VCPUS, "vcpu"
+);
+identity!(
+    /// A vCPU, by a number that it keeps whichever group of harts serves it ([`crate::groups`]).
+    VcpuNumber, MAX_NUMBERS, "vcpu"
 );
 
 macro_rules! set {

@@ -32,6 +32,7 @@ mod config;
 mod decision;
 mod dispatch;
 mod event;
+pub mod groups;
 mod hart;
 mod id;
 mod kick;
@@ -47,6 +48,7 @@ mod sound;
 mod spin;
 mod table;
 mod ticks;
+mod transfer;
 mod vcpu;
 mod wait;
 
@@ -56,7 +58,9 @@ pub use config::{
 pub use decision::{
     Continue, Dispatch, InPlace, Keep, Kicks, Leave, Left, Probe, SpinExit, SpinOn, VcpuState,
 };
-pub use id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
+pub use id::{
+    HartId, HartSet, MAX_HARTS, MAX_NUMBERS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuNumber, VcpuSet, VmId,
+};
 pub use queue::Queue;
 pub use sound::Unsound;
 pub use table::Scheduler;

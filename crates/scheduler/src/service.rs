@@ -101,6 +101,20 @@ impl Service {
         self.credit = self.credit.saturating_add(more).min(self.most());
     }
 
+    /// Takes one of `parts` equal parts of what it may still consume, or of its debt, away.
+    pub(crate) fn give_part(&mut self, parts: u32) -> i64 {
+        let part = self.credit / i64::from(parts.max(1));
+        self.credit -= part;
+        part
+    }
+
+    /// Adds what was taken from another account of the same virtual machine. The limits of debts and savings are kept when
+    /// the quantity is set next. An account that was not set yet has nothing else.
+    pub(crate) fn receive(&mut self, part: i64) {
+        self.credit = self.credit.saturating_add(part);
+        self.quantity = self.quantity.max(1);
+    }
+
     /// What the model checker assumes: in service or out.
     #[cfg(test)]
     pub(crate) fn set_credit(&mut self, credit: i64) {
@@ -204,7 +218,7 @@ impl Scheduler {
                 }
             }
         } else {
-            for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
+            for vm in self.machines_mut().filter(|vm| !vm.dedicated) {
                 vm.service.refill(rounds);
             }
         }
@@ -222,10 +236,10 @@ impl Scheduler {
         let slice = self.config.slice;
         let round = self.round();
         let harts = self.shared.count().max(1);
-        let sharing = || self.vms.iter().flatten().filter(|vm| !vm.dedicated);
-        let shares = sharing().map(|vm| u64::from(vm.share)).sum();
-        for vm in self.vms.iter_mut().flatten().filter(|vm| !vm.dedicated) {
-            let share = u64::from(vm.share);
+        let sharing = || self.machines().filter(|vm| !vm.dedicated);
+        let shares = sharing().map(Vm::share_here).sum();
+        for vm in self.machines_mut().filter(|vm| !vm.dedicated) {
+            let share = vm.share_here();
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);
         }
@@ -252,9 +266,16 @@ impl Scheduler {
 }
 
 impl Vm {
+    /// The part of the share that counts here. It is fine enough that a sixty-fourth of the smallest share is not nothing.
+    fn share_here(&self) -> u64 {
+        const FINE: u64 = 64;
+        let (parts, of) = self.part;
+        u64::from(self.share) * FINE * u64::from(parts) / u64::from(of.max(1))
+    }
+
     /// The part of the share that falls to each vCPU, scaled so that it is a whole number of parts.
     fn share_of_vcpu(&self) -> u64 {
-        u64::from(self.share) * MAX_VCPUS as u64 / u64::from(self.vcpus.count().max(1))
+        self.share_here() * MAX_VCPUS as u64 / u64::from(self.vcpus.count().max(1))
     }
 }
 

@@ -59,9 +59,11 @@ pub struct Scheduler {
     pub(crate) may_run: [VcpuSet; MAX_HARTS],
     /// For each hart, the vCPUs that ran there last, or run there now.
     pub(crate) last_on: [VcpuSet; MAX_HARTS],
-    pub(crate) vms: [Option<Vm>; MAX_VMS],
+    /// All virtual machines have places below this one.
+    pub(crate) vms_end: usize,
     pub(crate) harts: [Hart; MAX_HARTS],
     pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
+    pub(crate) vms: [Option<Vm>; MAX_VMS],
 }
 
 impl Scheduler {
@@ -86,6 +88,7 @@ impl Scheduler {
             config,
             rules: wait::rules(config.wait),
             own_accounts: config.placement == Placement::Fixed,
+            vms_end: 0,
             vms: [None; MAX_VMS],
             vcpus: [None; MAX_VCPUS],
             harts: table,
@@ -158,10 +161,12 @@ impl Scheduler {
             vcpus,
             dedicated,
             share,
+            part: (1, 1),
             placement,
             service: Service::new(),
             favoured: None,
         });
+        self.vms_end = self.vms_end.max(vm.index() + 1);
         for vcpu in vcpus.iter() {
             self.vcpus[vcpu.index()] = Some(Vcpu {
                 vm,
@@ -449,6 +454,16 @@ impl Scheduler {
         let moved = self.last_on[hart.index()].iter();
         let moved = moved.filter(|vcpu| !at_home(vcpu)).collect();
         self.may_run[hart.index()].without(moved)
+    }
+
+    /// All virtual machines that there are.
+    pub(crate) fn machines(&self) -> impl Iterator<Item = &Vm> + Clone {
+        self.vms.iter().take(self.vms_end).flatten()
+    }
+
+    /// The same, to change them.
+    pub(crate) fn machines_mut(&mut self) -> impl Iterator<Item = &mut Vm> {
+        self.vms.iter_mut().take(self.vms_end).flatten()
     }
 
     pub(crate) fn vm(&self, vcpu: VcpuId) -> Option<&Vm> {

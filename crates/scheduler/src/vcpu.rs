@@ -67,6 +67,9 @@ pub(crate) struct Vm {
     pub(crate) vcpus: VcpuSet,
     pub(crate) dedicated: bool,
     pub(crate) share: u32,
+    /// Which part of the share counts here: so many parts of so many. All of it, unless other groups of harts serve some of the
+    /// machine's vCPUs.
+    pub(crate) part: (u32, u32),
     /// Where its vCPUs run while it shares harts.
     pub(crate) placement: Placement,
     /// Its service quantity, under floating scheduling.

@@ -124,6 +124,16 @@ choice! {
 }
 
 choice! {
+    /// How many schedulers share the harts.
+    Queue {
+        /// One for all.
+        Single = "single",
+        /// One for each group of a few harts. On four harts or fewer it is the same as one for all.
+        Sharded = "sharded",
+    }
+}
+
+choice! {
     /// Which harts may run a vCPU of a VM that has no harts of its own.
     Scheduling {
         /// Each shared hart, whichever is free.

@@ -1,11 +1,14 @@
 //! Every limit of a system, in one list: the laboratory checks a system by it, and the hypervisor is built for it.
 
 /// Most VMs of a system.
-pub const MAX_VMS: usize = 16;
-/// Most vCPUs of all VMs together: what the scheduler keeps sets of.
-pub const MAX_VCPUS: usize = 64;
+pub const MAX_VMS: usize = 64;
+/// Most vCPUs of all VMs together. One scheduler serves [`MAX_VCPUS_OF_A_SCHEDULER`].
+pub const MAX_VCPUS: usize = 512;
+/// Most vCPUs that one scheduler serves: what it keeps sets of. With [`Queue::Single`](super::Queue::Single) there is one for all
+/// harts, else at most one for each hart.
+pub const MAX_VCPUS_OF_A_SCHEDULER: usize = 64;
 /// Most vCPUs of a VM.
-pub const MAX_VCPUS_PER_VM: usize = 32;
+pub const MAX_VCPUS_PER_VM: usize = 64;
 /// Longest name of a VM in bytes.
 pub const MAX_NAME_LENGTH: usize = 31;
 /// Longest command line of a guest in bytes: what Linux on RISC-V takes, less the NUL (`COMMAND_LINE_SIZE`, 1024).

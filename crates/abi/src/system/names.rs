@@ -13,6 +13,8 @@ pub const SPIN: &str = "spin";
 pub const WAIT: &str = "wait";
 /// Root: `<string>`, a [`Migration`](super::Migration). Optional, `as-needed` without it.
 pub const MIGRATION: &str = "migration";
+/// Root: `<string>`, a [`Queue`](super::Queue). Optional, `single` without it.
+pub const QUEUE: &str = "queue";
 /// Root: `<string>`, a [`Scheduling`](super::Scheduling). Optional, `floating` without it.
 pub const SCHEDULING: &str = "scheduling";
 /// Root: `<string>`, a [`Translations`](super::Translations). Optional, `last-host` without it.

@@ -6,7 +6,7 @@ use super::switches;
 use super::{
     AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLICES,
     MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure,
-    PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, RELAXED_TERMS,
+    PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, Queue, RELAXED_TERMS,
     RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
     SliceDescription, Slot, SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError,
     TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
@@ -319,6 +319,7 @@ struct SystemParts<'a> {
     spin: Option<SpinMethod>,
     wait: Option<WaitMethod>,
     migration: Option<Migration>,
+    queue: Option<Queue>,
     scheduling: Option<Scheduling>,
     translations: Option<Translations>,
     purge: Option<Purging>,
@@ -345,6 +346,7 @@ impl<'a> SystemParts<'a> {
             names::SPIN => field.keep(&mut self.spin, field.word(SpinMethod::from_name)?),
             names::WAIT => field.keep(&mut self.wait, field.word(WaitMethod::from_name)?),
             names::MIGRATION => field.keep(&mut self.migration, field.word(Migration::from_name)?),
+            names::QUEUE => field.keep(&mut self.queue, field.word(Queue::from_name)?),
             names::SCHEDULING => {
                 field.keep(&mut self.scheduling, field.word(Scheduling::from_name)?)
             }
@@ -442,6 +444,7 @@ impl<'a> SystemParts<'a> {
             spin: self.spin.ok_or_else(missing(names::SPIN))?,
             wait: self.wait.ok_or_else(missing(names::WAIT))?,
             migration: self.migration.unwrap_or(Migration::AsNeeded),
+            queue: self.queue.unwrap_or(Queue::Single),
             scheduling: self.scheduling.unwrap_or(Scheduling::Floating),
             translations: self.translations.unwrap_or(Translations::LastHost),
             purge: self.purge.unwrap_or(Purging::Fence),

@@ -237,9 +237,9 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
     let cases: Vec<(&'static str, Option<Value>, Problem, &[&str])> = Vec::from([
         (
             names::VCPUS,
-            number(33),
+            number(65),
             Problem::OutOfRange,
-            &["VM second", "vcpus = 33"][..],
+            &["VM second", "vcpus = 65"][..],
         ),
         (
             names::VCPUS,
@@ -370,12 +370,14 @@ fn mistakes_of_the_system_are_named() {
     assert_eq!(refusal(&root(), &twins).0, Problem::NameTaken);
 }
 
+/// So many names of VMs.
+fn names_of(count: usize) -> impl Iterator<Item = &'static str> {
+    (0..count).map(|number| &*std::format!("vm-{number}").leak())
+}
+
 #[test]
 fn vms_beyond_the_bound_are_refused() {
-    let letters = [
-        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p",
-    ];
-    let mut vms: Vec<_> = letters.iter().map(|name| vm(name, &[])).collect();
+    let mut vms: Vec<_> = names_of(MAX_VMS).map(|name| vm(name, &[])).collect();
     let root = with(root(), names::CONSOLE_FOCUS, None);
     assert_eq!(
         SystemDescription::parse(&blob(&root, &vms))
@@ -384,7 +386,7 @@ fn vms_beyond_the_bound_are_refused() {
             .len(),
         MAX_VMS
     );
-    vms.push(vm("q", &[]));
+    vms.push(vm("one-more", &[]));
     assert_eq!(refusal(&root, &vms).0, Problem::TooMany);
 }
 
@@ -395,9 +397,9 @@ fn vcpus_beyond_the_bound_are_refused() {
         with(vm(name, &[]), names::VCPUS, Some(vcpus))
     };
     let root = with(root(), names::CONSOLE_FOCUS, None);
-    let mut vms: Vec<_> = ["a", "b"].map(many).into();
+    let mut vms: Vec<_> = names_of(MAX_VCPUS / MAX_VCPUS_PER_VM).map(many).collect();
     assert!(SystemDescription::parse(&blob(&root, &vms)).is_ok());
-    vms.push(vm("c", &[]));
+    vms.push(vm("one-more", &[]));
     assert_eq!(refusal(&root, &vms).0, Problem::TooManyVcpus);
 }
 

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 
 use abi::cpio::Archive;
 use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, SHADOW_BYTES, Scheduling, SystemDescription,
-    VmDescription, VmTranslation,
+    Allocation, FILE_NAME, Migration, Placement, Queue, SHADOW_BYTES, Scheduling,
+    SystemDescription, VmDescription, VmTranslation,
 };
-use scheduler::{Config, HartId, HartSet, Scheduler, VmConfig, VmId};
+use scheduler::groups::{Group, Layout};
+use scheduler::{Config, HartId, HartSet, VcpuNumber, VmConfig, VmId};
 
 use crate::board::{Board, Range};
 use crate::boot::error::AssembleError;
@@ -21,6 +22,7 @@ use crate::devices::clock::{self, Clock};
 use crate::devices::simulated::{self, Means};
 use crate::devices::wires::SourceNumber;
 use crate::hart;
+use crate::heap::{self, HEAP};
 use crate::lock::Mutex;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
@@ -33,9 +35,11 @@ use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
 use crate::system::due;
+use crate::system::groups::Groups;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::pages::PagesOf;
 use crate::system::{self, Hypervisor, slots};
+use crate::vm::accounts::Accounts;
 use crate::vm::hardware::{self, Given};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
@@ -43,7 +47,7 @@ use crate::vm::{Settings, Vm};
 // What the description may ask for and what the scheduler is built for are the same.
 const _: () = assert!(
     abi::system::MAX_VMS <= scheduler::MAX_VMS
-        && abi::system::MAX_VCPUS <= scheduler::MAX_VCPUS
+        && abi::system::MAX_VCPUS <= scheduler::MAX_NUMBERS
         && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
         && MAX_HARTS <= scheduler::MAX_HARTS
 );
@@ -78,6 +82,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     );
 
     let mut frames = Frames::new(regions(&board.memory), reserved(&board));
+    grow_heap(&board, description, &mut frames)?;
     // The scheduler numbers VMs in the order in which they are added.
     let owners: Vec<(FrameOwner, &VmDescription<'_>)> = (0..)
         .map_while(VmId::new)
@@ -94,7 +99,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
     let mut places = places.into_iter();
 
     let harts = harts(&board, &mut frames, owners.len())?;
-    let mut scheduler = scheduler(&board, description, &harts)?;
+    let scheduler = scheduler(&board, description, &harts)?;
     let mut shared = Shared::start(description, &board, &mut frames)?;
     let mut vms = Vec::new();
     let mut vcpus = Vec::new();
@@ -106,11 +111,11 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
             &archive,
             &board,
             (&mut frames, &mut shared),
-            &mut scheduler,
+            &scheduler,
             vcpus.len(),
         )?;
         for number in 0..vm.vcpus as u16 {
-            if let Some(id) = scheduler.vcpu(built.id, number) {
+            if let Some(id) = VcpuNumber::new(vcpus.len() as u16) {
                 let shadow = shadow_tables(vm, built.id, &mut frames)?;
                 vcpus.push(Vcpu::new(id, built.id, number, shadow));
             }
@@ -154,6 +159,29 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.remote_fences,
     );
     Ok(system::install(system))
+}
+
+/// Gives the heap more memory for a large system.
+fn grow_heap(
+    board: &Board,
+    description: &SystemDescription<'_>,
+    frames: &mut Frames,
+) -> Result<(), AssembleError> {
+    let harts = board.harts.len().min(MAX_HARTS);
+    let vms = description.vms.len();
+    let vcpus: usize = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
+    let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
+    // What a VM or a vCPU has beside its entry is less than that again.
+    let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
+    let wanted = of_harts + of_vms;
+    if wanted <= heap::BYTES / 2 {
+        return Ok(());
+    }
+    let piece = frames.give(FrameOwner::Hypervisor, wanted as u64, PAGE_SIZE);
+    let piece = piece.ok_or(AssembleError::Heap)?;
+    // SAFETY: the piece is the hypervisor's own from now on, is never given back, and this is called once.
+    unsafe { HEAP.grow(piece.base().raw() as *mut u8, piece.size() as usize) };
+    Ok(())
 }
 
 /// Bytes of memory that the hypervisor's image takes: code, data, heap and the boot hart's stack.
@@ -215,7 +243,7 @@ fn scheduler(
     board: &Board,
     description: &SystemDescription<'_>,
     harts: &[Hart],
-) -> Result<Scheduler, AssembleError> {
+) -> Result<Groups, AssembleError> {
     let frequency = u64::from(board.timebase_hertz);
     let mut config = Config::new(frequency);
     config.slice = parameters::ticks(frequency, description.time_slice_us);
@@ -228,7 +256,14 @@ fn scheduler(
     };
     config.placement = placement(description.scheduling);
     let online: HartSet = harts.iter().map(|hart| hart.index).collect();
-    Scheduler::new(config, online).map_err(AssembleError::Scheduler)
+    let vcpus = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
+    let layout = match description.queue {
+        Queue::Single => Layout::single(online, vcpus),
+        Queue::Sharded => Layout::sharded(online, vcpus),
+    };
+    layout
+        .and_then(|layout| Groups::new(config, &layout))
+        .map_err(AssembleError::Scheduler)
 }
 
 /// What the scheduler calls it.
@@ -261,7 +296,7 @@ fn virtual_machine(
     archive: &Archive<'static>,
     board: &Board,
     (frames, shared): (&mut Frames, &mut Shared),
-    scheduler: &mut Scheduler,
+    scheduler: &Groups,
     first_vcpu: usize,
 ) -> Result<Vm, AssembleError> {
     let name = vm.name;
@@ -292,11 +327,9 @@ fn virtual_machine(
         vcpus: vm.vcpus as u16,
         allocation,
     };
-    let (id, kicks) = scheduler
-        .add_placed_vm(config, placement(scheduling))
+    let id = scheduler
+        .add_vm(config, placement(scheduling))
         .map_err(|error| AssembleError::Vm { vm: name, error })?;
-    // No hart runs yet, so there is nobody to interrupt.
-    let _ = kicks;
     let mut devices = Vec::new();
     for (device, fast) in chosen {
         let simulation = match fast {

@@ -69,4 +69,6 @@ pub enum AssembleError {
     TooManySharing,
     #[error("there is no memory for the stacks of the harts and the queues of shared disks")]
     Stacks,
+    #[error("there is no memory for the heap of a system as large as this one")]
+    Heap,
 }

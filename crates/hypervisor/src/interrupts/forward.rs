@@ -1,6 +1,6 @@
 //! Files that their vCPUs have left: what arrives is sent on, and they are freed once nobody can send to them.
 
-use scheduler::VcpuId;
+use scheduler::VcpuNumber;
 
 use super::table::{Forwarder, InFlight};
 use super::{Backing, GuestFile, HartFiles, Life, Owner, Port, Sign, file};
@@ -90,7 +90,7 @@ pub fn attend(port: &impl Port, pending: u64) {
 /// Whether messages to `vcpu` may lie in a file that it has just left, on one of these harts, which has not looked into it yet. The
 /// hart has been told, so that this ends soon. A vCPU that waited now, and was given another hart for what comes then,
 /// would leave the message behind again.
-pub fn is_arriving<'a>(vcpu: VcpuId, mut harts: impl Iterator<Item = &'a HartFiles>) -> bool {
+pub fn is_arriving<'a>(vcpu: VcpuNumber, mut harts: impl Iterator<Item = &'a HartFiles>) -> bool {
     harts.any(|files| files.has_unopened(vcpu))
 }
 
@@ -151,7 +151,7 @@ fn end(port: &impl Port, files: &HartFiles, file: GuestFile) {
 
 /// Sends what has arrived in a forwarder to wherever its vCPU's interrupts are now, if the vCPU still lives the life to
 /// which it was sent.
-fn send_on(port: &impl Port, vcpu: VcpuId, life: Life, pending: u64) {
+fn send_on(port: &impl Port, vcpu: VcpuNumber, life: Life, pending: u64) {
     if pending != 0 {
         port.in_hand();
         add(port, vcpu, Some(life), pending);
@@ -159,11 +159,11 @@ fn send_on(port: &impl Port, vcpu: VcpuId, life: Life, pending: u64) {
 }
 
 /// Delivers the message `identity` to `vcpu`, wherever its interrupts are kept, and wakes it if it waits.
-pub fn deliver(port: &impl Port, vcpu: VcpuId, identity: Identity) {
+pub fn deliver(port: &impl Port, vcpu: VcpuNumber, identity: Identity) {
     add(port, vcpu, None, identity.bit());
 }
 
-fn add(port: &impl Port, vcpu: VcpuId, life: Option<Life>, pending: u64) {
+fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<Life>, pending: u64) {
     let Some(kept) = port.interrupts(vcpu) else {
         return;
     };

@@ -1,6 +1,6 @@
 //! A vCPU comes to a hart, leaves it, and begins a new life: its interrupts move.
 
-use scheduler::VcpuId;
+use scheduler::VcpuNumber;
 
 use super::forward::serve_for_a_file;
 use super::table::{Forwarder, InFlight};
@@ -10,7 +10,7 @@ use crate::interrupts::softfile::State;
 /// Gives `vcpu`, which is about to run on the port's hart, its interrupt file there. Returns the file, or nothing where
 /// it is in memory.
 #[inline]
-pub fn attach(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
+pub fn attach(port: &impl Port, vcpu: VcpuNumber) -> Option<GuestFile> {
     let here = port.here();
     let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
     let mut interrupts = kept.lock();
@@ -30,7 +30,7 @@ pub fn attach(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
 
 /// The vCPU's file is elsewhere, or in memory: it gets one here if there is one.
 #[inline(never)]
-fn move_here(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
+fn move_here(port: &impl Port, vcpu: VcpuNumber) -> Option<GuestFile> {
     let here = port.here();
     let (files, kept) = (port.files(here)?, port.interrupts(vcpu)?);
     let life = kept.lock().life;
@@ -68,7 +68,7 @@ fn move_here(port: &impl Port, vcpu: VcpuId) -> Option<GuestFile> {
 }
 
 /// Makes siblings and devices send to the new backing, and the old file, if there was one, forward.
-fn hand_over(port: &impl Port, vcpu: VcpuId, interrupts: &mut Interrupts, former: Backing) {
+fn hand_over(port: &impl Port, vcpu: VcpuNumber, interrupts: &mut Interrupts, former: Backing) {
     let generation = port.map_page(vcpu, interrupts.backing);
     for route in &interrupts.routes {
         port.send_source(*route, vcpu, interrupts.backing);
@@ -109,7 +109,7 @@ pub enum Departure {
 
 /// Notes what only this hart can read, when `vcpu` has left it.
 #[inline]
-pub fn detach(port: &impl Port, vcpu: VcpuId, departure: Departure) {
+pub fn detach(port: &impl Port, vcpu: VcpuNumber, departure: Departure) {
     let here = port.here();
     let (Some(files), Some(kept)) = (port.files(here), port.interrupts(vcpu)) else {
         return;
@@ -140,7 +140,7 @@ pub fn detach(port: &impl Port, vcpu: VcpuId, departure: Departure) {
 
 /// Takes the vCPU's file away and forgets its interrupts: its VM starts anew, or has stopped. No vCPU of the VM may be
 /// running, and no device of it may send.
-pub fn reset(port: &impl Port, vcpu: VcpuId) {
+pub fn reset(port: &impl Port, vcpu: VcpuNumber) {
     let Some(kept) = port.interrupts(vcpu) else {
         return;
     };
@@ -171,7 +171,7 @@ pub fn open_hart(port: &impl Port, count: u8) {
 
 /// Has the board's sources of a vCPU whose interrupts are in memory sent to the hypervisor anew: they may go to another
 /// hart now.
-pub fn send_sources_again(port: &impl Port, vcpu: VcpuId) {
+pub fn send_sources_again(port: &impl Port, vcpu: VcpuNumber) {
     let Some(kept) = port.interrupts(vcpu) else {
         return;
     };

@@ -5,7 +5,7 @@
 
 use crate::interrupts::softfile::Identity;
 use crate::lock::{Mutex, place};
-use scheduler::{HartId, HartSet, VcpuId};
+use scheduler::{HartId, HartSet, VcpuNumber};
 
 use super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Route};
 
@@ -89,26 +89,26 @@ pub trait Port {
     /// What is known of the files of a hart.
     fn files(&self, hart: HartId) -> Option<&HartFiles>;
     /// Where a vCPU's interrupts are kept.
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>>;
+    fn interrupts(&self, vcpu: VcpuNumber) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>>;
 
     /// Changes the page of the vCPU's file in its VM's G-stage table. Returns the table's new generation.
-    fn map_page(&self, vcpu: VcpuId, to: Backing) -> Generation;
+    fn map_page(&self, vcpu: VcpuNumber, to: Backing) -> Generation;
     /// Makes a source of the board send to `to`. On return the board's APLIC sends nothing to where it sent before.
-    fn send_source(&self, route: Route, vcpu: VcpuId, to: Backing);
+    fn send_source(&self, route: Route, vcpu: VcpuNumber, to: Backing);
     /// Switches a source of the board off.
     fn silence_source(&self, route: Route);
     /// The other harts that may still use a translation of the vCPU's VM from before `generation`. This hart is in the
     /// hypervisor, and renews its translations before it enters a guest.
-    fn users_of_older(&self, vcpu: VcpuId, generation: Generation) -> HartSet;
+    fn users_of_older(&self, vcpu: VcpuNumber, generation: Generation) -> HartSet;
 
     /// Sends a message to a guest file. On return no other hart can see a later store of this one before the message.
     fn send(&self, hart: HartId, file: GuestFile, identity: Identity);
     /// Makes a hart look at its files: it calls [`serve`](super::serve) soon, and renews its translations.
     fn kick(&self, hart: HartId);
     /// An interrupt in memory has come for the vCPU, which must see it.
-    fn notify(&self, vcpu: VcpuId);
+    fn notify(&self, vcpu: VcpuNumber);
     /// An interrupt in its file, on this hart, has come for the vCPU, which waits.
-    fn wake(&self, vcpu: VcpuId, sign: Sign);
+    fn wake(&self, vcpu: VcpuNumber, sign: Sign);
     /// Has the board's APLIC send a message to this hart, which arrives after all that it has sent here before (AIA,
     /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. False where that is impossible.
     fn synchronise(&self) -> bool;
@@ -119,5 +119,5 @@ pub trait Port {
     fn in_hand(&self) {}
     /// This hart has served a forwarder of the vCPU, and sent on so many messages: its time is to be booked to the
     /// vCPU's VM.
-    fn end_forwarding(&self, vcpu: VcpuId, messages: u32);
+    fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32);
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::lock::{Mutex, place};
-use scheduler::VcpuId;
+use scheduler::VcpuNumber;
 
 use super::guest_file::GuestFile;
 use super::{Generation, Life};
@@ -27,7 +27,7 @@ pub enum InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Forwarder {
     /// Whose interrupts arrive here.
-    pub vcpu: VcpuId,
+    pub vcpu: VcpuNumber,
     /// The vCPU's life in which it had the file.
     pub life: Life,
     /// A hart that uses no translation from before this generation of the VM's table cannot send here.
@@ -48,7 +48,7 @@ pub enum Owner {
     #[default]
     Free,
     /// The vCPU keeps its interrupts in it.
-    Vcpu(VcpuId),
+    Vcpu(VcpuNumber),
     /// The vCPU has left it.
     Forwarder(Forwarder),
 }
@@ -120,7 +120,7 @@ impl FileTable {
     }
 
     /// Gives `vcpu` the forwarder that it left here in this life, or a free file.
-    fn take(&mut self, vcpu: VcpuId, life: Life) -> Option<Taken> {
+    fn take(&mut self, vcpu: VcpuNumber, life: Life) -> Option<Taken> {
         let own = self
             .forwarders()
             .find(|(_, forwarder)| forwarder.vcpu == vcpu && forwarder.life == life);
@@ -201,7 +201,7 @@ impl HartFiles {
         waited
     }
 
-    pub(super) fn take(&self, vcpu: VcpuId, life: Life) -> Option<Taken> {
+    pub(super) fn take(&self, vcpu: VcpuNumber, life: Life) -> Option<Taken> {
         self.change(|table| table.take(vcpu, life))
     }
 
@@ -225,13 +225,13 @@ impl HartFiles {
 
     /// Whether a file that `vcpu` has left has not been looked into since.
     #[inline]
-    pub(super) fn has_unopened(&self, vcpu: VcpuId) -> bool {
+    pub(super) fn has_unopened(&self, vcpu: VcpuNumber) -> bool {
         self.forwards() && self.forwards_unopened(vcpu)
     }
 
     #[cold]
     #[inline(never)]
-    fn forwards_unopened(&self, vcpu: VcpuId) -> bool {
+    fn forwards_unopened(&self, vcpu: VcpuNumber) -> bool {
         let table = self.table.lock();
         let mut forwarders = table.forwarders();
         forwarders.any(|(_, forwarder)| forwarder.vcpu == vcpu && !forwarder.open)
@@ -304,7 +304,7 @@ impl FileTable {
         files
     }
 
-    pub(super) fn each_life(&mut self, vcpu: VcpuId, change: &mut dyn FnMut(&mut Life)) {
+    pub(super) fn each_life(&mut self, vcpu: VcpuNumber, change: &mut dyn FnMut(&mut Life)) {
         for owner in &mut self.owners {
             if let Owner::Forwarder(forwarder) = owner
                 && forwarder.vcpu == vcpu
@@ -316,7 +316,7 @@ impl FileTable {
 
     pub(super) fn each_generation(
         &mut self,
-        vcpus: &[VcpuId],
+        vcpus: &[VcpuNumber],
         change: &mut dyn FnMut(&mut Generation),
     ) {
         for owner in &mut self.owners {

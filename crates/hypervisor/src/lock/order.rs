@@ -16,17 +16,18 @@ pub mod place {
     pub const TOLD: u8 = 3;
     pub const LIFE: u8 = 4;
     pub const SHARED: u8 = 5;
-    pub const SCHEDULER: u8 = 6;
-    pub const WORD: u8 = 7;
-    pub const INTERRUPTS: u8 = 8;
-    pub const TABLE: u8 = 9;
-    pub const FRAMES: u8 = 10;
-    pub const FILES: u8 = 11;
-    pub const SOURCE: u8 = 12;
-    pub const TYPED: u8 = 13;
-    pub const TERMINAL: u8 = 14;
-    pub const EARLY: u8 = 15;
-    pub const FENCES: u8 = 16;
+    pub const LEDGER: u8 = 6;
+    pub const SCHEDULER: u8 = 7;
+    pub const WORD: u8 = 8;
+    pub const INTERRUPTS: u8 = 9;
+    pub const TABLE: u8 = 10;
+    pub const FRAMES: u8 = 11;
+    pub const FILES: u8 = 12;
+    pub const SOURCE: u8 = 13;
+    pub const TYPED: u8 = 14;
+    pub const TERMINAL: u8 = 15;
+    pub const EARLY: u8 = 16;
+    pub const FENCES: u8 = 17;
 }
 
 #[cfg(feature = "lock-order")]

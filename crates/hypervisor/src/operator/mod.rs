@@ -4,19 +4,20 @@ use alloc::string::String;
 
 use abi::monitor::StopReason;
 use abi::system::{HartSet, SpinMethod, Translations, VmId, WaitMethod};
+use scheduler::groups::Access;
 use scheduler::{Allocation, SpinPolicy, WaitPolicy};
 
 use crate::console;
 use crate::console::say;
 use crate::console::terminal::{Command, Event, VmAction};
 use crate::memory::translations;
+use crate::system::Hypervisor;
 use crate::system::allocation;
 use crate::system::devices;
 use crate::system::harts;
 use crate::system::lifecycle;
 use crate::system::monitor;
 use crate::system::policy;
-use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
 use crate::vm::lifecycle::life::{Ending, Who};
 use crate::vm::vcpu::Vcpu;
@@ -49,7 +50,7 @@ fn obey(system: &Hypervisor, command: Command) {
         Command::List => list(system),
         Command::Vm(action, vm) => with_vm(system, vm, |vm| act(system, action, vm)),
         Command::Share(vm, share) => with_vm(system, vm, |vm| {
-            let result = system.scheduler.lock().set_share(vm.id, share);
+            let result = system.set_share(vm.id, share);
             match result {
                 Ok(()) => say!("{}: share {share}", vm.settings.name),
                 Err(error) => say!("{}: {error}", vm.settings.name),
@@ -57,8 +58,7 @@ fn obey(system: &Hypervisor, command: Command) {
         }),
         Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
         Command::Spin(method) => {
-            let kicks = system.scheduler.lock().set_spin(spin_policy(method), now());
-            system.kick(kicks);
+            system.set_spin(spin_policy(method));
             say!("spin {method}");
         }
         Command::Wait(method) => {
@@ -89,8 +89,12 @@ fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
         let name = needed.names()[0];
         return Some(alloc::format!("hart {} has no {name}", hart.board.id));
     }
-    let scheduler = system.scheduler.lock();
-    let may_move = |vcpu: &Vcpu| scheduler.allowed(vcpu.id).count() > 1;
+    let may_move = |vcpu: &Vcpu| {
+        let allowed = system.with_vcpu(vcpu.id, |group, vcpu| group.scheduler().allowed(vcpu));
+        // One that shares may go to other groups too.
+        let shares = system.scheduler.own_harts(vcpu.vm).is_empty();
+        allowed.is_some_and(|allowed| allowed.count() > 1) || shares && system.count() > 1
+    };
     let moves = method == Translations::Keep && system.vcpus.iter().any(may_move);
     moves.then(|| "vCPUs go to other harts".into())
 }
@@ -99,7 +103,7 @@ fn refusal(system: &Hypervisor, method: Translations) -> Option<String> {
 fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
     let to = match harts {
         None => Ok(Allocation::Shared {
-            share: system.scheduler.lock().share(vm.id),
+            share: system.scheduler.share(vm.id),
         }),
         Some(harts) => system
             .board
@@ -146,8 +150,7 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
 
 fn list(system: &Hypervisor) {
     let (spin, wait, slice) = {
-        let scheduler = system.scheduler.lock();
-        let config = *scheduler.config();
+        let config = system.scheduler.config();
         let slice = config.slice.get().saturating_mul(1_000_000) / config.frequency.max(1);
         (config.spin, config.wait, slice)
     };
@@ -165,17 +168,16 @@ fn list(system: &Hypervisor) {
         };
         // No lock may be held while the console's is taken.
         let harts = {
-            let scheduler = system.scheduler.lock();
-            if scheduler.is_dedicated(vm.id) {
-                let vcpus = scheduler.vcpus(vm.id).iter();
-                let harts = vcpus.flat_map(|vcpu| scheduler.allowed(vcpu).iter());
-                let names: alloc::vec::Vec<_> = harts
+            let own = system.scheduler.own_harts(vm.id);
+            if own.is_empty() {
+                alloc::format!("share {}", system.scheduler.share(vm.id))
+            } else {
+                let names: alloc::vec::Vec<_> = own
+                    .iter()
                     .filter_map(|hart| system.harts.get(hart.index()))
                     .map(|hart| alloc::format!("{}", hart.board.id))
                     .collect();
                 alloc::format!("harts {}", names.join(","))
-            } else {
-                alloc::format!("share {}", scheduler.share(vm.id))
             }
         };
         say!(

@@ -7,7 +7,8 @@
 
 use core::sync::atomic::Ordering;
 
-use scheduler::{Continue, InPlace as Answer, Leave, Ticks, VcpuSet};
+use scheduler::groups::{Access, NumberSet};
+use scheduler::{Continue, InPlace as Answer, Leave, Ticks};
 
 use crate::hart::{
     self,
@@ -63,18 +64,21 @@ impl InPlace<'_> {
             return Some(Leave::SelfWait);
         }
         let ran = now() - self.began;
-        let answer = system
-            .scheduler
-            .lock()
-            .wait_in_place(hart.index, ran, now());
+        let answer = system.with_hart(hart.index, |group| {
+            group.wait_in_place(hart.index, ran, now())
+        });
         let others = match answer {
             Answer::No => return Some(Leave::SelfWait),
             Answer::Woken => return None,
             Answer::With(others) => others,
         };
+        if system.count() > 1 && hart.take_ask() {
+            // Somebody has come here from another group.
+            return terms::reconsider(system, hart, self.began, registers);
+        }
         // Nothing of the guest is used while it waits: whoever changes its tables need not wait for it.
         hart.running.clear();
-        let files = self.files_of(others);
+        let files = self.files_of(&others);
         let found = self.stall(files);
         hart.accounts.charge_idle();
         let look = hart::time() >= hart.next_look.load(Ordering::Relaxed);
@@ -88,7 +92,7 @@ impl InPlace<'_> {
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {
             terms::reconsider(system, hart, self.began, registers)
-        } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
+        } else if found.elsewhere || found.here != 0 && !self.spread(&others, found.here) {
             Some(Leave::SelfWait)
         } else {
             self.go_on(registers)
@@ -99,7 +103,7 @@ impl InPlace<'_> {
     }
 
     /// This hart's files of `others`, a bit each.
-    fn files_of(&self, others: VcpuSet) -> u64 {
+    fn files_of(&self, others: &NumberSet) -> u64 {
         let file = |vcpu| {
             let interrupts = self.system.vcpu(vcpu).interrupts.lock();
             let file = interrupts.file_on(self.hart.index);
@@ -141,20 +145,19 @@ impl InPlace<'_> {
 
     /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
     /// not enough of these.
-    fn spread(&self, others: VcpuSet, found: u64) -> bool {
+    fn spread(&self, others: &NumberSet, found: u64) -> bool {
         // Where nobody rests, the scheduler need not be asked.
         if !self.system.others_rest(self.hart) {
             return false;
         }
         others.iter().all(|vcpu| {
-            if self.files_of(VcpuSet::only(vcpu)) & found == 0 {
+            if self.files_of(&NumberSet::only(vcpu)) & found == 0 {
                 return true;
             }
-            let kicks = self
-                .system
-                .scheduler
-                .lock()
-                .spread(self.hart.index, vcpu, now());
+            let places = self.system.scheduler.places();
+            let kicks = self.system.with_hart(self.hart.index, |group| {
+                group.spread(self.hart.index, vcpu, now(), places)
+            });
             kicks.is_some_and(|kicks| {
                 self.system.kick(kicks);
                 true
@@ -164,11 +167,11 @@ impl InPlace<'_> {
 
     fn go_on(&self, registers: &mut Registers) -> Option<Leave> {
         let ran = now() - self.began;
-        let decision: Continue = self
-            .system
-            .scheduler
-            .lock()
-            .end_wait_in_place(self.hart.index, ran);
+        let decision: Continue = self.system.with_hart(self.hart.index, |group| {
+            group
+                .scheduler_mut()
+                .end_wait_in_place(self.hart.index, ran)
+        });
         terms::follow(self.system, self.hart, decision, registers)
     }
 }

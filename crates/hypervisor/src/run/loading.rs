@@ -39,10 +39,9 @@ pub fn load(
             attend(system, hart);
             monitor::has_booked(system, hart);
             hart.ask.store(false, Ordering::Relaxed);
-            let decision = system
-                .scheduler
-                .lock()
-                .reconsider(hart.index, now() - began);
+            let decision = system.with_hart(hart.index, |group| {
+                group.scheduler_mut().reconsider(hart.index, now() - began)
+            });
             books.charge_scheduling();
             match decision {
                 Continue::Stay { slice, .. } => set_slice(system, hart, now(), slice),

@@ -13,10 +13,12 @@ pub mod terms;
 pub mod timer;
 pub mod translations;
 
+use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
 use abi::monitor::Event;
-use scheduler::{Dispatch, Leave, Left, Ticks, VcpuSet};
+use scheduler::groups::NumberSet;
+use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber};
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
@@ -42,25 +44,34 @@ use crate::vm::word::Word;
 /// Runs this hart; never returns.
 pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     hart.accounts.open();
-    let mut holders = Holders::new(system.purging, system.board.translation.tags());
+    // Not on the stack, for the same reason as in `begin_life`.
+    let tags = system.board.translation.tags();
+    let mut holders = Box::new(Holders::new(system.purging, tags));
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
     loop {
         let mut probe = Tests { system, hart };
-        let (now, stopped, decision) = {
+        let (now, stopped, decision, flow, strays) = {
             // All under one lock: it is what all harts meet at.
-            let mut scheduler = system.scheduler.lock();
+            let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
             // One stay ends when the next one begins, so that no time between them is nobody's.
             left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
+            let places = system.scheduler.places();
             let (stopped, decision) =
-                scheduler.leave_and_dispatch(hart.index, &left, now, &mut probe);
+                group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
             costs::spend(system.costs.of_pass(&decision));
-            (now, stopped, decision)
+            let flow = system.scheduler.publish(&group);
+            (now, stopped, decision, flow, !group.strays().is_empty())
         };
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
+        system.follow(flow);
+        if strays {
+            system.send_strays(hart.index);
+        }
+        system.balance(now);
         if let Some((vcpu, _)) = last.take() {
             if stopped {
                 lifecycle::vcpu_left(system, system.vm(vcpu.vm));
@@ -108,7 +119,7 @@ enum Rest {
     /// For an interrupt.
     Asleep,
     /// Also for something to happen to these vCPUs.
-    Testing(VcpuSet),
+    Testing(NumberSet),
     /// In a loop, for an interrupt or for a word of its own that says that something has happened.
     Active,
 }
@@ -140,7 +151,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
         system.begin_rest(hart);
         match how {
             Rest::Asleep => hart::wait_for_interrupt(),
-            Rest::Testing(watch) => probe::wait_with_tests(system, hart, *watch),
+            Rest::Testing(watch) => probe::wait_with_tests(system, hart, watch),
             Rest::Active => probe::wait_actively(system, hart),
         }
         system.end_rest(hart);
@@ -156,7 +167,7 @@ fn run_vcpu(
     hart: &Hart,
     holders: &mut Holders,
     (vcpu, terms): (&Vcpu, &Terms),
-) -> Left {
+) -> Left<VcpuNumber> {
     let vm = system.vm(vcpu.vm);
     let books = hart.accounts.of(vm.id);
     let mut registers = vcpu.registers.lock();
@@ -343,7 +354,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
 }
 
 /// A vCPU leaves whose guest has not run.
-fn left_without_guest(reason: Leave) -> Left {
+fn left_without_guest(reason: Leave) -> Left<VcpuNumber> {
     Left {
         exits: 0,
         ..Left::new(reason, Ticks::ZERO)

@@ -3,7 +3,8 @@
 
 use core::sync::atomic::Ordering;
 
-use scheduler::{Probe, VcpuId, VcpuSet};
+use scheduler::groups::NumberSet;
+use scheduler::{Probe, VcpuNumber};
 
 use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
@@ -21,8 +22,8 @@ pub struct Tests<'a> {
     pub hart: &'a Hart,
 }
 
-impl Probe for Tests<'_> {
-    fn pending(&mut self, vcpu: VcpuId) -> bool {
+impl Probe<VcpuNumber> for Tests<'_> {
+    fn pending(&mut self, vcpu: VcpuNumber) -> bool {
         let vcpu = self.system.vcpu(vcpu);
         if vcpu.deadline.load(Ordering::Relaxed) <= hart::time() {
             return true;
@@ -49,7 +50,7 @@ impl Probe for Tests<'_> {
         self.hart.has(Capability::PendingTest)
     }
 
-    fn changed(&mut self, vcpu: VcpuId) -> bool {
+    fn changed(&mut self, vcpu: VcpuNumber) -> bool {
         self.system
             .vcpu(vcpu)
             .word
@@ -67,7 +68,7 @@ const LOOKS: u32 = 512;
 /// It is one wait for work, interrupts and timers, in which no interrupt is taken: sstatus.SIE is 0, hgeie has the files
 /// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.STO stalls on the
 /// first of these for a short time, and the others are looked at in between; else WFI waits.
-pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: VcpuSet) {
+pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     let words = || {
         watch
             .iter()
@@ -165,7 +166,7 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
     })
 }
 
-fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuId, on: bool) {
+fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuNumber, on: bool) {
     if let Some(file) = system.vcpu(vcpu).interrupts.lock().file_on(hart.index) {
         interrupt_port::watch(file, on);
     }

@@ -19,10 +19,9 @@ pub fn reconsider(
     began: Ticks,
     registers: &mut Registers,
 ) -> Option<Leave> {
-    let decision = system
-        .scheduler
-        .lock()
-        .reconsider(hart.index, now() - began);
+    let decision = system.with_hart(hart.index, |group| {
+        group.scheduler_mut().reconsider(hart.index, now() - began)
+    });
     follow(system, hart, decision, registers)
 }
 

@@ -21,8 +21,7 @@ pub fn change(system: &Hypervisor, vm: &Vm, to: Allocation) -> Result<(), Config
     {
         // Held throughout, so that two changes are told in the order in which they are made.
         let mut told = vm.told.lock();
-        let kicks = system.scheduler.lock().set_allocation(vm.id, to)?;
-        system.kick(kicks);
+        system.set_allocation(vm.id, to)?;
         let dedicated = match to {
             Allocation::Shared { .. } => 0,
             Allocation::Dedicated { harts } => harts.count(),

@@ -37,7 +37,7 @@ impl From<system::Costs> for Costs {
 impl Costs {
     /// What the pass through the scheduler costs that came to this.
     #[must_use]
-    pub fn of_pass(&self, decision: &Dispatch) -> u64 {
+    pub fn of_pass<V, S>(&self, decision: &Dispatch<V, S>) -> u64 {
         match decision {
             Dispatch::Run { .. } => self.dispatch,
             Dispatch::Idle { .. } => self.futile_pass,
@@ -70,7 +70,7 @@ mod tests {
             dispatch: Some(300),
             ..system::Costs::default()
         });
-        let idle = Dispatch::Idle {
+        let idle: Dispatch = Dispatch::Idle {
             watch: VcpuSet::EMPTY,
             poll: false,
             active: false,

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, MAX_NUMBERS, VcpuNumber};
 
 use crate::board::{Board, BoardHart};
 use crate::hart::{
@@ -58,8 +58,8 @@ pub struct Hart {
     pub next_look: AtomicU64,
     /// The devices that the hart looks at when a time has come.
     pub due: Due,
-    /// The vCPUs that wait for an interrupt here, a bit each: see `Hypervisor::begin_wait`.
-    pub waiting: AtomicU64,
+    /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
+    pub waiting: Waiting,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
     /// The hart waits actively and looks at `told`, so that it need not be interrupted.
@@ -70,6 +70,43 @@ pub struct Hart {
     pub change: ChangeCost,
     /// What the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
+}
+
+/// A set of vCPUs, which several harts change: a bit each.
+#[derive(Debug, Default)]
+pub struct Waiting([AtomicU64; MAX_NUMBERS.div_ceil(64)]);
+
+impl Waiting {
+    fn word(&self, vcpu: VcpuNumber) -> (&AtomicU64, u64) {
+        (&self.0[vcpu.index() / 64], 1 << (vcpu.index() % 64))
+    }
+
+    /// Adds a member.
+    pub fn insert(&self, vcpu: VcpuNumber) {
+        let (word, bit) = self.word(vcpu);
+        word.fetch_or(bit, Ordering::Relaxed);
+    }
+
+    /// Takes a member out, if it is there.
+    pub fn remove(&self, vcpu: VcpuNumber) {
+        let (word, bit) = self.word(vcpu);
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// The members among the first `count` vCPUs.
+    pub fn members(&self, count: usize) -> impl Iterator<Item = VcpuNumber> {
+        let words = self.0.iter().take(count.div_ceil(64)).enumerate();
+        words.flat_map(|(place, word)| {
+            let mut rest = word.load(Ordering::Relaxed);
+            core::iter::from_fn(move || {
+                let bit = rest.trailing_zeros();
+                rest &= rest.checked_sub(1)?;
+                VcpuNumber::new((place * 64) as u16 + bit as u16)
+            })
+        })
+    }
 }
 
 /// Each interrupt file has a page of 4 KiB.
@@ -100,7 +137,7 @@ impl Hart {
             slice_end: AtomicU64::new(u64::MAX),
             next_look: AtomicU64::new(0),
             due: Due::default(),
-            waiting: AtomicU64::new(0),
+            waiting: Waiting::default(),
             rests: AtomicBool::new(false),
             polls: AtomicBool::new(false),
             told: AtomicBool::new(false),
@@ -131,11 +168,11 @@ impl Hart {
 
     /// The vCPU whose registers were put onto the hart last.
     #[must_use]
-    pub fn last_loaded(&self) -> Option<VcpuId> {
+    pub fn last_loaded(&self) -> Option<VcpuNumber> {
         self.loaded
             .load(Ordering::Relaxed)
             .checked_sub(1)
-            .and_then(VcpuId::new)
+            .and_then(VcpuNumber::new)
     }
 
     /// Takes the wish that the scheduler be asked again. Only the hart itself calls it.
@@ -149,7 +186,7 @@ impl Hart {
     }
 
     /// Notes whose registers are on the hart.
-    pub fn set_last_loaded(&self, vcpu: VcpuId) {
+    pub fn set_last_loaded(&self, vcpu: VcpuNumber) {
         self.loaded.store(vcpu.get() + 1, Ordering::Relaxed);
     }
 

@@ -4,7 +4,7 @@ use core::cell::Cell;
 
 use crate::lock::{Mutex, place};
 use abi::monitor::Event;
-use scheduler::{HartId, HartSet, VcpuId};
+use scheduler::{HartId, HartSet, VcpuNumber};
 
 use crate::devices::board_aplic::Target;
 use crate::devices::wires::SourceMode;
@@ -101,12 +101,12 @@ impl Port for InterruptPort<'_> {
         self.system.harts.get(hart.index()).map(|hart| &hart.files)
     }
 
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
+    fn interrupts(&self, vcpu: VcpuNumber) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
         let vcpu = self.system.vcpus.get(vcpu.index())?;
         Some(&vcpu.interrupts)
     }
 
-    fn map_page(&self, vcpu: VcpuId, to: Backing) -> Generation {
+    fn map_page(&self, vcpu: VcpuNumber, to: Backing) -> Generation {
         let vcpu = self.system.vcpu(vcpu);
         let page = match to {
             Backing::Memory => None,
@@ -116,7 +116,7 @@ impl Port for InterruptPort<'_> {
         Generation(vm.set_interrupt_page(vcpu.index, page))
     }
 
-    fn send_source(&self, route: Route, vcpu: VcpuId, to: Backing) {
+    fn send_source(&self, route: Route, vcpu: VcpuNumber, to: Backing) {
         let vcpu = self.system.vcpu(vcpu);
         let target = source_target(self.system, route, vcpu, to);
         self.system.aplic.send_to(route.source, target);
@@ -128,7 +128,7 @@ impl Port for InterruptPort<'_> {
             .silence(route.source, SourceMode::Inactive);
     }
 
-    fn users_of_older(&self, vcpu: VcpuId, generation: Generation) -> HartSet {
+    fn users_of_older(&self, vcpu: VcpuNumber, generation: Generation) -> HartSet {
         let vm = self.system.vcpu(vcpu).vm;
         let others = self.system.harts.iter();
         others
@@ -149,11 +149,11 @@ impl Port for InterruptPort<'_> {
         self.system.hart(hart).kick();
     }
 
-    fn notify(&self, vcpu: VcpuId) {
+    fn notify(&self, vcpu: VcpuNumber) {
         notify(self.system, self.system.vcpu(vcpu));
     }
 
-    fn wake(&self, vcpu: VcpuId, sign: Sign) {
+    fn wake(&self, vcpu: VcpuNumber, sign: Sign) {
         if sign == Sign::Interrupt {
             let vm = self.system.vcpu(vcpu).vm;
             let books = self.hart.accounts.of(vm);
@@ -176,7 +176,7 @@ impl Port for InterruptPort<'_> {
         self.began.set(accounts::clock());
     }
 
-    fn end_forwarding(&self, vcpu: VcpuId, messages: u32) {
+    fn end_forwarding(&self, vcpu: VcpuNumber, messages: u32) {
         let books = self.hart.accounts.of(self.system.vcpu(vcpu).vm);
         for _ in 0..messages {
             books.count(Event::Forwarded);

@@ -5,7 +5,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use scheduler::VcpuState;
+use scheduler::groups::Access;
+use scheduler::{Scheduler, VcpuState};
 
 use crate::console;
 use crate::console::say;
@@ -36,29 +37,29 @@ impl Reach<'_> {
 impl Port for Reach<'_> {
     fn start(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            let kicks = self.system.scheduler.lock().start(vcpu.id, now());
-            self.system.kick(kicks);
+            let now = now();
+            let start = |scheduler: &mut Scheduler, vcpu| scheduler.start(vcpu, now);
+            self.system.tell(vcpu.id, start);
         }
     }
 
     fn stop(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            let kicks = self.system.scheduler.lock().stop(vcpu.id);
-            self.system.kick(kicks);
+            self.system.tell(vcpu.id, Scheduler::stop);
         }
     }
 
     fn pause(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            let kicks = self.system.scheduler.lock().pause(vcpu.id);
-            self.system.kick(kicks);
+            self.system.tell(vcpu.id, Scheduler::pause);
         }
     }
 
     fn resume(&mut self, vcpu: usize) {
         if let Some(vcpu) = self.vcpu(vcpu) {
-            let kicks = self.system.scheduler.lock().resume(vcpu.id, now());
-            self.system.kick(kicks);
+            let now = now();
+            let resume = |scheduler: &mut Scheduler, vcpu| scheduler.resume(vcpu, now);
+            self.system.tell(vcpu.id, resume);
         }
     }
 
@@ -66,7 +67,10 @@ impl Port for Reach<'_> {
         let Some(vcpu) = self.vcpu(vcpu) else {
             return true;
         };
-        self.system.scheduler.lock().state(vcpu.id) == VcpuState::Stopped
+        let state = self
+            .system
+            .with_vcpu(vcpu.id, |group, vcpu| group.scheduler().state(vcpu));
+        state.is_none_or(|state| state == VcpuState::Stopped)
     }
 
     fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool) {

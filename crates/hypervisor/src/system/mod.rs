@@ -5,6 +5,7 @@ pub mod awaited;
 pub mod costs;
 pub mod devices;
 pub mod due;
+pub mod groups;
 pub mod harts;
 pub mod interrupt_port;
 pub mod lifecycle;
@@ -25,7 +26,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::lock::{Mutex, place};
 use abi::system::{Purging, RemoteFences, Translations, WhenIdle};
-use scheduler::{HartId, HartSet, Kicks, Scheduler, Ticks, VcpuId, VcpuSet, VmId};
+use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
 use crate::board::Board;
@@ -39,9 +40,9 @@ use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::Frames;
 use crate::system::awaited::Awaited;
 use crate::system::costs::Costs;
+use crate::system::groups::Groups;
 use crate::system::harts::Hart;
 use crate::system::served::{Served, by_client, by_source};
-use crate::system::turn::TurnMutex;
 use crate::vm::Vm;
 use crate::vm::vcpu::Vcpu;
 
@@ -65,7 +66,7 @@ pub struct Hypervisor {
     next_look: AtomicU64,
     /// A report that is asked for.
     pub report: Awaited,
-    pub scheduler: TurnMutex<Scheduler, { place::SCHEDULER }>,
+    pub scheduler: Groups,
     pub board: Board,
     /// The host's memory: who has what of it.
     pub frames: Mutex<Frames, { place::FRAMES }>,
@@ -115,7 +116,7 @@ impl Hypervisor {
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         (vcpus, disks, switches): (Vec<Vcpu>, Vec<Disk>, Vec<Arc<Switch>>),
-        scheduler: Scheduler,
+        scheduler: Groups,
         when_idle: WhenIdle,
         started: u64,
     ) -> Self {
@@ -136,7 +137,7 @@ impl Hypervisor {
             harts,
             vms,
             vcpus,
-            scheduler: TurnMutex::new(scheduler),
+            scheduler,
             aplic,
             attendants,
             served,
@@ -235,7 +236,7 @@ impl Hypervisor {
 
     /// The vCPU with this id; as for [`Hypervisor::vm`].
     #[must_use]
-    pub fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+    pub fn vcpu(&self, vcpu: VcpuNumber) -> &Vcpu {
         &self.vcpus[vcpu.index()]
     }
 
@@ -247,26 +248,20 @@ impl Hypervisor {
 
     /// The vCPUs that wait for an interrupt on `hart`.
     pub fn waiting_on(&self, hart: &Hart) -> impl Iterator<Item = &Vcpu> {
-        let waiting = VcpuSet::from_bits(hart.waiting.load(Ordering::Relaxed));
-        waiting
-            .iter()
-            .filter_map(|vcpu| self.vcpus.get(vcpu.index()))
+        let waiting = hart.waiting.members(self.vcpus.len());
+        waiting.filter_map(|vcpu| self.vcpus.get(vcpu.index()))
     }
 
     /// `vcpu`, which has left `hart`, waits there for an interrupt.
     pub fn begin_wait(&self, hart: &Hart, vcpu: &Vcpu) {
-        hart.waiting
-            .fetch_or(VcpuSet::only(vcpu.id).bits(), Ordering::Relaxed);
+        hart.waiting.insert(vcpu.id);
     }
 
     /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
     pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
         if let Some(hart) = last.map(|hart| self.hart(hart)) {
-            let own = VcpuSet::only(vcpu.id).bits();
             // The scheduler's lock, by which the vCPU has come here, orders this behind the beginning of its wait.
-            if hart.waiting.load(Ordering::Relaxed) & own != 0 {
-                hart.waiting.fetch_and(!own, Ordering::Relaxed);
-            }
+            hart.waiting.remove(vcpu.id);
         }
     }
 
@@ -316,7 +311,7 @@ pub fn now() -> Ticks {
 }
 
 /// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
-pub fn wake(system: &Hypervisor, vcpu: VcpuId) {
-    let kicks = system.scheduler.lock().wake(vcpu, now());
-    system.kick(kicks);
+pub fn wake(system: &Hypervisor, vcpu: VcpuNumber) {
+    let now = now();
+    system.tell(vcpu, |scheduler, vcpu| scheduler.wake(vcpu, now));
 }

@@ -9,7 +9,6 @@ use crate::system::interrupt_port;
 /// Changes what becomes of waiting vCPUs. All harts are told, and set hgeie before they go on.
 pub fn set_wait(system: &Hypervisor, policy: WaitPolicy) {
     system.use_host_interrupts(!policy.tests());
-    let kicks = system.scheduler.lock().set_wait(policy);
-    system.kick(kicks);
+    system.set_wait(policy);
     interrupt_port::watch_as_wanted(system, harts::current());
 }

@@ -1,7 +1,5 @@
 //! Which hart takes which interrupt of the board, and those that were missed.
 
-use scheduler::HartSet;
-
 use crate::devices::board_aplic::Target;
 use crate::interrupts;
 use crate::system::Hypervisor;
@@ -15,15 +13,7 @@ use crate::system::sharing;
 pub fn reassign(system: &Hypervisor) {
     let online = system.harts.iter().map(|hart| hart.index).collect();
     for vm in &system.vms {
-        let own = {
-            let scheduler = system.scheduler.lock();
-            let of = |vcpu| scheduler.allowed(vcpu);
-            let all = scheduler.vcpus(vm.id).iter().map(of);
-            match scheduler.is_dedicated(vm.id) {
-                true => all.fold(HartSet::EMPTY, HartSet::union),
-                false => HartSet::EMPTY,
-            }
-        };
+        let own = system.scheduler.own_harts(vm.id);
         system.attendants.set(online, vm.id, own);
         let hart = system.attendants.of_vm(vm.id).map(|hart| system.hart(hart));
         let index = hart.map_or(0, |hart| hart.board.imsic_index);

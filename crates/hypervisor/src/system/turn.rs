@@ -43,6 +43,11 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         self.wait()
     }
 
+    /// The same for the second of two locks of one row, which are waited for in the order of their numbers.
+    pub fn lock_behind(&self) -> MutexGuard<'_, T, PLACE> {
+        self.wait()
+    }
+
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T, PLACE> {
         // Its place on the stack names this hart.

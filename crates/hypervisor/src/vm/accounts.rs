@@ -207,6 +207,12 @@ impl Books<'_> {
 }
 
 impl Accounts {
+    /// The bytes that the accounts of one hart take for so many VMs, beside themselves.
+    #[must_use]
+    pub const fn bytes(vms: usize) -> usize {
+        vms * size_of::<Work>()
+    }
+
     /// Accounts of a hart that runs `vms` VMs.
     pub fn new(vms: usize) -> Self {
         Self {

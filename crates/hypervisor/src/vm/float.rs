@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, VcpuNumber};
 
 use crate::hart::context::{FloatContext, GuestContext};
 use crate::hart::csr::{self, exception, number, status};
@@ -70,7 +70,7 @@ impl FloatUnit {
         }
     }
 
-    fn is_of(&self, vcpu: VcpuId) -> bool {
+    fn is_of(&self, vcpu: VcpuNumber) -> bool {
         self.owner.load(Ordering::Relaxed) == vcpu.get() + 1
     }
 
@@ -97,7 +97,7 @@ impl FloatUnit {
 
 impl Float {
     /// `vcpu`, whose registers these are, has been dispatched on the hart with this unit.
-    pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuId, context: &mut GuestContext) {
+    pub fn load(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) {
         if self.habit.expects_use() {
             self.put(unit, vcpu);
             unit.open(context);
@@ -109,7 +109,7 @@ impl Float {
     /// An illegal instruction of the guest has come to the hypervisor. True where the guest only lacked its floating-point
     /// registers: it has them now, and executes the instruction again.
     #[must_use]
-    pub fn give(&mut self, unit: &FloatUnit, vcpu: VcpuId, context: &mut GuestContext) -> bool {
+    pub fn give(&mut self, unit: &FloatUnit, vcpu: VcpuNumber, context: &mut GuestContext) -> bool {
         if context.sstatus & status::FS != 0 {
             return false;
         }
@@ -134,7 +134,7 @@ impl Float {
     }
 
     /// Puts the registers onto the hart, unless nobody else's have been put there since, and this vCPU's on no other.
-    fn put(&mut self, unit: &FloatUnit, vcpu: VcpuId) {
+    fn put(&mut self, unit: &FloatUnit, vcpu: VcpuNumber) {
         if self.on == Some(unit.hart) && unit.is_of(vcpu) {
             return;
         }

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::lock::{Mutex, place};
-use scheduler::{HartId, VcpuId, VmId};
+use scheduler::{HartId, VcpuNumber, VmId};
 
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
@@ -132,7 +132,7 @@ pub struct Registers {
     /// It has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
-    pub holder: Option<VcpuId>,
+    pub holder: Option<VcpuNumber>,
     /// Its shadow tables, where its VM is translated by such.
     pub shadow: Option<Box<Shadow>>,
     /// When its pause loops exit, since it was dispatched.
@@ -188,7 +188,7 @@ impl Registers {
 // In this order, so that what every dispatch needs is near the beginning, where an instruction reaches it.
 #[repr(C)]
 pub struct Vcpu {
-    pub id: VcpuId,
+    pub id: VcpuNumber,
     pub vm: VmId,
     /// Its number in its VM, which is the hart id that the guest sees.
     pub index: u16,
@@ -213,7 +213,7 @@ pub struct Vcpu {
 
 impl Vcpu {
     #[must_use]
-    pub fn new(id: VcpuId, vm: VmId, index: u16, shadow: Option<ShadowTables>) -> Self {
+    pub fn new(id: VcpuNumber, vm: VmId, index: u16, shadow: Option<ShadowTables>) -> Self {
         let registers = Registers {
             shadow: shadow.map(|tables| Box::new(Shadow::new(tables))),
             ..Registers::starting_at(0, 0, 0)

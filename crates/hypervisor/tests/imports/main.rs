@@ -12,7 +12,8 @@ use std::path::Path;
 use modules::{Edge, Name, Tree};
 
 /// The folders of `src`, from the lowest. Each may import from those before it.
-const LAYERS: [&str; 12] = [
+const LAYERS: [&str; 13] = [
+    "heap",
     "lock",
     "hart",
     "memory",

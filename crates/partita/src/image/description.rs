@@ -5,7 +5,7 @@ use super::slots::Assignment;
 use crate::system::verify::slices::describe;
 use crate::system::{Located, System, Vm};
 use abi::system::{
-    Allocation, Io, Migration, Parameters, PauseLoops, Purging, RemoteFences, Scheduling,
+    Allocation, Io, Migration, Parameters, PauseLoops, Purging, Queue, RemoteFences, Scheduling,
     SliceDescription, Slot, SwitchDescription, Translations, VmName, names,
 };
 use vm_fdt::{Error, FdtWriter};
@@ -27,6 +27,9 @@ pub fn compile(
     tree.property_string(names::WAIT, system.wait.name())?;
     if system.migration.value != Migration::AsNeeded {
         tree.property_string(names::MIGRATION, system.migration.value.name())?;
+    }
+    if system.queue != Queue::Single {
+        tree.property_string(names::QUEUE, system.queue.name())?;
     }
     if system.scheduling != Scheduling::Floating {
         tree.property_string(names::SCHEDULING, system.scheduling.name())?;

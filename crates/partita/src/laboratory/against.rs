@@ -16,11 +16,12 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 14] = [
+const OF_THE_HYPERVISOR: [&str; 15] = [
     "spin",
     "wait",
     "time-slice",
     "migration",
+    "queue",
     "scheduling",
     "translations",
     "purge",

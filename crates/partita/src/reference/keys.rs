@@ -7,9 +7,9 @@ use crate::system::{
 };
 use abi::system::{
     AFFINITY, COST, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
-    Migration, OnFailure, PAUSE_LOOP, Placement, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
-    ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod, TIME_SLICE_US,
-    Translations, VmTranslation, WaitMethod, WhenIdle,
+    Migration, OnFailure, PAUSE_LOOP, Placement, Purging, Queue, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod,
+    TIME_SLICE_US, Translations, VmTranslation, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
 
@@ -161,6 +161,14 @@ pub fn keys() -> Vec<Key> {
             text(Migration::AsNeeded.name()),
             "\"as-needed\"",
             "when vCPUs go to other harts; always is for tests",
+        ),
+        key(
+            ROOT,
+            "queue",
+            words(Queue::ALL, Queue::name),
+            text(Queue::Single.name()),
+            "\"sharded\"",
+            "one scheduler for all harts, or one for each group of a few",
         ),
         key(
             ROOT,

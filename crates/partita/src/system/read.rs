@@ -12,9 +12,9 @@ use super::{
     Problem, System, Vm, verify,
 };
 use abi::system::{
-    AFFINITY, COST, Costs, Migration, Parameters, Purging, RELAXED_TERMS, RESERVATION_LIMIT_US,
-    RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US,
-    Translations, WaitMethod, WhenIdle,
+    AFFINITY, COST, Costs, Migration, Parameters, Purging, Queue, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling,
+    SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
 };
 pub use loops::PausePreset;
 pub use vm::MOST_TERMINALS;
@@ -63,6 +63,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         ),
         origin: written.map_or(origin.clone(), |node| node.origin.clone()),
     };
+    let queue = root.word("queue", Queue::ALL, Queue::name, Queue::Single);
     let scheduling = root.word(
         "scheduling",
         Scheduling::ALL,
@@ -199,6 +200,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
         spin,
         wait,
         migration,
+        queue,
         scheduling,
         translations,
         purge,

@@ -6,8 +6,8 @@ mod switches;
 use super::{BOARD_SLOTS, Bytes, Disk, Document, FileName, Located, Origin, Problem, System, Vm};
 use crate::qemu;
 use abi::system::{
-    Allocation, HartSet, Io, MAX_VCPUS, Migration, Placement, SHADOW_BYTES, Scheduling,
-    Translations, VmTranslation,
+    Allocation, HartSet, Io, MAX_VCPUS, MAX_VCPUS_OF_A_SCHEDULER, Migration, Placement, Queue,
+    SHADOW_BYTES, Scheduling, Translations, VmTranslation,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,16 +66,27 @@ fn simulated(document: &Document, system: &System, problems: &mut Vec<Problem>) 
     }
 }
 
-/// All VMs together have no more vCPUs than the hypervisor keeps.
+/// All VMs together have no more vCPUs than the hypervisor keeps, and than its schedulers serve.
 fn vcpus(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    let schedulers = match system.queue {
+        Queue::Single => 1,
+        Queue::Sharded => system.harts.value as usize,
+    };
+    let most = MAX_VCPUS.min(schedulers.saturating_mul(MAX_VCPUS_OF_A_SCHEDULER));
     let mut many = 0;
     for vm in &system.vms {
         many += vm.vcpus.value as usize;
-        if many > MAX_VCPUS {
+        if many > most {
             let origin = &vm.vcpus.origin;
             let key = format!("vm.{}.vcpus", vm.name);
             let message = format!("the VMs up to this one have {many} vCPUs together");
-            let remedy = format!("give them {MAX_VCPUS} at most");
+            let remedy = match system.queue {
+                Queue::Single if schedulers < system.harts.value as usize => format!(
+                    "give them {most} at most, or use queue = \"{}\"",
+                    Queue::Sharded
+                ),
+                _ => format!("give them {most} at most"),
+            };
             problems.push(
                 Problem::new(document, origin, key, message, remedy)
                     .with_value(document.source(origin)),

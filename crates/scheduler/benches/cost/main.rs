@@ -49,14 +49,11 @@ fn main() -> Outcome<()> {
     if let Some(at) = arguments.iter().position(|argument| argument == "--run") {
         return run(&arguments[at + 1..]);
     }
-    println!(
-        "| instructions | {} harts, {} vCPUs | {} harts, {} vCPUs |",
-        SIZES[0].0,
-        SIZES[0].1 * SIZES[0].2,
-        SIZES[1].0,
-        SIZES[1].1 * SIZES[1].2
-    );
-    println!("|---|---|---|");
+    print!("| instructions |");
+    for (harts, vms, vcpus) in SIZES {
+        print!(" {harts} harts, {} vCPUs |", vms * vcpus);
+    }
+    println!("\n|---|{}", "---|".repeat(SIZES.len()));
     for (place, (name, _)) in SCENARIOS.into_iter().enumerate() {
         print!("| {name} |");
         for size in 0..SIZES.len() {

@@ -26,8 +26,8 @@ pub const SCENARIOS: [(&str, Step); 9] = [
     ("reconsider", Step::Reconsider),
 ];
 
-/// Harts, virtual machines, and vCPUs of each.
-pub const SIZES: [(u16, u16, u16); 2] = [(4, 2, 4), (64, 16, 4)];
+/// Harts, virtual machines, and vCPUs of each. The last is a group of four harts with its part of 512 vCPUs on 64 harts.
+pub const SIZES: [(u16, u16, u16); 3] = [(4, 2, 4), (64, 16, 4), (4, 8, 4)];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {

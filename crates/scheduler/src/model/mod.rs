@@ -7,6 +7,7 @@
 //! Small systems are explored whole, state by state. In larger ones, states that differ only in their numbers are one
 //! ([`symmetry`]). Beyond those, long random ways are walked.
 
+mod pair;
 mod soak;
 mod steps;
 mod symmetry;
@@ -23,7 +24,7 @@ use stateright::{Checker, Model, Property};
 use crate::choice;
 use crate::config::{Config, SpinPolicy, WaitPolicy};
 use crate::decision::{Leave, VcpuState};
-use crate::id::{VcpuId, VcpuSet};
+use crate::id::{HartId, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use world::{Mode, Step, Surroundings, World};
 
@@ -184,18 +185,11 @@ fn drains(world: &World) -> bool {
     let mut world = world.clone();
     world.changed = VcpuSet::from_bits(u64::MAX);
     let mut ran = VcpuSet::EMPTY;
-    // In each turn every hart does its next thing. Every third slice consumes a service quantity.
+    // In each turn every hart does its next thing.
     for turn in 0..24 {
         for hart in world.harts() {
-            let step = match world.modes[hart.index()] {
-                Mode::Between => Step::Dispatch(hart),
-                _ if world.kicked[hart.index()] => Step::Kick(hart),
-                Mode::Polling => Step::Dispatch(hart),
-                Mode::InPlace if world.other_has_interrupt(hart) => {
-                    Step::Guest(hart, Leave::SelfWait)
-                }
-                Mode::Guest { sliced: true, .. } => Step::SliceEnd(hart, turn % 3 == 2),
-                Mode::Asleep | Mode::InPlace | Mode::Guest { sliced: false, .. } => continue,
+            let Some(step) = next_of(&world, hart, turn) else {
+                continue;
             };
             world.take(step);
             ran = ran.union(world.scheduler.running(hart).into_iter().collect());
@@ -209,6 +203,18 @@ fn drains(world: &World) -> bool {
         }
     }
     false
+}
+
+/// What a hart does next where nothing comes from outside. Every third slice consumes a service quantity.
+fn next_of(world: &World, hart: HartId, turn: u32) -> Option<Step> {
+    Some(match world.modes[hart.index()] {
+        Mode::Between => Step::Dispatch(hart),
+        _ if world.kicked[hart.index()] => Step::Kick(hart),
+        Mode::Polling => Step::Dispatch(hart),
+        Mode::InPlace if world.other_has_interrupt(hart) => Step::Guest(hart, Leave::SelfWait),
+        Mode::Guest { sliced: true, .. } => Step::SliceEnd(hart, turn % 3 == 2),
+        Mode::Asleep | Mode::InPlace | Mode::Guest { sliced: false, .. } => return None,
+    })
 }
 
 fn has_work(world: &World, vcpu: VcpuId) -> bool {

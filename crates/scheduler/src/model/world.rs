@@ -120,8 +120,9 @@ impl World {
         vms: &[u16],
         disturbances: u8,
     ) -> Self {
-        let online = crate::id::HartSet::from_bits((1 << harts) - 1);
-        let mut scheduler = Scheduler::new(config, online).unwrap();
+        let online = HartSet::from_bits((1 << harts) - 1);
+        let mut world = Self::on(config, surroundings, online, disturbances);
+        let scheduler = &mut world.scheduler;
         for &vcpus in vms {
             let allocation = Allocation::Shared { share: 1 };
             let (vm, _) = scheduler.add_vm(VmConfig { vcpus, allocation }).unwrap();
@@ -129,9 +130,24 @@ impl World {
                 let _ = scheduler.start(vcpu, Ticks::ZERO);
             }
         }
-        let count = usize::try_from(online.count()).unwrap();
-        let mut world = Self {
-            scheduler,
+        world.abstract_numbers();
+        world
+    }
+
+    /// A world of these harts, without virtual machines.
+    pub(super) fn on(
+        config: Config,
+        surroundings: Surroundings,
+        online: HartSet,
+        disturbances: u8,
+    ) -> Self {
+        let count = online
+            .iter()
+            .map(HartId::index)
+            .max()
+            .map_or(0, |last| last + 1);
+        Self {
+            scheduler: Scheduler::new(config, online).unwrap(),
             surroundings,
             armed: VcpuSet::EMPTY,
             modes: std::vec![Mode::Between; count],
@@ -140,9 +156,7 @@ impl World {
             wakes: VcpuSet::EMPTY,
             changed: VcpuSet::EMPTY,
             disturbances,
-        };
-        world.abstract_numbers();
-        world
+        }
     }
 
     pub(super) fn vcpus(&self) -> impl Iterator<Item = VcpuId> {
@@ -257,7 +271,7 @@ impl World {
         self.armed.remove(vcpu);
     }
 
-    fn deliver(&mut self, kicks: Kicks) {
+    pub(super) fn deliver(&mut self, kicks: Kicks) {
         for hart in kicks.harts().iter() {
             self.kicked[hart.index()] = true;
         }
@@ -472,7 +486,7 @@ impl World {
     }
 
     /// Reduces what only counts to what matters, so that the states are finitely many.
-    fn abstract_numbers(&mut self) {
+    pub(super) fn abstract_numbers(&mut self) {
         self.scheduler.abstract_numbers();
     }
 }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::vec::Vec;
 
 use crate::lock::{Mutex, place};
-use scheduler::{HartId, HartSet, VcpuId};
+use scheduler::{HartId, HartSet, VcpuNumber};
 
 use super::super::port::{Register, Registers};
 use super::super::{Backing, Generation, GuestFile, HartFiles, Interrupts, Port, Route, Sign};
@@ -121,7 +121,7 @@ impl Computer {
             }
             world
         };
-        let locked = |vcpu: VcpuId| self.kept[vcpu.index()].is_locked();
+        let locked = |vcpu: VcpuNumber| self.kept[vcpu.index()].is_locked();
         let any_locked = || self.kept.iter().any(Mutex::is_locked);
         world.is_possible(step)
             && match step {
@@ -210,18 +210,18 @@ impl<'c> Port for OnHart<'c> {
         self.computer.files.get(hart.index())
     }
 
-    fn interrupts(&self, vcpu: VcpuId) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
+    fn interrupts(&self, vcpu: VcpuNumber) -> Option<&Mutex<Interrupts, { place::INTERRUPTS }>> {
         self.computer.kept.get(vcpu.index())
     }
 
-    fn map_page(&self, vcpu: VcpuId, to: Backing) -> Generation {
+    fn map_page(&self, vcpu: VcpuNumber, to: Backing) -> Generation {
         self.computer.access();
         let generation = self.computer.world.borrow_mut().map_page(vcpu, to);
         self.computer.access();
         generation
     }
 
-    fn send_source(&self, _: Route, vcpu: VcpuId, to: Backing) {
+    fn send_source(&self, _: Route, vcpu: VcpuNumber, to: Backing) {
         self.computer.access();
         self.computer.world.borrow_mut().source = Some((vcpu, to));
     }
@@ -231,7 +231,7 @@ impl<'c> Port for OnHart<'c> {
         self.computer.world.borrow_mut().source = None;
     }
 
-    fn users_of_older(&self, vcpu: VcpuId, generation: Generation) -> HartSet {
+    fn users_of_older(&self, vcpu: VcpuNumber, generation: Generation) -> HartSet {
         self.computer.access();
         let world = self.computer.world.borrow();
         let vm = world.vcpus[vcpu.index()].vm;
@@ -254,11 +254,11 @@ impl<'c> Port for OnHart<'c> {
         self.computer.world.borrow_mut().harts[hart.index()].kicked = true;
     }
 
-    fn notify(&self, vcpu: VcpuId) {
+    fn notify(&self, vcpu: VcpuNumber) {
         self.wake(vcpu, Sign::Interrupt);
     }
 
-    fn wake(&self, vcpu: VcpuId, _: Sign) {
+    fn wake(&self, vcpu: VcpuNumber, _: Sign) {
         self.computer.world.borrow_mut().vcpus[vcpu.index()].woken = true;
     }
 
@@ -274,5 +274,5 @@ impl<'c> Port for OnHart<'c> {
         self.computer.access();
     }
 
-    fn end_forwarding(&self, _: VcpuId, _: u32) {}
+    fn end_forwarding(&self, _: VcpuNumber, _: u32) {}
 }

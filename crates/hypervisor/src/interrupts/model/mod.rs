@@ -9,7 +9,7 @@ mod world;
 use std::println;
 use std::vec::Vec;
 
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, VcpuNumber};
 use stateright::{Checker, Model, Property};
 
 use super::{Backing, Departure, GuestFile, Owner};
@@ -118,7 +118,7 @@ impl World {
     }
 
     /// In how many places the interrupt that was sent to `vcpu` is.
-    fn places(&self, vcpu: VcpuId, bit: u64) -> usize {
+    fn places(&self, vcpu: VcpuNumber, bit: u64) -> usize {
         let kept = &self.vcpu(vcpu).interrupts;
         let in_memory = usize::from(kept.state.pending & bit != 0);
         let files = self.owners().filter(|(_, _, owner)| match owner {
@@ -153,7 +153,7 @@ fn broken(world: &World) -> Option<&'static str> {
             Owner::Vcpu(vcpu) => Some(vcpu),
             Owner::Forwarder(forwarder) => Some(forwarder.vcpu),
         };
-        let is_backing = |vcpu: VcpuId| world.vcpu(vcpu).interrupts.backing() == here;
+        let is_backing = |vcpu: VcpuNumber| world.vcpu(vcpu).interrupts.backing() == here;
         if world
             .vcpu_ids()
             .any(|vcpu| is_backing(vcpu) != (owner == Owner::Vcpu(vcpu)))

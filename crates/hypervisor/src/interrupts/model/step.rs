@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, VcpuNumber};
 
 use super::super::{
     Backing, Departure, Route, attach, attend, deliver, detach, look, reset, serve, synchronised,
@@ -15,7 +15,7 @@ use crate::interrupts::softfile::{Identity, State};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// A hart without a vCPU takes one.
-    Dispatch(HartId, VcpuId),
+    Dispatch(HartId, VcpuNumber),
     /// Its guest is entered.
     Enter(HartId),
     /// The guest is left for a reason that has nothing to do with interrupts.
@@ -28,7 +28,7 @@ pub(super) enum Step {
     /// A guest sends a message to a vCPU, by one of the translations that its hart may use.
     Send {
         by: HartId,
-        to: VcpuId,
+        to: VcpuNumber,
         through: Backing,
         identity: Identity,
     },
@@ -43,7 +43,7 @@ pub(super) enum Step {
     /// The oldest message on its way from the board's APLIC arrives.
     Arrive(HartId),
     /// The guest routes the board's source to another of its vCPUs.
-    Reroute(VcpuId),
+    Reroute(VcpuNumber),
     /// A VM, none of whose vCPUs runs, begins a new life.
     Reset(u16),
 }
@@ -203,8 +203,8 @@ impl Step {
                 });
             }
             Self::Reset(vm) => {
-                let all: Vec<VcpuId> = computer.world.borrow().vcpu_ids().collect();
-                let of = |vcpu: &VcpuId| computer.world.borrow().vcpu(*vcpu).vm == vm;
+                let all: Vec<VcpuNumber> = computer.world.borrow().vcpu_ids().collect();
+                let of = |vcpu: &VcpuNumber| computer.world.borrow().vcpu(*vcpu).vm == vm;
                 let first = HartId::new(0).unwrap();
                 for vcpu in all.into_iter().filter(of).collect::<Vec<_>>() {
                     reset(&computer.on(first), vcpu);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::vec::Vec;
 
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, VcpuNumber};
 
 use super::super::{Backing, Departure, Generation, GuestFile, Interrupts, Owner, Route};
 use super::computer::{Computer, HardwareFile};
@@ -43,12 +43,12 @@ pub(super) struct Hart {
     pub(super) synchronised: bool,
     pub(super) in_flight: Vec<Message>,
     /// Whose vCPU it has.
-    pub(super) vcpu: Option<VcpuId>,
+    pub(super) vcpu: Option<VcpuNumber>,
     pub(super) in_guest: bool,
     /// The VM, and the generation of its table, that the hart has declared to use.
     pub(super) declared: Option<(u16, Generation)>,
     /// Where a guest on it can send to now: every page that was mapped since it entered.
-    pub(super) reach: BTreeSet<(VcpuId, Reached)>,
+    pub(super) reach: BTreeSet<(VcpuNumber, Reached)>,
 }
 
 /// [`Backing`] with an order.
@@ -96,7 +96,7 @@ pub(super) struct World {
     pub(super) vcpus: Vec<Vcpu>,
     pub(super) generations: Vec<Generation>,
     /// To whom and where the board's source sends.
-    pub(super) source: Option<(VcpuId, Backing)>,
+    pub(super) source: Option<(VcpuNumber, Backing)>,
     /// Whether the first VM has a device.
     pub(super) has_source: bool,
     /// Whether an interrupt in the file of a vCPU that waits interrupts the hypervisor.
@@ -168,7 +168,7 @@ impl World {
             broken: None,
         };
         if has_source {
-            world.route(VcpuId::new(0).unwrap());
+            world.route(VcpuNumber::new(0).unwrap());
         }
         world
     }
@@ -177,15 +177,15 @@ impl World {
         (0..self.harts.len() as u16).filter_map(HartId::new)
     }
 
-    pub(super) fn vcpu_ids(&self) -> impl Iterator<Item = VcpuId> + use<> {
-        (0..self.vcpus.len() as u16).filter_map(VcpuId::new)
+    pub(super) fn vcpu_ids(&self) -> impl Iterator<Item = VcpuNumber> + use<> {
+        (0..self.vcpus.len() as u16).filter_map(VcpuNumber::new)
     }
 
     pub(super) fn hart(&self, hart: HartId) -> &Hart {
         &self.harts[hart.index()]
     }
 
-    pub(super) fn vcpu(&self, vcpu: VcpuId) -> &Vcpu {
+    pub(super) fn vcpu(&self, vcpu: VcpuNumber) -> &Vcpu {
         &self.vcpus[vcpu.index()]
     }
 
@@ -209,11 +209,11 @@ impl World {
     }
 
     /// The vCPU is on no hart.
-    fn is_off(&self, vcpu: VcpuId) -> bool {
+    fn is_off(&self, vcpu: VcpuNumber) -> bool {
         self.harts.iter().all(|hart| hart.vcpu != Some(vcpu))
     }
 
-    pub(super) fn map_page(&mut self, vcpu: VcpuId, to: Backing) -> Generation {
+    pub(super) fn map_page(&mut self, vcpu: VcpuNumber, to: Backing) -> Generation {
         let vm = self.vcpu(vcpu).vm;
         self.vcpus[vcpu.index()].mapped = to;
         for hart in &mut self.harts {
@@ -227,7 +227,7 @@ impl World {
         *generation
     }
 
-    fn route(&mut self, to: VcpuId) {
+    fn route(&mut self, to: VcpuNumber) {
         for vcpu in &mut self.vcpus {
             vcpu.interrupts.remove_route(1);
         }
@@ -240,7 +240,7 @@ impl World {
     }
 
     /// What the vCPU on the hart has pending and enabled in the first array.
-    fn claimable(&self, hart: HartId, vcpu: VcpuId) -> u64 {
+    fn claimable(&self, hart: HartId, vcpu: VcpuNumber) -> u64 {
         let interrupts = &self.vcpu(vcpu).interrupts;
         match interrupts.file_on(hart) {
             Some(file) => {
@@ -394,7 +394,7 @@ impl World {
         }
         for index in 0..self.vcpus.len() {
             let mut lives = BTreeSet::from([self.vcpus[index].interrupts.life]);
-            let vcpu = VcpuId::new(index as u16).unwrap();
+            let vcpu = VcpuNumber::new(index as u16).unwrap();
             for hart in &mut self.harts {
                 hart.files.each_life(vcpu, &mut |life| {
                     lives.insert(*life);
@@ -412,7 +412,7 @@ impl World {
     }
 
     fn each_generation(&mut self, vm: usize, change: &mut dyn FnMut(&mut Generation)) {
-        let vcpus: Vec<VcpuId> = self
+        let vcpus: Vec<VcpuNumber> = self
             .vcpu_ids()
             .filter(|vcpu| usize::from(self.vcpu(*vcpu).vm) == vm)
             .collect();
@@ -449,7 +449,7 @@ impl World {
     pub(super) fn check_attached(
         &mut self,
         hart: HartId,
-        vcpu: VcpuId,
+        vcpu: VcpuNumber,
         given: Option<GuestFile>,
         kept: &Interrupts,
     ) {

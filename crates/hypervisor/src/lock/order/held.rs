@@ -3,14 +3,15 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 17] = [
+const NAMES: [&str; 18] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
     "Vm::told",
     "Vm::life",
     "Hypervisor::disks",
-    "Hypervisor::scheduler",
+    "Groups::ledger",
+    "Groups::groups",
     "Vcpu::word",
     "Vcpu::interrupts",
     "Vm::table",

@@ -4,7 +4,7 @@
 use super::dropped::SPACES;
 use crate::hart::csr::{self, number};
 use crate::memory::gstage::offer::Register;
-use scheduler::MAX_VCPUS;
+use scheduler::MAX_NUMBERS;
 
 /// vsatp of the hart that runs this, whose hgatp is Bare. No guest runs there.
 #[derive(Debug)]
@@ -86,18 +86,30 @@ impl SpaceOffer {
         operand as u16 & self.asids
     }
 
-    /// The ASID of a vCPU's space, by the vCPU's place among all and the space's number; `None` where there are too few for all.
+    /// The ASID of a vCPU's space, by the vCPU's place among all and the space's number; `None` where there are too few
+    /// for all of the first vCPUs, or for all of the others.
     #[must_use]
     pub fn asid(self, vcpu: usize, space: usize) -> Option<u16> {
-        let enough = usize::from(self.asids.trailing_ones() as u16) >= TAG_BITS;
+        let bits = if vcpu < FIRST {
+            FIRST_TAG_BITS
+        } else {
+            TAG_BITS
+        };
+        let enough = self.asids.trailing_ones() >= bits;
         // ASID 0 is nobody's, so that what a hart without ASIDs would use is told from these.
         let asid = 1 + vcpu * SPACES + space;
         u16::try_from(asid).ok().filter(|_| enough)
     }
 }
 
+/// So many vCPUs have ASIDs where there are too few for all.
+const FIRST: usize = 64;
+
+/// Bits of the largest ASID that a space of the first vCPUs has.
+const FIRST_TAG_BITS: u32 = (FIRST * SPACES).ilog2() + 1;
+
 /// Bits of the largest ASID that a space has.
-const TAG_BITS: usize = (MAX_VCPUS * SPACES).ilog2() as usize + 1;
+const TAG_BITS: u32 = (MAX_NUMBERS * SPACES).ilog2() + 1;
 
 #[cfg(test)]
 mod tests {
@@ -171,14 +183,17 @@ mod tests {
 
     #[test]
     fn each_space_of_each_vcpu_has_an_asid_of_its_own_or_none_has() {
-        let all = offer(&[8], 0x3ff);
-        let mut seen = std::collections::BTreeSet::new();
-        for vcpu in 0..MAX_VCPUS {
-            for space in 0..SPACES {
-                let asid = all.asid(vcpu, space).unwrap();
-                assert!(asid != 0 && asid <= 0x3ff && seen.insert(asid));
+        for (asids, vcpus) in [(0x3ff, FIRST), (0x1fff, MAX_NUMBERS)] {
+            let all = offer(&[8], asids);
+            let mut seen = std::collections::BTreeSet::new();
+            for vcpu in 0..vcpus {
+                for space in 0..SPACES {
+                    let asid = all.asid(vcpu, space).unwrap();
+                    assert!(asid != 0 && u64::from(asid) <= asids && seen.insert(asid));
+                }
             }
         }
+        assert_eq!(offer(&[8], 0xfff).asid(FIRST, 0), None);
         assert_eq!(offer(&[8], 0x1ff).asid(0, 0), None);
         assert_eq!(offer(&[8], 0).asid(0, 0), None);
     }

@@ -8,10 +8,13 @@
 //! Memory-Management Fence Instructions": HFENCE.VVMA). So renaming saves no fences. It saves what a fence drops beside
 //! what it names, on harts whose fences ignore the VMID: there it drops the entries of all vCPUs once in a round.
 
+use alloc::boxed::Box;
+
 use super::fences::Fences;
 use super::tags::{Tag, Tags};
 use abi::system::Purging;
-use scheduler::{MAX_VCPUS, VcpuId};
+use scheduler::groups::NumberSet;
+use scheduler::{MAX_NUMBERS, VcpuNumber};
 
 /// Tags that a hart gives out in a round at most. A round ends with a fence for each, some 20 cycles on the harts that we know:
 /// this bounds by how much one dispatch is later than others.
@@ -20,19 +23,17 @@ pub const MOST_IN_A_ROUND: u16 = 1024;
 /// For one hart: who has which tag there. Only the hart itself uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holders {
-    /// A bit for each vCPU whose tag marks nothing that others made.
-    held: u64,
-    tags: [Tag; MAX_VCPUS],
+    /// The vCPUs whose tags mark nothing that others made.
+    held: NumberSet,
+    tags: [Tag; MAX_NUMBERS],
     order: Order,
 }
-
-const _: () = assert!(MAX_VCPUS <= 64);
 
 /// How tags are given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Order {
     /// Each vCPU has one for ever. For each tag, 1 + the vCPU that used it last, or 0.
-    Fixed([u16; MAX_VCPUS + 1]),
+    Fixed(Box<[u16; MAX_NUMBERS + 1]>),
     /// One after the other: the next one, and the end.
     Round { next: u16, end: u16 },
 }
@@ -44,18 +45,18 @@ impl Holders {
         let (order, tags) = match purging {
             Purging::Fence => {
                 let own = core::array::from_fn(|index| {
-                    VcpuId::new(index as u16).map_or(Tag(0), |vcpu| tags.of(vcpu))
+                    VcpuNumber::new(index as u16).map_or(Tag(0), |vcpu| tags.of(vcpu))
                 });
-                (Order::Fixed([0; MAX_VCPUS + 1]), own)
+                (Order::Fixed(Box::new([0; MAX_NUMBERS + 1])), own)
             }
             Purging::Rename => {
                 let end = tags.all.min(MOST_IN_A_ROUND);
                 // Nobody knows what was here before, so the first arrival begins a round.
-                (Order::Round { next: end, end }, [Tag(0); MAX_VCPUS])
+                (Order::Round { next: end, end }, [Tag(0); MAX_NUMBERS])
             }
         };
         Self {
-            held: 0,
+            held: NumberSet::EMPTY,
             tags,
             order,
         }
@@ -63,18 +64,18 @@ impl Holders {
 
     /// The vCPU's tag here, to be in hgatp when it arrives; 0 where it has none yet.
     #[must_use]
-    pub fn tag(&self, vcpu: VcpuId) -> Tag {
+    pub fn tag(&self, vcpu: VcpuNumber) -> Tag {
         self.tags.get(vcpu.index()).copied().unwrap_or(Tag(0))
     }
 
     /// Whether nobody else has used the vCPU's tag since it did.
     #[must_use]
-    pub const fn has(&self, vcpu: VcpuId) -> bool {
-        self.held >> vcpu.index() & 1 != 0
+    pub const fn has(&self, vcpu: VcpuNumber) -> bool {
+        self.held.contains(vcpu)
     }
 
     /// The vCPU comes to the hart. True where others' entries may be marked with its tag.
-    pub(super) fn take(&mut self, vcpu: VcpuId) -> bool {
+    pub(super) fn take(&mut self, vcpu: VcpuNumber) -> bool {
         if self.has(vcpu) {
             return false;
         }
@@ -83,16 +84,16 @@ impl Holders {
             && let Some(last) = last.get_mut(usize::from(tag.number()))
         {
             let before = core::mem::replace(last, vcpu.get() + 1);
-            if let Some(before) = before.checked_sub(1) {
-                self.held &= !(1 << before);
+            if let Some(before) = before.checked_sub(1).and_then(VcpuNumber::new) {
+                self.held.remove(before);
             }
-            self.held |= 1 << vcpu.index();
+            self.held.insert(vcpu);
         }
         true
     }
 
     /// Gives the vCPU a tag that marks nothing, and puts it into hgatp. `None` where that is not how this hart purges. vsatp is 0.
-    pub(super) fn rename(&mut self, vcpu: VcpuId, fences: &mut impl Fences) -> Option<Tag> {
+    pub(super) fn rename(&mut self, vcpu: VcpuNumber, fences: &mut impl Fences) -> Option<Tag> {
         let Order::Round { next, end } = &mut self.order else {
             return None;
         };
@@ -100,8 +101,8 @@ impl Holders {
             // Tag 0 is used only where it is the only one.
             let first = u16::from(*end > 1);
             *next = first;
-            self.held = 0;
-            self.tags = [Tag(0); MAX_VCPUS];
+            self.held = NumberSet::EMPTY;
+            self.tags = [Tag(0); MAX_NUMBERS];
             // First what both stages make together, and then what is known of the VS-stage alone.
             fences.guest_physical_all();
             for number in first..*end {
@@ -113,7 +114,7 @@ impl Holders {
         *next += 1;
         if let Some(own) = self.tags.get_mut(vcpu.index()) {
             *own = tag;
-            self.held |= 1 << vcpu.index();
+            self.held.insert(vcpu);
         }
         fences.use_tag(tag);
         Some(tag)
@@ -131,13 +132,13 @@ impl Holders {
     }
 
     /// The vCPU has no tag from now on.
-    pub(super) fn forget(&mut self, vcpu: VcpuId) {
-        self.held &= !(1 << vcpu.index());
+    pub(super) fn forget(&mut self, vcpu: VcpuNumber) {
+        self.held.remove(vcpu);
     }
 
     /// As if that vCPU had used it last.
     pub(super) fn set_last(&mut self, tag: Tag, vcpu: u16) {
-        let vcpu = vcpu.checked_sub(1).and_then(VcpuId::new);
+        let vcpu = vcpu.checked_sub(1).and_then(VcpuNumber::new);
         if let Some(vcpu) = vcpu.filter(|vcpu| self.tag(*vcpu) == tag) {
             let _ = self.take(vcpu);
         }

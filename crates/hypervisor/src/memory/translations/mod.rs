@@ -48,7 +48,7 @@ use abi::system::Translations;
 use changes::Changed;
 use holders::Holders;
 use remote::Outstanding;
-use scheduler::{HartId, HartSet, MAX_HARTS, VcpuId};
+use scheduler::{HartId, HartSet, MAX_HARTS, VcpuNumber};
 
 /// So many of a guest's changes of its address space are carried out for it while its fences trap, after each change of hart; at
 /// the next one they stop trapping, as if it had fenced. Both trap together (hstatus.VTVM), and a guest that changes its address
@@ -140,7 +140,7 @@ impl Cached {
     pub fn arrive(
         &mut self,
         method: Translations,
-        vcpu: VcpuId,
+        vcpu: VcpuNumber,
         hart: HartId,
         holders: &mut Holders,
         (generation, fences): (u64, u64),
@@ -177,7 +177,7 @@ impl Cached {
     #[must_use]
     pub fn comes_back(
         &self,
-        vcpu: VcpuId,
+        vcpu: VcpuNumber,
         hart: HartId,
         holders: &Holders,
         generation: u64,
@@ -302,7 +302,7 @@ impl Purge {
     #[inline(never)]
     pub fn carry_out_at_arrival(
         self,
-        vcpu: VcpuId,
+        vcpu: VcpuNumber,
         holders: &mut Holders,
         (changes, asked): (&impl Changed, &impl Outstanding),
         fences: &mut impl Fences,

@@ -92,8 +92,8 @@ fn hart(index: usize) -> HartId {
     HartId::new(index as u16).expect("a hart")
 }
 
-fn vcpu() -> VcpuId {
-    VcpuId::new(0).expect("a vCPU")
+fn vcpu() -> VcpuNumber {
+    VcpuNumber::new(0).expect("a vCPU")
 }
 
 impl World {

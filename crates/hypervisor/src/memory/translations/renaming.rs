@@ -96,8 +96,8 @@ impl Fences for Model<'_> {
     fn instructions(&mut self) {}
 }
 
-fn id(vcpu: usize) -> VcpuId {
-    VcpuId::new(vcpu as u16).expect("a vCPU")
+fn id(vcpu: usize) -> VcpuNumber {
+    VcpuNumber::new(vcpu as u16).expect("a vCPU")
 }
 
 impl World {

@@ -1,6 +1,6 @@
 //! Tags (VMIDs), and how many there are.
 
-use scheduler::{MAX_VCPUS, VcpuId};
+use scheduler::{MAX_NUMBERS, VcpuNumber};
 
 /// Bits of the largest VMID that hgatp can hold (VMIDMAX on RV64).
 pub const MOST_TAG_BITS: u32 = 14;
@@ -37,7 +37,7 @@ impl Tags {
                 bits
             };
         // One more than there can be vCPUs, since tag 0 is used only where it is the only one.
-        let most = MAX_VCPUS as u32 + 1;
+        let most = MAX_NUMBERS as u32 + 1;
         Self {
             count: (if all < most { all } else { most }) as u16,
             all: all as u16,
@@ -46,7 +46,7 @@ impl Tags {
 
     /// The tag of a vCPU that has one for ever, on every hart. The `n`th vCPU of the system, from 0, has tag n + 1 where there are enough.
     #[must_use]
-    pub const fn of(self, vcpu: VcpuId) -> Tag {
+    pub const fn of(self, vcpu: VcpuNumber) -> Tag {
         match self.count {
             0 | 1 => Tag(0),
             count => Tag(1 + vcpu.get() % (count - 1)),

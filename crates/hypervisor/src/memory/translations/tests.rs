@@ -5,10 +5,10 @@ use super::*;
 use crate::memory::address::GuestPhysical;
 use abi::system::Purging;
 use core::cell::Cell;
-use scheduler::MAX_VCPUS;
+use scheduler::MAX_NUMBERS;
 
-fn vcpu(index: u16) -> VcpuId {
-    VcpuId::new(index).expect("a vCPU")
+fn vcpu(index: u16) -> VcpuNumber {
+    VcpuNumber::new(index).expect("a vCPU")
 }
 
 fn hart(index: u16) -> HartId {
@@ -17,11 +17,16 @@ fn hart(index: u16) -> HartId {
 
 #[test]
 fn the_first_vcpus_have_the_first_tags() {
-    for bits in [7, 14, 60] {
+    for (bits, vcpus) in [
+        (7, 64),
+        (10, MAX_NUMBERS as u16),
+        (14, MAX_NUMBERS as u16),
+        (60, MAX_NUMBERS as u16),
+    ] {
         let tags = Tags::with_bits(bits);
-        let numbers = (0..MAX_VCPUS as u16).map(|index| tags.of(vcpu(index)).number());
-        assert!(numbers.eq(1..=MAX_VCPUS as u16), "{bits} bits");
-        assert!(tags.are_enough_for(MAX_VCPUS));
+        let numbers = (0..vcpus).map(|index| tags.of(vcpu(index)).number());
+        assert!(numbers.eq(1..=vcpus), "{bits} bits");
+        assert!(tags.are_enough_for(usize::from(vcpus)));
     }
 }
 
@@ -29,7 +34,7 @@ fn the_first_vcpus_have_the_first_tags() {
 fn no_tag_has_more_bits_than_there_are() {
     for bits in 0..=MOST_TAG_BITS {
         let tags = Tags::with_bits(bits);
-        let most = (0..MAX_VCPUS as u16).map(|index| tags.of(vcpu(index)).number());
+        let most = (0..MAX_NUMBERS as u16).map(|index| tags.of(vcpu(index)).number());
         assert!(most.max().is_some_and(|most| u32::from(most) < 1 << bits));
     }
     assert!(!Tags::with_bits(0).are_enough_for(2));

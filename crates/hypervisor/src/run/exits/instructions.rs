@@ -148,7 +148,12 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     exit.registers.pauses.grow();
     terms::set_pause_loops(exit.hart, exit.registers.pauses, true);
     // A policy that waits for words has the loop read. The others are what other hypervisors do, which know nothing of it.
-    let waits_for_words = exit.system.scheduler.lock().waits_for_words();
+    let waits_for_words = exit
+        .system
+        .scheduler
+        .lock_of(exit.hart.index)
+        .scheduler()
+        .waits_for_words();
     let seen = match waits_for_words {
         true => spin::look(exit.vm, exit.registers, Code::of_pause),
         false => Spin::Unknown,

@@ -1,7 +1,7 @@
 //! Spin exits: WRS.NTO that traps, and the spin call.
 
 use abi::monitor::Event;
-use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuId};
+use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuNumber};
 
 use super::exit::{Exit, Next};
 use crate::hart;
@@ -38,13 +38,15 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     }
     let holder = word.and_then(|word| told_holder(exit, word).or_else(|| holder(exit, word)));
     exit.registers.holder = holder;
-    let keep = exit.system.scheduler.lock().keeps(
-        exit.hart.index,
-        SpinExit {
-            on: spin_on(word),
-            holder,
-        },
-    );
+    let spins = SpinExit {
+        on: spin_on(word),
+        holder,
+    };
+    let groups = &exit.system.scheduler;
+    // Nothing changes by it that another group could want to know.
+    let keep = groups
+        .lock_of(exit.hart.index)
+        .keeps(exit.hart.index, spins, groups.places());
     let goes_on = match keep {
         Keep::No => false,
         Keep::Look(longest) => word.is_some_and(|word| comes_soon(exit, word, longest)),
@@ -90,7 +92,7 @@ fn length(exits: u32) -> Option<Event> {
 }
 
 /// The sibling that holds the lock, where the machine tells: for comparison with a hypervisor that knows.
-fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
+fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
     if !exit.hart.has(Capability::LockHolder) {
         return None;
     }
@@ -105,7 +107,7 @@ fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
 }
 
 /// The sibling that holds the lock: it waited for the ticket that is served now.
-fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
+fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
     let served = word.served()?;
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
@@ -114,7 +116,7 @@ fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuId> {
         .map(|sibling| sibling.id)
 }
 
-fn is_running(exit: &Exit<'_>, vcpu: VcpuId) -> bool {
+fn is_running(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 

@@ -4,7 +4,7 @@ use super::super::holders::Holders;
 use super::super::{Cached, Tags};
 use super::fences::Model;
 use abi::system::Purging;
-use scheduler::{HartId, VcpuId};
+use scheduler::{HartId, VcpuNumber};
 
 pub(super) const HARTS: usize = 2;
 pub(super) const VCPUS: usize = 3;
@@ -47,8 +47,8 @@ pub(super) struct World {
     pub(super) generations: [u64; 2],
 }
 
-pub(super) fn id(vcpu: usize) -> VcpuId {
-    VcpuId::new(vcpu as u16).expect("a vCPU")
+pub(super) fn id(vcpu: usize) -> VcpuNumber {
+    VcpuNumber::new(vcpu as u16).expect("a vCPU")
 }
 
 pub(super) fn hart_id(hart: usize) -> HartId {

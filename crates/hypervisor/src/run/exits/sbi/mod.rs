@@ -9,14 +9,13 @@ mod power;
 mod vendor;
 
 use abi::monitor::ExitCause;
-use scheduler::VcpuSet;
+use scheduler::groups::NumberSet;
 
 use self::call::{Call, SbiError, SbiResult, extension, named};
 use super::exit::{Exit, Next};
 use crate::hart::counters::FirmwareEvent;
 use crate::hart::csr::{self, number};
 use crate::system::interrupt_port;
-use crate::system::now;
 
 /// The environment call that the guest has just made.
 #[inline(never)]
@@ -89,7 +88,7 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         return Err(SbiError::NotSupported);
     }
     exit.registers.counters.count(FirmwareEvent::IpiSent);
-    let mut told = VcpuSet::EMPTY;
+    let mut told = NumberSet::EMPTY;
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
         exit.books.count_injected();
@@ -97,8 +96,7 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         told.insert(vcpu.id);
     }
     if !told.is_empty() {
-        let kicks = exit.system.scheduler.lock().wake_all(told, now());
-        exit.system.kick(kicks);
+        exit.system.wake_all(&told);
     }
     Ok(0)
 }

@@ -1,0 +1,103 @@
+//! The hypervisor's heap: a fixed piece of its image, and for large systems one more piece of the host's memory.
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ptr::{NonNull, null_mut};
+
+use linked_list_allocator::LockedHeap;
+
+/// The bytes of the piece in the image. Small systems need no more.
+pub const BYTES: usize = 2 << 20;
+
+/// Two pieces, of which the second is there once it was given.
+pub struct Heap {
+    first: LockedHeap,
+    second: LockedHeap,
+}
+
+/// The one heap.
+#[cfg_attr(target_os = "none", global_allocator)]
+pub static HEAP: Heap = Heap {
+    first: LockedHeap::empty(),
+    second: LockedHeap::empty(),
+};
+
+impl Heap {
+    /// Begins with the piece in the image.
+    ///
+    /// # Safety
+    /// Called once, before anything is allocated, with `BYTES` at `space` that nothing else uses.
+    pub unsafe fn begin(&self, space: *mut u8) {
+        // SAFETY: as the caller says.
+        unsafe { self.first.lock().init(space, BYTES) };
+    }
+
+    /// Adds the second piece.
+    ///
+    /// # Safety
+    /// Called once, with `bytes` at `space` that nothing else uses.
+    pub unsafe fn grow(&self, space: *mut u8, bytes: usize) {
+        // SAFETY: as the caller says.
+        unsafe { self.second.lock().init(space, bytes) };
+    }
+}
+
+// SAFETY: what is allocated is a piece of one of the two heaps, each of which keeps this contract by itself, and it is given back to
+// the one that it came from: the second one's addresses are known.
+unsafe impl GlobalAlloc for Heap {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let allocate = |heap: &LockedHeap| heap.lock().allocate_first_fit(layout).ok();
+        let found = allocate(&self.first).or_else(|| allocate(&self.second));
+        found.map_or(null_mut(), NonNull::as_ptr)
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        let mut second = self.second.lock();
+        let in_second = second.size() > 0 && (second.bottom()..second.top()).contains(&place);
+        let Some(place) = NonNull::new(place) else {
+            return;
+        };
+        // SAFETY: the caller says that it was allocated here with this layout, and by its address it came from this heap.
+        unsafe {
+            if in_second {
+                second.deallocate(place, layout);
+            } else {
+                drop(second);
+                self.first.lock().deallocate(place, layout);
+            }
+        }
+    }
+}
+
+impl core::fmt::Debug for Heap {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.debug_struct("Heap").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_the_first_piece_comes_from_the_second() {
+        let heap = Heap {
+            first: LockedHeap::empty(),
+            second: LockedHeap::empty(),
+        };
+        let piece = |bytes: usize| std::vec![0u64; bytes / 8].leak().as_mut_ptr().cast::<u8>();
+        // SAFETY: both pieces are leaked for this test alone.
+        unsafe {
+            heap.begin(piece(BYTES));
+            let layout = Layout::from_size_align(BYTES / 2 + 64, 64).unwrap();
+            let one = heap.alloc(layout);
+            assert!(!one.is_null() && heap.alloc(layout).is_null());
+            heap.grow(piece(BYTES), BYTES);
+            let other = heap.alloc(layout);
+            assert!(!other.is_null() && heap.alloc(layout).is_null());
+            heap.dealloc(one, layout);
+            heap.dealloc(other, layout);
+            assert_eq!(heap.first.lock().used(), 0);
+            assert_eq!(heap.second.lock().used(), 0);
+        }
+    }
+}

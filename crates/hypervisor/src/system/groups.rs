@@ -1,0 +1,338 @@
+//! The scheduler behind its locks: one for each group of harts.
+//!
+//! What is done to a group is done by [`Access::with`], under its lock. Before the lock is given back, the group says what it has for
+//! others; where one of them can do something about that, this hart sees to it once the lock is free.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use scheduler::groups::operator::{self, Ledger};
+use scheduler::groups::{
+    Access, Directory, Flow, Group, GroupId, Layout, Notices, NumberSet, balance, flow,
+};
+use scheduler::{
+    Allocation, Config, ConfigError, HartId, HartSet, Kicks, Placement, Scheduler, SpinPolicy,
+    Ticks, VcpuId, VcpuNumber, VmConfig, VmId, WaitPolicy,
+};
+
+use crate::lock::{Mutex, MutexGuard, place};
+use crate::system::turn::TurnMutex;
+use crate::system::{Hypervisor, now};
+
+/// A group, for as long as a hart has it.
+type Held<'a> = MutexGuard<'a, Group, { place::SCHEDULER }>;
+
+/// The groups of harts, and what concerns all of them.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Groups {
+    groups: Box<[TurnMutex<Group, { place::SCHEDULER }>]>,
+    /// There is more than one.
+    several: bool,
+    shared: Box<Shared>,
+}
+
+/// What no group's lock protects.
+#[derive(Debug)]
+struct Shared {
+    directory: Directory,
+    notices: Notices,
+    /// What concerns all groups, as an operator sees it.
+    ledger: Mutex<Ledger, { place::LEDGER }>,
+    /// When shares are balanced next between groups.
+    next_balance: AtomicU64,
+}
+
+impl Groups {
+    /// The groups of this layout, without VMs.
+    ///
+    /// # Errors
+    /// Those of [`Scheduler::new`].
+    pub fn new(config: Config, layout: &Layout) -> Result<Self, ConfigError> {
+        let groups = (0..layout.groups()).map_while(GroupId::new);
+        let groups: Result<Vec<Group>, ConfigError> = groups
+            .map(|group| Group::new(group, config, layout))
+            .collect();
+        let groups = groups?;
+        let online = groups
+            .iter()
+            .fold(HartSet::EMPTY, |all, group| all.union(group.harts()));
+        Ok(Self {
+            several: layout.groups() > 1,
+            groups: groups.into_iter().map(TurnMutex::new).collect(),
+            shared: Box::new(Shared {
+                directory: layout.directory(),
+                notices: Notices::new(),
+                ledger: Mutex::new(Ledger::new(online)),
+                next_balance: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    fn lock(&self, group: GroupId) -> Held<'_> {
+        // There is one group at least, and only those of the layout are named.
+        self.groups[group.index() % self.groups.len()].lock()
+    }
+
+    /// The group of a hart.
+    #[inline]
+    pub fn lock_of(&self, hart: HartId) -> Held<'_> {
+        self.lock(self.group_of(hart))
+    }
+
+    #[inline]
+    fn group_of(&self, hart: HartId) -> GroupId {
+        if self.several {
+            self.shared.directory.group_of(hart)
+        } else {
+            GroupId::FIRST
+        }
+    }
+
+    /// Where vCPUs are.
+    #[must_use]
+    pub fn places(&self) -> &Directory {
+        &self.shared.directory
+    }
+
+    /// What `group`, which has changed, has for others or needs of them. Asked before its lock is given back.
+    #[inline]
+    pub fn publish(&self, group: &Group) -> Option<Flow> {
+        if self.several {
+            self.shared.notices.publish(group)
+        } else {
+            None
+        }
+    }
+
+    /// Adds a VM while no hart runs.
+    ///
+    /// # Errors
+    /// Those of [`Scheduler::add_placed_vm`].
+    pub fn add_vm(&self, config: VmConfig, placement: Placement) -> Result<VmId, ConfigError> {
+        let mut ledger = self.shared.ledger.lock();
+        let (vm, kicks) = operator::add_vm(&mut ledger, &Boot(self), config, placement)?;
+        // No hart runs yet, so there is nobody to interrupt.
+        let _ = kicks;
+        Ok(vm)
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn config(&self) -> Config {
+        *self.lock(GroupId::FIRST).scheduler().config()
+    }
+
+    /// The share of a VM, also of one that has harts of its own now.
+    #[must_use]
+    pub fn share(&self, vm: VmId) -> u32 {
+        self.shared.ledger.lock().share(vm)
+    }
+
+    /// The harts that a VM has for itself; none where it shares.
+    #[must_use]
+    pub fn own_harts(&self, vm: VmId) -> HartSet {
+        self.shared.ledger.lock().own_harts(vm)
+    }
+
+    fn with_both<R>(
+        &self,
+        one: GroupId,
+        other: GroupId,
+        what: impl FnOnce(&mut Group, &mut Group) -> R,
+    ) -> R {
+        // Always the one with the lower number first.
+        let (mut low, mut high);
+        let low_first = one < other;
+        let (first, second) = if low_first {
+            (one, other)
+        } else {
+            (other, one)
+        };
+        low = self.lock(first);
+        high = self.groups[second.index() % self.groups.len()].lock_behind();
+        let result = if low_first {
+            what(&mut low, &mut high)
+        } else {
+            what(&mut high, &mut low)
+        };
+        for group in [&low, &high] {
+            // What they could do for each other is done; others look for themselves.
+            let _ = self.publish(group);
+        }
+        result
+    }
+}
+
+/// The groups while no hart runs, so that there is nobody to interrupt.
+struct Boot<'a>(&'a Groups);
+
+impl Access for Boot<'_> {
+    fn directory(&self) -> &Directory {
+        &self.0.shared.directory
+    }
+
+    fn notices(&self) -> &Notices {
+        &self.0.shared.notices
+    }
+
+    fn count(&self) -> usize {
+        self.0.groups.len()
+    }
+
+    fn with<R>(&self, group: GroupId, what: impl FnOnce(&mut Group) -> R) -> R {
+        what(&mut self.0.lock(group))
+    }
+
+    fn with_two<R>(
+        &self,
+        one: GroupId,
+        other: GroupId,
+        what: impl FnOnce(&mut Group, &mut Group) -> R,
+    ) -> R {
+        self.0.with_both(one, other, what)
+    }
+}
+
+impl Access for Hypervisor {
+    fn directory(&self) -> &Directory {
+        &self.scheduler.shared.directory
+    }
+
+    fn notices(&self) -> &Notices {
+        &self.scheduler.shared.notices
+    }
+
+    fn count(&self) -> usize {
+        self.scheduler.groups.len()
+    }
+
+    #[inline]
+    fn with<R>(&self, group: GroupId, what: impl FnOnce(&mut Group) -> R) -> R {
+        let mut held = self.scheduler.lock(group);
+        let result = what(&mut held);
+        let flow = self.scheduler.publish(&held);
+        drop(held);
+        self.follow(flow);
+        result
+    }
+
+    fn with_two<R>(
+        &self,
+        one: GroupId,
+        other: GroupId,
+        what: impl FnOnce(&mut Group, &mut Group) -> R,
+    ) -> R {
+        self.scheduler.with_both(one, other, what)
+    }
+}
+
+impl Hypervisor {
+    /// Does something with the scheduler of a hart.
+    #[inline]
+    pub fn with_hart<R>(&self, hart: HartId, what: impl FnOnce(&mut Group) -> R) -> R {
+        self.with(self.scheduler.group_of(hart), what)
+    }
+
+    /// Tells the scheduler something of a vCPU, and interrupts the harts that it names.
+    pub fn tell(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
+        let kicks = self.with_vcpu(vcpu, |group, vcpu| what(group.scheduler_mut(), vcpu));
+        self.kick(kicks.unwrap_or_default());
+    }
+
+    /// Lets vCPUs go to where a hart rests, if that was found.
+    #[inline]
+    pub fn follow(&self, flow: Option<Flow>) {
+        if let Some(flow) = flow {
+            self.follow_one(flow);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn follow_one(&self, flow: Flow) {
+        let kicks = flow::follow(self, flow, now());
+        self.kick(kicks);
+    }
+
+    /// Sends vCPUs away that no hart of the group of `hart` may run any more.
+    #[cold]
+    #[inline(never)]
+    pub fn send_strays(&self, hart: HartId) {
+        let group = self.scheduler.group_of(hart);
+        let kicks = flow::send_strays(self, group, now());
+        self.kick(kicks);
+    }
+
+    /// Balances shares between groups, once in a service round.
+    #[inline]
+    pub fn balance(&self, now: Ticks) {
+        if !self.scheduler.several {
+            return;
+        }
+        let due = self.scheduler.shared.next_balance.load(Ordering::Relaxed);
+        if now.get() >= due {
+            self.balance_at(now, due);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn balance_at(&self, now: Ticks, due: u64) {
+        let config = self.scheduler.config();
+        let round = config.slice.get().saturating_mul(config.round.into());
+        let next = &self.scheduler.shared.next_balance;
+        let claimed = next.compare_exchange(
+            due,
+            now.get().saturating_add(round),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if claimed.is_ok() {
+            let kicks = {
+                let mut ledger = self.scheduler.shared.ledger.lock();
+                balance::balance(&mut ledger, self, config.slice, now)
+            };
+            self.kick(kicks);
+        }
+    }
+
+    /// Wakes each of `vcpus`.
+    pub fn wake_all(&self, vcpus: &NumberSet) {
+        let kicks = scheduler::groups::wake_all(self, vcpus, now());
+        self.kick(kicks);
+    }
+
+    /// Changes how a VM gets its harts.
+    ///
+    /// # Errors
+    /// An allocation that cannot be had; nothing has changed then.
+    pub fn set_allocation(&self, vm: VmId, to: Allocation) -> Result<(), ConfigError> {
+        let kicks = {
+            let mut ledger = self.scheduler.shared.ledger.lock();
+            operator::set_allocation(&mut ledger, self, (vm, to), now())?
+        };
+        self.kick(kicks);
+        Ok(())
+    }
+
+    /// Changes a VM's share.
+    ///
+    /// # Errors
+    /// One that is out of its range.
+    pub fn set_share(&self, vm: VmId, share: u32) -> Result<(), ConfigError> {
+        let mut ledger = self.scheduler.shared.ledger.lock();
+        operator::set_share(&mut ledger, self, vm, share)
+    }
+
+    /// Changes the spin policy.
+    pub fn set_spin(&self, policy: SpinPolicy) {
+        self.kick(operator::set_spin(self, policy, now()));
+    }
+
+    /// Changes the wait policy.
+    pub fn set_wait(&self, policy: WaitPolicy) {
+        self.kick(operator::set_wait(self, policy));
+    }
+}

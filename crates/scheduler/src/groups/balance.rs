@@ -1,0 +1,254 @@
+//! Shares over all groups: at the end of each round of the whole computer, parts of shares follow work, and work follows shares.
+//!
+//! Within a group, its own accounts keep the shares to the tick. What they cannot keep is that groups have more or less work for their
+//! harts. So once in a round
+//!
+//! 1. a virtual machine's share is divided over its vCPUs that have work, wherever they are;
+//! 2. what each of these is due is computed in parts of a hart, at most a whole one, and so what each group is due;
+//! 3. one vCPU goes from the group that is due most for each of its harts to the one that is due least, where this makes the
+//!    difference smaller; where it only turns it round, whose virtual machine had most goes, so that those who stay
+//!    have a turn with more room.
+
+use crate::decision::Kicks;
+use crate::id::{MAX_VMS, VcpuId, VcpuSet, VmId};
+use crate::ticks::Ticks;
+
+use super::operator::Ledger;
+use super::{Access, Group, GroupId, flow};
+
+/// A whole hart, in the units of what vCPUs are due.
+const HART: u64 = 1 << 10;
+
+/// How much a vCPU that has had work since the last balance counts when its virtual machine's share is divided.
+pub(super) const ACTIVE: u32 = 16;
+
+/// How much another one counts. It is not nothing: it may wake at any time, and is to be served then.
+const ASLEEP: u32 = 1;
+
+/// What all groups have of the virtual machines.
+struct Found {
+    used: [Ticks; MAX_VMS],
+    /// vCPUs that have work.
+    active: [u32; MAX_VMS],
+    /// The sum of [`ACTIVE`] for each of these, and [`ASLEEP`] for each of the others.
+    units: [u32; MAX_VMS],
+    /// Some of them are in a group in which somebody waits for a hart.
+    wants: [bool; MAX_VMS],
+    /// Shared harts.
+    harts: u32,
+}
+
+impl Group {
+    /// The vCPUs that have work now, or have had some since this was asked last, and no hart of their own.
+    fn note_active(&mut self) -> VcpuSet {
+        let scheduler = &self.scheduler;
+        let busy = scheduler.queues.ready().union(scheduler.working);
+        let mut active = VcpuSet::EMPTY;
+        for vcpu in (0..).map_while(VcpuId::new) {
+            let Some(entry) = &scheduler.vcpus[vcpu.index()] else {
+                continue;
+            };
+            let before = core::mem::replace(&mut self.used[vcpu.index()], entry.used);
+            if !entry.dedicated && (busy.contains(vcpu) || entry.used != before) {
+                active.insert(vcpu);
+            }
+        }
+        active
+    }
+
+    fn report(&mut self, found: &mut Found) {
+        self.active = self.note_active();
+        let active = self.active;
+        let scheduler = &self.scheduler;
+        let contended = !scheduler.queues.ready().is_empty();
+        for vcpu in (0..).map_while(VcpuId::new) {
+            let Some(entry) = &scheduler.vcpus[vcpu.index()] else {
+                continue;
+            };
+            let vm = entry.vm.index();
+            found.used[vm] = found.used[vm] + entry.used;
+            if active.contains(vcpu) {
+                found.active[vm] += 1;
+                found.units[vm] += ACTIVE;
+                found.wants[vm] |= contended;
+            } else {
+                found.units[vm] += ASLEEP;
+            }
+        }
+        found.harts += scheduler.shared_harts().count();
+    }
+
+    /// What the group is due, after each part of a share follows the work.
+    fn settle(&mut self, found: &Found, due: &[u64; MAX_VMS]) -> u64 {
+        let active = self.active;
+        let mut sum = 0;
+        for vm in (0..).map_while(VmId::new) {
+            let all = self.scheduler.vcpus(vm);
+            if self.scheduler.vms[vm.index()].is_none() {
+                continue;
+            }
+            let here = all.intersection(active).count();
+            let units = here * ACTIVE + (all.count() - here) * ASLEEP;
+            self.scheduler
+                .set_part(vm, (units, found.units[vm.index()]));
+            sum += u64::from(here) * due[vm.index()];
+        }
+        self.scheduler.set_quantities();
+        sum
+    }
+
+    /// Of the vCPUs that could go, one of the virtual machine that comes first by `key`, which is nothing for those that are not to go.
+    fn candidate<K: Ord>(&self, key: impl Fn(VmId) -> Option<K>) -> Option<VcpuId> {
+        let movable = self.movable().iter();
+        let keyed = movable.filter_map(|vcpu| {
+            let vm = self.scheduler.vm_of(vcpu)?;
+            Some((key(vm)?, vcpu))
+        });
+        keyed
+            .min_by(|(one, _), (other, _)| one.cmp(other))
+            .map(|(_, vcpu)| vcpu)
+    }
+}
+
+impl Ledger {
+    /// What each vCPU with work is due, by its virtual machine: its part of the harts by shares, at most a whole one; what is
+    /// over goes to the others.
+    fn due(&self, found: &Found) -> [u64; MAX_VMS] {
+        let mut due = [0; MAX_VMS];
+        let mut left = u64::from(found.harts) * HART;
+        let mut open = self
+            .vms
+            .iter()
+            .zip(&found.active)
+            .fold(0, |sum, (vm, &active)| {
+                sum + vm
+                    .filter(|_| active > 0)
+                    .map_or(0, |vm| u64::from(vm.share))
+            });
+        // Each turn settles those that can have a hart each; few turns are needed, and what they leave is an estimate.
+        for _ in 0..4 {
+            let (all, shares) = (left, open);
+            for ((vm, &active), due) in self.vms.iter().zip(&found.active).zip(&mut due) {
+                let Some(vm) = vm.filter(|_| active > 0 && *due < HART) else {
+                    continue;
+                };
+                let active = u64::from(active);
+                let part = all * u64::from(vm.share) / shares.max(1) / active;
+                *due = part.clamp(1, HART);
+                if part >= HART {
+                    left = left.saturating_sub(active * HART);
+                    open -= u64::from(vm.share);
+                }
+            }
+            if open == shares {
+                break;
+            }
+        }
+        due
+    }
+
+    /// What the machine that was served most has had.
+    fn most_served(&self) -> u64 {
+        let served = self.vms.iter().flatten().map(|vm| vm.served);
+        served.max().unwrap_or(0)
+    }
+
+    /// What two slices are, in the measure of what machines were served, at their average share.
+    fn two(&self, slice: Ticks) -> u64 {
+        let sharing = || self.vms.iter().flatten().filter(|vm| vm.own.is_empty());
+        let shares: u64 = sharing().map(|vm| u64::from(vm.share)).sum();
+        let average = shares / (sharing().count() as u64).max(1);
+        2 * slice.get().saturating_mul(HART) / average.max(1)
+    }
+
+    /// Notes what each virtual machine has had since the last balance.
+    fn note_served(&mut self, found: &Found, slice: Ticks) {
+        for (place, vm) in self.vms.iter_mut().enumerate() {
+            let Some(vm) = vm else { continue };
+            let had = found.used[place] - vm.used;
+            vm.used = found.used[place];
+            vm.served += had.get().saturating_mul(HART) / u64::from(vm.share.max(1));
+        }
+        let wanting = self.vms.iter().zip(found.wants);
+        let wanting = wanting.filter_map(|(vm, wants)| vm.filter(|_| wants));
+        let least = wanting.map(|vm| vm.served).min();
+        let Some(least) = least else { return };
+        // Who did not want more saves nothing up, and who was served more than the others does not pay for ever.
+        let most = slice.get().saturating_mul(HART * 64);
+        for (vm, wants) in self.vms.iter_mut().zip(found.wants) {
+            if let Some(vm) = vm {
+                if !wants {
+                    vm.served = vm.served.max(least);
+                }
+                let share = u64::from(vm.share.max(1));
+                vm.served = vm.served.min(least.saturating_add(most / share));
+            }
+        }
+    }
+}
+
+/// Divides shares anew, and moves at most one vCPU. To be called once in a service round, by one hart at a time.
+pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Ticks) -> Kicks {
+    if access.count() == 1 {
+        return Kicks::NONE;
+    }
+    let mut found = Found {
+        used: [Ticks::ZERO; MAX_VMS],
+        active: [0; MAX_VMS],
+        units: [0; MAX_VMS],
+        wants: [false; MAX_VMS],
+        harts: 0,
+    };
+    for group in access.groups() {
+        access.with(group, |group| group.report(&mut found));
+    }
+    ledger.note_served(&found, slice);
+    let due = ledger.due(&found);
+    let mut heaviest: Option<(u64, GroupId)> = None;
+    let mut lightest: Option<(u64, GroupId)> = None;
+    for group in access.groups() {
+        let (sum, harts) = access.with(group, |group| {
+            let sum = group.settle(&found, &due);
+            (sum, group.scheduler.shared_harts().count())
+        });
+        let Some(load) = sum.checked_div(harts.into()) else {
+            continue;
+        };
+        if heaviest.is_none_or(|(most, _)| load > most) {
+            heaviest = Some((load, group));
+        }
+        if lightest.is_none_or(|(least, _)| load < least) {
+            lightest = Some((load, group));
+        }
+    }
+    let (Some((most, from)), Some((least, to))) = (heaviest, lightest) else {
+        return Kicks::NONE;
+    };
+    if from == to || most <= HART {
+        return Kicks::NONE;
+    }
+    let moved = access.with_two(from, to, |from, to| {
+        let harts = u64::from(to.scheduler.shared_harts().count().max(1));
+        let rises = |vm: VmId| least + due[vm.index()] / harts;
+        let served = |vm: VmId| ledger.vms[vm.index()].map(|vm| vm.served);
+        let better = from.candidate(|vm| (rises(vm) < most).then(|| served(vm)).flatten());
+        // A turn is worth its move where somebody who stays has had less than others by so much.
+        let least = from
+            .movable()
+            .iter()
+            .filter_map(|vcpu| from.scheduler.vm_of(vcpu));
+        let least = least.filter_map(served).min()?;
+        let uneven = ledger.most_served().saturating_sub(least) > ledger.two(slice);
+        let chosen = better.or_else(|| {
+            let turns = |vm: VmId| uneven && rises(vm) <= 2 * most;
+            from.candidate(|vm| {
+                turns(vm)
+                    .then(|| served(vm))
+                    .flatten()
+                    .map(core::cmp::Reverse)
+            })
+        })?;
+        flow::transfer(access, (from, to), chosen, now)
+    });
+    moved.unwrap_or_default()
+}

@@ -1,0 +1,194 @@
+//! vCPUs go to where a hart rests.
+//!
+//! Where a group has work that none of its harts is about to take, and another group has a hart that rests, one vCPU goes there, or what is
+//! ready of a virtual machine that has nobody on a hart of the first group: partners had better stay together.
+
+use crate::decision::Kicks;
+use crate::id::{HartSet, VcpuId, VcpuNumber, VcpuSet};
+use crate::queue::Queue;
+use crate::table::Scheduler;
+use crate::ticks::Ticks;
+
+use super::{Access, Flow, Group, GroupId, balance};
+
+/// So many vCPUs are looked at to find one whose virtual machine can go as a whole.
+const LOOKS: usize = 8;
+
+impl Scheduler {
+    /// Whether no hart is about to look for work by itself.
+    pub(crate) fn no_hart_searches(&self) -> bool {
+        self.searching.is_empty()
+    }
+
+    /// The shared harts that have nothing to do, or whose vCPU waits in place.
+    fn resting(&self) -> HartSet {
+        self.idle.union(self.in_place).intersection(self.shared)
+    }
+
+    /// Whether a vCPU has one hart to run on.
+    pub(super) fn has_home(&self, vcpu: VcpuId) -> bool {
+        self.vcpus[vcpu.index()]
+            .as_ref()
+            .is_some_and(|entry| entry.home.is_some())
+    }
+
+    /// Ready, and waits for nobody.
+    fn goes_on(&self) -> VcpuSet {
+        self.queues.ready().without(self.spin_waits.waiting())
+    }
+}
+
+impl Group {
+    /// The vCPUs that another group's hart could run at once.
+    #[must_use]
+    #[inline]
+    pub(crate) fn movable(&self) -> VcpuSet {
+        self.scheduler.goes_on().without(self.pinned)
+    }
+
+    /// Whether a hart of the group rests, and there is a place for a vCPU.
+    #[must_use]
+    #[inline]
+    pub(crate) fn takes(&self) -> bool {
+        !self.is_full() && !self.scheduler.resting().is_empty()
+    }
+
+    /// Who goes, if `harts` rest elsewhere: whoever is next in the queues, and of whose virtual machine nobody works here.
+    fn choose(&self, harts: u32) -> VcpuSet {
+        let movable = self.movable();
+        let queues = &self.scheduler.queues;
+        let in_order = [Queue::ProperReady, Queue::TimeSliceEnd, Queue::OutService]
+            .into_iter()
+            .flat_map(|queue| queues.iter(queue))
+            .filter(|&vcpu| movable.contains(vcpu));
+        let mut first = None;
+        for vcpu in in_order.take(LOOKS) {
+            first = first.or(Some(vcpu));
+            let partners = self.scheduler.partners(vcpu);
+            if self.scheduler.working.intersection(partners).is_empty() {
+                let rest = movable.intersection(partners).without(VcpuSet::only(vcpu));
+                let rest = rest.iter().take(harts.saturating_sub(1) as usize);
+                return rest.chain([vcpu]).collect();
+            }
+        }
+        first.into_iter().collect()
+    }
+}
+
+/// Moves a vCPU that is on no hart from one group to another. Nothing where it is on one, or there is no place.
+pub(crate) fn transfer(
+    access: &impl Access,
+    (from, to): (&mut Group, &mut Group),
+    vcpu: VcpuId,
+    now: Ticks,
+) -> Option<Kicks> {
+    let number: VcpuNumber = from.number(vcpu)?;
+    if to.is_full() {
+        return None;
+    }
+    let vm = from.scheduler.vm_of(vcpu)?;
+    let (left, of) = from.scheduler.part(vm);
+    let (there, _) = to.scheduler.part(vm);
+    let (detached, kicks) = from.scheduler.detach(vcpu)?;
+    from.names.numbers[vcpu.index()] = super::NOBODY;
+    // What an active vCPU counts, or the rest.
+    let units = match from.scheduler.vcpus(vm).is_empty() {
+        true => left,
+        false => left.min(balance::ACTIVE),
+    };
+    from.scheduler.set_part(vm, (left - units, of));
+    to.scheduler.set_part(vm, (there + units, of));
+    let (place, more) = to.scheduler.attach(detached, now)?;
+    to.enrol(access.directory(), place, number);
+    for group in [from, to] {
+        group.scheduler.set_quantities();
+        group.note_allocations();
+    }
+    Some(kicks.and(more))
+}
+
+/// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other.
+pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
+    let Flow { from, to } = flow;
+    access.with_two(from, to, |from, to| {
+        let mut kicks = Kicks::NONE;
+        loop {
+            let gives = from.scheduler.no_hart_searches() && to.takes();
+            let chosen = match gives {
+                true => from.choose(to.scheduler.resting().count()),
+                false => VcpuSet::EMPTY,
+            };
+            if chosen.is_empty() {
+                break;
+            }
+            for vcpu in chosen.iter() {
+                let moved = transfer(access, (from, to), vcpu, now);
+                kicks = kicks.and(moved.unwrap_or_default());
+            }
+        }
+        // Both have nothing more for each other.
+        for group in [from, to] {
+            let _ = access.notices().publish(group);
+        }
+        kicks
+    })
+}
+
+/// Sends vCPUs that no hart of `group` may run to where one may, unless they are on a hart. Where all places are taken, one that is
+/// there makes room.
+pub fn send_strays(access: &impl Access, group: GroupId, now: Ticks) -> Kicks {
+    let mut kicks = Kicks::NONE;
+    let strays: super::NumberSet = access.with(group, |group| group.numbers(group.strays));
+    for stray in strays.iter() {
+        let home = access.with_vcpu(stray, |group, vcpu| group.scheduler.allowed(vcpu));
+        let home = home.and_then(HartSet::first);
+        let target = match home {
+            Some(home) => Some(access.directory().group_of(home)),
+            None => access.groups().find(|&other| {
+                let shares = |other: &mut Group| {
+                    !other.scheduler.shared_harts().is_empty() && !other.is_full()
+                };
+                other != group && access.with(other, shares)
+            }),
+        };
+        let Some(target) = target.filter(|&target| target != group) else {
+            continue;
+        };
+        kicks = kicks.and(make_room(access, target, now));
+        let moved = access.with_two(group, target, |from, to| {
+            let vcpu = from.here(access.directory(), Some(stray))?;
+            if !from.strays.contains(vcpu) {
+                return None;
+            }
+            transfer(access, (from, to), vcpu, now)
+        });
+        kicks = kicks.and(moved.unwrap_or_default());
+    }
+    kicks
+}
+
+/// Where all places of `group` are taken, sends a vCPU that can run elsewhere to where there is one.
+fn make_room(access: &impl Access, group: GroupId, now: Ticks) -> Kicks {
+    if !access.with(group, |group| group.is_full()) {
+        return Kicks::NONE;
+    }
+    for other in access.groups().filter(|&other| other != group) {
+        let moved = access.with_two(group, other, |from, to| {
+            if to.scheduler.shared_harts().is_empty() {
+                return None;
+            }
+            let every = (0..).map_while(VcpuId::new);
+            let movable = every.filter(|&vcpu| {
+                !from.pinned.contains(vcpu) && from.scheduler.running_on(vcpu).is_none()
+            });
+            let movable: VcpuSet = movable.collect();
+            movable
+                .iter()
+                .find_map(|vcpu| transfer(access, (from, to), vcpu, now))
+        });
+        if let Some(kicks) = moved {
+            return kicks;
+        }
+    }
+    Kicks::NONE
+}

@@ -1,0 +1,91 @@
+//! What groups tell each other without a lock: who has work that none of its harts takes, and who has a hart that rests.
+//!
+//! Each group sets its own bits under its own lock, after every change. One that has work then looks for one that rests, and one that has
+//! begun to rest looks for work. Both say what they have before they look, so that one of the two sees the other:
+//! no hart rests while another group has work for it.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::{Group, GroupId};
+
+/// A bit for each group in each word.
+#[derive(Debug, Default)]
+pub struct Notices {
+    /// A vCPU could go to another group, and no hart of its own is about to look for work.
+    surplus: AtomicU64,
+    /// A hart has nothing to do, and there is a place for a vCPU.
+    takers: AtomicU64,
+}
+
+/// A vCPU can go from one group, which has work, to another, which has a hart for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Where there is work.
+    pub from: GroupId,
+    /// Where a hart rests.
+    pub to: GroupId,
+}
+
+impl Notices {
+    /// No group has said anything.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            surplus: AtomicU64::new(0),
+            takers: AtomicU64::new(0),
+        }
+    }
+
+    /// Says what `group`, whose lock the caller has, has to give or to take, and finds another group for it, by turns.
+    #[inline]
+    pub fn publish(&self, group: &Group) -> Option<Flow> {
+        let own = group.index();
+        let gives = !group.movable().is_empty() && group.scheduler().no_hart_searches();
+        let takes = group.takes();
+        say(&self.surplus, own, gives);
+        say(&self.takers, own, takes);
+        if gives && let Some(to) = next(&self.takers, own) {
+            return Some(Flow { from: own, to });
+        }
+        if takes && let Some(from) = next(&self.surplus, own) {
+            return Some(Flow { from, to: own });
+        }
+        None
+    }
+
+    /// Whether `group` has said that it has work.
+    #[must_use]
+    pub fn gives(&self, group: GroupId) -> bool {
+        self.surplus.load(Ordering::SeqCst) & group.bit() != 0
+    }
+
+    /// Whether `group` has said that one of its harts rests.
+    #[must_use]
+    pub fn takes(&self, group: GroupId) -> bool {
+        self.takers.load(Ordering::SeqCst) & group.bit() != 0
+    }
+}
+
+/// Sets or clears a group's bit. Most often it is as it should be, and the word stays shared between caches.
+#[inline]
+fn say(word: &AtomicU64, group: GroupId, on: bool) {
+    if (word.load(Ordering::SeqCst) & group.bit() != 0) == on {
+        return;
+    }
+    if on {
+        word.fetch_or(group.bit(), Ordering::SeqCst);
+    } else {
+        word.fetch_and(!group.bit(), Ordering::SeqCst);
+    }
+}
+
+/// The next group behind `own`, and then from the first, whose bit is set.
+#[inline]
+fn next(word: &AtomicU64, own: GroupId) -> Option<GroupId> {
+    let others = word.load(Ordering::SeqCst) & !own.bit();
+    if others == 0 {
+        return None;
+    }
+    let behind = others & !(own.bit() | (own.bit() - 1));
+    GroupId::of_bits(if behind == 0 { others } else { behind })
+}
