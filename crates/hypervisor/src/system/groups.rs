@@ -5,20 +5,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::AtomicU64;
 
 use scheduler::groups::operator::{self, Ledger};
-use scheduler::groups::{
-    Access, Directory, Flow, Group, GroupId, Layout, Notices, NumberSet, balance, flow,
-};
-use scheduler::{
-    Allocation, Config, ConfigError, HartId, HartSet, Kicks, Placement, Scheduler, SpinPolicy,
-    Ticks, VcpuId, VcpuNumber, VmConfig, VmId, WaitPolicy,
-};
+use scheduler::groups::{Access, Directory, Flow, Group, GroupId, Layout, Notices};
+use scheduler::{Config, ConfigError, HartId, HartSet, Placement, VmConfig, VmId};
 
 use crate::lock::{Mutex, MutexGuard, place};
 use crate::system::turn::TurnMutex;
-use crate::system::{Hypervisor, now};
 
 /// A group, for as long as a hart has it.
 type Held<'a> = MutexGuard<'a, Group, { place::SCHEDULER }>;
@@ -27,28 +21,28 @@ type Held<'a> = MutexGuard<'a, Group, { place::SCHEDULER }>;
 #[derive(Debug)]
 #[repr(C)]
 pub struct Groups {
-    groups: Box<[TurnMutex<Group, { place::SCHEDULER }>]>,
+    pub(super) groups: Box<[TurnMutex<Group, { place::SCHEDULER }>]>,
     /// There is more than one.
-    several: bool,
-    shared: Box<Shared>,
+    pub(super) several: bool,
+    pub(super) shared: Box<Shared>,
 }
 
 /// What no group's lock protects.
 #[derive(Debug)]
-struct Shared {
-    directory: Directory,
-    notices: Notices,
+pub(super) struct Shared {
+    pub(super) directory: Directory,
+    pub(super) notices: Notices,
     /// What concerns all groups, as an operator sees it.
-    ledger: Mutex<Ledger, { place::LEDGER }>,
+    pub(super) ledger: Mutex<Ledger, { place::LEDGER }>,
     /// When shares are balanced next between groups.
-    next_balance: AtomicU64,
+    pub(super) next_balance: AtomicU64,
 }
 
 impl Groups {
     /// The groups of this layout, without VMs.
     ///
     /// # Errors
-    /// Those of [`Scheduler::new`].
+    /// Those of [`scheduler::Scheduler::new`].
     pub fn new(config: Config, layout: &Layout) -> Result<Self, ConfigError> {
         let groups = (0..layout.groups()).map_while(GroupId::new);
         let groups: Result<Vec<Group>, ConfigError> = groups
@@ -70,7 +64,7 @@ impl Groups {
         })
     }
 
-    fn lock(&self, group: GroupId) -> Held<'_> {
+    pub(super) fn lock(&self, group: GroupId) -> Held<'_> {
         // There is one group at least, and only those of the layout are named.
         self.groups[group.index() % self.groups.len()].lock()
     }
@@ -82,7 +76,7 @@ impl Groups {
     }
 
     #[inline]
-    fn group_of(&self, hart: HartId) -> GroupId {
+    pub(super) fn group_of(&self, hart: HartId) -> GroupId {
         if self.several {
             self.shared.directory.group_of(hart)
         } else {
@@ -109,7 +103,7 @@ impl Groups {
     /// Adds a VM while no hart runs.
     ///
     /// # Errors
-    /// Those of [`Scheduler::add_placed_vm`].
+    /// Those of [`scheduler::Scheduler::add_placed_vm`].
     pub fn add_vm(&self, config: VmConfig, placement: Placement) -> Result<VmId, ConfigError> {
         let mut ledger = self.shared.ledger.lock();
         let (vm, kicks) = operator::add_vm(&mut ledger, &Boot(self), config, placement)?;
@@ -136,7 +130,7 @@ impl Groups {
         self.shared.ledger.lock().own_harts(vm)
     }
 
-    fn with_both<R>(
+    pub(super) fn with_both<R>(
         &self,
         one: GroupId,
         other: GroupId,
@@ -192,147 +186,5 @@ impl Access for Boot<'_> {
         what: impl FnOnce(&mut Group, &mut Group) -> R,
     ) -> R {
         self.0.with_both(one, other, what)
-    }
-}
-
-impl Access for Hypervisor {
-    fn directory(&self) -> &Directory {
-        &self.scheduler.shared.directory
-    }
-
-    fn notices(&self) -> &Notices {
-        &self.scheduler.shared.notices
-    }
-
-    fn count(&self) -> usize {
-        self.scheduler.groups.len()
-    }
-
-    #[inline]
-    fn with<R>(&self, group: GroupId, what: impl FnOnce(&mut Group) -> R) -> R {
-        let mut held = self.scheduler.lock(group);
-        let result = what(&mut held);
-        let flow = self.scheduler.publish(&held);
-        drop(held);
-        self.follow(flow);
-        result
-    }
-
-    fn with_two<R>(
-        &self,
-        one: GroupId,
-        other: GroupId,
-        what: impl FnOnce(&mut Group, &mut Group) -> R,
-    ) -> R {
-        self.scheduler.with_both(one, other, what)
-    }
-}
-
-impl Hypervisor {
-    /// Does something with the scheduler of a hart.
-    #[inline]
-    pub fn with_hart<R>(&self, hart: HartId, what: impl FnOnce(&mut Group) -> R) -> R {
-        self.with(self.scheduler.group_of(hart), what)
-    }
-
-    /// Tells the scheduler something of a vCPU, and interrupts the harts that it names.
-    pub fn tell(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
-        let kicks = self.with_vcpu(vcpu, |group, vcpu| what(group.scheduler_mut(), vcpu));
-        self.kick(kicks.unwrap_or_default());
-    }
-
-    /// Lets vCPUs go to where a hart rests, if that was found.
-    #[inline]
-    pub fn follow(&self, flow: Option<Flow>) {
-        if let Some(flow) = flow {
-            self.follow_one(flow);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn follow_one(&self, flow: Flow) {
-        let kicks = flow::follow(self, flow, now());
-        self.kick(kicks);
-    }
-
-    /// Sends vCPUs away that no hart of the group of `hart` may run any more.
-    #[cold]
-    #[inline(never)]
-    pub fn send_strays(&self, hart: HartId) {
-        let group = self.scheduler.group_of(hart);
-        let kicks = flow::send_strays(self, group, now());
-        self.kick(kicks);
-    }
-
-    /// Balances shares between groups, once in a service round.
-    #[inline]
-    pub fn balance(&self, now: Ticks) {
-        if !self.scheduler.several {
-            return;
-        }
-        let due = self.scheduler.shared.next_balance.load(Ordering::Relaxed);
-        if now.get() >= due {
-            self.balance_at(now, due);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn balance_at(&self, now: Ticks, due: u64) {
-        let config = self.scheduler.config();
-        let round = config.slice.get().saturating_mul(config.round.into());
-        let next = &self.scheduler.shared.next_balance;
-        let claimed = next.compare_exchange(
-            due,
-            now.get().saturating_add(round),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        if claimed.is_ok() {
-            let kicks = {
-                let mut ledger = self.scheduler.shared.ledger.lock();
-                balance::balance(&mut ledger, self, config.slice, now)
-            };
-            self.kick(kicks);
-        }
-    }
-
-    /// Wakes each of `vcpus`.
-    pub fn wake_all(&self, vcpus: &NumberSet) {
-        let kicks = scheduler::groups::wake_all(self, vcpus, now());
-        self.kick(kicks);
-    }
-
-    /// Changes how a VM gets its harts.
-    ///
-    /// # Errors
-    /// An allocation that cannot be had; nothing has changed then.
-    pub fn set_allocation(&self, vm: VmId, to: Allocation) -> Result<(), ConfigError> {
-        let kicks = {
-            let mut ledger = self.scheduler.shared.ledger.lock();
-            operator::set_allocation(&mut ledger, self, (vm, to), now())?
-        };
-        self.kick(kicks);
-        Ok(())
-    }
-
-    /// Changes a VM's share.
-    ///
-    /// # Errors
-    /// One that is out of its range.
-    pub fn set_share(&self, vm: VmId, share: u32) -> Result<(), ConfigError> {
-        let mut ledger = self.scheduler.shared.ledger.lock();
-        operator::set_share(&mut ledger, self, vm, share)
-    }
-
-    /// Changes the spin policy.
-    pub fn set_spin(&self, policy: SpinPolicy) {
-        self.kick(operator::set_spin(self, policy, now()));
-    }
-
-    /// Changes the wait policy.
-    pub fn set_wait(&self, policy: WaitPolicy) {
-        self.kick(operator::set_wait(self, policy));
     }
 }

@@ -14,6 +14,7 @@ pub mod monitor;
 pub mod pages;
 pub mod policy;
 pub mod running;
+pub mod scheduling;
 pub mod served;
 pub mod sharing;
 pub mod slots;
