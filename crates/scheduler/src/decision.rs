@@ -71,8 +71,6 @@ pub struct Left<V = VcpuId> {
     pub holder: Option<V>,
     /// For a spin: how many exits this wait has had, with this one.
     pub exits: u32,
-    /// For a spin: what the vCPU waited for has lately come while it looked ([`Keep::Look`]), more often than not.
-    pub looks_pay: bool,
 }
 
 impl<V> Left<V> {
@@ -86,7 +84,6 @@ impl<V> Left<V> {
             open: true,
             holder: None,
             exits: 1,
-            looks_pay: false,
         }
     }
 
@@ -99,7 +96,6 @@ impl<V> Left<V> {
             open: self.open,
             holder,
             exits: self.exits,
-            looks_pay: self.looks_pay,
         }
     }
 }
@@ -176,7 +172,10 @@ pub enum SpinOn {
     /// A word that is to change.
     Word,
     /// Its turn at a lock that is first come, first served.
-    Turn,
+    Turn {
+        /// Nobody is between whoever is served and this vCPU.
+        next: bool,
+    },
 }
 
 /// Whether a spinning vCPU keeps its hart.

@@ -166,11 +166,6 @@ impl Scheduler {
             _ => Known::Nothing,
         };
         let policy = spin::policy(self.config.spin);
-        // Whoever waits for a turn holds up all behind it; a word that just changes is taken by whoever runs.
-        match left.looks_pay && known == Known::Turn && policy.waits_for_words() {
-            true => self.teamed.insert(vcpu),
-            false => self.teamed.remove(vcpu),
-        }
         let mut scene = self.spin_scene(vcpu);
         scene.holder = left
             .holder
@@ -235,13 +230,8 @@ impl Scheduler {
         self.queues.begin_to_wait(vcpu);
     }
 
-    /// Makes `partner` the next on `hart`, if it can be. Where `partner` is on a team, and its slice is over, so is its team's
-    /// time: the others of another team had better run together now.
+    /// Makes `partner` the next on `hart`, if it can be.
     fn favour(&mut self, hart: HartId, partner: VcpuId) {
-        let is_over = self.queues.holding(partner) != Some(Queue::ProperReady);
-        if is_over && self.teamed.contains(partner) {
-            return;
-        }
         self.harts[hart.index()].favour = Some(partner);
         if let Some(vm) = self.vm_mut(partner) {
             vm.favoured = Some(partner);

@@ -77,42 +77,6 @@ impl Scheduler {
             }
         }
         let chosen = chosen.or(first)?;
-        self.pass_over(hart, chosen);
-        Some(chosen)
-    }
-
-    /// The first of the proper-ready queue that had better run now because a partner does ([`Scheduler::joins`]), unless this
-    /// would pass over somebody too often.
-    #[inline(never)]
-    pub(crate) fn next_to_join(&mut self, hart: HartId) -> Option<VcpuId> {
-        let dispatchable = self.dispatchable_on(hart);
-        let mut cursor = self.queues.first(Queue::ProperReady);
-        let chosen = loop {
-            let vcpu = cursor?;
-            cursor = self.queues.after(vcpu);
-            if !dispatchable.contains(vcpu) || self.is_out_of_service(vcpu) {
-                continue;
-            }
-            if self.joins(vcpu) {
-                break vcpu;
-            }
-            let entry = self.vcpus[vcpu.index()].as_ref()?;
-            if entry.passed_over >= self.config.affinity {
-                return None;
-            }
-        };
-        self.pass_over(hart, chosen);
-        Some(chosen)
-    }
-
-    /// Whether `vcpu` had better run now, because a partner does: each waits for the other for less than two changes.
-    pub(crate) fn joins(&self, vcpu: VcpuId) -> bool {
-        self.teamed.contains(vcpu) && self.a_partner_works(vcpu)
-    }
-
-    /// Counts that all before `chosen` in the proper-ready queue that `hart` could have taken were passed over.
-    fn pass_over(&mut self, hart: HartId, chosen: VcpuId) {
-        let here = self.takes(hart);
         let mut cursor = self
             .queues
             .first(Queue::ProperReady)
@@ -125,6 +89,7 @@ impl Scheduler {
                 entry.passed_over = entry.passed_over.saturating_add(1);
             }
         }
+        Some(chosen)
     }
 
     /// Moves the members of one queue that are in `which` behind those of another, in their order.

@@ -30,11 +30,6 @@ impl Scheduler {
         if dispatchable.is_empty() {
             return None;
         }
-        if !self.teamed.is_empty()
-            && let Some(vcpu) = self.next_to_join(hart)
-        {
-            return Some(vcpu);
-        }
         let is_next =
             |vcpu: &VcpuId| dispatchable.contains(*vcpu) && !self.is_out_of_service(*vcpu);
         if let Some(vcpu) = self.harts[hart.index()].favour.filter(is_next) {

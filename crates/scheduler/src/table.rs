@@ -43,8 +43,6 @@ pub struct Scheduler {
     pub(crate) deaf: VcpuSet,
     /// On a hart, and not waiting there.
     pub(crate) working: VcpuSet,
-    /// Those whose waits for their turns are shorter than two changes while partners run: they had better run at the same time as these.
-    pub(crate) teamed: VcpuSet,
     /// In their supervisors when they were preempted, and not dispatched since.
     pub(crate) preempted_in_supervisor: VcpuSet,
     /// Those of them that had their interrupts closed.
@@ -102,7 +100,6 @@ impl Scheduler {
             for_words: VcpuSet::EMPTY,
             deaf: VcpuSet::EMPTY,
             working: VcpuSet::EMPTY,
-            teamed: VcpuSet::EMPTY,
             preempted_in_supervisor: VcpuSet::EMPTY,
             preempted_closed: VcpuSet::EMPTY,
             gave_way_in_supervisor: VcpuSet::EMPTY,
@@ -207,7 +204,6 @@ impl Scheduler {
         self.preempted_in_supervisor = self.preempted_in_supervisor.without(vcpus);
         self.preempted_closed = self.preempted_closed.without(vcpus);
         self.gave_way_in_supervisor = self.gave_way_in_supervisor.without(vcpus);
-        self.teamed = self.teamed.without(vcpus);
         for hart in self.online.iter() {
             let last_on = &mut self.last_on[hart.index()];
             *last_on = last_on.without(vcpus);

@@ -151,7 +151,6 @@ impl Scheduler {
             &mut self.preempted_in_supervisor,
             &mut self.preempted_closed,
             &mut self.gave_way_in_supervisor,
-            &mut self.teamed,
             &mut self.out_of_service,
         ] {
             set.remove(vcpu);

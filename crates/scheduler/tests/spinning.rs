@@ -6,8 +6,6 @@
 
 mod simulation;
 
-use std::collections::VecDeque;
-
 use scheduler::*;
 use simulation::Random;
 
@@ -44,19 +42,11 @@ struct Guests {
     scheduler: Scheduler,
     doing: Vec<Doing>,
     holders: Vec<Option<VcpuId>>,
-    /// Who waits for each lock, where it is first come, first served.
-    queues: Option<Vec<VecDeque<VcpuId>>>,
     harts: Vec<Option<Running>>,
     /// When each hart is free to do its next thing.
     ready_at: Vec<u64>,
     random: Random,
     load: Load,
-    /// What a change of the vCPU costs, and how long one spins before it leaves.
-    switch: u64,
-    window: u64,
-    /// Whether the scheduler is told whose looks pay, and how lucky each vCPU was with them lately, from 0 to 8.
-    tells: bool,
-    luck: Vec<u8>,
     acquisitions: u64,
     contended: u64,
     exits: u64,
@@ -85,7 +75,7 @@ struct Found {
 }
 
 impl Guests {
-    fn new(spin: SpinPolicy, vms: &[u16], harts: u16, load: Load, seed: u64) -> Self {
+    fn new(spin: SpinPolicy, vms: u16, vcpus: u16, harts: u16, load: Load, seed: u64) -> Self {
         let online = (0..harts).map_while(HartId::new).collect();
         let config = Config {
             spin,
@@ -94,7 +84,7 @@ impl Guests {
         let mut scheduler = Scheduler::new(config, online).unwrap();
         let mut random = Random(seed);
         let mut doing = Vec::new();
-        for &vcpus in vms {
+        for _ in 0..vms {
             let allocation = Allocation::Shared { share: 1 };
             let (vm, _) = scheduler.add_vm(VmConfig { vcpus, allocation }).unwrap();
             for vcpu in scheduler.vcpus(vm).iter() {
@@ -105,21 +95,15 @@ impl Guests {
             }
         }
         // Harts do not begin in step.
-        let luck = vec![4; doing.len()];
         let ready_at = (0..harts).map(|_| random.below(1000)).collect();
         Self {
             scheduler,
             doing,
-            holders: vec![None; vms.len()],
-            queues: None,
+            holders: vec![None; usize::from(vms)],
             harts: vec![None; usize::from(harts)],
             ready_at,
             random,
             load,
-            switch: SWITCH,
-            window: WINDOW,
-            tells: false,
-            luck,
             acquisitions: 0,
             contended: 0,
             exits: 0,
@@ -154,7 +138,7 @@ impl Guests {
         let mut words = Words(self.free_words());
         match self.scheduler.dispatch(id, Ticks::new(now), &mut words) {
             Dispatch::Run { vcpu, slice, .. } => {
-                let entered = now + self.switch;
+                let entered = now + SWITCH;
                 let slice_end = slice.map_or(u64::MAX, |slice| entered + slice.get());
                 self.harts[hart] = Some(Running {
                     vcpu,
@@ -164,43 +148,18 @@ impl Guests {
                 });
                 self.ready_at[hart] = self.next_thing(vcpu, entered).min(slice_end);
             }
-            Dispatch::Idle { .. } => self.ready_at[hart] = now + 10 * self.switch,
+            Dispatch::Idle { .. } => self.ready_at[hart] = now + 10 * SWITCH,
         }
     }
 
-    /// The vCPUs whose words have changed.
+    /// The vCPUs whose machine's lock is free: the word that they may wait for has changed.
     fn free_words(&self) -> VcpuSet {
         let all = (0..self.doing.len()).map_while(|place| VcpuId::new(place as u16));
         let is_free = |vcpu: &VcpuId| {
             let vm = self.scheduler.vm_of(*vcpu).map(VmId::index);
-            vm.is_some_and(|vm| self.may_take(*vcpu, vm))
+            vm.is_some_and(|vm| self.holders[vm].is_none())
         };
         all.filter(is_free).collect()
-    }
-
-    /// Whether the lock is free, or it is the vCPU's turn.
-    fn may_take(&self, vcpu: VcpuId, vm: usize) -> bool {
-        self.holders[vm].is_none() || self.queues.is_some() && self.holders[vm] == Some(vcpu)
-    }
-
-    /// Whether a vCPU goes on looking: at a lock that is first come, first served, as the scheduler says.
-    fn looks(&mut self, hart: usize, vm: usize, vcpu: VcpuId) -> bool {
-        if self.queues.is_none() {
-            return true;
-        }
-        let exit = SpinExit {
-            on: SpinOn::Turn,
-            holder: self.holders[vm],
-        };
-        let id = HartId::new(hart as u16).unwrap();
-        let is_lucky = self.luck[vcpu.index()] > 0 || self.random.below(16) == 0;
-        is_lucky && self.scheduler.keeps(id, exit) != Keep::No
-    }
-
-    /// The lock is free for whoever looks first, or for the first that came.
-    fn release(&mut self, vm: usize) {
-        let queue = self.queues.as_mut().map(|queues| &mut queues[vm]);
-        self.holders[vm] = queue.and_then(VecDeque::pop_front);
     }
 
     fn next_thing(&self, vcpu: VcpuId, now: u64) -> u64 {
@@ -213,10 +172,7 @@ impl Guests {
 
     fn leave(&mut self, hart: usize, running: Running, reason: Leave, now: u64) {
         let id = HartId::new(hart as u16).unwrap();
-        let left = Left {
-            looks_pay: self.tells && self.luck[running.vcpu.index()] > 4,
-            ..Left::new(reason, Ticks::new(now - running.entered))
-        };
+        let left = Left::new(reason, Ticks::new(now - running.entered));
         let _ = self.scheduler.leave(id, left, Ticks::new(now));
         self.harts[hart] = None;
         self.ready_at[hart] = now;
@@ -233,35 +189,23 @@ impl Guests {
         if now >= running.slice_end {
             return self.leave(hart, running, Leave::SliceEnd, now);
         }
-        let free = self.may_take(vcpu, vm);
-        let spins = matches!(self.doing[place], Doing::Spins { .. }) && !free;
-        let looks = spins && passed < self.window && self.looks(hart, vm, vcpu);
+        let free = self.holders[vm].is_none();
         match self.doing[place] {
             Doing::Computes { .. } => {
                 self.contended += u64::from(!free);
                 self.acquire(vcpu, vm, free);
             }
             Doing::Holds { .. } => {
-                self.release(vm);
+                self.holders[vm] = None;
                 let left = 1 + self.random.below(2 * self.load.computes);
                 self.doing[place] = Doing::Computes { left };
             }
-            Doing::Spins { .. } if free => {
-                self.luck[place] = (self.luck[place] + 1).min(8);
-                self.acquire(vcpu, vm, true);
-            }
-            Doing::Spins { exits } if !looks => {
-                if passed >= self.window {
-                    self.luck[place] = self.luck[place].saturating_sub(2);
-                }
+            Doing::Spins { .. } if free => self.acquire(vcpu, vm, true),
+            Doing::Spins { exits } if passed >= WINDOW => {
                 self.doing[place] = Doing::Spins { exits: exits + 1 };
                 self.exits += 1;
                 self.longest = self.longest.max(exits + 1);
-                let reason = match self.queues {
-                    Some(_) => Leave::SpinForTurn,
-                    None => Leave::SpinOnWord,
-                };
-                return self.leave(hart, running, reason, now);
+                return self.leave(hart, running, Leave::SpinOnWord, now);
             }
             Doing::Spins { .. } => {
                 self.ready_at[hart] = (now + 1).min(running.slice_end);
@@ -283,16 +227,13 @@ impl Guests {
                 left: 1 + self.random.below(2 * self.load.holds),
             }
         } else {
-            if let Some(queues) = &mut self.queues {
-                queues[vm].push_back(vcpu);
-            }
             Doing::Spins { exits: 0 }
         };
     }
 }
 
 fn found(spin: SpinPolicy, load: Load) -> Found {
-    let found = Guests::new(spin, &[5; 5], 5, load, 1).run(10 * FREQUENCY);
+    let found = Guests::new(spin, 5, 5, 5, load, 1).run(10 * FREQUENCY);
     let Found {
         acquisitions,
         exits_per_contended,
@@ -340,41 +281,4 @@ fn without_contention_no_policy_differs_from_another() {
     let least = all.iter().copied().fold(f64::MAX, f64::min);
     let most = all.iter().copied().fold(0.0, f64::max);
     assert!(most - least <= 0.01 * most, "{all:?}");
-}
-
-/// Acquisitions of three machines of two vCPUs on two harts whose lock is always taken and first come, first served, with and
-/// without teams, over a few seeds. A change takes 80 us, as on a slow computer, so that a slice is not many of them.
-fn with_and_without_teams(holds: u64) -> [u64; 2] {
-    let switch = 800;
-    let acquisitions = |tells, seed| {
-        let always_taken = Load {
-            computes: 100,
-            holds,
-        };
-        let mut guests = Guests::new(SpinPolicy::Reservation, &[2; 3], 2, always_taken, seed);
-        guests.queues = Some(vec![VecDeque::new(); 3]);
-        guests.switch = switch;
-        guests.window = 2 * switch;
-        guests.tells = tells;
-        guests.run(5 * FREQUENCY).acquisitions
-    };
-    [true, false].map(|tells| (1..=4).map(|seed| acquisitions(tells, seed)).sum())
-}
-
-#[test]
-fn partners_that_need_each_other_at_the_same_time_come_to_run_together() {
-    for holds in [100, 200, 400] {
-        let [with, without] = with_and_without_teams(holds);
-        println!("holds of {holds}: {with} with teams, {without} without");
-        assert!(with > without, "{holds}: {with}, {without}");
-    }
-    // Where waits are long, nobody is on a team.
-    for holds in [4000, 40_000] {
-        let [with, without] = with_and_without_teams(holds);
-        println!("holds of {holds}: {with} with teams, {without} without");
-        assert!(
-            with as f64 > 0.99 * without as f64,
-            "{holds}: {with}, {without}"
-        );
-    }
 }

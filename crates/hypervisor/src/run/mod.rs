@@ -240,7 +240,6 @@ fn run_vcpu(
         open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
-        looks_pay: registers.looks.pay(),
     };
     drop(registers);
     hart.change.leave(now());

@@ -62,10 +62,6 @@ impl ChangeCost {
 /// A vCPU's luck with its looks: from 0, none lately, to this.
 const MOST_LUCK: u8 = 8;
 
-/// By how much a look that has come to nothing counts. It has cost two changes, and one that has come to something has saved
-/// the rest of two: looks pay where two of three come to something.
-const FAILURE: u8 = 2;
-
 /// One that has had none looks only so often: once in so many spins.
 const TRIAL: u8 = 16;
 
@@ -95,17 +91,11 @@ impl Looks {
         self.left_out == 0
     }
 
-    /// Whether more looks than not have lately come to something.
-    #[must_use]
-    pub const fn pay(self) -> bool {
-        self.luck > MOST_LUCK / 2
-    }
-
     /// A look has ended: what was waited for has come, or not.
     pub fn end(&mut self, has_come: bool) {
         self.luck = match has_come {
             true => (self.luck + 1).min(MOST_LUCK),
-            false => self.luck.saturating_sub(FAILURE),
+            false => self.luck.saturating_sub(1),
         };
     }
 }

@@ -94,6 +94,13 @@ impl Word {
         Some(Place::new(self.host, self.ticket?))
     }
 
+    /// For a ticket lock: whether nobody is between whoever is served and this vCPU.
+    #[must_use]
+    pub fn is_next(self) -> bool {
+        self.ticket
+            .is_some_and(|ticket| ticket.wrapping_sub(1) == self.value() as u16)
+    }
+
     /// For a ticket lock: the lock, and the ticket that is served, as the guest saw it.
     #[must_use]
     pub fn served(self) -> Option<Place> {

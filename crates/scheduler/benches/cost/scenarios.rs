@@ -219,7 +219,7 @@ impl Bench {
                 runs && idle && kicks.harts().count() == 1
             }
             Step::Spin => {
-                let _ = self.keeps(SpinOn::Turn);
+                let _ = self.keeps(SpinOn::Turn { next: false });
                 let left = Left::new(Leave::SpinForTurn, Ticks::new(100));
                 let found = (only_waits(self.round), only(other));
                 self.change(0, &left, found) == VcpuId::new(other)

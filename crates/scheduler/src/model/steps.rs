@@ -98,7 +98,7 @@ impl World {
             assert_eq!(scheduler, self.scheduler, "a question changes nothing");
             keep != Keep::GoOn
         };
-        let turn = SpinOn::Turn;
+        let turn = SpinOn::Turn { next: true };
         let ways = [
             (SpinOn::Unknown, Step::Guest(hart, Leave::Spin)),
             (SpinOn::Word, Step::Guest(hart, Leave::SpinOnWord)),

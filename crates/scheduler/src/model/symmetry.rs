@@ -159,7 +159,6 @@ impl World {
                 scheduler.preempted_in_supervisor.contains(vcpu),
                 scheduler.preempted_closed.contains(vcpu),
                 scheduler.gave_way_in_supervisor.contains(vcpu),
-                scheduler.teamed.contains(vcpu),
             ),
             (
                 entry.passed_over,
@@ -334,7 +333,6 @@ impl Scheduler {
             (&mut new.for_words, self.for_words),
             (&mut new.deaf, self.deaf),
             (&mut new.working, self.working),
-            (&mut new.teamed, self.teamed),
             (
                 &mut new.preempted_in_supervisor,
                 self.preempted_in_supervisor,

@@ -194,7 +194,6 @@ impl World {
             Step::SpinOnHolder(hart, holder) => {
                 let left = Left {
                     holder: Some(holder),
-                    looks_pay: true,
                     ..Left::new(Leave::SpinForTurn, Ticks::ZERO)
                 };
                 self.guest(hart, left);

@@ -5,10 +5,8 @@
 //! its interrupts closed, else to one that was preempted in its kernel. Where a word just changes, nobody is preferred. A spin
 //! on a word that nobody knows is treated as by `wapd`.
 //!
-//! Before that, whoever may be served soon looks for a little while: one that waits for its turn while the holder runs, and one
-//! that waits for a word while a partner runs and none is ready, so that the one that it waits for probably runs.
-//!
-//! Whose looks pay is on a team with its partners ([`Scheduler::joins`]).
+//! Before that, whoever may be served soon looks for a little while: the next in line whose holder runs, and one that waits for
+//! a word while a partner runs and none is ready, so that the one that it waits for probably runs.
 
 use super::{Known, Scene, Spin, Suspend, wapd};
 use crate::decision::{Keep, SpinExit, SpinOn};
@@ -17,7 +15,7 @@ use crate::table::Scheduler;
 use crate::ticks::Ticks;
 
 /// The longest look, as a part of a slice: where changes take long because the hypervisor's own hart is taken away from it.
-const LOOKS_IN_A_SLICE: u64 = 16;
+const LOOKS_IN_A_SLICE: u64 = 64;
 
 pub(super) struct Reservation;
 
@@ -34,9 +32,9 @@ impl Spin for Reservation {
 
     fn keep(&self, scheduler: &mut Scheduler, vcpu: VcpuId, exit: SpinExit) -> Keep {
         let soon = match (exit.on, exit.holder) {
-            (SpinOn::Unknown, _) => return Keep::No,
-            (SpinOn::Turn, Some(holder)) => scheduler.running_on(holder).is_some(),
-            (SpinOn::Turn, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
+            (SpinOn::Unknown | SpinOn::Turn { next: false }, _) => return Keep::No,
+            (SpinOn::Turn { .. }, Some(holder)) => scheduler.running_on(holder).is_some(),
+            (SpinOn::Turn { .. }, None) => scheduler.spin_scene(vcpu).preempted_partner().is_none(),
             (SpinOn::Word, _) => {
                 !scheduler.a_partner_is_ready(vcpu) && scheduler.a_partner_works(vcpu)
             }

@@ -5,6 +5,5 @@ mod in_place;
 mod queues;
 mod reservation;
 mod spins;
-mod teams;
 mod terms;
 mod waits;

@@ -306,8 +306,8 @@ fn reservation_without_a_word_is_wapd() {
     assert_eq!(bench.state(0), VcpuState::SpinWait);
 }
 
-/// A sixteenth of the bench's slice.
-const LOOK: Ticks = Ticks::new(FREQUENCY / 200 / 16);
+/// A 64th of the bench's slice.
+const LOOK: Ticks = Ticks::new(FREQUENCY / 200 / 64);
 
 #[test]
 fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
@@ -323,27 +323,32 @@ fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
 }
 
 #[test]
-fn who_waits_for_its_turn_looks_where_the_holder_runs_or_nobody_could_be_it() {
+fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
-    let known_holder = SpinExit {
-        on: SpinOn::Turn,
+    let next = SpinExit {
+        on: SpinOn::Turn { next: true },
         holder: Some(v(1)),
+    };
+    let behind = SpinExit {
+        on: SpinOn::Turn { next: false },
+        ..next
     };
     let unknown_holder = SpinExit {
         holder: None,
-        ..known_holder
+        ..next
     };
     assert_eq!(bench.dispatch(0), Some(0));
-    assert_eq!(bench.scheduler.keeps(h(0), known_holder), Keep::No);
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
     assert_eq!(
         bench.scheduler.keeps(h(0), unknown_holder),
         Keep::Look(LOOK)
     );
     assert_eq!(bench.dispatch(1), Some(1));
-    assert_eq!(bench.scheduler.keeps(h(0), known_holder), Keep::Look(LOOK));
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::Look(LOOK));
+    assert_eq!(bench.scheduler.keeps(h(0), behind), Keep::No);
     assert_eq!(bench.turn(1, Leave::Preempted), Some(1));
     assert_eq!(bench.turn(1, Leave::SliceEnd), Some(2));
-    assert_eq!(bench.scheduler.keeps(h(0), known_holder), Keep::No);
+    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
     assert_eq!(
         bench.scheduler.keeps(h(0), unknown_holder),
         Keep::No,

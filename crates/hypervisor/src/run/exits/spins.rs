@@ -74,7 +74,9 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
 fn spin_on(word: Option<Word>) -> SpinOn {
     match word {
         None => SpinOn::Unknown,
-        Some(word) if word.place().is_some() => SpinOn::Turn,
+        Some(word) if word.place().is_some() => SpinOn::Turn {
+            next: word.is_next(),
+        },
         Some(_) => SpinOn::Word,
     }
 }
