@@ -5,9 +5,18 @@ use std::path::Path;
 
 #[test]
 fn every_drawn_system_passes_the_check() {
+    // What a system names need not be built or fetched yet for its keys to be right.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, [0; 4096]).unwrap();
+    let file = file.display().to_string();
     for number in 0..300 {
         let drawn = draw(7, number, 100);
         let text = drawn.text();
+        let text = text
+            .replace("image:exerciser", &file)
+            .replace("image:debian/disk", &file);
+        assert!(!text.contains("image:"), "{text}");
         let document = Document::new(Path::new("drawn.toml"), text.clone(), &[]).unwrap();
         let system = System::read(&document);
         assert!(system.is_ok(), "{text}\n{:?}", system.err());
