@@ -2,7 +2,8 @@
 //!
 //! A guest's memory begins with no page at all. What a vCPU touches faults, and what the hypervisor reaches for the guest is asked for
 //! here; either way the page gets a frame of zeros, wherever one is free, and its entry in the G-stage table, which is the only
-//! list of what lies where. When the run ends, entries and frames go back together.
+//! list of what lies where. A guest may give pages back while it runs ([`returned`](super::returned)). When the run ends, entries and frames go
+//! back together.
 //!
 //! A hart may keep in mind that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
 //! Instructions"). So a vCPU that faults on a page that is mapped drops what its hart knows of the page.
@@ -36,6 +37,10 @@ pub trait Store: Debug + Send + Sync {
     fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
     /// Gives all back that was allocated.
     fn give_back(&self);
+    /// Gives one frame back.
+    fn free(&self, frame: HostRegion);
+    /// Bytes that are allocated.
+    fn bytes(&self) -> u64;
 }
 
 /// The memory of one guest whose pages come when they are touched.
@@ -97,6 +102,30 @@ impl<S: Store> Pages for TouchedPages<S> {
             Some((_, true)) => Touch::WasThere,
             None => Touch::NoFrame,
         }
+    }
+
+    fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
+        let table = self.table.lock();
+        let there = (self.region.contains(page))
+            .then(|| self.store.look(|memory| table.translate(memory, page)));
+        Some(there.flatten()?.host)
+    }
+
+    fn unmap(&self, page: GuestPhysical) -> bool {
+        let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page));
+        let mut table = self.table.lock();
+        let gone = wanted.map(|page| self.store.change(|memory| table.unmap(memory, page)));
+        matches!(gone, Some(Ok(())))
+    }
+
+    fn free(&self, frame: HostPhysical) {
+        if let Some(frame) = HostRegion::new(frame, PAGE_SIZE) {
+            self.store.free(frame);
+        }
+    }
+
+    fn resident(&self) -> Option<u64> {
+        Some(self.store.bytes())
     }
 
     fn give_back(&self) {

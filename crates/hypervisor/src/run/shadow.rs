@@ -192,8 +192,12 @@ impl OnHart<'_> {
         if shadow.generation == generation {
             return;
         }
-        let moved = self.vm.table_changes.since(shadow.generation);
-        let dropped = shadow.tables.forget_moved(moved, &mut self.memory());
+        let changes = &self.vm.table_changes;
+        let memory = &mut self.memory();
+        let dropped = match changes.all_since(shadow.generation) {
+            true => shadow.tables.forget(Operands::default(), memory),
+            false => (shadow.tables).forget_moved(changes.since(shadow.generation), memory),
+        };
         shadow.generation = generation;
         self.drop_entries(dropped);
     }

@@ -8,8 +8,8 @@ use super::fast::Area;
 use super::pace::{MANY, Pace};
 use super::rings::{Part, Rings};
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
-use crate::memory::guest::Memory;
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::guest::{HostMemory, Memory};
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
@@ -159,6 +159,17 @@ impl Queue {
             backlog: false,
             pieces: Vec::with_capacity(entries.into()),
         })
+    }
+
+    /// Tells of all of the guest's memory that chains under way reach.
+    pub fn reach(&self, host: &dyn HostMemory, tell: &mut dyn FnMut(HostRegion)) {
+        self.shadow.reach(host, tell);
+    }
+
+    /// Whether a chain is under way.
+    #[must_use]
+    pub const fn is_at_work(&self) -> bool {
+        self.shadow.under_way() != 0
     }
 
     /// Where the device finds its side of the queue.
