@@ -44,8 +44,8 @@ fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Retur
     }
 }
 
-/// Answers a call of the extension.
-pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+/// Answers a call of the extension. One without an answer is made again when others have had the hart, with its arguments as they were.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
     let function = usize::try_from(call.function)
         .ok()
         .and_then(Function::from_id);
@@ -54,7 +54,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         Some(Function::Spin) => {
             let [address, seen, ticket, ..] = call.arguments;
             let told = spin::told(exit.vm, address, seen, ticket);
-            return (Ok(0), spins::spin(exit, told));
+            return (Some(Ok(0)), spins::spin(exit, told));
         }
         Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
         Some(Function::Report) => {
@@ -74,14 +74,13 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         Some(Function::ReturnPages) => match return_pages(exit, call.arguments) {
             Ok(Returned::Now(bytes)) => Ok(bytes),
             Ok(Returned::Later) => {
-                // The call is made again when others have had the hart, with its arguments as they were.
                 let context = &mut exit.registers.context;
                 context.program_counter = context.program_counter.wrapping_sub(4);
-                return (Ok(call.arguments[1]), Next::Leave(Leave::Yield));
+                return (None, Next::Leave(Leave::Yield));
             }
             Err(error) => Err(error),
         },
         None => Err(SbiError::NotSupported),
     };
-    (result, Next::Resume)
+    (Some(result), Next::Resume)
 }
