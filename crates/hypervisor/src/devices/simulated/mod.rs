@@ -24,6 +24,7 @@ pub mod pace;
 mod page;
 pub mod queue;
 pub mod rings;
+mod scattered;
 mod serve;
 pub mod shadow;
 #[cfg(test)]
