@@ -7,6 +7,7 @@
 mod against;
 pub mod checkpoint;
 mod child;
+mod demand;
 pub mod diff;
 mod fingerprint;
 mod kvm;

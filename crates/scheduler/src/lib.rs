@@ -40,6 +40,7 @@ mod leave;
 #[cfg(test)]
 mod model;
 
+mod pass;
 mod queue;
 mod ready;
 mod search;

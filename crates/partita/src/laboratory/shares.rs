@@ -1,34 +1,23 @@
-//! Whether each VM has its share all the time: the guests' time in windows of 20 ms and of 200 ms.
+//! Whether each VM has its share all the time: what it had of what it was due ([`super::demand`]) in windows of 20 ms and of 200 ms.
 //!
-//! The hardware monitor is read every 20 ms of machine time, which changes nothing.
+//! Who listens to the machine's events changes nothing.
 
 use super::Figures;
 use super::checkpoint::{Boot, CheckpointFailure};
+use super::demand::{Demand, Entitled, Had};
 use super::window::{Window, begin, boot_and};
 use crate::computer::headless::Limits;
 use crate::run::Outcome;
-use crate::system::{System, Vm};
+use crate::system::System;
 use abi::system::Allocation;
-use exerciser::arguments::Arguments;
-use exerciser::workload::Workload;
 use machine::Stop;
-use machine::monitor::{Event, Snapshot};
 
 /// The short window in milliseconds of machine time, and how many of them make a long one.
 const SHORT: u64 = 20;
 const SHORTS_IN_A_LONG: usize = 10;
 
-/// A VM's part of the shared harts.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Claim {
-    /// Its share out of all shares.
-    part: f64,
-    /// Whether it can use that much at any time.
-    always: bool,
-}
-
-/// Runs a system whose VMs work for the time of `window`, and measures what part of its share each had that always wanted it:
-/// `least-of-share-20ms` and `least-of-share-200ms` in per cent.
+/// Runs a system whose VMs work for the time of `window`, and measures what part of what it was due each had that could use a hart all the
+/// time: `least-of-share-20ms` and `least-of-share-200ms` in per cent.
 ///
 /// # Errors
 /// [`CheckpointFailure`].
@@ -38,6 +27,8 @@ pub fn measure(
     show: &mut dyn FnMut(&str),
 ) -> Result<(Outcome, Figures), CheckpointFailure> {
     boot_and(boot, |_, mut run| {
+        let demand = demand(boot.system);
+        run.machine.listen(Box::new(demand.clone()));
         let begun = begin(&mut run, boot, window, show)?;
         let to_end = Limits {
             stop: Some(boot.stop),
@@ -45,7 +36,7 @@ pub fn measure(
         };
         let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
         let end = begun.saturating_add(a_millisecond.saturating_mul(window.milliseconds));
-        let mut before = run.machine.snapshot();
+        let _ = demand.take(run.machine.now());
         let mut windows = Vec::new();
         let mut stop = Stop::Limit;
         while stop == Stop::Limit {
@@ -58,84 +49,48 @@ pub fn measure(
                 ..to_end
             };
             stop = run.follow(&limits, show);
-            let now = run.machine.snapshot();
+            let had = demand.take(run.machine.now());
             if stop == Stop::Limit {
-                windows.push(of_vms(boot.system, &now.since(&before)));
+                windows.push(had);
             }
-            before = now;
         }
         if stop == Stop::Limit {
             stop = run.follow(&to_end, show);
         }
-        let figures = figures(&claims(boot.system), &windows);
+        let figures = figures(&windows);
         Ok((run.finish(stop).outcome, figures))
     })
 }
 
-/// The cycles of each VM's guest.
-fn of_vms(system: &System, counted: &Snapshot) -> Vec<u64> {
-    let mut first = 1;
-    let cycles = |vmid: u16| -> u64 {
-        let harts = counted.harts.iter();
-        let counts = harts.filter_map(|hart| hart.counts.virtual_machines.get(&vmid));
-        counts
-            .map(|counts| counts.supervisor.get(Event::Cycles) + counts.user.get(Event::Cycles))
-            .sum()
-    };
-    let vms = system.vms.iter().map(|vm| {
-        // Each vCPU has a VMID, VM by VM, from 1.
-        let vmids = first..first + vm.vcpus.value as u16;
-        first = vmids.end;
-        vmids.map(cycles).sum()
+/// For the VMs of a system, which float.
+fn demand(system: &System) -> Demand {
+    let vms = system.vms.iter().map(|vm| Entitled {
+        vcpus: vm.vcpus.value,
+        share: match vm.allocation.value {
+            Allocation::Shared { share } => f64::from(share),
+            Allocation::Dedicated { .. } => 0.0,
+        },
     });
-    vms.collect()
+    let vms: Vec<Entitled> = vms.collect();
+    let alone = vms.iter().filter(|vm| vm.share == 0.0);
+    let alone: u32 = alone.map(|vm| vm.vcpus).sum();
+    Demand::new(system.harts.value.saturating_sub(alone), vms)
 }
 
-/// What each VM may claim.
-fn claims(system: &System) -> Vec<Claim> {
-    let share = |vm: &Vm| match vm.allocation.value {
-        Allocation::Shared { share } => f64::from(share),
-        Allocation::Dedicated { .. } => 0.0,
-    };
-    let all: f64 = system.vms.iter().map(share).sum();
-    let claim = |vm: &Vm| {
-        let part = share(vm) / all;
-        let harts = f64::from(system.harts.value) * part;
-        Claim {
-            part,
-            always: part > 0.0 && harts <= f64::from(wants(&vm.command_line, vm.vcpus.value)),
-        }
-    };
-    system.vms.iter().map(claim).collect()
-}
-
-/// How many harts a guest can use at any time: each vCPU's where it only computes; one where its vCPUs wait for each other, because
-/// the holder of a lock can go on; none where it thinks or reads.
-fn wants(command_line: &str, vcpus: u32) -> u32 {
-    let parsed = Arguments::parse(command_line).ok();
-    let work = parsed.and_then(|words| Workload::parse(&words).ok());
-    match work {
-        Some(work) if work.think_us == 0 && work.reads == 0 => {
-            let waits = work.locks + work.calls + work.partner_one_in + work.request_one_in;
-            if waits == 0 { vcpus } else { 1 }
-        }
-        _ => 0,
-    }
-}
-
-/// The least part of a share in short and in long windows.
-fn figures(claims: &[Claim], windows: &[Vec<u64>]) -> Figures {
+/// The least part of what it was due that a VM had which could use a hart all the time, in short and in long windows.
+fn figures(windows: &[Vec<Had>]) -> Figures {
     let least = |length: usize| {
-        let sums = windows.windows(length).map(|some| {
-            let of_vm = |vm| some.iter().filter_map(|window| window.get(vm)).sum::<u64>();
-            (0..claims.len()).map(of_vm).collect::<Vec<u64>>()
-        });
-        let parts = sums.flat_map(|sums| {
-            let all = sums.iter().sum::<u64>() as f64;
-            let each = claims.iter().zip(sums);
-            let always = each.filter(|(claim, _)| claim.always);
-            let parts = always.map(move |(claim, own)| own as f64 / all / claim.part);
-            parts.collect::<Vec<f64>>()
+        let parts = windows.windows(length).flat_map(|some| {
+            let vms = 0..some.first().map_or(0, Vec::len);
+            let of_vm = |vm| {
+                let had = some.iter().filter_map(|window| window.get(vm).copied());
+                had.fold(Had::default(), Had::and)
+            };
+            let sums: Vec<Had> = vms.map(of_vm).collect();
+            let always = sums
+                .into_iter()
+                .filter(|had| had.wanted_none == 0.0 && had.due > 0.0);
+            always.map(|had| had.got / had.due)
         });
         parts.min_by(f64::total_cmp)
     };
@@ -143,10 +98,9 @@ fn figures(claims: &[Claim], windows: &[Vec<u64>]) -> Figures {
         ("least-of-share-20ms", 1),
         ("least-of-share-200ms", SHORTS_IN_A_LONG),
     ];
-    let known = names.into_iter().filter_map(|(name, length)| {
-        let least = least(length).filter(|least| least.is_finite())?;
-        Some((String::from(name), least * 100.0))
-    });
+    let known = names
+        .into_iter()
+        .filter_map(|(name, length)| Some((String::from(name), least(length)? * 100.0)));
     known.collect()
 }
 
@@ -154,26 +108,23 @@ fn figures(claims: &[Claim], windows: &[Vec<u64>]) -> Figures {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_who_always_wants_its_share_is_looked_at() {
-        let claim = |part, always| Claim { part, always };
-        let claims = [claim(0.5, true), claim(0.5, false)];
-        let mut windows = vec![vec![50, 50]; 10];
-        windows[3] = vec![20, 80];
-        let figures = figures(&claims, &windows);
-        assert!((figures["least-of-share-20ms"] - 40.0).abs() < 1e-9);
-        assert!((figures["least-of-share-200ms"] - 94.0).abs() < 1e-9);
-        windows.pop();
-        let figures = super::figures(&claims, &windows);
-        assert!(!figures.contains_key("least-of-share-200ms"), "too short");
+    fn had(got: f64, due: f64, wanted_none: f64) -> Had {
+        Had {
+            got,
+            due,
+            wanted_none,
+        }
     }
 
     #[test]
-    fn what_a_guest_can_use_follows_from_its_work() {
-        let work = "exercise=work duration-ms=100";
-        assert_eq!(wants(work, 3), 3);
-        assert_eq!(wants(&format!("{work} locks=2"), 3), 1);
-        assert_eq!(wants(&format!("{work} think-us=100"), 3), 0);
-        assert_eq!(wants("init=/bin/sh quiet", 3), 0);
+    fn only_who_could_use_a_hart_all_the_time_is_looked_at() {
+        let mut windows = vec![vec![had(50.0, 50.0, 0.0), had(1.0, 50.0, 1.0)]; 10];
+        windows[3] = vec![had(20.0, 50.0, 0.0), had(80.0, 50.0, 1.0)];
+        let all = figures(&windows);
+        assert!((all["least-of-share-20ms"] - 40.0).abs() < 1e-9);
+        assert!((all["least-of-share-200ms"] - 94.0).abs() < 1e-9);
+        windows.pop();
+        let all = figures(&windows);
+        assert!(!all.contains_key("least-of-share-200ms"), "too short");
     }
 }

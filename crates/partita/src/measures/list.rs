@@ -466,10 +466,11 @@ pub(super) const GENERAL: [Measure; 62] = [
         "least-of-share-20ms",
         "%",
         Better::More,
-        "the least part of its share that a VM had over 20 ms",
-        "The guest's cycles of each VM out of those of all guests, in each window of 20 ms of machine time in which all VMs worked, over \
-         its share out of all shares; the least of all windows and VMs. Only VMs that can always use their share count: exercisers that \
-         neither think nor read, and whose share is one hart at most where their vCPUs wait for each other (`run --shares`).",
+        "the least part of what it was due that a VM had over 20 ms",
+        "The harts' time that each VM had over what it was due, in each window of 20 ms of machine time in which all VMs worked; the least of \
+         all windows and VMs. A VM is due its share at each moment, and no more than its vCPUs could use then that run or only need a hart; \
+         what it cannot use is due to the others, by their shares. Only windows in which a VM could use a hart all the time count \
+         (`run --shares`).",
     ),
     measure(
         "least-of-share-200ms",
