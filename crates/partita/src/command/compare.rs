@@ -4,7 +4,6 @@ use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartA
 use super::random::{self, RandomArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Comparison, Grid, KEYS, Variation};
-use partita::laboratory::tidy::tidy;
 use partita::measures;
 use partita::nuisance::{self, Variance, design};
 use std::io::Write;
@@ -47,9 +46,10 @@ pub(super) struct CompareArguments {
     /// Writes the comparison as comma-separated values
     #[arg(long, value_name = "FILE", conflicts_with = "random")]
     csv: Option<PathBuf>,
-    /// Writes every figure of every run as a line of comma-separated values
+    /// Writes every figure of every run as a line of its own: comma-separated values, or Parquet where the file's name ends in .parquet;
+    /// may be given many times
     #[arg(long, value_name = "FILE")]
-    pub(super) tidy: Option<PathBuf>,
+    pub(super) tidy: Vec<PathBuf>,
     /// Draws the comparison: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     pub(super) report: Option<PathBuf>,
@@ -81,13 +81,9 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;
     }
-    let outputs = [
-        &arguments.json,
-        &arguments.csv,
-        &arguments.tidy,
-        &arguments.report,
-    ];
+    let outputs = [&arguments.json, &arguments.csv, &arguments.report];
     output::check(outputs.map(Option::as_ref))?;
+    output::check(arguments.tidy.iter().map(Some))?;
     system.read()?;
     let name = format!("compare-{}", super::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
@@ -113,10 +109,8 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let comparison = Comparison::new(&grid, &entries, arguments.effect.smallest());
     let variances = comparison.variances(&entries, &arguments.measure, &factors);
     // What goes to standard output for programs goes there alone.
-    if !outputs
-        .iter()
-        .any(|path| output::is_standard(path.as_ref()))
-    {
+    let files = outputs.iter().filter_map(|path| path.as_ref());
+    if !output::has_standard(files.chain(&arguments.tidy)) {
         show(&comparison, &variances, &arguments.measure);
     }
     if let Some(path) = &arguments.json {
@@ -126,9 +120,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     if let Some(path) = &arguments.csv {
         output::write(path, comparison.csv().as_bytes())?;
     }
-    if let Some(path) = &arguments.tidy {
-        output::write(path, tidy(&entries).as_bytes())?;
-    }
+    output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());
         let page = partita::drawing::comparison(

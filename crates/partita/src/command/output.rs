@@ -2,6 +2,8 @@
 //! afterwards is whole.
 
 use super::{Failure, at};
+use partita::laboratory::Entry;
+use partita::laboratory::tidy::Tidy;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -21,9 +23,10 @@ pub(super) fn check<'a>(
         .try_for_each(|path| check_one(path))
 }
 
-/// Whether this is standard output.
-pub(super) fn is_standard(path: Option<&PathBuf>) -> bool {
-    path.is_some_and(|path| path == Path::new(STANDARD))
+/// Whether one of these is standard output.
+pub(super) fn has_standard<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> bool {
+    let mut paths = paths.into_iter();
+    paths.any(|path| path == Path::new(STANDARD))
 }
 
 fn check_one(path: &Path) -> Result<(), Failure> {
@@ -64,6 +67,27 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     file.persist(place).map_err(|error| at(path)(error.error))?;
     Ok(())
+}
+
+/// Writes every figure of every run to each of these files: Parquet where its name says so, else comma-separated values.
+///
+/// # Errors
+/// One cannot be written.
+pub(super) fn write_tidy(paths: &[PathBuf], entries: &[Entry]) -> Result<(), Failure> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let tidy = Tidy::of(entries);
+    paths.iter().try_for_each(|path| {
+        let is_parquet = path.extension().is_some_and(|end| end == "parquet");
+        let bytes = match is_parquet {
+            true => (tidy.parquet())
+                .map_err(std::io::Error::other)
+                .map_err(at(path))?,
+            false => tidy.csv().into_bytes(),
+        };
+        write(path, &bytes)
+    })
 }
 
 /// Whether something new is put in the place of what is there, if anything is.

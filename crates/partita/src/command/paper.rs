@@ -3,7 +3,6 @@
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, output, write_json};
 use clap::ValueEnum;
-use partita::laboratory::tidy::tidy;
 use partita::laboratory::{Computer, Entry};
 use partita::paper::{self, Judgement, Plan, Published, Wanted, registration};
 use std::io::Write;
@@ -33,9 +32,10 @@ pub(super) struct PaperArguments {
     /// Writes the judgement as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Writes every figure of every run as a line of comma-separated values
+    /// Writes every figure of every run as a line of its own: comma-separated values, or Parquet where the file's name ends in .parquet;
+    /// may be given many times
     #[arg(long, value_name = "FILE")]
-    tidy: Option<PathBuf>,
+    tidy: Vec<PathBuf>,
     /// Writes the judgement as a page: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -94,7 +94,7 @@ impl PaperArguments {
             seeds,
             experiments: None,
             json: None,
-            tidy: None,
+            tidy: Vec::new(),
             report: None,
             laboratory: laboratory.clone(),
         }
@@ -182,8 +182,9 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     if arguments.register {
         return arguments.register();
     }
-    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    let outputs = [&arguments.json, &arguments.report];
     output::check(outputs.map(Option::as_ref))?;
+    output::check(arguments.tidy.iter().map(Some))?;
     let Repeated {
         judgement,
         entries,
@@ -192,9 +193,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let text = paper::show(&judgement);
     // A reader that has gone needs no table.
     let _ = write!(std::io::stdout(), "{text}\n{how}\n");
-    if let Some(path) = &arguments.tidy {
-        output::write(path, tidy(&entries).as_bytes())?;
-    }
+    output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
         output::write(path, paper::page(&judgement, &how, &entries).as_bytes())?;
     }

@@ -5,7 +5,6 @@ use super::failure::at;
 use super::laboratory::Laboratory;
 use super::{Failure, output, write_json};
 use partita::compare::{Grid, Variation, with_phase};
-use partita::laboratory::tidy::tidy;
 use partita::laboratory::{Computer, Entry, Point};
 use partita::random::{self, Drawn, Regret};
 use std::io::Write;
@@ -38,7 +37,8 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     let phases = arguments.seeds.unwrap_or(1);
     let grid = Grid::new(&variations, phases, &computer)?;
-    output::check([&arguments.json, &arguments.tidy, &arguments.report].map(Option::as_ref))?;
+    output::check([&arguments.json, &arguments.report].map(Option::as_ref))?;
+    output::check(arguments.tidy.iter().map(Some))?;
     let wanted = &arguments.random;
     let laboratory = Laboratory::new(&arguments.laboratory, &format!("random-{}", wanted.seed))?;
     let length = random::milliseconds(hertz(&computer)?);
@@ -113,9 +113,7 @@ fn write(arguments: &CompareArguments, regret: &Regret, entries: &[Entry]) -> Re
             &serde_json::json!({ "regret": regret, "runs": entries }),
         )?;
     }
-    if let Some(path) = &arguments.tidy {
-        output::write(path, tidy(entries).as_bytes())?;
-    }
+    output::write_tidy(&arguments.tidy, entries)?;
     if let Some(path) = &arguments.report {
         output::write(path, partita::drawing::regret(regret, entries).as_bytes())?;
     }

@@ -3,7 +3,6 @@
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
 use partita::compare::{Grid, KEYS, Variation};
-use partita::laboratory::tidy::tidy;
 use partita::laboratory::verdict::Evidence;
 use partita::measures;
 use partita::sweep::Sweep;
@@ -33,9 +32,10 @@ pub(super) struct SweepArguments {
     /// Writes the sweep and all runs as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Writes every figure of every run as a line of comma-separated values
+    /// Writes every figure of every run as a line of its own: comma-separated values, or Parquet where the file's name ends in .parquet;
+    /// may be given many times
     #[arg(long, value_name = "FILE")]
-    tidy: Option<PathBuf>,
+    tidy: Vec<PathBuf>,
     /// Draws the sweep: one HTML file that needs no other
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -68,8 +68,9 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let inner = Grid::new(&vary, seeds, &computer)?;
     let all: Vec<Variation> = std::iter::once(over.clone()).chain(vary).collect();
     let grid = Grid::new(&all, seeds, &computer)?;
-    let outputs = [&arguments.json, &arguments.tidy, &arguments.report];
+    let outputs = [&arguments.json, &arguments.report];
     output::check(outputs.map(Option::as_ref))?;
+    output::check(arguments.tidy.iter().map(Some))?;
     arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
@@ -102,9 +103,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
         let whole = serde_json::json!({ "sweep": sweep, "runs": entries });
         write_json(path, &whole)?;
     }
-    if let Some(path) = &arguments.tidy {
-        output::write(path, tidy(&entries).as_bytes())?;
-    }
+    output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
         let title = format!("{} over {}", file.display(), over.key);
         output::write(path, sweep.page(&title, &wanted, &entries).as_bytes())?;

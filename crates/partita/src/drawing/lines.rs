@@ -17,7 +17,7 @@ pub struct Line {
 const FRAME: Frame = Frame {
     width: 900.0,
     height: 380.0,
-    left: 70.0,
+    left: 92.0,
     right: 170.0,
     top: 16.0,
     bottom: 46.0,

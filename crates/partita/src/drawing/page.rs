@@ -10,20 +10,21 @@ const STYLE: &str = "
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e6e9ec; --faint: #9aa3ac; --grid: #2c3238;
   --band: #1c2126; --c0: #56b4e9; --c1: #ff9248; --c2: #2fc79a; --c3: #e193c3; --c4: #f0c242; --c5: #8cc9f0;
   --c6: #c9a57b; --c7: #aab2ba; } }
-body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 68rem;
+body { background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 76rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 0.3rem; }
-p { max-width: 48rem; } figure { margin: 0.8rem 0; overflow-x: auto; }
+p { max-width: 48rem; white-space: pre-line; } figure { margin: 0.8rem 0; overflow-x: auto; }
 svg { display: block; min-width: 46rem; max-width: 100%; height: auto; font: 12px system-ui, sans-serif; }
 svg text { fill: var(--ink); } svg .faint { fill: var(--faint); } svg .grid { stroke: var(--grid); }
 svg .axis { stroke: var(--faint); } svg .band { fill: var(--band); } svg .turn { fill: var(--c4); fill-opacity: 0.18; }
 div.wide { overflow-x: auto; } .best { font-weight: 700; }
-table { border-collapse: collapse; margin: 0.6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.15rem 0.8rem 0.15rem 0; text-align: right; border-bottom: 1px solid var(--grid); }
+table { border-collapse: collapse; margin: 0.6rem 0; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.15rem 0.7rem 0.15rem 0; text-align: right; border-bottom: 1px solid var(--grid); }
 th:first-child, td:first-child { text-align: left; } th, td { white-space: nowrap; }
-.words { white-space: normal; min-width: 14rem; overflow-wrap: anywhere; } th { color: var(--faint); font-weight: 600; }
+.words { white-space: normal; min-width: 12rem; overflow-wrap: anywhere; } th { color: var(--faint); font-weight: 600; }
 .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; color: var(--faint); font-size: 0.9rem; }
 .legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.4em; border-radius: 2px; }
+@media (max-width: 40rem) { body { margin: 1rem auto; } h1 { font-size: 1.25rem; } h2 { font-size: 1.05rem; } }
 ";
 
 /// A table's cell with more characters than this may be broken into lines: it holds words, and no figures.

@@ -1,5 +1,9 @@
 //! Every figure of every run as a line of its own (tidy data), for programs that draw and compute.
 
+mod parquet;
+
+pub use parquet::ParquetError;
+
 use super::{Entry, Outcome};
 use crate::measures;
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,52 +11,114 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The word of a command line by which a start phase reaches an exerciser.
 const SEED: &str = " seed=";
 
-/// Comma-separated values (RFC 4180) of all runs: what was run, with a column for each key that is not the same in all of them, then
-/// the measure, its unit and its value. A run that failed has one line, whose measure is `failed`.
-pub fn tidy(entries: &[Entry]) -> String {
-    let all: Vec<BTreeMap<String, String>> = entries.iter().map(changes).collect();
-    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
-    let varies = |key: &&String| {
-        let values: BTreeSet<Option<&String>> = all.iter().map(|own| own.get(*key)).collect();
-        values.len() > 1
-    };
-    let keys: Vec<&String> = keys.into_iter().filter(varies).collect();
-    let mut text = String::from("system,computer,kind,seed,steady,");
-    for key in &keys {
-        text += &field(key);
-        text.push(',');
+/// Every figure of every run: what was run, then the measure, its unit and its value. A run that failed has one line, whose measure
+/// is `failed`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tidy {
+    /// The keys that are not the same in all runs. Each is a column.
+    pub keys: Vec<String>,
+    /// The lines, run by run.
+    pub lines: Vec<Line>,
+}
+
+/// A figure of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The system file's name.
+    pub system: String,
+    /// The computer that it ran on.
+    pub computer: String,
+    /// What was below the guests: `partita`, `native` or `kvm`.
+    pub kind: &'static str,
+    /// The start phase.
+    pub seed: u64,
+    /// Whether it is of the steady window alone.
+    pub is_steady: bool,
+    /// What the keys were set to, in their order. A run that leaves a key as the system file has it has none.
+    pub settings: Vec<Option<String>>,
+    /// The measure.
+    pub measure: String,
+    /// Its unit; empty for a pure number.
+    pub unit: String,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Tidy {
+    /// Of all runs.
+    pub fn of(entries: &[Entry]) -> Self {
+        let all: Vec<BTreeMap<String, String>> = entries.iter().map(changes).collect();
+        let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+        let varies = |key: &&String| {
+            let values: BTreeSet<Option<&String>> = all.iter().map(|own| own.get(*key)).collect();
+            values.len() > 1
+        };
+        let keys: Vec<String> = keys.into_iter().filter(varies).cloned().collect();
+        let mut lines = Vec::new();
+        for (entry, changes) in entries.iter().zip(&all) {
+            let settings: Vec<_> = keys.iter().map(|key| changes.get(key).cloned()).collect();
+            lines.extend(of_run(entry, &settings));
+        }
+        Self { keys, lines }
     }
-    text += "measure,unit,value\n";
-    for (entry, changes) in entries.iter().zip(&all) {
-        let point = &entry.point;
-        let kind = match (point.native, point.kvm) {
+
+    /// As comma-separated values (RFC 4180), with a line of names before them.
+    pub fn csv(&self) -> String {
+        let mut text = String::from("system,computer,kind,seed,steady,");
+        for key in &self.keys {
+            text += &field(key);
+            text.push(',');
+        }
+        text += "measure,unit,value\n";
+        for line in &self.lines {
+            text += &format!(
+                "{},{},{},{},{},",
+                field(&line.system),
+                field(&line.computer),
+                line.kind,
+                line.seed,
+                u8::from(line.is_steady)
+            );
+            for setting in &line.settings {
+                text += &field(setting.as_deref().unwrap_or(""));
+                text.push(',');
+            }
+            let (measure, unit) = (field(&line.measure), field(&line.unit));
+            text += &format!("{measure},{unit},{}\n", line.value);
+        }
+        text
+    }
+}
+
+fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
+    let point = &entry.point;
+    let line = |measure: &str, unit: &str, value| Line {
+        system: (point.system.file_name().unwrap_or_default())
+            .to_string_lossy()
+            .into_owned(),
+        computer: point.computer.to_string(),
+        kind: match (point.native, point.kvm) {
             (true, _) => "native",
             (_, true) => "kvm",
             _ => "partita",
-        };
-        let system = point.system.file_name().unwrap_or_default();
-        let mut head = format!(
-            "{},{},{kind},{},{},",
-            field(&system.to_string_lossy()),
-            field(&point.computer.to_string()),
-            point.seed,
-            u8::from(point.window.is_some())
-        );
-        for key in &keys {
-            head += &field(changes.get(*key).map_or("", String::as_str));
-            head.push(',');
-        }
-        match &entry.outcome {
-            Outcome::Failed(_) => text += &format!("{head}failed,,1\n"),
-            Outcome::Finished { figures, .. } => {
-                for (measure, value) in figures {
-                    let unit = measures::find(measure).map_or("", |measure| measure.unit);
-                    text += &format!("{head}{},{},{value}\n", field(measure), field(unit));
-                }
-            }
+        },
+        seed: point.seed,
+        is_steady: point.window.is_some(),
+        settings: settings.to_vec(),
+        measure: String::from(measure),
+        unit: String::from(unit),
+        value,
+    };
+    match &entry.outcome {
+        Outcome::Failed(_) => vec![line("failed", "", 1.0)],
+        Outcome::Finished { figures, .. } => {
+            let each = figures.iter().map(|(measure, value)| {
+                let unit = measures::find(measure).map_or("", |measure| measure.unit);
+                line(measure, unit, *value)
+            });
+            each.collect()
         }
     }
-    text
 }
 
 /// The changes of a run by their keys, without the seeds of start phases.
@@ -131,12 +197,12 @@ mod tests {
         ];
         // harts and the command line are no columns of the first two alone: their values are the same there.
         assert_eq!(
-            tidy(&entries[..2]),
+            Tidy::of(&entries[..2]).csv(),
             "system,computer,kind,seed,steady,spin,measure,unit,value\n\
              a.toml,QEMU,partita,0,0,wapd,etr,ends/s,2.5\n\
              a.toml,QEMU,partita,1,0,rslp,etr,ends/s,3\n"
         );
-        let all = tidy(&entries);
+        let all = Tidy::of(&entries).csv();
         let last = all.lines().last().unwrap();
         assert_eq!(last, "a.toml,QEMU,partita,2,0,,\"\"\"a,b\"\"\",,failed,,1");
     }

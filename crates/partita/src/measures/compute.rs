@@ -253,8 +253,31 @@ fn native_busy(report: &machine::monitor::Report) -> Option<f64> {
     )
 }
 
+/// Interrupts that are taken in HS-mode: how measures name them, and how the machine does. VS-mode's have names of their own.
+const HOST_INTERRUPTS: [(&str, &str); 4] = [
+    ("software", "supervisor software interrupt"),
+    ("timer", "supervisor timer interrupt"),
+    ("external", "supervisor external interrupt"),
+    ("guest", "supervisor guest external interrupt"),
+];
+
+/// How often HS-mode was interrupted, from whatever mode.
+fn host_interrupts(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option<f64>)) {
+    let seconds = report.cycles as f64 / report.hertz as f64;
+    let mut all = 0;
+    for (name, cause) in HOST_INTERRUPTS {
+        let traps = report.harts.iter().flat_map(|hart| hart.traps.values());
+        let count: u64 = traps.filter_map(|traps| traps.get(cause)).sum();
+        all += count;
+        let name = format!("host-interrupts.{name}");
+        put(&name, ratio(Some(count as f64), Some(seconds)));
+    }
+    put("host-interrupts", ratio(Some(all as f64), Some(seconds)));
+}
+
 /// The hardware monitor's measures.
 fn hardware(report: &machine::monitor::Report, put: &mut impl FnMut(&str, Option<f64>)) {
+    host_interrupts(report, put);
     let instructions: u64 = report.harts.iter().map(|hart| hart.instructions).sum();
     let instructions = instructions as f64;
     put("instructions", Some(instructions / 1e6));

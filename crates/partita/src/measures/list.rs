@@ -3,7 +3,7 @@
 use super::{Better, Measure, measure};
 
 /// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub(super) const GENERAL: [Measure; 62] = [
+pub(super) const GENERAL: [Measure; 64] = [
     measure(
         "etr",
         "ends/s",
@@ -138,6 +138,22 @@ pub(super) const GENERAL: [Measure; 62] = [
         Better::Less,
         "the same for one cause",
         "As exits-per-second, for the cause that the name ends in.",
+    ),
+    measure(
+        "host-interrupts",
+        "1/s",
+        Better::Less,
+        "interrupts that the hypervisor took",
+        "Interrupts that harts took in HS-mode / seconds of machine time, as the hardware monitor counted them, whatever the hypervisor says: paper \
+         002's host interrupts. Guests' own are no part of them, nor those of M-mode. Natively they are the guest's.",
+    ),
+    measure(
+        "host-interrupts.",
+        "1/s",
+        Better::Less,
+        "the same for one cause",
+        "guest: a guest interrupt file whose bit of hgeie was set had something pending (SGEIP), which is how a host learns of an interrupt for a \
+         vCPU that waits; external: a device's or another hart's message; timer; software.",
     ),
     measure(
         "events.",

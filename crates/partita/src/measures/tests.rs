@@ -133,6 +133,68 @@ fn every_figure_has_a_definition() {
 }
 
 #[test]
+fn host_interrupts_are_those_that_hs_mode_took() {
+    let traps = |causes: &[(&str, u64)]| {
+        let causes = causes.iter().copied();
+        causes
+            .map(|(cause, count)| (String::from(cause), count))
+            .collect()
+    };
+    let hart = |hart| machine::monitor::HartReport {
+        hart,
+        cycles: 0,
+        instructions: 0,
+        mean_instruction_picoseconds: None,
+        total: BTreeMap::new(),
+        modes: BTreeMap::new(),
+        virtual_machines: BTreeMap::new(),
+        exits: BTreeMap::new(),
+        exits_to_machine: BTreeMap::new(),
+        traps: BTreeMap::from([
+            (
+                "HS",
+                traps(&[
+                    ("supervisor guest external interrupt", 3),
+                    ("machine timer interrupt", 100),
+                ]),
+            ),
+            (
+                "VS",
+                traps(&[
+                    ("supervisor guest external interrupt", 2),
+                    ("supervisor timer interrupt", 1),
+                    ("virtual supervisor external interrupt", 100),
+                    ("virtual instruction", 100),
+                ]),
+            ),
+        ]),
+        host_translations: 0,
+    };
+    let hardware = machine::monitor::Report {
+        cycles: 500,
+        hertz: 1_000,
+        measured: false,
+        memory_hash: String::new(),
+        harts: vec![hart(0), hart(1)],
+        devices: Vec::new(),
+        definitions: BTreeMap::new(),
+    };
+    let figures = compute(&Inputs {
+        report: None,
+        hardware: Some(&hardware),
+        storms: None,
+        passages: &[],
+        guests: &Guests::default(),
+    });
+    near(&figures, "host-interrupts.guest", 20.0, 1e-9);
+    near(&figures, "host-interrupts.timer", 4.0, 1e-9);
+    near(&figures, "host-interrupts.external", 0.0, 1e-9);
+    near(&figures, "host-interrupts.software", 0.0, 1e-9);
+    near(&figures, "host-interrupts", 24.0, 1e-9);
+    assert!(figures.keys().all(|name| explain(name).is_ok()));
+}
+
+#[test]
 fn a_guests_instruction_takes_its_basic_time_and_its_part_of_walks() {
     // Two harts with one guest: half of it in each mode, on each of them.
     let counts = || {

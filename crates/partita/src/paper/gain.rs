@@ -3,9 +3,9 @@
 use super::published::Gain;
 use super::result::{CaseResult, EffectResult, GainPoint, GainResult};
 
-/// The gain in the cases of its table. A case without the measures has no point.
+/// The gain in the cases of its table, or in all. A case without the measures has no point.
 pub(super) fn of_cases(gain: &Gain, cases: &[CaseResult]) -> GainResult {
-    let cases = cases.iter().filter(|case| case.table == gain.table);
+    let cases = cases.iter().filter(|case| gain.is_of(case.table));
     GainResult {
         title: gain.title.clone(),
         across: format!("{} of {}, %", gain.over.join(" + "), gain.base),

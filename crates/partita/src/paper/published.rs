@@ -285,8 +285,9 @@ pub struct Order {
 pub struct Gain {
     /// In words.
     pub title: String,
-    /// The table.
-    pub table: u32,
+    /// The table; without it, all cases that compare these two methods.
+    #[serde(default)]
+    pub table: Option<u32>,
     /// The measure in which something is gained.
     pub measure: String,
     /// The method that gains.
@@ -295,6 +296,13 @@ pub struct Gain {
     pub base: String,
     /// What it loses: the sum of these measures.
     pub over: Vec<String>,
+}
+
+impl Gain {
+    /// Whether cases of this table are in it.
+    pub(super) fn is_of(&self, table: u32) -> bool {
+        self.table.is_none_or(|own| own == table)
+    }
 }
 
 /// Why a paper's figures cannot be used.
@@ -387,7 +395,7 @@ impl Published {
             if let Some(measure) = unknown.next() {
                 return Err(format!("gain: there is no measure {measure}"));
             }
-            let mut cases = self.cases.iter().filter(|case| case.table == gain.table);
+            let mut cases = self.cases.iter().filter(|case| gain.is_of(case.table));
             let is_there = |case: &Case| {
                 let methods = [&gain.method, &gain.base];
                 let all = methods.iter().all(|method| case.methods.contains(method));
@@ -400,9 +408,8 @@ impl Published {
                     table,
                     ..
                 } = gain;
-                return Err(format!(
-                    "gain: no case of table {table} compares {method} with {base}"
-                ));
+                let of = table.map_or_else(String::new, |table| format!(" of table {table}"));
+                return Err(format!("gain: no case{of} compares {method} with {base}"));
             }
         }
         for case in &self.cases {
