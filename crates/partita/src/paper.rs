@@ -20,7 +20,7 @@ pub use events::{Cost, EventCost, EventCostResult};
 pub use judge::judge;
 pub use plan::{Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError,
+    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Part, Published, PublishedError,
     Setting, SmallestEffect, Variant, Word,
 };
 pub use relation::Relation;

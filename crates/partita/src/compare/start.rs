@@ -1,6 +1,6 @@
 //! What of a point can be set while it runs, so that many points go on from one boot.
 
-use crate::laboratory::{Computer, Point, PointError, Start};
+use crate::laboratory::{Computer, Point, PointError, Span, Start};
 use crate::system::{FileName, System};
 
 /// What Debian's first process says when its work begins (guests/init), and the file that it is in.
@@ -41,7 +41,26 @@ pub fn from_checkpoint(mut point: Point, text: &str) -> Result<Point, PointError
     point.start = Some(Start {
         text: String::from(text),
         commands,
+        span: None,
     });
+    Ok(point)
+}
+
+/// The point as one that goes on from a checkpoint taken in the midst of the work, when all VMs have said `text`, and ends with a part
+/// of it. Natively and under KVM as well: there is nothing that an operator would have to set.
+///
+/// # Errors
+/// The system has mistakes.
+pub fn within(point: Point, text: &str, span: Span) -> Result<Point, PointError> {
+    let mut point = from_checkpoint(point, text)?;
+    if matches!(point.computer, Computer::Machine { .. }) {
+        let start = point.start.get_or_insert_with(|| Start {
+            text: String::from(text),
+            commands: Vec::new(),
+            span: None,
+        });
+        start.span = Some(span);
+    }
     Ok(point)
 }
 

@@ -160,6 +160,9 @@ pub struct Case {
     /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
     #[serde(default)]
     pub beside_phases: Option<u32>,
+    /// The part of the work that is measured, where a run is measured in its midst.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// Whether its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
     #[serde(default)]
     pub storms: bool,
@@ -185,6 +188,18 @@ pub struct Case {
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,
+}
+
+/// A part of the work, from a checkpoint taken in its midst.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Part {
+    /// What all guests have said when the checkpoint is taken.
+    pub after: String,
+    /// How long a run goes on with its method before anything is counted, in microseconds of machine time.
+    pub settle_us: u64,
+    /// How long all is counted.
+    pub count_us: u64,
 }
 
 /// A measure over another.
@@ -223,7 +238,8 @@ pub struct Claim {
     pub text: String,
     /// The measure.
     pub measure: String,
-    /// The method that has more of it.
+    /// The method that has more of it; without it, the measure of `less` is at most `at_most`.
+    #[serde(default)]
     pub more: String,
     /// The method that has less; without it, the measure itself is more than `than`.
     #[serde(default)]
@@ -231,6 +247,9 @@ pub struct Claim {
     /// What the measure of `more` exceeds.
     #[serde(default)]
     pub than: Option<f64>,
+    /// What the measure of `less` does not exceed.
+    #[serde(default)]
+    pub at_most: Option<f64>,
     /// How often what the one has goes into what the other has, at least: the claim is more > times x less. Below 1 it says how
     /// much more "less" may have at most.
     #[serde(default)]
@@ -439,12 +458,27 @@ impl Published {
                 if crate::measures::find(&claim.measure).is_none() {
                     return Err(format!("{name}: there is no measure {}", claim.measure));
                 }
-                if claim.than.is_some() != claim.less.is_empty() {
-                    return Err(format!("{name}: {}: either `less` or `than`", claim.text));
+                let sides = (claim.more.is_empty(), claim.less.is_empty());
+                let numbers = (claim.than.is_some(), claim.at_most.is_some());
+                if !matches!(
+                    (sides, numbers),
+                    ((false, false), (false, false))
+                        | ((false, true), (true, false))
+                        | ((true, false), (false, true))
+                ) {
+                    return Err(format!(
+                        "{name}: {}: either `more` and `less`, or `more` and `than`, or `less` and `at-most`",
+                        claim.text
+                    ));
                 }
-                let less = claim.than.is_none().then_some(&claim.less);
-                for method in std::iter::once(&claim.more).chain(less) {
-                    if !case.methods.contains(method) {
+                let both = [&claim.more, &claim.less].into_iter();
+                for method in both.filter(|method| !method.is_empty()) {
+                    let beside = match method.as_str() {
+                        NATIVE => case.native.is_some(),
+                        KVM => case.kvm,
+                        _ => false,
+                    };
+                    if !beside && !case.methods.contains(method) {
                         return Err(format!("{name}: {method} is none of its methods"));
                     }
                 }
