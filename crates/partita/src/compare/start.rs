@@ -118,6 +118,30 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_the_work_has_a_checkpoint_natively_and_under_kvm_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let span = Span {
+            settle_us: 1,
+            count_us: 2,
+        };
+        let made = |point: Point| within(point, "half", span).unwrap();
+        let ours = made(point(folder.path(), &["spin=wapd"]));
+        assert_eq!(ours.start.as_ref().unwrap().commands, ["spin wapd"]);
+        let mut native = point(folder.path(), &["spin=wapd"]);
+        native.native = true;
+        let native = made(native);
+        for point in [&ours, &native] {
+            assert_eq!(point.start.as_ref().unwrap().span, Some(span));
+            assert_eq!(point.boot().unwrap().start.unwrap().span, None);
+        }
+        assert_ne!(ours.boot(), native.boot());
+        // QEMU has no checkpoints.
+        let mut qemu = point(folder.path(), &[]);
+        qemu.computer = Computer::Qemu;
+        assert_eq!(made(qemu).start, None);
+    }
+
+    #[test]
     fn a_method_that_does_not_exist_is_named_before_anything_boots() {
         let folder = tempfile::tempdir().unwrap();
         let error = from_checkpoint(point(folder.path(), &["spin=wadp"]), "up").unwrap_err();

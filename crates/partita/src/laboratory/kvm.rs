@@ -191,6 +191,17 @@ mod tests {
     use crate::system::{Document, System};
 
     #[test]
+    fn what_a_vm_is_not_told_of_is_hidden_under_kvm_too() {
+        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 2\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\nhide = [\"zawrs\"]\n";
+        let document = Document::new(std::path::Path::new("a.toml"), String::from(text), &[]);
+        let system = System::read(&document.unwrap()).unwrap();
+        let slots = Assignment::of(&system);
+        let described = describe(&system.vms[0], 0, slots.vm(0), &mut Vec::new());
+        assert_eq!(described, "size 2 64\nhide zawrs\n");
+    }
+
+    #[test]
     fn cards_on_one_network_meet_and_have_addresses_of_their_own() {
         let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 1\nkernel = \"image:debian/kernel\"\n";
         let text = format!(

@@ -138,7 +138,7 @@ pub fn native_span(
     show: &mut dyn FnMut(&str),
 ) -> Result<Native, CheckpointFailure> {
     let alone = alone(boot.system);
-    let name = alone.vms.first().map(|vm| vm.name.clone());
+    let name = alone.vms.first().map(|vm| vm.name);
     Native::of_span(boot, &alone, path, name.as_ref(), span, show)
 }
 
