@@ -117,7 +117,10 @@ impl Plan {
                     paper,
                     wanted: &wanted.on(case.profile.as_deref())?,
                     system: folder.join(&case.system),
-                    methods: &case.methods,
+                    methods: match wanted.quick && !case.quick_methods.is_empty() {
+                        true => &case.quick_methods,
+                        false => &case.methods,
+                    },
                     parameters: [&case.parameters, &case.quick],
                     phases: match case.quick_phases.filter(|_| wanted.quick) {
                         Some(quick) => (quick, case.most_phases),

@@ -165,6 +165,9 @@ pub struct Case {
     /// The part of the work that is measured, where a run is measured in its midst.
     #[serde(default)]
     pub part: Option<Part>,
+    /// The methods of short runs, where those are fewer.
+    #[serde(default)]
+    pub quick_methods: Vec<String>,
     /// Methods of which the wait with the most pause-loop exits of all start phases is drawn in a report.
     #[serde(default)]
     pub worst_waits: Vec<String>,

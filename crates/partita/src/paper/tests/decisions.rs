@@ -279,6 +279,10 @@ fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
     assert_eq!(quick, phases(&[30, 30, 2, 2]));
     let (quick, _) = planned(&with(""), true);
     assert_eq!(quick, phases(&[40, 40, 2, 2]));
+    // Short runs may have fewer methods, and full ones have all.
+    let fewer = with("quick-methods = [\"self-wait\"]");
+    assert_eq!(planned(&fewer, true).0, phases(&[40, 40, 2, 2])[1..]);
+    assert_eq!(planned(&fewer, false).0, phases(&[40, 40, 2, 2]));
 }
 
 #[test]
