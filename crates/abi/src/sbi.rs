@@ -16,7 +16,7 @@ pub const EXTENSION: usize = 0x0900_0000;
 pub const SIGNATURE: u64 = 0x5041_5254;
 
 /// Lower half of that value: the version of this interface.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 
 /// The value that [`Function::Version`] returns.
 pub const VERSION_VALUE: u64 = SIGNATURE << 32 | VERSION;
@@ -68,17 +68,24 @@ pub enum Function {
     Report = 4,
     /// The guest is alive: a0 is a count that the caller raises at each call.
     Heartbeat = 5,
+    /// The guest does not need some pages of its memory now, and gives their frames back. a0: the first one's guest-physical address, a
+    /// multiple of 4096; a1: how many bytes, a multiple of 4096, all of them the VM's memory. The value is how many bytes have been seen to, from
+    /// a0 on; the guest calls again for the rest. A page that an operation of a device reaches, or whose word a vCPU waits for, is left as
+    /// it is. What was in the others is lost: at its next touch each is a page of zeros. Fails with `SBI_ERR_INVALID_ADDRESS`,
+    /// `SBI_ERR_INVALID_PARAMETER`, and with `SBI_ERR_NOT_SUPPORTED` where the VM's placement is not `paged`.
+    ReturnPages = 6,
 }
 
 impl Function {
     /// Every function, in the order of their ids.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Version,
         Self::Spin,
         Self::SetCommunicationArea,
         Self::Allocation,
         Self::Report,
         Self::Heartbeat,
+        Self::ReturnPages,
     ];
 
     /// The function with this id, `None` if there is none (`SBI_ERR_NOT_SUPPORTED`).

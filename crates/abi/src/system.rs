@@ -235,6 +235,8 @@ pub struct VmDescription<'a> {
     pub slices: ArrayVec<SliceDescription, MAX_SLICES>,
     /// The switches of which it has a port, each a place in [`SystemDescription::switches`].
     pub ports: ArrayVec<u8, MAX_SWITCHES>,
+    /// Whether it has a balloon, by which its guest gives pages of its memory back.
+    pub balloon: bool,
     /// Extensions that its guest is not told of.
     pub hidden: Hidden,
     /// When its pause loops exit, as it or the system says.

@@ -41,6 +41,8 @@ pub const LOWEST_ERROR: i64 = -14;
 pub const NOT_SUPPORTED: i64 = -2;
 /// `SBI_ERR_INVALID_PARAM`.
 pub const INVALID_PARAM: i64 = -3;
+/// `SBI_ERR_INVALID_ADDRESS`.
+pub const INVALID_ADDRESS: i64 = -5;
 
 /// `SBI_ERR_ALREADY_STARTED`.
 pub const ALREADY_STARTED: i64 = -7;

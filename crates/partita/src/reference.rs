@@ -13,7 +13,7 @@ pub use schema::schema;
 
 use abi::operator::{HELP, KEYS};
 use exerciser::workload::{self, Takes};
-use keys::{DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
+use keys::{CARD, DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use std::fmt::Write;
 
 /// The page, in Markdown.
@@ -37,6 +37,7 @@ pub fn page() -> String {
             SWITCH,
             "`[switch.NAME]`: a network that is a switch between VMs",
         ),
+        (CARD, "`network = [{ ... }]`: a network card of the VM"),
         (TERMINALS, "`terminals = { ... }`"),
     ] {
         // Writing to a String does not fail.

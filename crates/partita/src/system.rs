@@ -113,6 +113,8 @@ pub struct Switch {
 pub struct Card {
     /// VMs whose cards name the same network see each other.
     pub network: Located<String>,
+    /// How it is reached, where that is not as the VM says, and where that is written.
+    pub io: Option<Located<Io>>,
 }
 
 /// One virtual machine.
@@ -150,6 +152,8 @@ pub struct Vm {
     pub ports: Vec<Located<String>>,
     /// Whether it has a source of random numbers.
     pub rng: bool,
+    /// Whether it has a balloon, and where that is written.
+    pub balloon: Option<Origin>,
     /// Its terminals, with what the users at them do.
     pub terminals: Option<Habits>,
     /// Extensions that its guest is not told of.
@@ -168,12 +172,17 @@ impl Vm {
     /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
     #[must_use]
     pub fn drives_devices(&self) -> bool {
-        let others = !self.network.is_empty() || self.rng || self.terminals.is_some();
-        let disks = 0..self.disks.len();
-        others && self.io.value == Io::Direct
-            || disks
-                .into_iter()
-                .any(|number| self.io_of_disk(number) == Io::Direct)
+        let others = self.rng || self.terminals.is_some();
+        let disks = (0..self.disks.len()).map(|number| self.io_of_disk(number));
+        let cards = (0..self.network.len()).map(|number| self.io_of_card(number));
+        others && self.io.value == Io::Direct || disks.chain(cards).any(|io| io == Io::Direct)
+    }
+
+    /// How its network card with this number is reached.
+    #[must_use]
+    pub fn io_of_card(&self, number: usize) -> Io {
+        let io = self.network.get(number).and_then(|card| card.io.as_ref());
+        io.map_or(self.io.value, |io| io.value)
     }
 
     /// How its disk with this number is reached.

@@ -403,6 +403,50 @@ fn a_hostile_driver_of_a_simulated_device_reaches_its_own_memory_alone() {
     }
 }
 
+/// A guest gives pages back on two harts at once, those that the other one uses among them. Its own pages are what it wrote or zeros, and its
+/// neighbour, which gets the frames, notices nothing. The machine holds each use of a translation against the tables.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn pages_that_are_given_back_are_nobodys_before_all_have_let_go() {
+    for (on, translation, rounds) in [
+        ("machine", "two-stage", 1000),
+        ("machine", "shadow", 1000),
+        ("qemu", "two-stage", 300),
+    ] {
+        let mut all = vec![
+            format!("vm.one.translation={translation:?}"),
+            format!("vm.one.command-line=\"exercise=returns rounds={rounds}\""),
+            String::from("vm.two.command-line=\"exercise=stale rounds=300\""),
+            String::from("migration=\"always\""),
+        ];
+        all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"paged\"")));
+        let more = match on {
+            "machine" => &["--check-translations"][..],
+            _ => &[],
+        };
+        let output = exercise_with(on, "exercises.toml", 2, &all, more);
+        assert!(!output.contains("may be stale"), "{output}");
+    }
+}
+
+/// The same by a hostile driver of a disk, whose rings and buffers go while the device has them.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn pages_that_a_device_reaches_stay_however_hostile_the_driver() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk");
+    std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+    for io in ["general", "fast"] {
+        let mut all = vec![
+            format!("vm.one.disks=[{{ file = {file:?}, io = \"{io}\" }}]"),
+            String::from("vm.one.command-line=\"exercise=chains rounds=300 give-back=yes\""),
+            String::from("vm.two.command-line=\"exercise=stale rounds=300\""),
+        ];
+        all.extend(["one", "two"].map(|vm| format!("vm.{vm}.placement=\"paged\"")));
+        exercise("machine", "exercises.toml", 2, &all);
+    }
+}
+
 /// A profile whose disks fail in one operation of ten, and interrupt late in one of twenty.
 fn faulty_disk(folder: &std::path::Path) -> std::path::PathBuf {
     let profile = folder.join("profile.toml");

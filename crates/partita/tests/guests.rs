@@ -136,6 +136,38 @@ fn guests_reach_each_other_through_a_switch() {
     }
 }
 
+/// Cards of the computer's that are simulated, one of a guest in single pages: what they fetch is compared with what was sent. A card says
+/// itself how it is reached.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn guests_reach_each_other_by_cards_that_are_simulated() {
+    const LINE: &str = "console=ttyS0 quiet partita.workload=network partita.amount=1";
+    for on in COMPUTERS {
+        let lines = [("one", 1), ("two", 2)]
+            .map(|(vm, number)| format!("vm.{vm}.command-line={LINE} partita.number={number}"));
+        let changes = [
+            "when-idle=\"power-off\"",
+            "vm.three.autostart=false",
+            "vm.one.placement=\"paged\"",
+            "vm.one.network=[{ network = \"cards\", io = \"fast\" }]",
+            "vm.two.network=[{ network = \"cards\", io = \"general\" }]",
+            &lines[0],
+            &lines[1],
+        ];
+        let report = run(on, "switched.toml", &changes);
+        let of = |vm: usize, name: &str| {
+            let vms = report["vms"].as_array().unwrap();
+            let work = vms[vm]["work"].as_array().unwrap().iter();
+            work.map(|work| work["events"][name].as_u64().unwrap_or(0))
+                .sum::<u64>()
+        };
+        // A MiB comes in 700 frames at least.
+        assert!(of(0, "chain-fast") > 700, "{report}");
+        assert!(of(1, "chain-general") > 700, "{report}");
+        assert_eq!((of(0, "chain-general"), of(1, "chain-fast")), (0, 0));
+    }
+}
+
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
 fn a_vm_with_dedicated_harts_leaves_the_others_alone() {

@@ -120,6 +120,8 @@ pub enum Problem {
     Allocation,
     /// Not as many dedicated harts as vCPUs.
     HartCount,
+    /// A balloon where pages do not come and go.
+    Balloon,
     /// The system has no VM.
     NoVm,
 }
@@ -198,6 +200,7 @@ impl fmt::Display for SystemError {
                 )
             }
             Problem::HartCount => write!(f, "a VM needs as many dedicated harts as it has vCPUs"),
+            Problem::Balloon => write!(f, "only a VM in single pages can have a balloon"),
             Problem::NoVm => write!(f, "there is no VM in it"),
         }
     }

@@ -31,5 +31,5 @@ pub const TIME_SLICE_US: core::ops::RangeInclusive<u32> = 1_000..=10_000;
 pub const SHARE: core::ops::RangeInclusive<u32> = 1..=10_000;
 
 /// Bytes of the frames that each vCPU of a VM with shadow tables has for them. 512 tables of pages map a gibibyte at most, and the
-/// 8 spaces that are kept share them.
+/// 32 spaces that are kept share them.
 pub const SHADOW_BYTES: u64 = 512 << 12;

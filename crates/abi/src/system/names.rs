@@ -97,6 +97,8 @@ pub const FAST: &str = "fast";
 pub const SLICES: &str = "slices";
 /// VM: a row of `<u32>`, the switches of which it has a port, by their places in [`SWITCHES`]. Optional, none without it.
 pub const PORTS: &str = "ports";
+/// VM: empty; there or not. Whether it has a balloon, by which its guest gives pages back. Only with placement `paged`.
+pub const BALLOON: &str = "balloon";
 /// VM: `<string>`, names of [`HIDEABLE`](super::HIDEABLE) extensions with spaces between them. Optional, none without it.
 pub const HIDE: &str = "hide";
 /// VM: empty; there or not.

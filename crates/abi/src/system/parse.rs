@@ -153,6 +153,14 @@ impl<'a> Field<'a> {
         self.keep(place, self.number(PAUSE_LOOP)?)
     }
 
+    /// Keeps that a property without a value is there.
+    fn mark(&self, place: &mut Option<()>) -> Parsed<()> {
+        if !self.property.value.is_empty() {
+            return Err(self.error(Problem::WrongType));
+        }
+        self.keep(place, ())
+    }
+
     /// Keeps a value for a property that may stand once.
     fn keep<T>(&self, place: &mut Option<T>, value: T) -> Parsed<()> {
         if place.is_some() {
@@ -186,6 +194,7 @@ struct VmParts<'a> {
     pause_loops: PauseLoops,
     scheduling: Option<Scheduling>,
     autostart: Option<()>,
+    balloon: Option<()>,
     on_failure: Option<OnFailure>,
 }
 
@@ -239,12 +248,8 @@ impl<'a> VmParts<'a> {
             names::FAST => field.keep(&mut self.fast, field.slots()?),
             names::SLICES => field.keep(&mut self.slices, field.slices()?),
             names::PORTS => field.keep(&mut self.ports, field.ports()?),
-            names::AUTOSTART => {
-                if !property.value.is_empty() {
-                    return Err(field.error(Problem::WrongType));
-                }
-                field.keep(&mut self.autostart, ())
-            }
+            names::AUTOSTART => field.mark(&mut self.autostart),
+            names::BALLOON => field.mark(&mut self.balloon),
             names::ON_FAILURE => {
                 field.keep(&mut self.on_failure, field.word(OnFailure::from_name)?)
             }
@@ -287,11 +292,20 @@ impl<'a> VmParts<'a> {
                 return Err(refused(subject, name, slot, Problem::NoSuchDevice));
             }
         }
+        let placement = self.placement.ok_or_else(missing(names::PLACEMENT))?;
+        if self.balloon.is_some() && placement != Placement::Paged {
+            return Err(refused(
+                subject,
+                names::PLACEMENT,
+                placement.name(),
+                Problem::Balloon,
+            ));
+        }
         Ok(VmDescription {
             name: self.name.ok_or_else(missing(names::NAME))?,
             vcpus,
             memory: self.memory.ok_or_else(missing(names::MEMORY))?,
-            placement: self.placement.ok_or_else(missing(names::PLACEMENT))?,
+            placement,
             translation: self.translation.unwrap_or(VmTranslation::TwoStage),
             allocation,
             kernel: self.kernel.ok_or_else(missing(names::KERNEL))?,
@@ -306,6 +320,7 @@ impl<'a> VmParts<'a> {
             pause_loops: self.pause_loops,
             scheduling: self.scheduling,
             autostart: self.autostart.is_some(),
+            balloon: self.balloon.is_some(),
             on_failure: self.on_failure.unwrap_or(OnFailure::Stop),
         })
     }

@@ -93,7 +93,7 @@ pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
                 return Err(refused(subject, names::PORTS, port, problem));
             }
         }
-        sharing += vm.ports.len() + vm.slices.len();
+        sharing += vm.ports.len() + vm.slices.len() + usize::from(vm.balloon);
         if sharing > MAX_SHARING {
             let count = vm.ports.len();
             return Err(refused(subject, names::PORTS, count, Problem::TooMany));

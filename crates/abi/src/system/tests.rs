@@ -267,6 +267,18 @@ fn each_mistake_is_named_with_its_vm_property_and_value() {
             &["placement = here"],
         ),
         (
+            names::BALLOON,
+            Some(Value::Empty),
+            Problem::Balloon,
+            &["VM second", "single pages"],
+        ),
+        (
+            names::BALLOON,
+            number(1),
+            Problem::WrongType,
+            &["VM second", "wrong type"],
+        ),
+        (
             names::SHARE,
             None,
             Problem::Allocation,

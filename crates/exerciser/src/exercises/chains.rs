@@ -12,6 +12,7 @@ use exerciser::random::Random;
 use super::{Exercise, Outcome, Verdict};
 use crate::arch::csr;
 use crate::arch::memory::{load, store, store16};
+use crate::arch::sbi;
 use crate::block::{Disk, ENTRIES, REQUESTS};
 use crate::board::board;
 use crate::console::say;
@@ -21,7 +22,7 @@ use exerciser::workload::Trigger;
 
 pub const EXERCISE: Exercise = Exercise {
     name: "chains",
-    parameters: &["seed", "rounds", "harts"],
+    parameters: &["seed", "rounds", "harts", "give-back"],
     run,
 };
 
@@ -35,6 +36,7 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     let seed = arguments.number("seed", 1, 0, u64::MAX)?;
     let rounds = arguments.number("rounds", 2000, 1, 1 << 40)?;
     let harts = super::harts(arguments)?;
+    let gives_back = arguments.choice("give-back", false, &[("yes", true), ("no", false)])?;
     let (mut disk, watched) = match (
         Disk::find(Trigger::Level, false, false),
         frames::take(WATCHED_FRAMES),
@@ -57,7 +59,11 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
             say!("chains: round {round}: {why}");
             return Ok(Verdict::Fail);
         }
-        attack(&disk, harts, round % 2 == 0, random.next());
+        let manner = Manner {
+            gentle: round % 2 == 0,
+            gives_back,
+        };
+        attack(&disk, harts, manner, random.next());
         refused += u64::from(disk.needs_reset());
         if round % 64 == 0 {
             wrong += u64::from(disk.start().is_err() || !reads(&disk, random.next()));
@@ -68,15 +74,41 @@ fn run<'a>(arguments: &Arguments<'a>) -> Outcome<'a> {
     Ok(Verdict::of(wrong == 0 && changed == 0 && refused > 0))
 }
 
+/// How a driver attacks.
+#[derive(Clone, Copy)]
+struct Manner {
+    /// It mostly keeps to what is its right.
+    gentle: bool,
+    /// It gives the pages of its queue and its data back meanwhile.
+    gives_back: bool,
+}
+
+/// Gives a page of the queue's or of the data's back.
+fn give_page_back(disk: &Disk, random: &mut Random) {
+    let (descriptors, available, data) = disk.places();
+    let at = match random.below(4) {
+        0 => descriptors,
+        1 => available,
+        _ => data + random.below(REQUESTS as u64 * FRAME / 2),
+    };
+    let function = abi::sbi::Function::ReturnPages.id() as u64;
+    let arguments = [at & !(FRAME - 1), FRAME, 0, 0, 0, 0];
+    sbi::call(abi::sbi::EXTENSION as u64, function, arguments);
+}
+
 /// A few notifications by one hart, with the others writing the same descriptors. A gentle attack is a driver's right, mostly: it
 /// names its own data, and the device does work.
-fn attack(disk: &Disk, harts: usize, gentle: bool, seed: u64) {
+fn attack(disk: &Disk, harts: usize, manner: Manner, seed: u64) {
+    let Manner { gentle, gives_back } = manner;
     let over = AtomicBool::new(false);
     harts::run(harts, &|hart| {
         let mut random = Random::new(seed ^ hart.index() as u64);
         if hart.index() != 0 {
             while !over.load(Ordering::Relaxed) {
                 describe(disk, gentle, &mut random);
+                if gives_back && random.one_in(16) {
+                    give_page_back(disk, &mut random);
+                }
             }
             return;
         }
@@ -95,6 +127,9 @@ fn attack(disk: &Disk, harts: usize, gentle: bool, seed: u64) {
             };
             store16(available + 2, index as u16);
             disk.notify();
+            if gives_back && random.one_in(4) {
+                give_page_back(disk, &mut random);
+            }
         }
         over.store(true, Ordering::Relaxed);
     });

@@ -13,6 +13,7 @@ pub mod hostile;
 pub mod ipi;
 pub mod pmu;
 pub mod reboot;
+pub mod returns;
 pub mod stale;
 pub mod state;
 pub mod timer;
@@ -56,6 +57,7 @@ const EXERCISES: &[Exercise] = &[
     timer::EXERCISE,
     work::EXERCISE,
     reboot::EXERCISE,
+    returns::EXERCISE,
 ];
 
 /// Parameters that every exercise takes.

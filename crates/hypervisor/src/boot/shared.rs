@@ -13,6 +13,7 @@ use scheduler::VmId;
 use crate::board::Board;
 use crate::boot::error::AssembleError;
 use crate::devices::shared::Client;
+use crate::devices::shared::balloon::Balloon;
 use crate::devices::shared::disk::slice::{IDENTITY, Part, Slice};
 use crate::devices::shared::disk::{Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES};
 use crate::devices::shared::driver::Driver;
@@ -81,6 +82,9 @@ impl Shared {
             let client = self.client()?;
             let slice = self.slice((vm, number), slice, client, (owner, frames))?;
             devices.push((client, Box::new(Front::new(slice))));
+        }
+        if vm.balloon {
+            devices.push((self.client()?, Box::new(Front::new(Balloon::new()))));
         }
         if let Some(ports) = self.ports.get_mut(id.index()) {
             devices.append(ports);

@@ -8,6 +8,7 @@ use abi::monitor::ExitCause;
 use crate::devices::aplic::Aplic;
 use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
 use crate::devices::wires::SourceNumber;
+use crate::memory::address::HostRegion;
 
 /// Names a trapped device of a VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +144,13 @@ impl Chips {
             wired.device.reset(outside);
         }
         Trapped::reset(&mut self.aplic, outside);
+    }
+
+    /// Tells of all that operations under way may still reach of the guest's memory.
+    pub fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {
+        for wired in &self.wired {
+            wired.device.under_way(outside, tell);
+        }
     }
 
     /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.

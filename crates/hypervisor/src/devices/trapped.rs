@@ -8,7 +8,7 @@ use crate::devices::shared::disk::{Disk, DiskNumber};
 use crate::devices::shared::{Board, Client};
 use crate::devices::wires::{Effect, SourceNumber, Sources};
 use crate::hart::decode::Width;
-use crate::memory::address::HostPhysical;
+use crate::memory::address::{GuestRegion, HostPhysical, HostRegion};
 use crate::memory::guest::Memory;
 
 /// Which register a load or a store is for.
@@ -51,6 +51,11 @@ pub trait Trapped: Debug + Send {
 
     /// Back to the state after power-on. None of the VM's vCPUs runs.
     fn reset(&mut self, outside: &dyn Outside);
+
+    /// Tells of all that operations under way may still reach of the guest's memory. Nothing is begun or ended meanwhile.
+    fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {
+        let _ = (outside, tell);
+    }
 
     /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
     fn is_quiet(&mut self, outside: &dyn Outside) -> bool {
@@ -110,6 +115,18 @@ pub trait Reach {
 
     /// Does something with a disk that VMs share, which is locked meanwhile. Nothing happens where there is none of this number.
     fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board));
+
+    /// The guest gives these pages of its memory back. False, and nothing happens, where it cannot, or has not finished giving others. It has
+    /// when [`gives_back`](Self::gives_back) says no.
+    fn give_back(&self, pages: GuestRegion) -> bool {
+        let _ = pages;
+        false
+    }
+
+    /// Whether the guest is giving pages back. It goes on when the device's present access is over.
+    fn gives_back(&self) -> bool {
+        false
+    }
 
     /// There is something for a device of another VM, which [looks](Trapped::look) for it when this VM's devices are let go.
     fn tell(&self, client: Client);

@@ -6,6 +6,7 @@
 pub enum DeviceKind {
     NetworkCard = 1,
     Disk = 2,
+    Balloon = 5,
 }
 
 impl core::fmt::Display for DeviceKind {
@@ -13,6 +14,7 @@ impl core::fmt::Display for DeviceKind {
         to.write_str(match self {
             Self::NetworkCard => "network card",
             Self::Disk => "disk",
+            Self::Balloon => "balloon",
         })
     }
 }

@@ -13,21 +13,22 @@ pub mod place {
     pub const REGISTERS: u8 = 0;
     pub const LOADING: u8 = 1;
     pub const CHIPS: u8 = 2;
-    pub const TOLD: u8 = 3;
-    pub const LIFE: u8 = 4;
-    pub const SHARED: u8 = 5;
-    pub const LEDGER: u8 = 6;
-    pub const SCHEDULER: u8 = 7;
-    pub const WORD: u8 = 8;
-    pub const INTERRUPTS: u8 = 9;
-    pub const TABLE: u8 = 10;
-    pub const FRAMES: u8 = 11;
-    pub const FILES: u8 = 12;
-    pub const SOURCE: u8 = 13;
-    pub const TYPED: u8 = 14;
-    pub const TERMINAL: u8 = 15;
-    pub const EARLY: u8 = 16;
-    pub const FENCES: u8 = 17;
+    pub const RETURNING: u8 = 3;
+    pub const TOLD: u8 = 4;
+    pub const LIFE: u8 = 5;
+    pub const SHARED: u8 = 6;
+    pub const LEDGER: u8 = 7;
+    pub const SCHEDULER: u8 = 8;
+    pub const WORD: u8 = 9;
+    pub const INTERRUPTS: u8 = 10;
+    pub const TABLE: u8 = 11;
+    pub const FRAMES: u8 = 12;
+    pub const FILES: u8 = 13;
+    pub const SOURCE: u8 = 14;
+    pub const TYPED: u8 = 15;
+    pub const TERMINAL: u8 = 16;
+    pub const EARLY: u8 = 17;
+    pub const FENCES: u8 = 18;
 }
 
 #[cfg(feature = "lock-order")]

@@ -136,6 +136,29 @@ pub trait Pages: Debug + Send + Sync {
         Touch::NoFrame
     }
 
+    /// The frame of the page at `page`, where pages come so and it has one.
+    fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
+        let _ = page;
+        None
+    }
+
+    /// Takes the page at `page` out of the table, where pages come so: its next touch gives it another frame. Says whether it was there.
+    /// The frame stays the guest's until it is [freed](Self::free).
+    fn unmap(&self, page: GuestPhysical) -> bool {
+        let _ = page;
+        false
+    }
+
+    /// Frees the frame of a page that was [taken out](Self::unmap), and that nobody uses any more.
+    fn free(&self, frame: HostPhysical) {
+        let _ = frame;
+    }
+
+    /// Bytes of memory that the pages and their tables have, where pages come so.
+    fn resident(&self) -> Option<u64> {
+        None
+    }
+
     /// Gives all pages back that came so. No vCPU of the guest runs, and nobody reaches its memory.
     fn give_back(&self) {}
 }
@@ -232,6 +255,12 @@ impl GuestMemory {
     /// A vCPU has touched the byte at `at`, which was not mapped.
     pub fn touch(&self, at: GuestPhysical) -> Touch {
         self.pages.touch(at)
+    }
+
+    /// The pages, for what gives some of them back.
+    #[must_use]
+    pub fn pages(&self) -> &dyn Pages {
+        &*self.pages
     }
 
     /// Gives all pages back that came when they were touched. No vCPU of the guest runs, and nobody reaches its memory.

@@ -6,6 +6,7 @@ pub mod gstage;
 pub mod guest;
 pub mod physical;
 pub mod placement;
+pub mod returned;
 pub mod shadow;
 mod shifted;
 pub mod tables;

@@ -2,7 +2,8 @@
 //!
 //! A guest's memory begins with no page at all. What a vCPU touches faults, and what the hypervisor reaches for the guest is asked for
 //! here; either way the page gets a frame of zeros, wherever one is free, and its entry in the G-stage table, which is the only
-//! list of what lies where. When the run ends, entries and frames go back together.
+//! list of what lies where. A guest may give pages back while it runs ([`returned`](super::returned)). When the run ends, entries and frames go
+//! back together.
 //!
 //! A hart may keep in mind that a page was not mapped (privileged architecture, "Hypervisor Memory-Management Fence
 //! Instructions"). So a vCPU that faults on a page that is mapped drops what its hart knows of the page.
@@ -16,6 +17,8 @@
     )
 )]
 
+mod cache;
+
 use alloc::sync::Arc;
 use core::fmt::Debug;
 
@@ -23,6 +26,7 @@ use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::gstage::{GStage, Permissions, TableMemory};
 use crate::memory::guest::{Pages, Piece, Touch};
+use cache::PageCache;
 
 /// The table of a VM, which what changes it shares with who asks it.
 pub type SharedTable = Arc<Mutex<GStage, { place::TABLE }>>;
@@ -36,6 +40,10 @@ pub trait Store: Debug + Send + Sync {
     fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T;
     /// Gives all back that was allocated.
     fn give_back(&self);
+    /// Gives one frame back.
+    fn free(&self, frame: HostRegion);
+    /// Bytes that are allocated.
+    fn bytes(&self) -> u64;
 }
 
 /// The memory of one guest whose pages come when they are touched.
@@ -44,34 +52,49 @@ pub struct TouchedPages<S> {
     region: GuestRegion,
     table: SharedTable,
     store: S,
+    cache: PageCache,
 }
 
 impl<S: Store> TouchedPages<S> {
     /// Memory at `region`, whole pages in gibibytes of which `table` maps nothing else.
-    pub const fn new(region: GuestRegion, table: SharedTable, store: S) -> Self {
+    pub fn new(region: GuestRegion, table: SharedTable, store: S) -> Self {
         Self {
             region,
             table,
             store,
+            cache: PageCache::new(),
         }
+    }
+
+    /// The number of a page that lies in the memory.
+    #[inline]
+    fn number(&self, page: GuestPhysical) -> u64 {
+        page.raw().wrapping_sub(self.region.base().raw()) / PAGE_SIZE
     }
 
     /// Where the page at `page` lies, and whether it was there already.
     fn page(&self, page: GuestPhysical) -> Option<(HostPhysical, bool)> {
         let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page))?;
+        let number = self.number(page);
+        if let Some(frame) = self.cache.find(number) {
+            return Some((frame, true));
+        }
         let mut table = self.table.lock();
         let there = self.store.look(|memory| table.translate(memory, page));
         if let Some(there) = there {
+            self.cache.keep(number, there.host);
             return Some((there.host, true));
         }
-        self.store.change(|memory| {
+        let came = self.store.change(|memory| {
             let frame = memory.allocate(PAGE_SIZE)?;
             // Without memory for a table the frame is nobody's until the run ends.
             table
                 .map(memory, wanted, frame, Permissions::MEMORY)
                 .ok()
-                .map(|()| (frame, false))
-        })
+                .map(|()| frame)
+        })?;
+        self.cache.keep(number, came);
+        Some((came, false))
     }
 }
 
@@ -99,8 +122,34 @@ impl<S: Store> Pages for TouchedPages<S> {
         }
     }
 
+    fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
+        let table = self.table.lock();
+        let there = (self.region.contains(page))
+            .then(|| self.store.look(|memory| table.translate(memory, page)));
+        Some(there.flatten()?.host)
+    }
+
+    fn unmap(&self, page: GuestPhysical) -> bool {
+        let wanted = GuestRegion::new(page, PAGE_SIZE).filter(|page| self.region.covers(*page));
+        let mut table = self.table.lock();
+        self.cache.forget(self.number(page));
+        let gone = wanted.map(|page| self.store.change(|memory| table.unmap(memory, page)));
+        matches!(gone, Some(Ok(())))
+    }
+
+    fn free(&self, frame: HostPhysical) {
+        if let Some(frame) = HostRegion::new(frame, PAGE_SIZE) {
+            self.store.free(frame);
+        }
+    }
+
+    fn resident(&self) -> Option<u64> {
+        Some(self.store.bytes())
+    }
+
     fn give_back(&self) {
         let mut table = self.table.lock();
+        self.cache.clear();
         // It lies where `new` says, so it can be cut.
         let cut = self.store.change(|memory| table.cut(memory, self.region));
         if cut.is_ok() {

@@ -7,8 +7,8 @@
 
 use core::sync::atomic::Ordering;
 
-use scheduler::groups::{Access, NumberSet};
-use scheduler::{Continue, InPlace as Answer, Leave, Ticks};
+use scheduler::groups::{Access, Group};
+use scheduler::{Continue, InPlace as Answer, Kicks, Leave, Ticks, VcpuNumber, VcpuSet};
 
 use crate::hart::{
     self,
@@ -64,8 +64,13 @@ impl InPlace<'_> {
             return Some(Leave::SelfWait);
         }
         let ran = now() - self.began;
-        let answer = system.with_hart(hart.index, |group| {
-            group.wait_in_place(hart.index, ran, now())
+        let (answer, files) = system.with_hart(hart.index, |group| {
+            let answer = group.scheduler_mut().wait_in_place(hart.index, ran, now());
+            let files = match answer {
+                Answer::With(others) => self.files_of(group, others),
+                Answer::No | Answer::Woken => 0,
+            };
+            (answer, files)
         });
         let others = match answer {
             Answer::No => return Some(Leave::SelfWait),
@@ -78,7 +83,6 @@ impl InPlace<'_> {
         }
         // Nothing of the guest is used while it waits: whoever changes its tables need not wait for it.
         hart.running.clear();
-        let files = self.files_of(&others);
         let found = self.stall(files);
         hart.accounts.charge_idle();
         let look = hart::time() >= hart.next_look.load(Ordering::Relaxed);
@@ -92,7 +96,7 @@ impl InPlace<'_> {
         let asked = hart.take_ask();
         let leaves = if interrupted || asked {
             terms::reconsider(system, hart, self.began, registers)
-        } else if found.elsewhere || found.here != 0 && !self.spread(&others, found.here) {
+        } else if found.elsewhere || found.here != 0 && !self.spread(others, found.here) {
             Some(Leave::SelfWait)
         } else {
             self.go_on(registers)
@@ -102,17 +106,22 @@ impl InPlace<'_> {
         leaves.or_else(|| (look && interrupted).then_some(Leave::SelfWait))
     }
 
-    /// This hart's files of `others`, a bit each.
-    fn files_of(&self, others: &NumberSet) -> u64 {
-        let file = |vcpu| {
-            let interrupts = self.system.vcpu(vcpu).interrupts.lock();
-            let file = interrupts.file_on(self.hart.index);
-            file.map_or(0, GuestFile::bit)
-        };
-        others
-            .iter()
-            .map(file)
-            .fold(0, |files, file: u64| files | file)
+    /// This hart's files of `others`, which are in `group`, a bit each.
+    #[inline]
+    fn files_of(&self, group: &Group, others: VcpuSet) -> u64 {
+        let mut files = 0;
+        for place in others.iter() {
+            files |= group.number(place).map_or(0, |vcpu| self.file_of(vcpu));
+        }
+        files
+    }
+
+    /// This hart's file of `vcpu`, as its bit.
+    #[inline]
+    fn file_of(&self, vcpu: VcpuNumber) -> u64 {
+        let interrupts = self.system.vcpu(vcpu).interrupts.lock();
+        let file = interrupts.file_on(self.hart.index);
+        file.map_or(0, GuestFile::bit)
     }
 
     /// Waits until something comes for the vCPU, into one of the files of others, or for the hypervisor. Says for whom.
@@ -145,18 +154,20 @@ impl InPlace<'_> {
 
     /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
     /// not enough of these.
-    fn spread(&self, others: &NumberSet, found: u64) -> bool {
+    fn spread(&self, others: VcpuSet, found: u64) -> bool {
         // Where nobody rests, the scheduler need not be asked.
         if !self.system.others_rest(self.hart) {
             return false;
         }
-        others.iter().all(|vcpu| {
-            if self.files_of(&NumberSet::only(vcpu)) & found == 0 {
-                return true;
-            }
-            let places = self.system.scheduler.places();
-            let kicks = self.system.with_hart(self.hart.index, |group| {
-                group.spread(self.hart.index, vcpu, now(), places)
+        let hart = self.hart.index;
+        others.iter().all(|place| {
+            let kicks = self.system.with_hart(hart, |group| {
+                // Who has gone to another group since has no file here any more.
+                let found = |&vcpu: &VcpuNumber| self.file_of(vcpu) & found != 0;
+                match group.number(place).filter(found) {
+                    Some(_) => group.scheduler_mut().spread(hart, place, now()),
+                    None => Some(Kicks::NONE),
+                }
             });
             kicks.is_some_and(|kicks| {
                 self.system.kick(kicks);

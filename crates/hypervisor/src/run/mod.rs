@@ -50,6 +50,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
+    // Whom the hart watches while it has nothing to do.
+    let mut watched = NumberSet::EMPTY;
     loop {
         let mut probe = Tests { system, hart };
         let (now, stopped, decision, flow, strays) = {
@@ -61,6 +63,12 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let places = system.scheduler.places();
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
+            if let Dispatch::Idle {
+                watch, poll: true, ..
+            } = decision
+            {
+                group.name(watch, &mut watched);
+            }
             costs::spend(system.costs.of_pass(&decision));
             let flow = system.scheduler.publish(&group);
             (now, stopped, decision, flow, !group.strays().is_empty())
@@ -96,9 +104,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
-            Dispatch::Idle {
-                watch, poll: true, ..
-            } => idle(system, hart, &Rest::Testing(watch)),
+            Dispatch::Idle { poll: true, .. } => idle(system, hart, &Rest::Testing(&watched)),
             Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
         }
     }
@@ -115,11 +121,11 @@ struct Terms {
 }
 
 /// How an idle hart waits.
-enum Rest {
+enum Rest<'a> {
     /// For an interrupt.
     Asleep,
     /// Also for something to happen to these vCPUs.
-    Testing(NumberSet),
+    Testing(&'a NumberSet),
     /// In a loop, for an interrupt or for a word of its own that says that something has happened.
     Active,
 }
@@ -142,7 +148,7 @@ fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64)
 
 /// Waits for an interrupt, or what else ends the wait, and attends to it.
 #[inline(never)]
-fn idle(system: &Hypervisor, hart: &Hart, how: &Rest) {
+fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>) {
     hart.change.rest();
     hart.slice_end.store(u64::MAX, Ordering::Relaxed);
     set_timer(system, hart);

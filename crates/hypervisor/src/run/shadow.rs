@@ -10,7 +10,7 @@ use crate::hart::counters::hart_counters;
 use crate::hart::csr::{self, exception, hstatus, number};
 use crate::hart::fence;
 use crate::hart::instruction::{CsrAccess, CsrOperand, Fence};
-use crate::memory::shadow::{Dropped, SPACES};
+use crate::memory::shadow::Dropped;
 use crate::memory::tables::ShadowFrames;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changed;
@@ -72,7 +72,7 @@ impl OnHart<'_> {
         shadow.own_stage = self.vm.table_register(arrival.tag);
         set_bare();
         if !arrival.here || !self.has_asids() && !arrival.in_place {
-            self.drop_all();
+            self.drop_all(shadow);
         }
         self.catch_up(shadow);
         self.renew(shadow, arrival.generation);
@@ -112,8 +112,8 @@ impl OnHart<'_> {
     }
 
     /// Drops whatever the vCPU has left here. hgatp is Bare.
-    fn drop_all(&self) {
-        for space in 0..SPACES {
+    fn drop_all(&self, shadow: &Shadow) {
+        for space in shadow.tables.numbers() {
             match self.asid(space) {
                 Some(asid) => fence::guest_virtual_space(asid),
                 None => return fence::guest_virtual_all(),
@@ -192,8 +192,12 @@ impl OnHart<'_> {
         if shadow.generation == generation {
             return;
         }
-        let moved = self.vm.table_changes.since(shadow.generation);
-        let dropped = shadow.tables.forget_moved(moved, &mut self.memory());
+        let changes = &self.vm.table_changes;
+        let memory = &mut self.memory();
+        let dropped = match changes.all_since(shadow.generation) {
+            true => shadow.tables.forget(Operands::default(), memory),
+            false => (shadow.tables).forget_moved(changes.since(shadow.generation), memory),
+        };
         shadow.generation = generation;
         self.drop_entries(dropped);
     }

@@ -12,17 +12,19 @@ use crate::system::harts::Hart;
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, to the time of devices, or to the next look
 /// into the interrupt files where there is something to see.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
-    let earliest = system
-        .waiting_on(hart)
-        .map(|vcpu| vcpu.deadline.load(Ordering::Relaxed))
-        .min();
-    let look = if earliest.is_some() || hart.files.forwards() {
+    let (waits, earliest) =
+        system
+            .waiting_on(hart)
+            .fold((false, u64::MAX), |(_, earliest), vcpu| {
+                let deadline = vcpu.deadline.load(Ordering::Relaxed);
+                (true, earliest.min(deadline))
+            });
+    let look = if waits || hart.files.forwards() {
         hart.next_look.load(Ordering::Relaxed)
     } else {
         u64::MAX
     };
     let end = hart.slice_end.load(Ordering::Relaxed).min(look);
-    let earliest = earliest.unwrap_or(u64::MAX);
     // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
     unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end).min(hart.due.at())) };
 }

@@ -12,7 +12,7 @@ use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, So
 use crate::hart;
 use crate::hart::decode::Width;
 use crate::interrupts::Route;
-use crate::memory::address::HostPhysical;
+use crate::memory::address::{GuestRegion, HostPhysical};
 use crate::memory::guest::Memory;
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
@@ -120,6 +120,16 @@ impl Reach for Surroundings<'_> {
         if let Some(disk) = self.system.disks.get(disk.0) {
             act(&mut disk.lock(), &TheBoard(Some(&self.system.aplic)));
         }
+    }
+
+    fn give_back(&self, pages: GuestRegion) -> bool {
+        let memory = &self.vm.memory;
+        let is_given = memory.comes_on_touch() && memory.region().covers(pages);
+        is_given && self.vm.returning.lock().give(pages)
+    }
+
+    fn gives_back(&self) -> bool {
+        self.vm.returning.lock().is_busy()
     }
 
     fn tell(&self, client: Client) {

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use scheduler::groups::Members;
 use scheduler::{HartId, MAX_NUMBERS, VcpuNumber};
 
 use crate::board::{Board, BoardHart};
@@ -96,16 +97,11 @@ impl Waiting {
     }
 
     /// The members among the first `count` vCPUs.
+    #[inline]
     pub fn members(&self, count: usize) -> impl Iterator<Item = VcpuNumber> {
-        let words = self.0.iter().take(count.div_ceil(64)).enumerate();
-        words.flat_map(|(place, word)| {
-            let mut rest = word.load(Ordering::Relaxed);
-            core::iter::from_fn(move || {
-                let bit = rest.trailing_zeros();
-                rest &= rest.checked_sub(1)?;
-                VcpuNumber::new((place * 64) as u16 + bit as u16)
-            })
-        })
+        let words = count.div_ceil(64).min(self.0.len());
+        let words = ((1u32 << words) - 1) as u8;
+        Members::new(words, |word| self.0[word].load(Ordering::Relaxed))
     }
 }
 

@@ -13,6 +13,7 @@ pub mod loader;
 pub mod monitor;
 pub mod pages;
 pub mod policy;
+pub mod returned;
 pub mod running;
 pub mod scheduling;
 pub mod served;

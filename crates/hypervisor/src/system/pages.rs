@@ -5,8 +5,10 @@ use core::sync::atomic::Ordering;
 use abi::monitor::VmState;
 use scheduler::VmId;
 
+use crate::memory::address::HostRegion;
 use crate::memory::frames::FrameOwner;
 use crate::memory::gstage::TableMemory;
+use crate::memory::returned::Returning;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::Store;
 use crate::system::devices::Surroundings;
@@ -48,6 +50,17 @@ impl Store for PagesOf {
             system.frames.lock().take_back_all(self.owner());
         }
     }
+
+    fn free(&self, frame: HostRegion) {
+        if let Some(system) = system() {
+            // It is the owner's: its page was in the table.
+            let _ = system.frames.lock().take_back(self.owner(), frame);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        system().map_or(0, |system| system.frames.lock().bytes_of(self.owner()))
+    }
 }
 
 /// A VM is about to be loaded, by a vCPU of its own, and its devices have been reset: its former run's pages go.
@@ -55,14 +68,21 @@ pub fn begin_anew(vm: &Vm) {
     if vm.memory.comes_on_touch() {
         // Whoever serves its devices reaches its memory under this lock.
         let _chips = vm.chips.lock();
-        vm.memory.give_back();
+        give_all_back(vm, &mut vm.returning.lock());
     }
+}
+
+/// Those that the guest was giving back are among them.
+fn give_all_back(vm: &Vm, returning: &mut Returning) {
+    returning.clear();
+    vm.memory.give_back();
 }
 
 /// A VM has stopped for good, unless it has been started again meanwhile: its pages go.
 pub fn end(system: &Hypervisor, vm: &Vm) {
     if vm.memory.comes_on_touch() {
         let mut chips = vm.chips.lock();
+        let mut returning = vm.returning.lock();
         // Nobody starts it under this lock.
         let life = vm.life.lock();
         if life.state() != VmState::Stopped {
@@ -71,7 +91,7 @@ pub fn end(system: &Hypervisor, vm: &Vm) {
         }
         let quiet = chips.are_quiet(&Surroundings::new(system, vm));
         if quiet {
-            vm.memory.give_back();
+            give_all_back(vm, &mut returning);
         }
         vm.owes_pages.store(!quiet, Ordering::Relaxed);
     }

@@ -34,6 +34,7 @@ use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::gstage::{Permissions, Translation};
 use crate::memory::guest::GuestMemory;
+use crate::memory::returned::Returning;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
@@ -101,6 +102,8 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// Whether it has stopped and its pages could not go yet.
     pub owes_pages: AtomicBool,
+    /// The pages that its guest is giving back.
+    pub returning: Mutex<Returning, { place::RETURNING }>,
     /// What its guest is told of its allocation.
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
@@ -129,6 +132,10 @@ impl Vm {
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
         let pauses = PauseTerms::new(settings.pause_loops);
+        let returning = match memory.comes_on_touch() {
+            true => Returning::new(),
+            false => Returning::default(),
+        };
         Self {
             id,
             settings,
@@ -146,6 +153,7 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             owes_pages: AtomicBool::new(false),
+            returning: Mutex::new(returning),
             told,
             reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
@@ -186,6 +194,16 @@ impl Vm {
         // Nobody else changes it while this has the table.
         let generation = self.generation() + 1;
         self.table_changes.note(index, generation);
+        self.generation.store(generation, Ordering::SeqCst);
+        generation
+    }
+
+    /// Pages of the guest's memory have left the table. Returns the new generation.
+    pub fn note_pages_gone(&self) -> u64 {
+        let _table = self.table.lock();
+        // Nobody else changes it while this has the table.
+        let generation = self.generation() + 1;
+        self.table_changes.note_all(generation);
         self.generation.store(generation, Ordering::SeqCst);
         generation
     }

@@ -53,7 +53,8 @@ impl Word {
 
     /// The word as it is now, as the guest's load would have given it.
     fn value(self) -> u64 {
-        // SAFETY: `host` was checked to lie in the VM's memory, aligned to its width, and that memory is never given back.
+        // SAFETY: `host` was checked to lie in the VM's memory, aligned to its width, and is real memory whoever has it: where the guest
+        // gives it back, what is read there is a hint at most.
         unsafe {
             if self.wide {
                 (self.host as *const u64).read_volatile()

@@ -205,6 +205,9 @@ fn compile_vm(
             tree.property_array_u32(name, &slots)?;
         }
     }
+    if vm.balloon.is_some() {
+        tree.property_null(names::BALLOON)?;
+    }
     if !vm.hidden.is_empty() {
         let hidden: Vec<&str> = vm.hidden.names().collect();
         tree.property_string(names::HIDE, &hidden.join(" "))?;

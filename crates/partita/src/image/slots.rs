@@ -22,7 +22,8 @@ impl Device {
     pub fn io(self, vm: &Vm) -> Io {
         match self {
             Self::Disk(number) => vm.io_of_disk(number),
-            Self::Card(_) | Self::Rng | Self::Terminals => vm.io.value,
+            Self::Card(number) => vm.io_of_card(number),
+            Self::Rng | Self::Terminals => vm.io.value,
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum Kind {
     Integers(u64, u64),
     /// A list of names.
     Names,
+    /// A list of names, each of which may be a table of this path.
+    NamesOr(&'static str),
     /// A list of tables of this path.
     Tables(&'static str),
     /// A table of this path.
@@ -43,7 +45,7 @@ pub enum Kind {
 /// A key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
-    /// The table that it stands in: empty for the file's own, `vm.NAME`, `vm.NAME.disks` or `vm.NAME.terminals`.
+    /// The table that it stands in: empty for the file's own, `vm.NAME`, `vm.NAME.disks`, `vm.NAME.network` or `vm.NAME.terminals`.
     pub table: &'static str,
     /// Its name.
     pub name: &'static str,
@@ -71,6 +73,8 @@ pub const SHARED_DISK: &str = "disk.NAME";
 pub const SWITCH: &str = "switch.NAME";
 /// The table of a VM's terminals.
 pub const TERMINALS: &str = "vm.NAME.terminals";
+/// A network card of a VM.
+pub const CARD: &str = "vm.NAME.network";
 
 fn words<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str) -> Kind {
     Kind::Word(all.iter().map(|value| name(*value)).collect())
@@ -417,10 +421,34 @@ pub fn keys() -> Vec<Key> {
         key(
             VM,
             "network",
-            Kind::Names,
+            Kind::NamesOr(CARD),
             text("none"),
-            "[\"lan\"]",
-            "a network card for each name; VMs whose cards name the same network see each other, and nobody else. Where `[switch.NAME]` has the name, a port of that switch in place of a card of the computer",
+            "[\"lan\", { network = \"other\", io = \"fast\" }]",
+            "a network card for each name or table; VMs whose cards name the same network see each other, and nobody else. Where `[switch.NAME]` has the name, a port of that switch in place of a card of the computer",
+        ),
+        key(
+            CARD,
+            "network",
+            Kind::Text,
+            None,
+            "\"lan\"",
+            "the network that the card is on",
+        ),
+        key(
+            CARD,
+            "io",
+            words(Io::ALL, Io::name),
+            text("as the VM says"),
+            "\"fast\"",
+            "how it is reached",
+        ),
+        key(
+            VM,
+            "balloon",
+            Kind::Boolean,
+            text("false"),
+            "true",
+            "a device by which a guest with single pages gives those back that it does not need",
         ),
         key(
             VM,
@@ -648,6 +676,9 @@ impl Key {
             Kind::Names => format!(
                 "a list of names: a letter, then letters, digits, - and _, at most {MAX_NAME_LENGTH}"
             ),
+            Kind::NamesOr(table) => {
+                format!("a list of names, each of which may be a table with the keys of `{table}`")
+            }
             Kind::Tables(table) => format!("a list of tables with the keys of `{table}`"),
             Kind::Table(table) => format!("a table with the keys of `{table}`"),
         }

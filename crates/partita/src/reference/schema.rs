@@ -75,6 +75,10 @@ fn value(all: &[Key], key: &Key) -> Value {
             json!({ "type": "array", "items": { "type": "integer", "minimum": low, "maximum": high } })
         }
         Kind::Names => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::NamesOr(name) => {
+            let either = [json!({ "type": "string" }), table(all, name)];
+            json!({ "type": "array", "items": { "anyOf": either } })
+        }
         Kind::Tables(DISK) => {
             let either = [table(all, DISK), table(all, SLICE)];
             json!({ "type": "array", "items": { "anyOf": either } })

@@ -1,12 +1,12 @@
 //! The reference says what the code does, and the page says what the reference does.
 
-use super::keys::{DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
+use super::keys::{CARD, DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use super::*;
 use crate::system::{Document, Duration, System};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const TABLES: [&str; 7] = [ROOT, VM, DISK, SLICE, SHARED_DISK, SWITCH, TERMINALS];
+const TABLES: [&str; 8] = [ROOT, VM, DISK, SLICE, SHARED_DISK, SWITCH, CARD, TERMINALS];
 
 /// The least system, with one more line in the table; the root's keys come first.
 fn with(table: &str, line: &str) -> String {
@@ -69,6 +69,14 @@ fn with(table: &str, line: &str) -> String {
     }
     if table == SWITCH {
         text += &format!("network = [\"lan\"]\n[switch.lan]\n{line}\n");
+    }
+    if table == CARD {
+        let on = if key == "network" {
+            ""
+        } else {
+            "network = \"lan\", "
+        };
+        text += &format!("network = [{{ {on}{line} }}]\n");
     }
     if !terminals.is_empty() {
         let rest: Vec<&str> = ["count = 1", "transactions = 1", "think = \"1 s\""]

@@ -123,7 +123,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
                     Section::new(document, vm_table, format!("vm.{name}."), origin.clone());
                 let (mut vm, problems) = read_vm(section, name, origin);
                 if let Some(vm) = &mut vm {
-                    switches::divide(vm, &switches);
+                    vm_problems.extend(switches::divide(vm, &switches, document));
                 }
                 vms.extend(vm);
                 vm_problems.extend(problems);

@@ -187,6 +187,16 @@ fn mistakes_name_place_key_value_and_remedy() {
     );
     mistake(
         GOOD,
+        &["vm.web.balloon=true"],
+        &["vm.web.balloon", "one piece", "placement = \"paged\""],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.network=[{ network = \"lan\", io = \"quick\" }]"],
+        &["vm.web.network[0].io", "quick", "direct, general, fast"],
+    );
+    mistake(
+        GOOD,
         &["vm.web.io=quick"],
         &["vm.web.io", "quick", "direct, general, fast"],
     );

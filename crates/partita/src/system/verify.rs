@@ -24,6 +24,7 @@ pub fn resources(document: &Document, system: &System, complete: bool) -> Vec<Pr
     scheduling(document, system, &mut problems);
     simulated(document, system, &mut problems);
     paged(document, system, &mut problems);
+    balloons(document, system, &mut problems);
     slots(document, system, &mut problems);
     disks(document, system, &mut problems);
     slices::check(document, system, &mut problems);
@@ -47,6 +48,20 @@ fn paged(document: &Document, system: &System, problems: &mut Vec<Problem>) {
             Problem::new(document, &vm.placement.origin, path, message, remedy)
                 .with_value(vm.placement.value.name()),
         );
+    }
+}
+
+/// A guest gives pages back that come when they are touched, and no others.
+fn balloons(document: &Document, system: &System, problems: &mut Vec<Problem>) {
+    for vm in &system.vms {
+        let Some(origin) = &vm.balloon else { continue };
+        if vm.placement.value == Placement::Paged {
+            continue;
+        }
+        let key = format!("vm.{}.balloon", vm.name);
+        let message = "the VM's memory lies in one piece, of which no page goes";
+        let remedy = "use placement = \"paged\", or take the balloon away";
+        problems.push(Problem::new(document, origin, key, message, remedy).with_value("true"));
     }
 }
 

@@ -19,10 +19,10 @@ pub mod operator;
 pub use directory::{Directory, GroupId, MAX_GROUPS, Place};
 pub use layout::{Layout, MOST_HARTS};
 pub use notices::{Flow, Notices};
-pub use numbers::NumberSet;
+pub use numbers::{Members, NumberSet};
 
 use crate::config::{Config, ConfigError};
-use crate::decision::{Dispatch, InPlace, Keep, Kicks, Left, Probe, SpinExit};
+use crate::decision::{Dispatch, Keep, Kicks, Left, Probe, SpinExit};
 use crate::id::{HartId, HartSet, MAX_VCPUS, VcpuId, VcpuNumber, VcpuSet};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -122,10 +122,15 @@ pub trait Access {
 pub fn wake_all(access: &impl Access, vcpus: &NumberSet, now: Ticks) -> Kicks {
     let mut rest = *vcpus;
     let mut kicks = Kicks::NONE;
-    while let Some(first) = rest.iter().next() {
+    for first in vcpus.iter() {
+        if !rest.contains(first) {
+            // Somebody of its group has come before it.
+            continue;
+        }
         let woken = access.with_vcpu(first, |group, _| {
             let mut kicks = Kicks::NONE;
-            for vcpu in rest.iter() {
+            let all = rest;
+            for vcpu in all.iter() {
                 if let Some(place) = group.here(access.directory(), Some(vcpu)) {
                     kicks = kicks.and(group.scheduler.wake(place, now));
                     rest.remove(vcpu);
@@ -133,9 +138,8 @@ pub fn wake_all(access: &impl Access, vcpus: &NumberSet, now: Ticks) -> Kicks {
             }
             kicks
         });
-        kicks = kicks.and(woken.unwrap_or_default());
         // One that there is not is in no group.
-        rest.remove(first);
+        kicks = kicks.and(woken.unwrap_or_default());
     }
     kicks
 }
@@ -217,19 +221,30 @@ impl Group {
     #[must_use]
     #[inline]
     pub fn number(&self, vcpu: VcpuId) -> Option<VcpuNumber> {
-        VcpuNumber::new(self.names.numbers[vcpu.index()])
+        self.names.number(vcpu)
     }
 
     /// The numbers of vCPUs that are here.
     #[must_use]
     pub fn numbers(&self, vcpus: VcpuSet) -> NumberSet {
         let mut numbers = NumberSet::EMPTY;
+        self.name(vcpus, &mut numbers);
+        numbers
+    }
+
+    /// Makes `numbers` the numbers of vCPUs that are here.
+    #[inline]
+    pub fn name(&self, vcpus: VcpuSet, numbers: &mut NumberSet) {
+        if self.names.are_places {
+            numbers.set_places(vcpus);
+            return;
+        }
+        numbers.clear();
         for vcpu in vcpus.iter() {
             if let Some(number) = self.names.number(vcpu) {
                 numbers.insert(number);
             }
         }
-        numbers
     }
 
     /// The place of a vCPU that is here.
@@ -242,7 +257,7 @@ impl Group {
         (place.group == self.index).then_some(place.vcpu)
     }
 
-    /// [`Scheduler::leave_and_dispatch`], by numbers.
+    /// [`Scheduler::leave_and_dispatch`], by numbers. Only whom an idle hart is to watch is named by places ([`Self::name`]).
     #[inline]
     pub fn leave_and_dispatch(
         &mut self,
@@ -250,7 +265,7 @@ impl Group {
         now: Ticks,
         directory: &Directory,
         probe: &mut impl Probe<VcpuNumber>,
-    ) -> (bool, Dispatch<VcpuNumber, NumberSet>) {
+    ) -> (bool, Dispatch<VcpuNumber, VcpuSet>) {
         let left = left.renamed(self.here(directory, left.holder));
         let mut probe = Named {
             probe,
@@ -274,7 +289,7 @@ impl Group {
                 },
                 // Each vCPU has a number.
                 None => Dispatch::Idle {
-                    watch: NumberSet::EMPTY,
+                    watch: VcpuSet::EMPTY,
                     poll: false,
                     active: false,
                     kicks,
@@ -286,22 +301,13 @@ impl Group {
                 active,
                 kicks,
             } => Dispatch::Idle {
-                watch: self.numbers(watch),
+                watch,
                 poll,
                 active,
                 kicks,
             },
         };
         (stopped, next)
-    }
-
-    /// [`Scheduler::wait_in_place`], by numbers.
-    pub fn wait_in_place(&mut self, hart: HartId, ran: Ticks, now: Ticks) -> InPlace<NumberSet> {
-        match self.scheduler.wait_in_place(hart, ran, now) {
-            InPlace::No => InPlace::No,
-            InPlace::Woken => InPlace::Woken,
-            InPlace::With(others) => InPlace::With(self.numbers(others)),
-        }
     }
 
     /// [`Scheduler::keeps`], by numbers.
@@ -319,20 +325,6 @@ impl Group {
                 holder,
             },
         )
-    }
-
-    /// [`Scheduler::spread`], by numbers. A vCPU that has gone to another group is not sent away any more.
-    pub fn spread(
-        &mut self,
-        hart: HartId,
-        found: VcpuNumber,
-        now: Ticks,
-        directory: &Directory,
-    ) -> Option<Kicks> {
-        match self.here(directory, Some(found)) {
-            Some(found) => self.scheduler.spread(hart, found, now),
-            None => Some(Kicks::NONE),
-        }
     }
 
     /// The same group with this scheduler, whose vCPUs have these numbers.

@@ -152,7 +152,7 @@ impl Computer {
     }
 
     /// Leaves with whatever runs on `hart`, and dispatches.
-    pub fn decide(&self, hart: HartId, left: &Left<VcpuNumber>) -> Dispatch<VcpuNumber, NumberSet> {
+    pub fn decide(&self, hart: HartId, left: &Left<VcpuNumber>) -> Dispatch<VcpuNumber, VcpuSet> {
         let group = self.group_of(hart);
         let now = self.now.get();
         let last = |group: &Group| {

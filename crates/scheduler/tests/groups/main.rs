@@ -182,7 +182,9 @@ fn hart_acts(computer: &Computer, random: &mut Random, hart: HartId) {
     };
     if reason == Leave::SelfWait {
         let in_place = computer.with(group, |group| {
-            group.wait_in_place(hart, ran, computer.now.get())
+            group
+                .scheduler_mut()
+                .wait_in_place(hart, ran, computer.now.get())
         });
         if !matches!(in_place, InPlace::No) {
             // The wait ends at the next kick or interrupt: the hart asks again when it acts next.

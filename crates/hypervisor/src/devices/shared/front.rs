@@ -13,9 +13,10 @@ use crate::devices::virtio::{
     register, status, with_high, with_low,
 };
 use crate::hart::decode::Width;
+use crate::memory::address::HostRegion;
 
 /// Queues that such a device can have.
-pub const QUEUES: usize = 2;
+pub const QUEUES: usize = 3;
 /// Bytes of registers and configuration.
 pub const SIZE: u64 = 0x200;
 /// "virt", in the byte order of the registers (§4.2.2).
@@ -65,6 +66,11 @@ pub trait Kind: Debug + Send {
     /// # Errors
     /// [`Wrong`]: the driver broke the rules.
     fn look(&mut self, queues: &mut Queues, reach: &dyn Reach) -> Result<Worked, Wrong>;
+
+    /// Tells of all that operations under way may still reach of the guest's memory.
+    fn under_way(&self, reach: &dyn Reach, tell: &mut dyn FnMut(HostRegion)) {
+        let _ = (reach, tell);
+    }
 
     /// The driver resets the device. What was not begun is forgotten.
     ///
@@ -327,6 +333,12 @@ impl<K: Kind> Trapped for Front<K> {
         }
         self.driver = Driver::default();
         self.queues = [const { None }; QUEUES];
+    }
+
+    fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {
+        if let Some(reach) = outside.reach() {
+            self.kind.under_way(reach, tell);
+        }
     }
 
     fn is_quiet(&mut self, outside: &dyn Outside) -> bool {

@@ -12,6 +12,7 @@
     )
 )]
 
+pub mod balloon;
 pub mod disk;
 pub mod driver;
 pub mod front;

@@ -7,6 +7,7 @@ use crate::devices::simulated::chain::{self, Piece, Wrong};
 use crate::devices::simulated::fast::Area;
 use crate::devices::simulated::queue::{Place, is_passed};
 use crate::devices::simulated::rings::{Part, Rings};
+use crate::memory::address::GuestRegion;
 use crate::memory::guest::Memory;
 
 /// The most entries of such a queue.
@@ -98,6 +99,35 @@ impl GuestQueue {
     ) -> Result<usize, Wrong> {
         let [table, ..] = self.rings.guest;
         chain::read(memory, (table, self.size), head, pieces, most)
+    }
+
+    /// Shows each buffer of the chain at `head` to `visit`, by the guest's addresses. No buffer is reached.
+    ///
+    /// # Errors
+    /// [`Wrong`], for a buffer that ends beyond all addresses or is empty, too.
+    pub fn each_buffer(
+        &self,
+        head: u16,
+        most: usize,
+        memory: Memory<'_>,
+        visit: &mut dyn FnMut(GuestRegion),
+    ) -> Result<(), Wrong> {
+        let [table, ..] = self.rings.guest;
+        chain::each(
+            memory,
+            (table, self.size),
+            head,
+            most,
+            |address, length, _| {
+                if length == 0 {
+                    return Err(Wrong::EmptyBuffer);
+                }
+                let buffer = GuestRegion::new(address, length.into());
+                visit(buffer.ok_or(Wrong::Outside(address))?);
+                Ok(())
+            },
+        )?;
+        Ok(())
     }
 
     /// Returns a chain, into which so many bytes were written. The guest does not see it before [`Self::show`].

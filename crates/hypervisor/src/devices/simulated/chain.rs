@@ -102,6 +102,29 @@ pub fn read(
     most: usize,
 ) -> Result<usize, Wrong> {
     pieces.clear();
+    each(
+        memory,
+        (table, size),
+        head,
+        most,
+        |address, length, flags| add(memory, address, length, flags & WRITE != 0, pieces, most),
+    )
+}
+
+/// Reads the chain that begins at `head` of the table of `size` descriptors at `table`, an indirect one of which may have `most`. Each buffer is
+/// shown to `visit`: its address and its length, of which nothing has been checked, and the descriptor's flags. Says how many descriptors
+/// that took.
+///
+/// # Errors
+/// [`Wrong`], and what `visit` says.
+#[inline(always)]
+pub fn each(
+    memory: Memory<'_>,
+    (table, size): (GuestPhysical, u16),
+    head: u16,
+    most: usize,
+    mut visit: impl FnMut(GuestPhysical, u32, u16) -> Result<(), Wrong>,
+) -> Result<usize, Wrong> {
     let (mut table, mut size, mut number) = (table, size, head);
     let (mut in_this, mut in_all, mut indirect) = (0, 0_usize, false);
     loop {
@@ -128,7 +151,7 @@ pub fn read(
             (in_this, indirect) = (0, true);
             continue;
         }
-        add(memory, address, length, flags & WRITE != 0, pieces, most)?;
+        visit(address, length, flags)?;
         if flags & NEXT == 0 {
             return Ok(in_all);
         }

@@ -24,6 +24,7 @@ pub mod pace;
 mod page;
 pub mod queue;
 pub mod rings;
+mod scattered;
 mod serve;
 pub mod shadow;
 #[cfg(test)]
@@ -42,7 +43,7 @@ use crate::devices::virtio::{
 };
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
-use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 
 /// Queues that a simulated device can have.
 pub const QUEUES: usize = 4;
@@ -234,6 +235,10 @@ impl Simulated {
             return;
         }
         if !ready {
+            // A queue with chains under way goes by a reset of the device alone: the device may still write to their buffers.
+            if queue.as_ref().is_some_and(Queue::is_at_work) {
+                return;
+            }
             *queue = None;
             self.set_word(register::QUEUE_READY, 0, reach);
             return;
@@ -421,6 +426,13 @@ impl Trapped for Simulated {
 
     fn wire(&self) -> bool {
         self.interrupt_status != 0
+    }
+
+    fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {
+        if let Some(reach) = outside.reach() {
+            let queues = self.queues.iter().flatten();
+            queues.for_each(|queue| queue.reach(reach.memory().host, tell));
+        }
     }
 
     fn reset(&mut self, outside: &dyn Outside) {

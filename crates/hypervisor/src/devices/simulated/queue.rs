@@ -7,9 +7,10 @@ use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
 use super::pace::{MANY, Pace};
 use super::rings::{Part, Rings};
+use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
-use crate::memory::guest::Memory;
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::guest::{HostMemory, Memory};
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
@@ -70,6 +71,8 @@ impl Place {
 pub struct Queue {
     size: u16,
     rings: Rings,
+    /// Whether chains are translated the fast way.
+    fast: bool,
     /// Whether each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
     event_indices: bool,
     /// The next entry of the available ring that is looked at, and of the used ring that is written.
@@ -145,6 +148,7 @@ impl Queue {
                     .then(|| Area::acquire(memory.guest, guest))
                     .flatten(),
             },
+            fast: how.fast,
             event_indices: how.event_indices,
             next_available: 0,
             next_used: 0,
@@ -159,6 +163,17 @@ impl Queue {
             backlog: false,
             pieces: Vec::with_capacity(entries.into()),
         })
+    }
+
+    /// Tells of all of the guest's memory that chains under way reach.
+    pub fn reach(&self, host: &dyn HostMemory, tell: &mut dyn FnMut(HostRegion)) {
+        self.shadow.reach(host, tell);
+    }
+
+    /// Whether a chain is under way.
+    #[must_use]
+    pub const fn is_at_work(&self) -> bool {
+        self.shadow.under_way() != 0
     }
 
     /// Where the device finds its side of the queue.
@@ -285,17 +300,21 @@ impl Queue {
         let entry = u64::from(self.next_available % self.size);
         let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
         let draft = self.shadow.draft();
-        let simple =
-            self.rings.area.as_ref().and_then(|area| {
-                area.translate(memory.host, self.size, head, &mut self.shadow, draft)
-            });
+        let [table, ..] = self.rings.guest;
+        let simple = match &self.rings.area {
+            Some(area) => area.translate(memory.host, self.size, head, &mut self.shadow, draft),
+            None if self.fast => {
+                let table = (table, self.size);
+                scattered::translate(memory, table, head, &self.shadow, draft)
+            }
+            None => None,
+        };
         if let Some((read, draft)) = simple {
             *left = left.saturating_sub(read);
             self.shadow.commit(draft, head, memory.host);
             passed.fast += 1;
         } else {
             let most = self.shadow.most();
-            let [table, ..] = self.rings.guest;
             let read = chain::read(memory, (table, self.size), head, &mut self.pieces, most)?;
             *left = left.saturating_sub(read);
             if !self.shadow.put(head, &self.pieces, memory.host) {

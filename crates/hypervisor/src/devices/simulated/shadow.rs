@@ -231,6 +231,26 @@ impl Shadow {
         true
     }
 
+    /// Tells of all memory that chains under way reach. Those that have ended and were not taken are among them.
+    pub fn reach(&self, host: &dyn HostMemory, tell: &mut dyn FnMut(HostRegion)) {
+        for (head, chain) in self.under_way.iter().enumerate() {
+            let Some(chain) = chain else { continue };
+            let mut number = head as u16;
+            for _ in 0..chain.length {
+                let at = self.at(DESCRIPTOR * u64::from(number));
+                let [address, rest] = host.pair(at).map(u64::from_le);
+                let bytes = rest & 0xffff_ffff;
+                if let Some(region) = HostRegion::new(HostPhysical::new(address), bytes) {
+                    tell(region);
+                }
+                let Some(&next) = self.next.get(usize::from(number)) else {
+                    break;
+                };
+                number = next;
+            }
+        }
+    }
+
     /// How many chains the device has ended that were not taken yet; it may say anything.
     #[must_use]
     pub fn ended(&self, host: &dyn HostMemory) -> u16 {

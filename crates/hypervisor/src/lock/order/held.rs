@@ -3,10 +3,11 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 19] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
+    "Vm::returning",
     "Vm::told",
     "Vm::life",
     "Hypervisor::disks",

@@ -1,9 +1,9 @@
 //! What a hart must drop after shadow tables have changed.
 
 /// Address spaces that are kept for a vCPU.
-pub const SPACES: usize = 8;
+pub const SPACES: usize = 32;
 
-const _: () = assert!(SPACES <= 8);
+const _: () = assert!(SPACES <= u32::BITS as usize);
 
 /// Pages that are dropped one by one; for more of a space, all of it goes.
 const MOST_PAGES: usize = 8;
@@ -12,7 +12,7 @@ const MOST_PAGES: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Whole spaces, a bit each.
-    spaces: u8,
+    spaces: u32,
     /// Single addresses and their spaces.
     pages: [(u8, u64); MOST_PAGES],
     count: usize,

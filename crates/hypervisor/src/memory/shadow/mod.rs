@@ -122,6 +122,8 @@ pub struct ShadowTables {
     /// The space that the vCPU is in, one of `spaces`; none while its satp is Bare.
     current: Option<usize>,
     clock: u64,
+    /// No space has ever had this number, or a higher one.
+    reached: usize,
     moving: Vec<Moving>,
 }
 
@@ -137,8 +139,15 @@ impl ShadowTables {
             spaces: [const { None }; SPACES],
             current: None,
             clock: 0,
+            reached: 0,
             moving: Vec::with_capacity(MOST_MOVING),
         }
+    }
+
+    /// The numbers that spaces have had: harts may keep entries of these.
+    #[must_use]
+    pub const fn numbers(&self) -> core::ops::Range<usize> {
+        0..self.reached
     }
 
     /// The number of the present space, and its root.
@@ -283,6 +292,7 @@ impl ShadowTables {
                 eldest
             }
         };
+        self.reached = self.reached.max(number.saturating_add(1));
         let mut frames = List::default();
         let root = loop {
             if let Some(root) = self.pool.take(&mut frames) {

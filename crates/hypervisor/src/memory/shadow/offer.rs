@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn each_space_of_each_vcpu_has_an_asid_of_its_own_or_none_has() {
-        for (asids, vcpus) in [(0x3ff, FIRST), (0x1fff, MAX_NUMBERS)] {
+        for (asids, vcpus) in [(0xfff, FIRST), (0x7fff, MAX_NUMBERS)] {
             let all = offer(&[8], asids);
             let mut seen = std::collections::BTreeSet::new();
             for vcpu in 0..vcpus {
@@ -193,8 +193,8 @@ mod tests {
                 }
             }
         }
-        assert_eq!(offer(&[8], 0xfff).asid(FIRST, 0), None);
-        assert_eq!(offer(&[8], 0x1ff).asid(0, 0), None);
+        assert_eq!(offer(&[8], 0x3fff).asid(FIRST, 0), None);
+        assert_eq!(offer(&[8], 0x7ff).asid(0, 0), None);
         assert_eq!(offer(&[8], 0).asid(0, 0), None);
     }
 }

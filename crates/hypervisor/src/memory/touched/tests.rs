@@ -70,6 +70,21 @@ impl Store for Shared {
         result
     }
 
+    fn free(&self, frame: HostRegion) {
+        let mut guard = self.0.lock().unwrap();
+        let (computer, own) = &mut *guard;
+        let base = frame.base().raw();
+        own.retain(|given| *given != base);
+        assert_eq!(computer.given.remove(&base), Some(PAGE_SIZE));
+        computer.left += 1;
+    }
+
+    fn bytes(&self) -> u64 {
+        let guard = self.0.lock().unwrap();
+        let (computer, own) = &*guard;
+        own.iter().map(|base| computer.given[base]).sum()
+    }
+
     fn give_back(&self) {
         let mut guard = self.0.lock().unwrap();
         let (computer, own) = &mut *guard;
@@ -212,4 +227,29 @@ proptest! {
             prop_assert!(mapped(GuestPhysical::new(DEVICE)).is_some());
         }
     }
+}
+
+#[test]
+fn a_page_that_was_given_back_comes_anew() {
+    let (memory, _table, store) = guest(Mode::Sv39x4, 64 << 20, 16);
+    let pages = memory.pages();
+    assert_eq!(memory.touch(at(0x5008)), Touch::Came);
+    assert_eq!(memory.touch(at(0x6000)), Touch::Came);
+    let (before, other) = (pages.frame(at(0x5000)), pages.frame(at(0x6000)));
+    let left = store.0.lock().unwrap().0.left;
+    let resident = pages.resident().unwrap();
+    assert!(pages.unmap(at(0x5000)));
+    assert!(!pages.unmap(at(0x5000)), "twice");
+    assert!(
+        !pages.unmap(GuestPhysical::new(DEVICE)),
+        "what is not memory"
+    );
+    assert_eq!(pages.frame(at(0x5000)), None);
+    assert_eq!(pages.resident(), Some(resident), "its frame is the guest's");
+    pages.free(before.unwrap());
+    assert_eq!(store.0.lock().unwrap().0.left, left + 1);
+    assert_eq!(pages.resident(), Some(resident - PAGE_SIZE));
+    assert_eq!(memory.touch(at(0x5008)), Touch::Came);
+    assert_ne!(pages.frame(at(0x5000)), before);
+    assert_eq!(pages.frame(at(0x6000)), other);
 }

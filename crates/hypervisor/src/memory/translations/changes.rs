@@ -1,7 +1,8 @@
 //! Which pages of a VM's G-stage table have changed, and when.
 //!
-//! Only the pages of its vCPUs' interrupt files ever change: at each change of hart, the page of the vCPU's file is another one. To drop all of
-//! the VM's translations for that would be as much as any method of keeping them can save.
+//! Mostly the pages of its vCPUs' interrupt files change: at each change of hart, the page of the vCPU's file is another one. To drop all of
+//! the VM's translations for that would be as much as any method of keeping them can save. Where the guest gives pages of its memory back,
+//! many go at a time, and then everything may have changed.
 
 use crate::memory::address::GuestPhysical;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,6 +23,8 @@ pub struct Changes<const N: usize> {
     last: [AtomicU64; N],
     /// No page from this index on has ever changed, so that a VM of few vCPUs is looked through quickly.
     used: AtomicUsize,
+    /// The generation that the last change of more than single pages led to; 0 where there was none.
+    all: AtomicU64,
 }
 
 impl<const N: usize> Changes<N> {
@@ -31,6 +34,7 @@ impl<const N: usize> Changes<N> {
             page,
             last: [const { AtomicU64::new(0) }; N],
             used: AtomicUsize::new(0),
+            all: AtomicU64::new(0),
         }
     }
 
@@ -44,6 +48,17 @@ impl<const N: usize> Changes<N> {
         }
     }
 
+    /// Any page may have changed, and the table is about to have `generation`. As [`Self::note`].
+    pub fn note_all(&self, generation: u64) {
+        self.all.store(generation, Ordering::SeqCst);
+    }
+
+    /// Whether more than single pages has changed since the table had `generation`.
+    #[must_use]
+    pub fn all_since(&self, generation: u64) -> bool {
+        self.all.load(Ordering::Relaxed) > generation
+    }
+
     /// The pages that may have changed, with the generation of each one's last change.
     fn used(&self) -> &[AtomicU64] {
         let used = self.used.load(Ordering::Relaxed);
@@ -53,7 +68,7 @@ impl<const N: usize> Changes<N> {
 
 impl<const N: usize> Changed for Changes<N> {
     fn since(&self, generation: u64) -> Option<impl Iterator<Item = GuestPhysical>> {
-        if generation == 0 {
+        if generation == 0 || self.all_since(generation) {
             return None;
         }
         let mut later = [0; MOST];
@@ -111,6 +126,16 @@ mod tests {
         changes.note(63, 4);
         assert_eq!(changes.used().len(), 64);
         assert_eq!(since(&changes, 2), Some(vec![0x2800_1000, 0x2803_f000]));
+    }
+
+    #[test]
+    fn a_change_of_everything_is_told_until_it_was_seen() {
+        let changes = Changes::<8>::new(page);
+        changes.note(0, 2);
+        changes.note_all(3);
+        changes.note(1, 4);
+        assert_eq!(since(&changes, 2), None);
+        assert_eq!(since(&changes, 3), Some(vec![0x2800_1000]));
     }
 
     #[test]

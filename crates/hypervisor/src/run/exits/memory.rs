@@ -17,6 +17,7 @@ use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
 use crate::system::devices::Surroundings;
 use crate::system::interrupt_port;
+use crate::system::returned;
 use crate::system::sharing;
 
 /// Where hgatp has the VMID, and its bits (privileged architecture, "hgatp" on 64-bit harts).
@@ -120,6 +121,10 @@ fn device_access(
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
             let answer = chips.store(device, at, value, &outside);
+            if answer.1 == Err(NotNow) && exit.vm.memory.comes_on_touch() {
+                // It may be that it waits for pages to go.
+                returned::step(exit.system, exit.vm, &chips);
+            }
             drop(chips);
             if outside.told() != 0 {
                 sharing::look_at_shared(exit.system, outside.told());

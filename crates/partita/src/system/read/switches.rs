@@ -1,6 +1,6 @@
 //! The tables `[switch.NAME]` of a system file, and which of a VM's networks are switches.
 
-use crate::system::document::{Origin, Value};
+use crate::system::document::{Document, Origin, Value};
 use crate::system::section::Section;
 use crate::system::{Problem, Switch, Vm};
 use abi::system::VmName;
@@ -48,10 +48,18 @@ pub(super) fn read_switches(root: &mut Section<'_>) -> Vec<Switch> {
 }
 
 /// The cards of a VM on networks that are switches are ports of these.
-pub(super) fn divide(vm: &mut Vm, switches: &[Switch]) {
+pub(super) fn divide(vm: &mut Vm, switches: &[Switch], document: &Document) -> Vec<Problem> {
     let is_port = |name: &str| switches.iter().any(|switch| switch.name == name);
     let all = std::mem::take(&mut vm.network).into_iter();
     let (ports, cards): (Vec<_>, _) = all.partition(|card| is_port(&card.network.value));
+    let chosen = ports.iter().filter_map(|card| card.io.as_ref()).map(|io| {
+        let key = format!("vm.{}.network", vm.name);
+        let message = "this network is a switch, of which the hypervisor makes the VM a port";
+        let remedy = "take io away, or name a network that is no switch";
+        Problem::new(document, &io.origin, key, message, remedy).with_value(io.value.name())
+    });
+    let problems = chosen.collect();
     vm.ports = ports.into_iter().map(|card| card.network).collect();
     vm.network = cards;
+    problems
 }

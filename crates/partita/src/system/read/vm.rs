@@ -72,6 +72,9 @@ pub(super) fn read_vm(
     let (disks, slices) = read_disks(&mut section);
     let network = read_network(&mut section);
     let rng = section.boolean("rng", false);
+    let written = section.table.get("balloon");
+    let balloon = section.boolean("balloon", false).then_some(());
+    let balloon = balloon.and(written.map(|node| node.origin.clone()));
     let terminals = read_terminals(&mut section);
     let autostart = section.boolean("autostart", true);
     let on_failure = section.word(
@@ -127,6 +130,7 @@ pub(super) fn read_vm(
             network,
             ports: Vec::new(),
             rng,
+            balloon,
             terminals,
             hidden,
             pause_loops,
@@ -214,8 +218,25 @@ fn read_command_line(section: &mut Section<'_>) -> String {
 
 fn read_network(section: &mut Section<'_>) -> Vec<Card> {
     let mut cards = Vec::new();
-    for node in section.list("network", "[\"lan\"]") {
-        let Some(name) = section.text(node, "network", "lan") else {
+    for (index, node) in section.list("network", "[\"lan\"]").iter().enumerate() {
+        let (name, io) = match &node.value {
+            Value::Table(table) => {
+                let path = format!("{}network[{index}].", section.path);
+                let mut card = Section::new(section.document, table, path, node.origin.clone());
+                let network = card.required("network", "\"lan\"");
+                let name = network.and_then(|node| card.text(node, "network", "lan"));
+                let written = card.table.get("io");
+                let value = card.word("io", Io::ALL, Io::name, Io::Direct);
+                let io = written.map(|node| Located {
+                    value,
+                    origin: node.origin.clone(),
+                });
+                section.problems.extend(card.finish());
+                (name, io)
+            }
+            _ => (section.text(node, "network", "lan"), None),
+        };
+        let Some(name) = name else {
             continue;
         };
         if VmName::new(name).is_none() {
@@ -232,7 +253,7 @@ fn read_network(section: &mut Section<'_>) -> Vec<Card> {
             value: String::from(name),
             origin: node.origin.clone(),
         };
-        cards.push(Card { network });
+        cards.push(Card { network, io });
     }
     cards
 }

@@ -22,6 +22,7 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
     }
     let mut sharing = 0;
     for vm in &system.vms {
+        sharing += usize::from(vm.balloon.is_some());
         for (number, port) in vm.ports.iter().enumerate() {
             let mut report = |message: String, remedy: String| {
                 let key = format!("vm.{}.network", vm.name);
@@ -38,7 +39,7 @@ pub(super) fn check(document: &Document, system: &System, problems: &mut Vec<Pro
             sharing += 1;
             if sharing + vm.slices.len() > MAX_SHARING {
                 report(
-                    format!("the VMs have more than {MAX_SHARING} ports and slices"),
+                    format!("the VMs have more than {MAX_SHARING} ports, slices and balloons"),
                     format!("use {MAX_SHARING} at most"),
                 );
                 return;

@@ -349,6 +349,29 @@ impl Disk {
         Some(ended)
     }
 
+    /// Tells of all memory that a slice's operations reach. Those that have ended and were not taken are among them.
+    pub fn under_way(
+        &self,
+        slice: SliceNumber,
+        host: &dyn HostMemory,
+        tell: &mut dyn FnMut(HostRegion),
+    ) {
+        let Some(slice) = self.slices.get(slice.0) else {
+            return;
+        };
+        for slot in (0..SLOTS).filter(|slot| slice.free & 1 << slot == 0) {
+            let page = slice.page(SlotNumber(slot));
+            // Between the header and the status.
+            for number in 1..u64::from(descriptors(page, host)).saturating_sub(1) {
+                let [address, rest] = host.pair(at(page, DESCRIPTOR * number)).map(u64::from_le);
+                let bytes = rest & 0xffff_ffff;
+                if let Some(data) = HostRegion::new(HostPhysical::new(address), bytes) {
+                    tell(data);
+                }
+            }
+        }
+    }
+
     /// Forgets all of a slice's operations that the device does not have. Says whether it has none.
     pub fn forget(&mut self, slice: SliceNumber) -> bool {
         let Some(slice) = self.slices.get_mut(slice.0) else {

@@ -15,7 +15,7 @@ use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
-use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 
 /// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
 const SIZE_MOST: u64 = 1 << 1;
@@ -267,6 +267,18 @@ impl Kind for Slice {
         let interrupt = queue.show(reach.memory())?;
         let more = false;
         Ok(Worked { interrupt, more })
+    }
+
+    fn under_way(&self, reach: &dyn Reach, tell: &mut dyn FnMut(HostRegion)) {
+        for pending in self.pending.iter().flatten() {
+            if let Some(status) = HostRegion::new(pending.status, 1) {
+                tell(status);
+            }
+        }
+        let host = reach.memory().host;
+        reach.with_disk(self.part.disk, &mut |disk, _| {
+            disk.under_way(self.part.slice, host, tell);
+        });
     }
 
     fn stop(&mut self, reach: &dyn Reach) -> Result<(), NotNow> {

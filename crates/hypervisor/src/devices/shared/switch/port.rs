@@ -281,7 +281,7 @@ impl Kind for Port {
         queues: &mut Queues,
         reach: &dyn Reach,
     ) -> Result<Worked, Wrong> {
-        let [receive, transmit] = queues;
+        let [receive, transmit, ..] = queues;
         match (queue, receive, transmit) {
             (RECEIVE, Some(receive), _) => {
                 if !self.open {
@@ -299,7 +299,7 @@ impl Kind for Port {
     }
 
     fn look(&mut self, queues: &mut Queues, reach: &dyn Reach) -> Result<Worked, Wrong> {
-        let [Some(receive), _] = queues else {
+        let [Some(receive), ..] = queues else {
             return Ok(Worked::default());
         };
         Ok(Worked {

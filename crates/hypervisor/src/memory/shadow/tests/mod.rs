@@ -138,10 +138,12 @@ fn spaces_are_kept_by_their_satp() {
 
 #[test]
 fn the_space_that_was_left_the_longest_ago_makes_room() {
-    let (mut tables, mut memory) = (tables(64), Memory::default());
+    let (mut tables, mut memory) = (tables(8 * SPACES as u64), Memory::default());
+    assert!(tables.numbers().is_empty());
     for root in 0..SPACES as u64 {
         assert!(tables.enter(satp(8, 0, root), &mut memory).is_nothing());
         tables.fill(&page(0x1000, 0x8000_0000 + root * 0x1000), &mut memory);
+        assert_eq!(tables.numbers(), 0..root as usize + 1);
     }
     tables.enter(satp(8, 0, 0), &mut memory);
     let dropped = tables.enter(satp(8, 0, 99), &mut memory);

@@ -58,6 +58,9 @@ pub fn call(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         extension::PARTITA => {
             let (result, follows) = vendor::call(exit, &call);
             next = follows;
+            let Some(result) = result else {
+                return (ExitCause::SbiPartita, next);
+            };
             (ExitCause::SbiPartita, result)
         }
         _ => (ExitCause::SbiOther, Err(SbiError::NotSupported)),

@@ -2,14 +2,50 @@
 
 use abi::sbi::{Function, VERSION_VALUE};
 
+use scheduler::Leave;
+
 use super::call::{Call, SbiError, SbiResult};
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+use crate::memory::returned::{AT_A_TIME, Step};
 use crate::run::exits::exit::{Exit, Next};
 use crate::run::exits::spins;
 use crate::run::spin;
+use crate::system::returned;
 use crate::vm::told::NoArea;
 
-/// Answers a call of the extension.
-pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
+/// What came of giving pages back.
+enum Returned {
+    /// So many bytes have been looked at.
+    Now(u64),
+    /// Not yet.
+    Later,
+}
+
+/// The guest gives so many bytes at an address back.
+fn return_pages(exit: &Exit<'_>, [address, bytes, ..]: [u64; 6]) -> Result<Returned, SbiError> {
+    let memory = &exit.vm.memory;
+    if !memory.comes_on_touch() {
+        return Err(SbiError::NotSupported);
+    }
+    let base = GuestPhysical::new(address);
+    let pages = GuestRegion::new(base, bytes).filter(|pages| memory.region().covers(*pages));
+    let pages = pages.ok_or(SbiError::InvalidAddress)?;
+    if !base.is_aligned(PAGE_SIZE) || !bytes.is_multiple_of(PAGE_SIZE) {
+        return Err(SbiError::InvalidParameter);
+    }
+    let now = bytes.min(AT_A_TIME * PAGE_SIZE);
+    let pages = GuestRegion::new(base, now).unwrap_or(pages);
+    let chips = exit.vm.chips.lock();
+    // What was given before goes first. Pages that have gone already are given again when the call is made again, which changes nothing.
+    let is_given = !exit.vm.returning.lock().is_busy() && exit.vm.returning.lock().give(pages);
+    match returned::step(exit.system, exit.vm, &chips) {
+        Step::Done if is_given => Ok(Returned::Now(now)),
+        _ => Ok(Returned::Later),
+    }
+}
+
+/// Answers a call of the extension. One without an answer is made again when others have had the hart, with its arguments as they were.
+pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
     let function = usize::try_from(call.function)
         .ok()
         .and_then(Function::from_id);
@@ -18,7 +54,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         Some(Function::Spin) => {
             let [address, seen, ticket, ..] = call.arguments;
             let told = spin::told(exit.vm, address, seen, ticket);
-            return (Ok(0), spins::spin(exit, told));
+            return (Some(Ok(0)), spins::spin(exit, told));
         }
         Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
         Some(Function::Report) => {
@@ -35,7 +71,16 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
                 .map(|()| 0)
                 .map_err(|NoArea| SbiError::InvalidAddress)
         }
+        Some(Function::ReturnPages) => match return_pages(exit, call.arguments) {
+            Ok(Returned::Now(bytes)) => Ok(bytes),
+            Ok(Returned::Later) => {
+                let context = &mut exit.registers.context;
+                context.program_counter = context.program_counter.wrapping_sub(4);
+                return (None, Next::Leave(Leave::Yield));
+            }
+            Err(error) => Err(error),
+        },
         None => Err(SbiError::NotSupported),
     };
-    (result, Next::Resume)
+    (Some(result), Next::Resume)
 }

@@ -1,0 +1,79 @@
+//! A guest gives pages back: what `memory::returned` asks of harts, vCPUs and devices.
+
+use crate::devices::chips::Chips;
+use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::returned::{Port, Step};
+use crate::system::devices::Surroundings;
+use crate::system::harts;
+use crate::system::{self, Hypervisor};
+use crate::vm::Vm;
+
+/// The world around the pages of a VM, whose devices this has.
+struct Around<'a> {
+    system: &'a Hypervisor,
+    vm: &'a Vm,
+    chips: &'a Chips,
+}
+
+/// Goes on giving back what the guest has given, for a bounded time, in the time of a vCPU of its own.
+pub fn step(system: &Hypervisor, vm: &Vm, chips: &Chips) -> Step {
+    let around = Around { system, vm, chips };
+    vm.returning.lock().step(&around)
+}
+
+impl Port for Around<'_> {
+    fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
+        self.vm.memory.pages().frame(page)
+    }
+
+    fn in_use(&self, tell: &mut dyn FnMut(HostRegion)) {
+        let outside = Surroundings::new(self.system, self.vm);
+        self.chips.under_way(&outside, tell);
+        for vcpu in self.system.vcpus_of(self.vm.id) {
+            let word = *vcpu.word.lock();
+            if let Some(word) = word.and_then(|word| HostRegion::new(word.host(), 1)) {
+                tell(word);
+            }
+        }
+    }
+
+    fn unmap(&self, page: GuestPhysical) -> bool {
+        self.vm.memory.pages().unmap(page)
+    }
+
+    fn advance(&self) -> u64 {
+        self.vm.note_pages_gone()
+    }
+
+    fn is_used(&self, generation: u64) -> bool {
+        let own = harts::current().index;
+        let others = self.system.harts.iter().filter(|other| other.index != own);
+        let mut any = false;
+        for other in
+            others.filter(|other| other.running.may_use_older(self.vm.id.get(), generation))
+        {
+            other.kick();
+            any = true;
+        }
+        any
+    }
+
+    fn forget(&self, frames: &[HostPhysical]) {
+        // The operator's hart may be writing what it had looked up before.
+        drop(self.vm.told.lock());
+        // A vCPU may have begun to wait for a word behind the look above: nobody changes it there any more.
+        for vcpu in self.system.vcpus_of(self.vm.id) {
+            let mut word = vcpu.word.lock();
+            let page = word.map(|word| word.host().align_down(PAGE_SIZE));
+            if page.is_some_and(|page| frames.contains(&page)) {
+                *word = None;
+                drop(word);
+                system::wake(self.system, vcpu.id);
+            }
+        }
+    }
+
+    fn free(&self, frame: HostPhysical) {
+        self.vm.memory.pages().free(frame);
+    }
+}
