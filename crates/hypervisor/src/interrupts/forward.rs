@@ -173,6 +173,10 @@ fn add(port: &impl Port, vcpu: VcpuNumber, life: Option<Life>, pending: u64) {
     }
     match interrupts.backing {
         // The file's own hart sees it: the guest runs there, or hgeip shows it.
+        Backing::File { hart, file } if hart == port.here() => {
+            // Registers of the hart's take less long than a message.
+            file::add_pending(&port.select(file), pending & !1);
+        }
         Backing::File { hart, file } => {
             for identity in identities(pending) {
                 port.send(hart, file, identity);

@@ -16,6 +16,8 @@
     )
 )]
 
+pub use self::host::TheHost;
+
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -32,6 +34,11 @@ pub trait HostMemory {
     fn set_word(&self, at: HostPhysical, value: u32);
     /// The doubleword at `at`, a multiple of 8, in one access.
     fn doubleword(&self, at: HostPhysical) -> u64;
+    /// The halfword at `at`, a multiple of 2, in one access.
+    fn half(&self, at: HostPhysical) -> u16 {
+        let around = u64::from_le(self.doubleword(at.align_down(8)));
+        u16::from_le((around >> (8 * (at.raw() & 6))) as u16)
+    }
     /// Sets the halfword at `at`, a multiple of 2, in one access.
     fn set_half(&self, at: HostPhysical, value: u16);
     /// Sets the doubleword at `at`, a multiple of 8, in one access.
@@ -418,18 +425,12 @@ impl<'a> GuestBytes<'a> {
 }
 
 /// The guest's memory, and the host's in which it lies, and the queues of devices too.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Memory<'a> {
     pub guest: &'a GuestMemory,
-    pub host: &'a dyn HostMemory,
+    pub host: TheHost<'a>,
 }
 
-impl Debug for Memory<'_> {
-    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let mut memory = formatter.debug_struct("Memory");
-        memory.field("guest", self.guest).finish_non_exhaustive()
-    }
-}
-
+mod host;
 #[cfg(test)]
 mod tests;

@@ -52,6 +52,12 @@ impl HostMemory for Physical {
     }
 
     #[inline]
+    fn half(&self, at: HostPhysical) -> u16 {
+        // SAFETY: as for `byte`; the address is a multiple of 2.
+        unsafe { (at.raw() as *const u16).read_volatile() }
+    }
+
+    #[inline]
     fn set_half(&self, at: HostPhysical, value: u16) {
         // SAFETY: as for `byte`; the address is a multiple of 2.
         unsafe { (at.raw() as *mut u16).write_volatile(value) };

@@ -9,7 +9,6 @@ use crate::hart::csr::{self, number};
 use crate::hart::{self, interrupt_file};
 use crate::interrupts;
 use crate::operator;
-use crate::run::timer::set_timer;
 use crate::system::harts::{Hart, identity};
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::system::sharing;
@@ -67,11 +66,8 @@ const DEVICES: u64 = csr::interrupt::SEI | csr::interrupt::STI;
 #[inline(never)]
 fn attend_timer(system: &Hypervisor, hart: &Hart) -> bool {
     let served = sharing::serve_due(system, hart, hart::time());
-    if served {
-        set_timer(system, hart);
-        if csr::read::<{ number::STIMECMP }>() > hart::time() {
-            return true;
-        }
+    if served && csr::read::<{ number::STIMECMP }>() > hart::time() {
+        return true;
     }
     wake_expired(system, hart);
     false

@@ -123,7 +123,7 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
             break true;
         }
         before = pending;
-        // SAFETY: as in `timer::set_timer`; the deadline is put back before anybody asks what is pending.
+        // SAFETY: as in `due::Due`; the deadline is put back before anybody asks what is pending.
         unsafe { csr::write::<{ number::STIMECMP }>(deadline.min(hart::time() + interval)) };
         wait_for_interrupt();
         // SAFETY: the same.

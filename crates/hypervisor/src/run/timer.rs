@@ -5,7 +5,6 @@ use core::sync::atomic::Ordering;
 use scheduler::Ticks;
 
 use crate::hart;
-use crate::hart::csr::{self, number};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 
@@ -25,8 +24,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
         u64::MAX
     };
     let end = hart.slice_end.load(Ordering::Relaxed).min(look);
-    // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
-    unsafe { csr::write::<{ number::STIMECMP }>(earliest.min(end).min(hart.due.at())) };
+    hart.due.set_timer(earliest.min(end));
 }
 
 /// Whether the running slice is over.

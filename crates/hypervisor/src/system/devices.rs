@@ -13,7 +13,7 @@ use crate::hart;
 use crate::hart::decode::Width;
 use crate::interrupts::Route;
 use crate::memory::address::{GuestRegion, HostPhysical};
-use crate::memory::guest::Memory;
+use crate::memory::guest::{Memory, TheHost};
 use crate::memory::physical::Physical;
 use crate::system::Hypervisor;
 use crate::system::harts;
@@ -87,7 +87,7 @@ impl Reach for Surroundings<'_> {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.vm.memory,
-            host: &Physical { zero_block: None },
+            host: TheHost::new(&Physical { zero_block: None }),
         }
     }
 

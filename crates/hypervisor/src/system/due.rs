@@ -1,7 +1,7 @@
 //! Devices that a hart looks at when a time has come, though nobody has told of them.
 //!
-//! A hart keeps one time for all of them, the earliest, and its timer is set to that at the latest. A device that was looked at meanwhile, for
-//! another reason or by another hart, knows itself that its time has not come.
+//! The hart's timer is set to the earliest of their times, or to what else it is for. A device that was looked at meanwhile by another hart knows
+//! itself that its time has not come.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,9 +25,13 @@ pub const fn patience(source: u32, timebase_hertz: u64) -> u64 {
 /// The devices that a hart looks at when a time has come. Only the hart itself uses it.
 #[derive(Debug)]
 pub struct Due {
+    /// The earliest of the times.
     at: AtomicU64,
-    /// A bit for each source.
+    /// A bit for each source whose device has a time.
     devices: AtomicU64,
+    /// What else the hart's timer is for.
+    others: AtomicU64,
+    times: [AtomicU64; SOURCES as usize],
 }
 
 impl Default for Due {
@@ -35,48 +39,77 @@ impl Default for Due {
         Self {
             at: AtomicU64::new(u64::MAX),
             devices: AtomicU64::new(0),
+            others: AtomicU64::new(u64::MAX),
+            times: [const { AtomicU64::new(u64::MAX) }; SOURCES as usize],
         }
     }
 }
 
 impl Due {
-    /// The time, in ticks of the board's timebase.
-    #[inline]
-    #[must_use]
-    pub fn at(&self) -> u64 {
-        self.at.load(Ordering::Relaxed)
+    /// The hart's timer is set to this time, or to that of a device, if one is earlier.
+    pub fn set_timer(&self, others: u64) {
+        self.others.store(others, Ordering::Relaxed);
+        self.arm();
     }
 
     /// The device with this source is looked at by then, in place of any other time of its own, and the hart's timer is set so.
     pub fn look_by(&self, source: SourceNumber, at: u64) {
-        if source.0 >= SOURCES {
+        let Some(place) = self.times.get(source.0 as usize) else {
             return;
-        }
-        let own = 1 << source.0;
-        let others = self.devices.load(Ordering::Relaxed) & !own;
-        self.devices.store(others | own, Ordering::Relaxed);
-        let at = match others {
-            0 => at,
-            _ => at.min(self.at()),
         };
-        self.at.store(at, Ordering::Relaxed);
-        if at < csr::read::<{ number::STIMECMP }>() {
-            // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
-            unsafe { csr::write::<{ number::STIMECMP }>(at) };
-        }
+        place.store(at, Ordering::Relaxed);
+        let own = 1 << source.0;
+        let devices = self.devices.load(Ordering::Relaxed) | own;
+        self.devices.store(devices, Ordering::Relaxed);
+        let earliest = match devices == own {
+            true => at,
+            false => self.earliest(devices),
+        };
+        self.at.store(earliest, Ordering::Relaxed);
+        self.arm();
     }
 
-    /// Takes the devices whose time has come, if it has.
+    /// Takes the devices whose time has come, if one has. The hart's timer is set to what comes next.
     #[must_use]
     pub fn take(&self, time: u64) -> Option<impl Iterator<Item = u32> + use<>> {
-        if self.at() > time {
+        if self.at.load(Ordering::Relaxed) > time {
             return None;
         }
-        self.at.store(u64::MAX, Ordering::Relaxed);
         let devices = self.devices.load(Ordering::Relaxed);
-        self.devices.store(0, Ordering::Relaxed);
-        Some((0..SOURCES).filter(move |source| devices >> source & 1 != 0))
+        let come = sources(devices).filter(|source| self.time_of(*source) <= time);
+        let come = come.fold(0, |all, source| all | 1 << source);
+        let left = devices & !come;
+        self.devices.store(left, Ordering::Relaxed);
+        self.at.store(self.earliest(left), Ordering::Relaxed);
+        self.arm();
+        Some(sources(come))
     }
+
+    fn time_of(&self, source: u32) -> u64 {
+        let place = self.times.get(source as usize);
+        place.map_or(u64::MAX, |time| time.load(Ordering::Relaxed))
+    }
+
+    fn earliest(&self, devices: u64) -> u64 {
+        let times = sources(devices).map(|source| self.time_of(source));
+        times.min().unwrap_or(u64::MAX)
+    }
+
+    #[inline]
+    fn arm(&self) {
+        let [at, others] = [&self.at, &self.others].map(|time| time.load(Ordering::Relaxed));
+        // SAFETY: the timer interrupt is taken in guests only, or ends a WFI; `attend` handles it.
+        unsafe { csr::write::<{ number::STIMECMP }>(at.min(others)) };
+    }
+}
+
+/// The sources in a set.
+fn sources(mut bits: u64) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let source = bits.trailing_zeros();
+        bits &= bits.checked_sub(1)?;
+        Some(source)
+    })
 }
 
 #[cfg(test)]
@@ -87,35 +120,45 @@ mod tests {
         due.take(time).map(Iterator::collect)
     }
 
-    fn set_timer(at: u64) {
-        // SAFETY: the register is the stand-in's.
-        unsafe { csr::write::<{ number::STIMECMP }>(at) };
+    fn timer() -> u64 {
+        csr::read::<{ number::STIMECMP }>()
     }
 
     #[test]
-    fn devices_are_looked_at_by_the_earliest_of_their_times() {
+    fn each_device_is_looked_at_when_its_own_time_has_come() {
         let due = Due::default();
-        set_timer(500);
-        assert_eq!(taken(&due, u64::MAX - 1), None);
+        due.set_timer(500);
+        assert_eq!((timer(), taken(&due, u64::MAX - 1)), (500, None));
         due.look_by(SourceNumber(3), 400);
-        assert_eq!(csr::read::<{ number::STIMECMP }>(), 400);
-        due.look_by(SourceNumber(5), 450);
+        assert_eq!(timer(), 400);
+        due.look_by(SourceNumber(5), 400);
         due.look_by(SourceNumber(63), 470);
         due.look_by(SourceNumber(64), 10);
-        assert_eq!(csr::read::<{ number::STIMECMP }>(), 400);
+        assert_eq!(timer(), 400);
         assert_eq!(taken(&due, 399), None);
-        assert_eq!(taken(&due, 400), Some(vec![3, 5, 63]));
-        assert_eq!(taken(&due, 400), None);
+        assert_eq!(taken(&due, 400), Some(vec![3, 5]));
+        assert_eq!(timer(), 470, "one is left");
+        assert_eq!(taken(&due, 469), None);
+        assert_eq!(taken(&due, 480), Some(vec![63]));
+        assert_eq!(timer(), 500);
+        assert_eq!(taken(&due, u64::MAX - 1), None);
     }
 
     #[test]
-    fn a_device_alone_puts_its_time_off() {
+    fn a_device_puts_its_time_off_and_the_timer_with_it() {
         let due = Due::default();
-        set_timer(u64::MAX);
+        due.set_timer(1000);
         due.look_by(SourceNumber(3), 400);
         due.look_by(SourceNumber(3), 600);
-        assert_eq!(taken(&due, 599), None);
-        assert_eq!(taken(&due, 600), Some(vec![3]));
+        assert_eq!(timer(), 600);
+        due.look_by(SourceNumber(5), 700);
+        due.look_by(SourceNumber(3), 800);
+        assert_eq!(timer(), 700, "the other's");
+        due.look_by(SourceNumber(5), 1200);
+        due.look_by(SourceNumber(3), 1200);
+        assert_eq!(timer(), 1000, "what else the timer is for");
+        assert_eq!(taken(&due, 1199), None);
+        assert_eq!(taken(&due, 1200), Some(vec![3, 5]));
     }
 
     #[test]

@@ -57,8 +57,6 @@ pub struct Hart {
     pub slice_end: AtomicU64,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
-    /// The devices that the hart looks at when a time has come.
-    pub due: Due,
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
     pub waiting: Waiting,
     /// The hart has nothing to do but to wait.
@@ -71,6 +69,8 @@ pub struct Hart {
     pub change: ChangeCost,
     /// What the hart was found to have when it started: [`Capabilities::bits`].
     capabilities: AtomicU32,
+    /// The devices that the hart looks at when a time has come.
+    pub due: Due,
 }
 
 /// A set of vCPUs, which several harts change: a bit each.

@@ -7,7 +7,7 @@ use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::hart::fence;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
 
 /// Which kind of device a slot holds; 0 where it holds none.
@@ -98,7 +98,7 @@ impl Board for TheBoard<'_> {
         }
     }
 
-    fn host(&self) -> &dyn HostMemory {
-        &Physical { zero_block: None }
+    fn host(&self) -> TheHost<'_> {
+        TheHost::new(&Physical { zero_block: None })
     }
 }

@@ -22,7 +22,7 @@ pub mod switch;
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::TheHost;
 
 /// What the hypervisor reaches where it drives a device of the board itself.
 pub trait Board {
@@ -36,7 +36,7 @@ pub trait Board {
     fn served(&self, source: SourceNumber);
 
     /// The board's memory.
-    fn host(&self) -> &dyn HostMemory;
+    fn host(&self) -> TheHost<'_>;
 }
 
 /// A device of one VM that shares something with devices of others: a number below [`CLIENTS`], of its own in the whole system.

@@ -60,7 +60,7 @@ impl GuestQueue {
         }
         // The entries are read after the index that says that they are there.
         fence(Ordering::Acquire);
-        let entry = u64::from(self.next_available % self.size);
+        let entry = u64::from(self.next_available & self.size.wrapping_sub(1));
         self.rings
             .half(memory, Part::Available, 4 + 2 * entry)
             .map(Some)
@@ -135,7 +135,7 @@ impl GuestQueue {
     /// # Errors
     /// [`Wrong`].
     pub fn give_back(&mut self, head: u16, written: u32, memory: Memory<'_>) -> Result<(), Wrong> {
-        let at = 4 + 8 * u64::from(self.next_used % self.size);
+        let at = 4 + 8 * u64::from(self.next_used & self.size.wrapping_sub(1));
         self.rings.set_word(memory, at, head.into())?;
         self.rings.set_word(memory, at + 4, written)?;
         self.next_used = self.next_used.wrapping_add(1);

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::memory::address::{GuestPhysical, GuestRegion, HostRegion};
-use crate::memory::guest::Memory;
+use crate::memory::guest::{HostMemory, Memory};
 
 /// Descriptor flags.
 pub const NEXT: u16 = 1;

@@ -7,7 +7,7 @@
 use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
 use super::shadow::{Draft, Shadow};
 use crate::memory::address::{GuestPhysical, HostPhysical};
-use crate::memory::guest::{GuestMemory, HostMemory};
+use crate::memory::guest::{GuestMemory, HostMemory, TheHost};
 
 /// The most descriptors of a simple chain: the longest that stock Linux makes for a disk, of 126 segments, what stands before and behind them,
 /// and the table that holds them.
@@ -62,22 +62,24 @@ impl Area {
     /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a
     /// chain for the device. Says how many descriptors that took; `None` where the chain is not simple, or finds no room, and nothing has
     /// happened.
+    #[inline(always)]
     #[must_use]
     pub fn translate(
         &self,
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
         size: u16,
         head: u16,
-        shadow: &mut Shadow,
+        shadow: &Shadow,
         mut draft: Draft,
     ) -> Option<(usize, Draft)> {
         let [table, ..] = self.parts;
         let (mut table, mut size, mut number) = (table.raw(), u32::from(size), head);
-        let mut indirect = false;
-        for descriptors in 1..=SIMPLE {
-            if u32::from(number) >= size {
+        let (mut indirect, mut descriptors) = (false, 0);
+        loop {
+            if descriptors == SIMPLE || u32::from(number) >= size {
                 return None;
             }
+            descriptors += 1;
             let at = HostPhysical::new(table.wrapping_add(DESCRIPTOR * u64::from(number)));
             let [address, rest] = host.pair(at).map(u64::from_le);
             let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
@@ -104,6 +106,5 @@ impl Area {
             }
             number = next;
         }
-        None
     }
 }

@@ -311,7 +311,7 @@ impl Simulated {
         // What every operation needs comes first, and changes nothing else that a guest reads.
         match register {
             register::QUEUE_NOTIFY => {
-                return match self.pass(value as usize, reach) {
+                return match self.notified(value as usize, reach) {
                     true => Err(NotNow),
                     false => Ok(()),
                 };

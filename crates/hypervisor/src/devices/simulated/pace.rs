@@ -51,8 +51,14 @@ impl Pace {
     #[inline]
     #[must_use]
     pub fn interval(&self, under_way: u16) -> Option<u64> {
-        let served = (u64::from(under_way) * self.part) >> FRACTION;
-        (served >= WORTH).then_some(self.interval)
+        (self.served(under_way) >= WORTH).then_some(self.interval)
+    }
+
+    /// How many operations end in that time while so many are under way: an eighth of them at most.
+    #[inline]
+    #[must_use]
+    pub fn served(&self, under_way: u16) -> u64 {
+        (u64::from(under_way) * self.part) >> FRACTION
     }
 
     /// An operation begins, by a name that no other has meanwhile. It is timed unless another one is.

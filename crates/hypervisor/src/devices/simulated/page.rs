@@ -8,6 +8,7 @@ use crate::devices::trapped::Reach;
 use crate::devices::virtio::register;
 use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use crate::memory::guest::HostMemory;
 
 /// The registers that a load shows something of, but for the interrupt status.
 const SHOWN: [u64; 13] = [

@@ -10,7 +10,7 @@ use super::rings::{Part, Rings};
 use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
-use crate::memory::guest::{HostMemory, Memory};
+use crate::memory::guest::{HostMemory, Memory, TheHost};
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
@@ -87,7 +87,8 @@ pub struct Queue {
     /// The chain that was passed on last, and how many were returned at the last look that returned any: at least one.
     newest: u16,
     returned: u16,
-    /// The time between two looks, where the queue is looked at from time to time. Neither side tells of anything meanwhile.
+    /// The time between two looks, where the queue is looked at from time to time. The guest tells of nothing meanwhile but of as much as it got
+    /// back, and the device of nothing but what ends after a look that returned nothing.
     watched: Option<u64>,
     /// Whether something that the guest has made available was not passed on.
     backlog: bool,
@@ -166,7 +167,7 @@ impl Queue {
     }
 
     /// Tells of all of the guest's memory that chains under way reach.
-    pub fn reach(&self, host: &dyn HostMemory, tell: &mut dyn FnMut(HostRegion)) {
+    pub fn reach(&self, host: TheHost<'_>, tell: &mut dyn FnMut(HostRegion)) {
         self.shadow.reach(host, tell);
     }
 
@@ -201,6 +202,12 @@ impl Queue {
     #[must_use]
     pub const fn next_look(&self) -> Option<u64> {
         self.watched
+    }
+
+    /// An index modulo the size, which is a power of two, is what it has in common with this. (A division takes ten times as long.)
+    #[inline]
+    const fn mask(&self) -> u16 {
+        self.size.wrapping_sub(1)
     }
 
     /// Passes on what the guest has made available, at its notification: for as long as there is room, and for a bounded time. `now` is the
@@ -247,13 +254,17 @@ impl Queue {
     }
 
     /// Asks the guest to tell of what it makes available next. A queue that is watched is told of when as much was made available as was
-    /// returned last: so a guest that asks for as much as it gets does not wait for the next look. Says whether the guest may have made
-    /// something available without telling.
+    /// returned last, so that a guest that asks for as much as it gets does not wait for the next look; but not of less than ends until
+    /// then, or one small look would make all that follow it small. Says whether the guest may have made something available without telling.
     #[inline]
     fn ask(&mut self, memory: Memory<'_>) -> Result<bool, Wrong> {
         let asked = match self.watched {
             None => self.next_available,
-            Some(_) => self.next_available.wrapping_add(self.returned - 1),
+            Some(_) => {
+                let usual = self.pace.served(self.shadow.under_way()) as u16;
+                let behind = self.returned.max(usual).wrapping_sub(1);
+                self.next_available.wrapping_add(behind)
+            }
         };
         if !self.event_indices || self.asked == asked {
             return Ok(false);
@@ -280,6 +291,12 @@ impl Queue {
                 passed.more = true;
                 break;
             }
+            if self.rings.area.is_some() {
+                self.pass_simple(index, left, passed, memory.host);
+                if self.next_available == index || *left == 0 {
+                    continue;
+                }
+            }
             if !self.pass_one(left, passed, memory)? {
                 // It is looked at again when something has ended.
                 break;
@@ -288,8 +305,44 @@ impl Queue {
         Ok(())
     }
 
-    /// Passes on the next chain. False where there is no room for it, and nothing has happened. One at a time, out of line: a loop would keep
-    /// on the stack what each chain needs.
+    /// The same by the fast path, up to the first chain that it does not take.
+    #[inline(never)]
+    fn pass_simple(
+        &mut self,
+        index: u16,
+        left: &mut usize,
+        passed: &mut Passed,
+        host: TheHost<'_>,
+    ) {
+        let Some(area) = &self.rings.area else { return };
+        let [_, available, _] = *area.parts();
+        let (size, mask, before) = (self.size, self.mask(), self.next_available);
+        let mut descriptors = *left;
+        while self.next_available != index && descriptors != 0 {
+            let entry = u64::from(self.next_available & mask);
+            // The ring is the guest's, all of it, so that nothing overflows.
+            let at = HostPhysical::new(available.raw().wrapping_add(4 + 2 * entry));
+            let head = u16::from_le(host.half(at));
+            let draft = self.shadow.draft();
+            let Some((read, draft)) = area.translate(host, size, head, &self.shadow, draft) else {
+                break;
+            };
+            descriptors = descriptors.saturating_sub(read);
+            self.shadow.commit(draft, head, host);
+            self.newest = head;
+            self.next_available = self.next_available.wrapping_add(1);
+        }
+        *left = descriptors;
+        let taken = self.next_available.wrapping_sub(before);
+        if taken != 0 {
+            self.shadow.publish(host);
+            passed.any = true;
+            passed.fast += u32::from(taken);
+        }
+    }
+
+    /// Passes on the next chain, by the general way. False where there is no room for it, and nothing has happened. One at a time, out of line: a
+    /// loop would keep on the stack what each chain needs.
     #[inline(never)]
     fn pass_one(
         &mut self,
@@ -297,25 +350,25 @@ impl Queue {
         passed: &mut Passed,
         memory: Memory<'_>,
     ) -> Result<bool, Wrong> {
-        let entry = u64::from(self.next_available % self.size);
+        let entry = u64::from(self.next_available & self.mask());
         let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
-        let draft = self.shadow.draft();
         let [table, ..] = self.rings.guest;
-        let simple = match &self.rings.area {
-            Some(area) => area.translate(memory.host, self.size, head, &mut self.shadow, draft),
-            None if self.fast => {
-                let table = (table, self.size);
+        let table = (table, self.size);
+        // One whose memory is in one piece has been looked at by the fast path, and is not simple.
+        let scattered = (self.fast && self.rings.area.is_none())
+            .then(|| {
+                let draft = self.shadow.draft();
                 scattered::translate(memory, table, head, &self.shadow, draft)
-            }
-            None => None,
-        };
-        if let Some((read, draft)) = simple {
+            })
+            .flatten();
+        if let Some((read, draft)) = scattered {
             *left = left.saturating_sub(read);
             self.shadow.commit(draft, head, memory.host);
+            self.shadow.publish(memory.host);
             passed.fast += 1;
         } else {
             let most = self.shadow.most();
-            let read = chain::read(memory, (table, self.size), head, &mut self.pieces, most)?;
+            let read = chain::read(memory, table, head, &mut self.pieces, most)?;
             *left = left.saturating_sub(read);
             if !self.shadow.put(head, &self.pieces, memory.host) {
                 return Ok(false);
@@ -328,17 +381,24 @@ impl Queue {
         Ok(true)
     }
 
-    /// Returns the next chain that has ended. Out of line as [`Self::pass_one`].
+    /// Returns the next `count` chains that have ended.
     #[inline(never)]
-    fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), Wrong> {
-        let (head, written) = self.shadow.take(memory.host)?;
-        let at = 4 + 8 * u64::from(self.next_used % self.size);
-        self.rings.set_word(memory, at, head.into())?;
-        self.rings.set_word(memory, at + 4, written)?;
-        self.next_used = self.next_used.wrapping_add(1);
-        match now {
-            Some(now) => self.pace.ends(head, now),
-            None => self.pace.forget(),
+    fn return_some(
+        &mut self,
+        count: u16,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<(), Wrong> {
+        for _ in 0..count {
+            let (head, written) = self.shadow.take(memory.host)?;
+            let at = 4 + 8 * u64::from(self.next_used & self.mask());
+            self.rings.set_word(memory, at, head.into())?;
+            self.rings.set_word(memory, at + 4, written)?;
+            self.next_used = self.next_used.wrapping_add(1);
+            match now {
+                Some(now) => self.pace.ends(head, now),
+                None => self.pace.forget(),
+            }
         }
         Ok(())
     }
@@ -361,9 +421,7 @@ impl Queue {
             return Ok(None);
         }
         self.returned = ended.min(MOST_ENTRIES);
-        for _ in 0..self.returned {
-            self.return_one(now, memory)?;
-        }
+        self.return_some(self.returned, now, memory)?;
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
         let index = u32::from(self.next_used) << 16 | u32::from(self.flags);
@@ -398,24 +456,39 @@ impl Queue {
             served.interrupt |= more.interrupt;
             served.passed.add(more.passed);
         }
+        // A guest that got nothing back may have nothing to do until something ends: the device tells of that.
+        if self.watched.is_some() && returned.is_none() != self.shadow.interrupts() {
+            self.shadow.set_interrupts(returned.is_none(), memory.host);
+            if returned.is_none() {
+                let returned = self.return_ended(now, memory)?;
+                served.interrupt |= returned.unwrap_or(false);
+            }
+        }
         Ok(served)
     }
 
     /// Decides whether the queue is watched. A look that `found` nothing ends it.
-    #[inline(never)]
+    #[inline(always)]
     fn watch_or_not(
         &mut self,
         found: bool,
         now: Option<u64>,
         memory: Memory<'_>,
     ) -> Result<Served, Wrong> {
-        let interval = self.pace.interval(self.shadow.under_way());
+        let pace = self.pace.interval(self.shadow.under_way());
         let was_watched = self.watched.is_some();
-        self.watched = interval.filter(|_| found);
-        let watched = self.watched.is_some();
-        if watched == was_watched {
-            return Ok(Served::default());
+        self.watched = pace.filter(|_| found);
+        match self.watched.is_some() == was_watched {
+            true => Ok(Served::default()),
+            false => self.turn(now, memory),
         }
+    }
+
+    /// Neither side tells of anything from here on, or each does.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Served, Wrong> {
+        let watched = self.watched.is_some();
         if !self.event_indices {
             self.flags = if watched { NO_NOTIFY } else { 0 };
             self.rings.set_half(memory, Part::Used, 0, self.flags)?;

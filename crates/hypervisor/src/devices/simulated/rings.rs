@@ -3,7 +3,7 @@
 use super::chain::{self, Wrong, after};
 use super::fast::Area;
 use crate::memory::address::{GuestPhysical, HostPhysical};
-use crate::memory::guest::Memory;
+use crate::memory::guest::{HostMemory, Memory};
 
 /// A part of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,7 @@ impl Rings {
     #[inline]
     pub fn half(&self, memory: Memory<'_>, part: Part, offset: u64) -> Result<u16, Wrong> {
         if let Some(at) = self.in_area(part, offset) {
-            let around = u64::from_le(memory.host.doubleword(at.align_down(8)));
-            return Ok((around >> (8 * (at.raw() & 6))) as u16);
+            return Ok(u16::from_le(memory.host.half(at)));
         }
         chain::halfword(memory, self.in_guest(part, offset)?)
     }

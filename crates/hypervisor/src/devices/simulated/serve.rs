@@ -8,6 +8,20 @@ use crate::devices::trapped::Reach;
 use crate::devices::virtio::{USED_BUFFER, register};
 
 impl Simulated {
+    /// The guest has notified of a queue. Says whether there is more that could be passed on.
+    #[inline]
+    pub(super) fn notified(&mut self, number: usize, reach: &dyn Reach) -> bool {
+        let queue = self.queues.get(number).and_then(Option::as_ref);
+        match queue.and_then(Queue::next_look) {
+            // What has ended is returned, too.
+            Some(_) => {
+                self.serve_watched(reach);
+                false
+            }
+            None => self.pass(number, reach),
+        }
+    }
+
     /// Passes on what is available in a queue. Says whether there is more that could be.
     #[inline(never)]
     pub(super) fn pass(&mut self, number: usize, reach: &dyn Reach) -> bool {
@@ -17,10 +31,6 @@ impl Simulated {
         let Some(Some(queue)) = self.queues.get_mut(number) else {
             return false;
         };
-        if queue.next_look().is_some() {
-            self.serve_watched(reach);
-            return false;
-        }
         let now = queue.is_busy().then(|| reach.time());
         match queue.pass(now, reach.memory()) {
             Ok(passed) => {
@@ -50,76 +60,73 @@ impl Simulated {
     }
 
     /// Returns what has ended, and passes on what there is room for now, and what the guest has not told of.
-    #[inline(always)]
+    #[inline]
     pub(super) fn serve(&mut self, reach: &dyn Reach) {
-        let mut is_watched = self.due.is_some();
+        let mut is_simple = self.due.is_none();
         for number in 0..self.in_use {
-            is_watched |= self.serve_queue(number, reach);
+            is_simple &= self.serve_simply(number, reach);
         }
-        if is_watched {
-            self.look_again(reach);
+        if !is_simple {
+            self.serve_watched(reach);
         }
     }
 
-    /// The same for one queue. Says whether it is to be looked at again.
+    /// Returns what has ended in a queue of which nothing else needs to be looked at. False where it is not so.
     #[inline(always)]
-    fn serve_queue(&mut self, number: usize, reach: &dyn Reach) -> bool {
-        if !self.is_live() {
-            return false;
-        }
+    fn serve_simply(&mut self, number: usize, reach: &dyn Reach) -> bool {
+        let is_live = self.is_live();
         let Some(Some(queue)) = self.queues.get_mut(number) else {
-            return false;
+            return true;
         };
-        if !queue.is_simple() {
-            return self.serve_both_sides(number, reach);
+        if !is_live || !queue.is_simple() {
+            return false;
         }
         match queue.return_ended(None, reach.memory()) {
             Ok(Some(true)) => self.interrupt_status |= USED_BUFFER,
             Ok(_) => {}
             Err(_) => self.fail(reach),
         }
-        false
+        true
     }
 
-    /// The same for a queue that has more to it than what has ended. Out of line: most have not.
+    /// Looks at both sides of all queues that have more to them than what has ended. Out of line: most have not.
     #[inline(never)]
-    fn serve_both_sides(&mut self, number: usize, reach: &dyn Reach) -> bool {
-        let Some(Some(queue)) = self.queues.get_mut(number) else {
-            return false;
-        };
-        let now = queue.is_busy().then(|| reach.time());
-        match queue.serve(now, reach.memory()) {
-            Ok(served) => {
-                let is_watched = queue.next_look().is_some();
-                if served.interrupt {
-                    self.interrupt_status |= USED_BUFFER;
-                }
-                self.tell(number, served.passed, reach);
-                is_watched
-            }
-            Err(_) => {
-                self.fail(reach);
-                false
+    pub(super) fn serve_watched(&mut self, reach: &dyn Reach) {
+        let mut next: Option<u64> = None;
+        for number in 0..self.in_use {
+            if let Some(own) = self.serve_both_sides(number, reach) {
+                next = Some(next.map_or(own, |next| next.min(own)));
             }
         }
-    }
-
-    /// Has the device looked at again when one of its queues is to be, if one is.
-    #[inline(never)]
-    fn look_again(&mut self, reach: &dyn Reach) {
-        let queues = self.queues.iter().flatten();
-        let next = queues.filter_map(Queue::next_look).min();
         self.due = next.filter(|_| self.is_live()).map(|ticks| {
             let at = reach.time().saturating_add(ticks);
             reach.look_by(self.means.source, at);
             at
         });
+        self.show_interrupts(reach);
     }
 
-    /// The guest has notified of a queue that is watched: what has ended is returned, too.
-    #[inline(never)]
-    pub(super) fn serve_watched(&mut self, reach: &dyn Reach) {
-        self.serve(reach);
-        self.show_interrupts(reach);
+    /// The same for one queue. Says in how many ticks it is to be looked at again, if it is.
+    #[inline(always)]
+    fn serve_both_sides(&mut self, number: usize, reach: &dyn Reach) -> Option<u64> {
+        if !self.is_live() {
+            return None;
+        }
+        let queue = self.queues.get_mut(number)?.as_mut()?;
+        let now = queue.is_busy().then(|| reach.time());
+        match queue.serve(now, reach.memory()) {
+            Ok(served) => {
+                let next = queue.next_look();
+                if served.interrupt {
+                    self.interrupt_status |= USED_BUFFER;
+                }
+                self.tell(number, served.passed, reach);
+                next
+            }
+            Err(_) => {
+                self.fail(reach);
+                None
+            }
+        }
     }
 }

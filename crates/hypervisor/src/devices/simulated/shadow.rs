@@ -9,7 +9,7 @@ use core::sync::atomic::{Ordering, fence};
 
 use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, WRITE, Wrong};
 use crate::memory::address::{HostPhysical, HostRegion};
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::{HostMemory, TheHost};
 
 /// The most entries of a queue, its descriptors: a chain has as many pieces at most.
 pub const MOST_ENTRIES: u16 = 256;
@@ -67,7 +67,7 @@ const NO_INTERRUPT: u16 = 1;
 impl Shadow {
     /// An empty queue of `entries`, a power of two and at most [`MOST_ENTRIES`], in `area`.
     #[must_use]
-    pub fn new(area: HostPhysical, entries: u16, host: &dyn HostMemory) -> Self {
+    pub fn new(area: HostPhysical, entries: u16, host: TheHost<'_>) -> Self {
         host.zero(area, AREA);
         Self {
             area,
@@ -85,16 +85,23 @@ impl Shadow {
 
     /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
     #[must_use]
-    pub fn without_interrupts(mut self, host: &dyn HostMemory) -> Self {
+    pub fn without_interrupts(mut self, host: TheHost<'_>) -> Self {
         self.set_interrupts(false, host);
         self
     }
 
     /// Whether the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
-    pub fn set_interrupts(&mut self, wanted: bool, host: &dyn HostMemory) {
+    pub fn set_interrupts(&mut self, wanted: bool, host: TheHost<'_>) {
         self.flags = if wanted { 0 } else { NO_INTERRUPT };
         self.show_available(host);
         fence(Ordering::SeqCst);
+    }
+
+    /// Whether the device is to interrupt when chains end.
+    #[inline]
+    #[must_use]
+    pub const fn interrupts(&self) -> bool {
+        self.flags != NO_INTERRUPT
     }
 
     /// How many chains are under way.
@@ -106,7 +113,7 @@ impl Shadow {
 
     /// Shows the device the flags and the index of the available ring.
     #[inline]
-    fn show_available(&self, host: &dyn HostMemory) {
+    fn show_available(&self, host: TheHost<'_>) {
         let index = u32::from(self.available) << 16;
         host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
     }
@@ -115,6 +122,12 @@ impl Shadow {
     #[must_use]
     pub fn parts(&self) -> [HostPhysical; 3] {
         [0, AVAILABLE, USED].map(|offset| self.at(offset))
+    }
+
+    /// An index modulo the entries, which are a power of two, is what it has in common with this. (A division takes ten times as long.)
+    #[inline]
+    const fn mask(&self) -> u16 {
+        self.entries.wrapping_sub(1)
     }
 
     /// How many pieces a chain can have.
@@ -147,7 +160,7 @@ impl Shadow {
         (address, bytes): (u64, u32),
         written: bool,
         is_last: bool,
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
     ) -> bool {
         let number = draft.next;
         let Some(&following) = self.next.get(usize::from(number)) else {
@@ -170,9 +183,9 @@ impl Shadow {
         true
     }
 
-    /// Has the device do what is drafted, for the guest's chain `guest`.
+    /// Has the device do what is drafted, for the guest's chain `guest`, once it is [shown](Self::publish).
     #[inline]
-    pub fn commit(&mut self, draft: Draft, guest: u16, host: &dyn HostMemory) {
+    pub fn commit(&mut self, draft: Draft, guest: u16, host: TheHost<'_>) {
         let head = self.first_free;
         if let Some(place) = self.under_way.get_mut(usize::from(head)) {
             *place = Some(Chain {
@@ -184,16 +197,21 @@ impl Shadow {
         self.first_free = draft.next;
         self.free -= draft.length;
         self.count += 1;
-        let place = u64::from(self.available % self.entries);
+        let place = u64::from(self.available & self.mask());
         host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
         self.available = self.available.wrapping_add(1);
-        // The device must see the chain before it sees that there is one (virtio 1.2, §2.7.13.3).
+    }
+
+    /// Shows the device what was [committed](Self::commit).
+    #[inline]
+    pub fn publish(&self, host: TheHost<'_>) {
+        // The device must see the chains before it sees that there are some (virtio 1.2, §2.7.13.3).
         fence(Ordering::Release);
         self.show_available(host);
     }
 
     /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
-    pub fn put(&mut self, guest: u16, pieces: &[Piece], host: &dyn HostMemory) -> bool {
+    pub fn put(&mut self, guest: u16, pieces: &[Piece], host: TheHost<'_>) -> bool {
         if pieces.is_empty() {
             return false;
         }
@@ -206,12 +224,13 @@ impl Shadow {
             }
         }
         self.commit(draft, guest, host);
+        self.publish(host);
         true
     }
 
     /// Has the device do what is described in a table of descriptors elsewhere (an indirect one, virtio 1.2, §2.7.5.3), for the chain `guest`.
     /// False where there is no room, and nothing has happened.
-    pub fn put_table(&mut self, guest: u16, table: HostRegion, host: &dyn HostMemory) -> bool {
+    pub fn put_table(&mut self, guest: u16, table: HostRegion, host: TheHost<'_>) -> bool {
         let number = self.first_free;
         let Some(&following) = self.next.get(usize::from(number)) else {
             return false;
@@ -228,11 +247,12 @@ impl Shadow {
             length: 1,
         };
         self.commit(draft, guest, host);
+        self.publish(host);
         true
     }
 
     /// Tells of all memory that chains under way reach. Those that have ended and were not taken are among them.
-    pub fn reach(&self, host: &dyn HostMemory, tell: &mut dyn FnMut(HostRegion)) {
+    pub fn reach(&self, host: TheHost<'_>, tell: &mut dyn FnMut(HostRegion)) {
         for (head, chain) in self.under_way.iter().enumerate() {
             let Some(chain) = chain else { continue };
             let mut number = head as u16;
@@ -253,7 +273,7 @@ impl Shadow {
 
     /// How many chains the device has ended that were not taken yet; it may say anything.
     #[must_use]
-    pub fn ended(&self, host: &dyn HostMemory) -> u16 {
+    pub fn ended(&self, host: TheHost<'_>) -> u16 {
         // The used ring's first word shares its doubleword with padding in front of it.
         let index = (u64::from_le(host.doubleword(self.at(USED - 4))) >> 48) as u16;
         fence(Ordering::Acquire);
@@ -264,8 +284,8 @@ impl Shadow {
     ///
     /// # Errors
     /// [`Wrong::Device`], where it is none that was under way.
-    pub fn take(&mut self, host: &dyn HostMemory) -> Result<(u16, u32), Wrong> {
-        let offset = USED + 4 + 8 * u64::from(self.used % self.entries);
+    pub fn take(&mut self, host: TheHost<'_>) -> Result<(u16, u32), Wrong> {
+        let offset = USED + 4 + 8 * u64::from(self.used & self.mask());
         let entry = u64::from_le(host.doubleword(self.at(offset)));
         self.used = self.used.wrapping_add(1);
         let (head, written) = (entry as u32, (entry >> 32) as u32);

@@ -15,7 +15,7 @@ use crate::devices::virtio::{VERSION_1, register, status};
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, HostPhysical};
-use crate::memory::guest::{GuestMemory, Memory};
+use crate::memory::guest::{GuestMemory, Memory, TheHost};
 
 const RAM: u64 = 0x8000_0000;
 const SIZE: u64 = 0x20_0000;
@@ -40,7 +40,7 @@ impl Reach for World {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.memory,
-            host: &self.host,
+            host: TheHost::new(&self.host),
         }
     }
 

@@ -21,7 +21,7 @@ use crate::devices::simulated::shadow::{AREA, MOST_ENTRIES, Shadow};
 use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::{HostMemory, TheHost};
 
 /// VIRTIO_BLK_F_RO and VIRTIO_BLK_F_FLUSH (§5.2.3).
 pub const READ_ONLY: u64 = 1 << 5;
@@ -192,7 +192,7 @@ impl Disk {
         slice: SliceNumber,
         operation: Operation,
         data: &[Piece],
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
     ) -> Option<SlotNumber> {
         let own = self.slices.get_mut(slice.0)?;
         if own.free == 0 || data.len() > MOST_PIECES {
@@ -255,7 +255,7 @@ impl Disk {
             .map(|(index, _)| index)
     }
 
-    fn begin_one(&mut self, index: usize, host: &dyn HostMemory) -> bool {
+    fn begin_one(&mut self, index: usize, host: TheHost<'_>) -> bool {
         let Some(slice) = self.slices.get_mut(index) else {
             return false;
         };
@@ -297,7 +297,7 @@ impl Disk {
     }
 
     /// Notes what the device has ended. False where it has returned what it was not given.
-    fn take_ended(&mut self, host: &dyn HostMemory) -> bool {
+    fn take_ended(&mut self, host: TheHost<'_>) -> bool {
         let Some(ring) = &mut self.ring else {
             return true;
         };
@@ -353,7 +353,7 @@ impl Disk {
     pub fn under_way(
         &self,
         slice: SliceNumber,
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
         tell: &mut dyn FnMut(HostRegion),
     ) {
         let Some(slice) = self.slices.get(slice.0) else {
@@ -408,12 +408,12 @@ const fn at(base: HostPhysical, offset: u64) -> HostPhysical {
 }
 
 /// Descriptors in the table of a page: kept behind the status, where nobody else writes.
-fn descriptors(page: HostPhysical, host: &dyn HostMemory) -> u32 {
+fn descriptors(page: HostPhysical, host: TheHost<'_>) -> u32 {
     (host.doubleword(at(page, STATUS_AT)) >> 32) as u32
 }
 
 /// Writes an operation into its page.
-fn write_out(page: HostPhysical, operation: Operation, data: &[Piece], host: &dyn HostMemory) {
+fn write_out(page: HostPhysical, operation: Operation, data: &[Piece], host: TheHost<'_>) {
     let header = [u64::from(operation.kind).to_le(), operation.sector.to_le()];
     host.set_pair(at(page, HEADER_AT), header);
     let table = |number: usize, place: HostPhysical, bytes: u64, flags: u16| {

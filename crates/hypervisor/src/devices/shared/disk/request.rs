@@ -3,7 +3,7 @@
 use super::{HEADER_BYTES, SECTOR};
 use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::memory::address::{HostPhysical, HostRegion};
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::{HostMemory, TheHost};
 
 /// Types of requests.
 pub mod kind {
@@ -45,7 +45,7 @@ impl Request {
 /// [`Wrong::BadRequest`].
 pub fn take_apart(
     pieces: &mut alloc::vec::Vec<Piece>,
-    host: &dyn HostMemory,
+    host: TheHost<'_>,
 ) -> Result<Request, Wrong> {
     // What the device reads stands in front of what it writes (§2.7.4.2).
     let read = pieces.iter().take_while(|piece| !piece.written).count();
@@ -70,10 +70,7 @@ pub fn take_apart(
 }
 
 /// Reads the header and takes it away.
-fn take_header(
-    pieces: &mut alloc::vec::Vec<Piece>,
-    host: &dyn HostMemory,
-) -> Result<[u64; 2], Wrong> {
+fn take_header(pieces: &mut alloc::vec::Vec<Piece>, host: TheHost<'_>) -> Result<[u64; 2], Wrong> {
     let first = pieces.first().copied().filter(|piece| !piece.written);
     let first = first.ok_or(Wrong::BadRequest)?.host;
     // Nearly always.

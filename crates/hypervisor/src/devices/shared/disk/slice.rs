@@ -16,6 +16,7 @@ use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::guest::HostMemory;
 
 /// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
 const SIZE_MOST: u64 = 1 << 1;

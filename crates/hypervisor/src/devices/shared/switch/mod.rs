@@ -23,7 +23,7 @@ use self::uplink::{Card, Uplink};
 use super::Client;
 use crate::lock::{Mutex, place};
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::{HostMemory, TheHost};
 
 /// The most ports of a switch: each VM has one at most.
 pub const MOST_PORTS: usize = MEMBERS - 1;
@@ -196,7 +196,7 @@ impl Switch {
         from: Member,
         head: &Head,
         (length, shift): (u16, u8),
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
         copy: &mut dyn FnMut(HostPhysical),
     ) -> Passed {
         let receivers = self.receivers(from, head);
@@ -225,7 +225,7 @@ impl Switch {
     }
 
     /// Places for a frame in the inboxes of these members, where they have room.
-    fn reserve(&self, from: Member, receivers: u32, host: &dyn HostMemory) -> Places {
+    fn reserve(&self, from: Member, receivers: u32, host: TheHost<'_>) -> Places {
         let mut books = self.books.lock();
         let Books { inboxes, card } = &mut *books;
         let outside = self.outside();
@@ -247,7 +247,7 @@ impl Switch {
     }
 
     /// The places are filled.
-    fn commit(&self, places: &Places, parcel: Parcel, host: &dyn HostMemory) -> Passed {
+    fn commit(&self, places: &Places, parcel: Parcel, host: TheHost<'_>) -> Passed {
         let mut passed = Passed::default();
         let mut books = self.books.lock();
         let Books { inboxes, card } = &mut *books;

@@ -5,7 +5,7 @@ use super::uplink::BUFFERS;
 use super::{Member, Passed, Switch};
 use crate::devices::shared::Board;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::{HostMemory, TheHost};
 
 /// How many copies of frames are made at one interrupt.
 const COPIES: u32 = 2 * BUFFERS as u32;
@@ -45,7 +45,7 @@ impl Switch {
     fn next_received(
         &self,
         back: Option<u16>,
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
     ) -> Option<(u16, HostPhysical, u32)> {
         let mut books = self.books.lock();
         let card = books.card.as_mut()?;
@@ -53,7 +53,7 @@ impl Switch {
         Some((buffer, card.buffer(buffer), written))
     }
 
-    fn give_back(&self, buffer: u16, host: &dyn HostMemory) {
+    fn give_back(&self, buffer: u16, host: TheHost<'_>) {
         if let Some(card) = &mut self.books.lock().card {
             card.offer(buffer, host);
         }
@@ -65,7 +65,7 @@ impl Switch {
         outside: Member,
         at: HostPhysical,
         written: u32,
-        host: &dyn HostMemory,
+        host: TheHost<'_>,
     ) -> Passed {
         let length = written.wrapping_sub(HEADER as u32);
         if !(HEAD as u32..=LONGEST.into()).contains(&length) {

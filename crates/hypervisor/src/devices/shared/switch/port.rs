@@ -16,7 +16,7 @@ use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::{HostMemory, Memory};
+use crate::memory::guest::{HostMemory, Memory, TheHost};
 
 /// VIRTIO_NET_F_MTU and VIRTIO_NET_F_STATUS (§5.1.3), and VIRTIO_NET_S_LINK_UP (§5.1.4).
 const HAS_MTU: u64 = 1 << 3;
@@ -134,7 +134,7 @@ impl Port {
     }
 
     /// Sends the frame that lies in the pieces at hand.
-    fn send(&self, host: &dyn HostMemory) -> super::Passed {
+    fn send(&self, host: TheHost<'_>) -> super::Passed {
         let all: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
         let length = all.wrapping_sub(HEADER as u64);
         if !(HEAD as u64..=LONGEST.into()).contains(&length) {
@@ -216,7 +216,7 @@ impl Port {
     }
 
     /// Copies so many bytes into the pieces at hand. False where they have no room for them, and nothing was copied.
-    fn fill(&self, mut from: HostPhysical, mut bytes: u64, host: &dyn HostMemory) -> bool {
+    fn fill(&self, mut from: HostPhysical, mut bytes: u64, host: TheHost<'_>) -> bool {
         let room: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
         if room < bytes {
             return false;

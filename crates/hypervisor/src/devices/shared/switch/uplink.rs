@@ -12,7 +12,7 @@ use crate::devices::simulated::shadow::{AREA, MOST_ENTRIES, Shadow};
 use crate::devices::virtio::DeviceKind;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, HostRegion};
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::TheHost;
 
 /// VIRTIO_NET_F_MAC (virtio 1.2, §5.1.3).
 pub const HAS_ADDRESS: u64 = 1 << 5;
@@ -120,7 +120,7 @@ impl Card {
     }
 
     /// Lets the card receive into a buffer.
-    pub fn offer(&mut self, number: u16, host: &dyn HostMemory) {
+    pub fn offer(&mut self, number: u16, host: TheHost<'_>) {
         if let Some(host_region) = HostRegion::new(self.buffer(number), BUFFER_BYTES) {
             let piece = Piece {
                 host: host_region,
@@ -132,12 +132,7 @@ impl Card {
     }
 
     /// Has the card send what lies in a slot of its inbox. False where it cannot.
-    pub fn send(
-        &mut self,
-        slot: u8,
-        (at, bytes): (HostPhysical, u64),
-        host: &dyn HostMemory,
-    ) -> bool {
+    pub fn send(&mut self, slot: u8, (at, bytes): (HostPhysical, u64), host: TheHost<'_>) -> bool {
         let Some(region) = HostRegion::new(at, bytes).filter(|_| !self.broken) else {
             return false;
         };
@@ -149,7 +144,7 @@ impl Card {
     }
 
     /// Frees the slots of what the card has sent.
-    pub fn take_sent(&mut self, inbox: &mut Inbox, host: &dyn HostMemory) {
+    pub fn take_sent(&mut self, inbox: &mut Inbox, host: TheHost<'_>) {
         if self.broken {
             return;
         }
@@ -163,11 +158,7 @@ impl Card {
 
     /// The next buffer that the card has received something into, and the bytes that it says it has written; `back` is a buffer that it may have
     /// again.
-    pub fn take_received(
-        &mut self,
-        back: Option<u16>,
-        host: &dyn HostMemory,
-    ) -> Option<(u16, u32)> {
+    pub fn take_received(&mut self, back: Option<u16>, host: TheHost<'_>) -> Option<(u16, u32)> {
         if self.broken {
             return None;
         }

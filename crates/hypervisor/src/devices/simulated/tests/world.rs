@@ -15,7 +15,7 @@ use crate::devices::virtio::DeviceKind;
 use crate::devices::virtio::register::*;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion};
-use crate::memory::guest::{GuestMemory, Memory, Piece};
+use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
 
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
@@ -79,7 +79,7 @@ impl Reach for World {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.memory,
-            host: &self.host,
+            host: TheHost::new(&self.host),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::devices::trapped::{Access, NotNow, Reach, Trapped};
 use crate::devices::virtio::register::*;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion};
-use crate::memory::guest::{GuestMemory, Memory, Piece};
+use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
 
 const REGISTERS: u64 = 0x1000_1000;
 pub const DRIVER: Driver = Driver {
@@ -75,8 +75,8 @@ impl Board for World {
 
     fn served(&self, _: SourceNumber) {}
 
-    fn host(&self) -> &dyn HostMemory {
-        &self.host
+    fn host(&self) -> TheHost<'_> {
+        TheHost::new(&self.host)
     }
 }
 
@@ -213,7 +213,7 @@ impl Reach for View<'_> {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: self.memory,
-            host: &self.world.host,
+            host: TheHost::new(&self.world.host),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::devices::virtio::{EVENT_INDICES, VERSION_1, status};
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
-use crate::memory::guest::{GuestMemory, Memory, Piece};
+use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
 
 /// A guest and its driver.
 pub struct Guest {
@@ -283,7 +283,7 @@ impl Reach for View<'_> {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.memory,
-            host: &self.world.host,
+            host: TheHost::new(&self.world.host),
         }
     }
 

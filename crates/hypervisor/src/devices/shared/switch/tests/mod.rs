@@ -426,8 +426,8 @@ fn a_device_that_is_no_card_is_no_uplink() {
         }
         fn store(&self, _: HostPhysical, _: Width, _: u64) {}
         fn served(&self, _: SourceNumber) {}
-        fn host(&self) -> &dyn HostMemory {
-            &self.0
+        fn host(&self) -> TheHost<'_> {
+            TheHost::new(&self.0)
         }
     }
     let memory = HostPhysical::new(0);

@@ -21,7 +21,7 @@ use crate::devices::virtio::{DeviceKind, VERSION_1};
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
-use crate::memory::guest::HostMemory;
+use crate::memory::guest::TheHost;
 
 /// A guest's memory, of which the first half lies behind the second.
 pub const RAM: u64 = 0x8000_0000;
@@ -65,8 +65,8 @@ impl Board for (&Host, &TestDevice) {
         self.1.served.set(self.1.served.get() + 1);
     }
 
-    fn host(&self) -> &dyn HostMemory {
-        self.0
+    fn host(&self) -> TheHost<'_> {
+        TheHost::new(self.0)
     }
 }
 

@@ -1,0 +1,91 @@
+//! The host's memory as devices reach it.
+
+use super::HostMemory;
+use crate::memory::address::HostPhysical;
+
+/// What it is: this computer's, so that an access is an instruction and not a call. Devices would otherwise be generic over it, and so would be
+/// what holds them.
+#[cfg(not(test))]
+type Inner = crate::memory::physical::Physical;
+#[cfg(test)]
+type Inner = dyn HostMemory;
+
+/// The host's memory: see [`HostMemory`] for what each access is.
+#[derive(Clone, Copy)]
+pub struct TheHost<'a>(&'a Inner);
+
+impl core::fmt::Debug for TheHost<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter.write_str("TheHost")
+    }
+}
+
+impl<'a> TheHost<'a> {
+    #[inline]
+    #[must_use]
+    pub const fn new(inner: &'a Inner) -> Self {
+        Self(inner)
+    }
+}
+
+impl HostMemory for TheHost<'_> {
+    #[inline]
+    fn byte(&self, at: HostPhysical) -> u8 {
+        self.0.byte(at)
+    }
+
+    #[inline]
+    fn set_byte(&self, at: HostPhysical, value: u8) {
+        self.0.set_byte(at, value);
+    }
+
+    #[inline]
+    fn set_word(&self, at: HostPhysical, value: u32) {
+        self.0.set_word(at, value);
+    }
+
+    #[inline]
+    fn doubleword(&self, at: HostPhysical) -> u64 {
+        self.0.doubleword(at)
+    }
+
+    #[inline]
+    fn half(&self, at: HostPhysical) -> u16 {
+        self.0.half(at)
+    }
+
+    #[inline]
+    fn set_half(&self, at: HostPhysical, value: u16) {
+        self.0.set_half(at, value);
+    }
+
+    #[inline]
+    fn set_doubleword(&self, at: HostPhysical, value: u64) {
+        self.0.set_doubleword(at, value);
+    }
+
+    #[inline]
+    fn pair(&self, at: HostPhysical) -> [u64; 2] {
+        self.0.pair(at)
+    }
+
+    #[inline]
+    fn set_pair(&self, at: HostPhysical, values: [u64; 2]) {
+        self.0.set_pair(at, values);
+    }
+
+    #[inline]
+    fn move_bytes(&self, from: HostPhysical, to: HostPhysical, bytes: u64) {
+        self.0.move_bytes(from, to, bytes);
+    }
+
+    #[inline]
+    fn copy(&self, at: HostPhysical, data: &[u8]) {
+        self.0.copy(at, data);
+    }
+
+    #[inline]
+    fn zero(&self, at: HostPhysical, length: u64) {
+        self.0.zero(at, length);
+    }
+}
