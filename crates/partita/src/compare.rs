@@ -15,6 +15,6 @@ pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use phase::{with_phase, with_window};
 pub use ranking::Ranking;
-pub use start::{from_checkpoint, usual_start};
+pub use start::{from_checkpoint, usual_start, within};
 pub use table::{Cell, Comparison, Row};
 pub use words::legend;

@@ -18,7 +18,7 @@ pub use distribution::{distribution, quantiles, service};
 pub use lines::{Band, Line, lines};
 pub use page::{Page, escape};
 pub use scale::Scale;
-pub use scatter::scatter;
+pub use scatter::{Points, scatter};
 pub use shares::shares;
 
 use crate::compare::Comparison;

@@ -11,7 +11,7 @@ mod show;
 mod tests;
 
 use compute::ratio;
-pub use compute::{Inputs, WITHIN, compute, relative};
+pub use compute::{HELD, Inputs, WITHIN, compute, relative};
 use costs::COSTS;
 pub use guest::{GuestFigures, Guests};
 use list::GENERAL;

@@ -18,9 +18,9 @@ mod tests;
 pub use curve::{Bars, BarsResult, Curve, CurveResult, Drawn, Shown};
 pub use events::{Cost, EventCost, EventCostResult};
 pub use judge::judge;
-pub use plan::{Plan, PlanError, Wanted, with_parameters};
+pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Published, PublishedError,
+    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Part, Published, PublishedError,
     Setting, SmallestEffect, Variant, Word,
 };
 pub use relation::Relation;
@@ -28,5 +28,5 @@ pub use result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,
     Judgement, ModelPoint, NegativeResult, Question, Size,
 };
-pub use show::{document, page, show};
+pub use show::{Picture, document, page, show};
 pub use spread::Spread;

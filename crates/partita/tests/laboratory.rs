@@ -218,6 +218,35 @@ fn runs_from_one_checkpoint_have_their_policies_and_repeat() {
 
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_part_of_a_run_is_as_long_as_it_should_be_and_repeats() {
+    let _room = room("compare");
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("compared.json");
+    let mut command = on_exercises("compare", folder.path());
+    command.args(["--profile", "mainframe-1994", "--seeds", "2"]);
+    // Their work would go on for long.
+    command.args(["--vary", "guest.jobs=1000000"]);
+    command.args(["--start-at", "work allocation=", "--span", "40"]);
+    succeed(command.arg("--json").arg(&json));
+    let runs = read(&json)["runs"].clone();
+    let runs = runs.as_array().unwrap();
+    let mut instructions = std::collections::BTreeSet::new();
+    for run in runs {
+        let hardware = &run["outcome"]["finished"]["report"]["hardware"];
+        let span = number(hardware, "hertz") / 1000 * 40;
+        for hart in hardware["harts"].as_array().unwrap() {
+            let cycles = number(hart, "cycles");
+            // A hart stops at the end of an instruction.
+            assert!(cycles.abs_diff(span) < span / 100, "{cycles} of {span}");
+        }
+        instructions.insert(run["outcome"]["finished"]["figures"]["instructions"].to_string());
+    }
+    assert_eq!((runs.len(), instructions.len()), (2, 2));
+    succeed(&mut partita("rerun", &json, folder.path()));
+}
+
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_guest_that_never_ends_costs_nobody_else_a_run() {
     let _room = room("compare");
     let folder = tempfile::tempdir().unwrap();

@@ -5,13 +5,14 @@ use clap::ValueEnum;
 use machine::timing::Profile;
 use partita::bench::kvm_host;
 use partita::cache::Cache;
-use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_window};
+use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_window, within};
 use partita::computer::Chosen;
 use partita::images;
 use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
 use partita::laboratory::shard::Shard;
 use partita::laboratory::{
-    Bar, ChildRunner, Computer, Entry, Fingerprints, MadeBy, Outcome, Point, Store, run_all,
+    Bar, ChildRunner, Computer, Entry, Fingerprints, KvmError, MadeBy, Outcome, Point, Span, Store,
+    kvm_checkpoint, native_checkpoint, run_all,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
@@ -46,6 +47,9 @@ pub(super) struct LaboratoryArguments {
     pub(super) hypervisor: HypervisorArgument,
 }
 
+/// How long a run settles before a span of it is counted.
+const SETTLE_US: u64 = 20_000;
+
 /// Computers that runs are made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Kind {
@@ -65,6 +69,9 @@ pub(super) struct StartArguments {
     /// Boots for every run
     #[arg(long)]
     boot: bool,
+    /// With --start-at, measures so many milliseconds of each run alone, 20 ms after that
+    #[arg(long, value_name = "MILLISECONDS", requires = "start_at", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    span: Option<u64>,
     /// Measures the steady part of each run alone, from when all VMs work to when the first ends, where all VMs are exercisers that
     /// work for a time
     #[arg(long)]
@@ -108,6 +115,7 @@ impl StartArguments {
     pub(super) const fn usual(boot: bool) -> Self {
         Self {
             start_at: None,
+            span: None,
             boot,
             steady: true,
         }
@@ -244,7 +252,16 @@ impl Laboratory {
             let system = point.read()?;
             let text = arguments.start_at.as_deref();
             let point = match text.or_else(|| usual_start(&system)) {
-                Some(text) if !arguments.boot => from_checkpoint(point, text)?,
+                Some(text) if !arguments.boot => match arguments.span {
+                    None => from_checkpoint(point, text)?,
+                    Some(milliseconds) => {
+                        let span = Span {
+                            settle_us: SETTLE_US,
+                            count_us: milliseconds * 1000,
+                        };
+                        within(point, text, span)?
+                    }
+                },
                 _ => point,
             };
             if point.start.is_some() {
@@ -317,7 +334,17 @@ impl Laboratory {
             limit: self.timeout,
             stop,
         };
-        checkpoint::make(&boot, path).map_err(|error| match error {
+        let made = if point.native {
+            native_checkpoint(&boot, path)
+        } else if point.kvm {
+            kvm_checkpoint(&boot, path).map_err(|error| match error {
+                KvmError::Checkpoint(error) => error,
+                other => CheckpointFailure::Host(Box::new(other)),
+            })
+        } else {
+            checkpoint::make(&boot, path)
+        };
+        made.map_err(|error| match error {
             CheckpointFailure::BrokenOff => Failure::Interrupted,
             CheckpointFailure::TimeLimit => {
                 Failure::TimeLimit(String::from("it did not come to its checkpoint in time"))

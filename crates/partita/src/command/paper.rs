@@ -1,10 +1,12 @@
 //! `partita paper`.
 
 use super::laboratory::{Laboratory, LaboratoryArguments};
-use super::{Failure, output, write_json};
+use super::{Failure, output, trace, write_json};
 use clap::ValueEnum;
 use partita::laboratory::{Computer, Entry};
-use partita::paper::{self, Judgement, Plan, Published, Wanted, registration};
+use partita::paper::{
+    self, Case, Group, Judgement, Picture, Plan, Published, Wanted, registration,
+};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -73,6 +75,8 @@ impl Paper {
 /// What a paper's runs came to.
 pub(super) struct Repeated {
     pub(super) judgement: Judgement,
+    /// The cases that were run, each with the names of its methods and how many runs each had, in the order of the runs.
+    cases: Vec<(Case, Vec<(String, usize)>)>,
     pub(super) entries: Vec<Entry>,
     /// How it was made, in words.
     pub(super) how: String,
@@ -155,11 +159,61 @@ impl PaperArguments {
             names => format!(" Without --quick there are besides: {names}."),
         };
         let how = format!("On {computers}; {runs}; medians and their intervals.{left_out}");
+        let of = |(_, methods): &(Case, Group)| {
+            let methods = methods.methods.iter();
+            let each = methods.map(|(name, points)| (name.clone(), points.len()));
+            each.collect::<Vec<_>>()
+        };
+        let cases = plan.cases.iter();
         Ok(Repeated {
             judgement,
+            cases: cases.map(|one| (one.0.clone(), of(one))).collect(),
             entries,
             how,
         })
+    }
+
+    /// The waits with the most pause-loop exits of the methods that a case wants drawn, each found in the start phase that has it, and
+    /// recorded in a run that is the same again.
+    fn pictures(
+        &self,
+        cases: &[(Case, Vec<(String, usize)>)],
+        entries: &[Entry],
+    ) -> Result<Vec<Picture>, Failure> {
+        let mut pictures = Vec::new();
+        let mut rest = entries;
+        for (case, methods) in cases {
+            for (method, runs) in methods {
+                let (own, others) = rest.split_at((*runs).min(rest.len()));
+                rest = others;
+                if !case.worst_waits.contains(method) {
+                    continue;
+                }
+                let most = |entry: &&Entry| {
+                    let figures = entry.outcome.figures();
+                    let most = figures.and_then(|figures| figures.get("exits-per-wait-most"));
+                    most.map_or(0, |most| *most as u64)
+                };
+                let Some(worst) = own.iter().max_by_key(most).filter(|worst| most(worst) > 0)
+                else {
+                    continue;
+                };
+                let hypervisor = &self.laboratory.hypervisor;
+                let drawn = trace::draw_worst_wait(&worst.point, hypervisor)?;
+                let (phases, seed) = (own.len(), worst.point.seed);
+                pictures.push(Picture {
+                    case: case.name.clone(),
+                    words: format!(
+                        "{method}, start phase {seed} of {phases}: {}. A lane is a vCPU: its upper bar says which hart it has, the middle one \
+                         that it spins, the lower one that it has a lock for which others wait, and each stroke is an exit.",
+                        drawn.words
+                    ),
+                    svg: drawn.svg,
+                    colours: drawn.colours,
+                });
+            }
+        }
+        Ok(pictures)
     }
 
     fn register(&self) -> Result<(), Failure> {
@@ -187,6 +241,7 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     output::check(arguments.tidy.iter().map(Some))?;
     let Repeated {
         judgement,
+        cases,
         entries,
         how,
     } = arguments.repeat()?;
@@ -195,7 +250,9 @@ pub(super) fn execute(arguments: &PaperArguments) -> Result<(), Failure> {
     let _ = write!(std::io::stdout(), "{text}\n{how}\n");
     output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
-        output::write(path, paper::page(&judgement, &how, &entries).as_bytes())?;
+        let pictures = arguments.pictures(&cases, &entries)?;
+        let page = paper::page(&judgement, &pictures, &how, &entries);
+        output::write(path, page.as_bytes())?;
     }
     if let Some(path) = &arguments.json {
         let whole = serde_json::json!({ "judgement": judgement, "runs": entries });

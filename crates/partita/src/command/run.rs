@@ -7,8 +7,8 @@ use partita::computer::{Chosen, Kind};
 use partita::images::{self, Progress};
 use partita::laboratory::checkpoint::{self, Boot};
 use partita::laboratory::{
-    self, Computer as Place, Figures, Fingerprints, MadeBy, NativeFailure, Point, Shift, Window,
-    shares, window,
+    self, Computer as Place, Figures, Fingerprints, MadeBy, NativeFailure, Point, Shift, Span,
+    Start, Window, shares, window,
 };
 use partita::measures::{self, Inputs};
 use partita::report;
@@ -84,7 +84,7 @@ pub(super) struct RunArguments {
     #[arg(long, hide = true)]
     pub(super) without_makers: bool,
     /// On the machine, goes on from this checkpoint, which a comparison made
-    #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "native", "check_translations", "monitor"])]
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with_all = ["console", "check_translations", "monitor"])]
     pub(super) checkpoint: Option<PathBuf>,
     /// Measures the steady part of the run alone, from when all VMs work to when the first ends: for systems whose VMs are all
     /// exercisers that work for a time
@@ -109,6 +109,9 @@ pub(super) struct RunArguments {
         requires = "checkpoint"
     )]
     pub(super) commands: Vec<String>,
+    /// The part of the run from the checkpoint that is measured, as JSON
+    #[arg(long, hide = true, value_name = "JSON", value_parser = span, requires = "checkpoint")]
+    pub(super) span: Option<Span>,
     /// The process without which this one is not wanted
     #[arg(long, hide = true, value_name = "ID")]
     pub(super) parent: Option<u32>,
@@ -348,8 +351,15 @@ fn alone(
         let _ = writeln!(std::io::stdout(), "{line}");
     };
     let outcome = match part {
-        Part::From(path) => checkpoint::measure(&boot, path, &arguments.commands, &mut show)
-            .map(|outcome| (outcome, Figures::new())),
+        Part::From(path) => {
+            let start = Start {
+                text: String::new(),
+                commands: arguments.commands.clone(),
+                span: arguments.span,
+            };
+            checkpoint::measure(&boot, path, &start, &mut show)
+                .map(|outcome| (outcome, Figures::new()))
+        }
         Part::Within(window) => {
             window::measure(&boot, window, &mut show).map(|outcome| (outcome, Figures::new()))
         }
@@ -396,7 +406,27 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
             let _ = writeln!(out, "{line}");
         }
     };
-    let outcome = if arguments.kvm {
+    let outcome = if let (Some(path), Some(span)) = (&arguments.checkpoint, &arguments.span) {
+        let stop = AtomicBool::new(false);
+        let boot = Boot {
+            system,
+            cache,
+            // It is not below them.
+            hypervisor: Path::new(""),
+            chosen: *chosen,
+            text: "",
+            limit,
+            stop: &stop,
+        };
+        let failure = |error: String| Failure::Laboratory(error);
+        if arguments.kvm {
+            laboratory::kvm_span(&boot, path, span, &mut show)
+                .map_err(|error| failure(error.to_string()))?
+        } else {
+            laboratory::native_span(&boot, path, span, &mut show)
+                .map_err(|error| failure(error.to_string()))?
+        }
+    } else if arguments.kvm {
         let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);
         outcome.map_err(|error| Failure::Laboratory(error.to_string()))?
     } else {
@@ -435,6 +465,11 @@ fn to_json(path: &Path, value: &impl serde::Serialize) -> Result<serde_json::Val
 
 /// A shift as a comparison says it.
 fn shift(text: &str) -> Result<Shift, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+/// A span as a comparison says it.
+fn span(text: &str) -> Result<Span, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 

@@ -10,6 +10,7 @@ use partita::computer::{Chosen, Setup};
 use partita::drawing::{self, Page, lanes};
 use partita::image::{self, slots::Assignment};
 use partita::images::{self, Progress};
+use partita::laboratory::{Computer, Point};
 use partita::storms::Watcher;
 use partita::system::System;
 use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
@@ -133,8 +134,46 @@ impl Sink for Both {
     }
 }
 
+/// A stretch of a run as lanes over time.
+pub(super) struct Drawn {
+    /// What it shows.
+    pub(super) words: String,
+    /// The picture.
+    pub(super) svg: String,
+    /// What its colours stand for.
+    pub(super) colours: Vec<(String, String)>,
+}
+
+/// The wait with the most pause-loop exits of a run from its boot.
+pub(super) fn draw_worst_wait(
+    point: &Point,
+    hypervisor: &HypervisorArgument,
+) -> Result<Drawn, Failure> {
+    let Computer::Machine { profile } = &point.computer else {
+        return Err(Failure::MachineOnly("--report"));
+    };
+    let watched = Watched {
+        system: SystemArguments {
+            file: point.system.clone(),
+            changes: point.changes.clone(),
+        },
+        profile: profile.clone(),
+        seed: point.seed,
+        timeout: None,
+        hypervisor: hypervisor.clone(),
+    };
+    let (words, window) = worst_wait(&watched)?;
+    let timeline = record(&watched, window, &mut |_| {})?;
+    let (from, to) = timeline.span().unwrap_or_default();
+    Ok(Drawn {
+        words,
+        svg: lanes::lanes(&timeline, from, to),
+        colours: lanes::legend(&timeline),
+    })
+}
+
 /// The stretch around the wait with the most pause-loop exits, found in a run of the system; the same system runs the same again.
-fn worst_wait(watched: &Watched) -> Result<Window, Failure> {
+fn worst_wait(watched: &Watched) -> Result<(String, Window), Failure> {
     let mut bench = boot(watched)?;
     let no_exits = || {
         Failure::Laboratory(String::from(
@@ -161,8 +200,7 @@ fn worst_wait(watched: &Watched) -> Result<Window, Failure> {
         .iter()
         .flat_map(|(vm, count)| (0..*count).map(move |number| format!("{vm}.{number}")));
     let vcpu = vcpu.and_then(|place| vcpus.nth(place));
-    let _ = writeln!(
-        std::io::stdout(),
+    let words = format!(
         "the worst wait: {} exits of {} in {:.3} ms, for the word at {:#x}",
         worst.exits,
         vcpu.unwrap_or_else(|| String::from("a vCPU that is not known")),
@@ -170,11 +208,29 @@ fn worst_wait(watched: &Watched) -> Result<Window, Failure> {
         worst.word
     );
     let around = length / 4 + 1000;
-    Ok(Window {
+    let window = Window {
         start: worst.start.saturating_sub(begun).saturating_sub(around),
         end: worst.end.saturating_sub(begun).saturating_add(around),
         most: MOST_EVENTS,
-    })
+    };
+    Ok((words, window))
+}
+
+/// Records a stretch of a run from its boot.
+fn record(
+    watched: &Watched,
+    window: Window,
+    line: &mut dyn FnMut(&str),
+) -> Result<Timeline, Failure> {
+    let mut bench = boot(watched)?;
+    let clock = bench.run.machine.clock();
+    let recorder = Recorder::new(window, clock, &bench.vms);
+    bench.run.machine.listen(Box::new(recorder.clone()));
+    let over = |now| (recorder.begun()).is_some_and(|begun| now >= begun + window.end);
+    follow(&mut bench, over, line);
+    let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
+    bench.run.machine.stop_listening().map_err(ended)?;
+    Ok(recorder.timeline())
 }
 
 /// Runs until the system has come to its end, or is late, or it is `enough`.
@@ -200,7 +256,10 @@ fn follow(bench: &mut Bench, enough: impl Fn(u64) -> bool, line: &mut dyn FnMut(
 pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
     output::check([arguments.output.as_ref(), arguments.report.as_ref()])?;
     let window = if arguments.worst_wait {
-        worst_wait(&arguments.watched)?
+        let (words, window) = worst_wait(&arguments.watched)?;
+        // A reader that has gone needs no line.
+        let _ = writeln!(std::io::stdout(), "{words}");
+        window
     } else {
         Window {
             start: arguments.from * 1_000_000,
@@ -208,18 +267,10 @@ pub(super) fn trace(arguments: &TraceArguments) -> Result<(), Failure> {
             most: MOST_EVENTS,
         }
     };
-    let mut bench = boot(&arguments.watched)?;
-    let clock = bench.run.machine.clock();
-    let recorder = Recorder::new(window, clock, &bench.vms);
-    bench.run.machine.listen(Box::new(recorder.clone()));
-    let over = |now| (recorder.begun()).is_some_and(|begun| now >= begun + window.end);
-    follow(&mut bench, over, &mut |line| {
+    let timeline = record(&arguments.watched, window, &mut |line| {
         // A reader that has gone needs no line.
         let _ = writeln!(std::io::stdout(), "{line}");
-    });
-    let ended = |error| Failure::Laboratory(format!("the timeline: {error}"));
-    bench.run.machine.stop_listening().map_err(ended)?;
-    let timeline = recorder.timeline();
+    })?;
     let Some((from, to)) = timeline.span() else {
         return Err(Failure::Laboratory(format!(
             "nothing happened from {} ms to {} ms after the first vCPU had a hart; choose another stretch with --from and --length",

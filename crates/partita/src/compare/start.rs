@@ -1,6 +1,6 @@
 //! What of a point can be set while it runs, so that many points go on from one boot.
 
-use crate::laboratory::{Computer, Point, PointError, Start};
+use crate::laboratory::{Computer, Point, PointError, Span, Start};
 use crate::system::{FileName, System};
 
 /// What Debian's first process says when its work begins (guests/init), and the file that it is in.
@@ -41,7 +41,26 @@ pub fn from_checkpoint(mut point: Point, text: &str) -> Result<Point, PointError
     point.start = Some(Start {
         text: String::from(text),
         commands,
+        span: None,
     });
+    Ok(point)
+}
+
+/// The point as one that goes on from a checkpoint taken in the midst of the work, when all VMs have said `text`, and ends with a part
+/// of it. Natively and under KVM as well: there is nothing that an operator would have to set.
+///
+/// # Errors
+/// The system has mistakes.
+pub fn within(point: Point, text: &str, span: Span) -> Result<Point, PointError> {
+    let mut point = from_checkpoint(point, text)?;
+    if matches!(point.computer, Computer::Machine { .. }) {
+        let start = point.start.get_or_insert_with(|| Start {
+            text: String::from(text),
+            commands: Vec::new(),
+            span: None,
+        });
+        start.span = Some(span);
+    }
     Ok(point)
 }
 
@@ -96,6 +115,30 @@ mod tests {
         let mut qemu = point(folder.path(), &["spin=wapd"]);
         qemu.computer = Computer::Qemu;
         assert_eq!(from_checkpoint(qemu.clone(), "up").unwrap(), qemu);
+    }
+
+    #[test]
+    fn a_part_of_the_work_has_a_checkpoint_natively_and_under_kvm_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let span = Span {
+            settle_us: 1,
+            count_us: 2,
+        };
+        let made = |point: Point| within(point, "half", span).unwrap();
+        let ours = made(point(folder.path(), &["spin=wapd"]));
+        assert_eq!(ours.start.as_ref().unwrap().commands, ["spin wapd"]);
+        let mut native = point(folder.path(), &["spin=wapd"]);
+        native.native = true;
+        let native = made(native);
+        for point in [&ours, &native] {
+            assert_eq!(point.start.as_ref().unwrap().span, Some(span));
+            assert_eq!(point.boot().unwrap().start.unwrap().span, None);
+        }
+        assert_ne!(ours.boot(), native.boot());
+        // QEMU has no checkpoints.
+        let mut qemu = point(folder.path(), &[]);
+        qemu.computer = Computer::Qemu;
+        assert_eq!(made(qemu).start, None);
     }
 
     #[test]

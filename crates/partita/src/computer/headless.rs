@@ -2,11 +2,11 @@
 
 use super::board::{self, Chosen};
 use super::line::{Keys, Line};
-use super::{ComputerError, End, Piece, Setup, simulator};
+use super::{ComputerError, End, POWER_OFF_KEYS, Piece, Setup, simulator};
 use crate::measures::Guests;
 use crate::report::Report;
 use crate::run::{Account, Ending, Outcome, Relay};
-use crate::storms::Watcher;
+use crate::storms::{Storms, Watcher};
 use crate::system::{System, Vm};
 use crate::terminals::Users;
 use abi::system::VmName;
@@ -121,6 +121,20 @@ impl Run {
         Ok(Self::typing(machine, Account::resumed(), None, keys))
     }
 
+    /// Goes on with a machine that has been restored from a checkpoint, on which this VM's kernel, or without one KVM's host, is in the
+    /// hypervisor's place.
+    ///
+    /// # Errors
+    /// As for [`Run::resume`].
+    pub fn resume_below(
+        mut machine: Machine,
+        setup: &Setup<'_>,
+        vm: Option<&VmName>,
+    ) -> Result<Self, ComputerError> {
+        board::reattach(&mut machine, setup)?;
+        Ok(Self::on(machine, Account::new(vm), None))
+    }
+
     fn on(machine: Machine, account: Account, users: Option<Users>) -> Self {
         Self::typing(machine, account, users, Keys::closed())
     }
@@ -180,14 +194,43 @@ impl Run {
         self.account.report()
     }
 
-    /// Counts the ends of the VMs' jobs from now on.
+    /// Machine time since reset.
+    fn now(&self) -> Duration {
+        let now = Cycles(self.machine.now());
+        Duration::from_nanos(self.machine.clock().nanoseconds(now))
+    }
+
+    /// Counts the ends of the VMs' jobs, and the exits of pause loops, from now on.
     pub fn begin(&mut self, vms: &[Vm]) {
-        let clock = self.machine.clock();
-        let now = clock.nanoseconds(Cycles(self.machine.now()));
+        let now = self.now();
         for vm in vms {
-            self.account
-                .begin(vm.name.as_str(), Duration::from_nanos(now));
+            self.account.begin(vm.name.as_str(), now);
         }
+        if let Some(watcher) = &self.watcher {
+            watcher.begin();
+        }
+    }
+
+    /// Counts to now, and gives what came of the exits of pause loops.
+    pub fn end(&mut self, vms: &[Vm]) -> Option<Storms> {
+        let now = self.now();
+        for vm in vms {
+            self.account.end_jobs(vm.name.as_str(), now);
+        }
+        self.watcher.as_ref().map(Watcher::storms)
+    }
+
+    /// Asks the hypervisor to power everything off, which ends the run when it is followed. What the console has said must have been
+    /// looked at.
+    pub fn power_off(&mut self) {
+        let (output, console) = channel();
+        let keys = Keys::closed();
+        keys.send(POWER_OFF_KEYS);
+        let line = Line::new(output, self.machine.clock(), keys, false);
+        let devices = &mut self.machine.system_mut().devices;
+        // The UART asks a line for its keys when it is attached.
+        devices.attach_console(Box::new(line));
+        self.console = console;
     }
 
     /// What the workload counted of the VM that ran alone, and what went wrong.

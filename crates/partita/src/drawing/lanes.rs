@@ -2,7 +2,7 @@
 
 use super::page::{colour, escape};
 use super::scale::Scale;
-use crate::trace::{Kind, Owner, Slice, Timeline};
+use crate::trace::{Kind, Owner, PAUSE_LOOP_EXIT, Slice, Timeline};
 use std::fmt::Write;
 
 /// Distances in the picture's units.
@@ -94,6 +94,23 @@ pub fn lanes(timeline: &Timeline, from: u64, to: u64) -> String {
             .collect();
         bars.sort_by(|a, b| a.top.total_cmp(&b.top).then(a.from.total_cmp(&b.from)));
         draw(&mut svg, &bars);
+        let marks = lane.marks.iter();
+        let exits =
+            marks.filter(|mark| mark.name == PAUSE_LOOP_EXIT && (from..to).contains(&mark.at));
+        let mut last = f64::NEG_INFINITY;
+        for x in exits.map(|mark| scale.at(milliseconds(mark.at))) {
+            // Strokes that would cover each other are one.
+            if x - last >= CLOSE {
+                let _ = writeln!(
+                    svg,
+                    "<line class=\"exit\" x1=\"{x:.2}\" x2=\"{x:.2}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{}\" stroke-width=\"0.6\"/>",
+                    y + 2.0,
+                    y + LANE - 2.0,
+                    colour(SPINS)
+                );
+                last = x;
+            }
+        }
     }
     svg + "</svg>\n"
 }

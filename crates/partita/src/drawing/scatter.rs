@@ -16,9 +16,20 @@ const FRAME: Frame = Frame {
 /// Distance of the names on the right.
 const NAME: f64 = 18.0;
 
+/// A series of points.
+#[derive(Debug, Clone, Copy)]
+pub struct Points<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Across and upwards.
+    pub points: &'a [(f64, f64)],
+    /// The ends of a line through them.
+    pub trend: Option<[(f64, f64); 2]>,
+}
+
 /// The picture of each series' points, with what is drawn across and upwards.
-pub fn scatter(series: &[(&str, &[(f64, f64)])], across: &str, up: &str) -> String {
-    let points = || series.iter().flat_map(|(_, points)| points.iter());
+pub fn scatter(series: &[Points<'_>], across: &str, up: &str) -> String {
+    let points = || series.iter().flat_map(|series| series.points.iter());
     let x = Scale::new(points().map(|point| point.0), true, FRAME.left, FRAME.end());
     let y = Scale::new(
         points().map(|point| point.1),
@@ -44,13 +55,26 @@ pub fn scatter(series: &[(&str, &[(f64, f64)])], across: &str, up: &str) -> Stri
         f64::midpoint(FRAME.top, FRAME.floor()),
         escape(up)
     );
-    for (index, (name, points)) in series.iter().enumerate() {
+    for (index, one) in series.iter().enumerate() {
+        let Points {
+            name,
+            points,
+            trend,
+        } = one;
         let colour = colour(index);
         for (across, up) in *points {
             let (x, y) = (x.at(*across), y.at(*up));
             let _ = writeln!(
                 svg,
                 "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\" fill-opacity=\"0.7\"/>"
+            );
+        }
+        if let Some(ends) = trend {
+            let [(left, start), (right, end)] = ends.map(|(across, up)| (x.at(across), y.at(up)));
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{left:.1}\" y1=\"{start:.1}\" x2=\"{right:.1}\" y2=\"{end:.1}\" stroke=\"{colour}\" \
+                 stroke-width=\"2\"/>"
             );
         }
         let _ = writeln!(
@@ -71,8 +95,19 @@ mod tests {
     #[test]
     fn every_point_is_drawn_and_every_series_named() {
         let points = [(0.0, 1.0), (250_000.0, 2.0)];
-        let svg = scatter(&[("yield", &points), ("a<b", &points[..1])], "exits", "s");
+        let series = |name, points, trend| Points {
+            name,
+            points,
+            trend,
+        };
+        let line = Some([(0.0, 1.5), (250_000.0, 1.5)]);
+        let all = [
+            series("yield", &points[..], line),
+            series("a<b", &points[..1], None),
+        ];
+        let svg = scatter(&all, "exits", "s");
         assert_eq!(svg.matches("<circle").count(), 3);
+        assert_eq!(svg.matches("stroke-width=\"2\"").count(), 1);
         assert!(svg.contains("yield") && svg.contains("a&lt;b"));
     }
 }

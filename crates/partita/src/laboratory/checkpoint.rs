@@ -5,9 +5,12 @@ use crate::cache::Cache;
 use crate::computer::headless::{Limits, Run};
 use crate::computer::{Chosen, ComputerError, Setup};
 use crate::image::{self, ImageError, slots::Assignment};
+use crate::laboratory::{Span, Start};
 use crate::run::{Line, Outcome, RunError, check_memory};
-use crate::system::System;
+use crate::storms::Storms;
+use crate::system::{System, Vm};
 use machine::checkpoint::{CheckpointError, GearMismatch};
+use machine::monitor::Report;
 use machine::{Machine, Stop};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -74,6 +77,14 @@ pub enum CheckpointFailure {
     /// The profile.
     #[error(transparent)]
     Gear(#[from] GearMismatch),
+    /// KVM's host cannot be booted.
+    #[error(transparent)]
+    Host(Box<super::KvmError>),
+    /// The work ended first.
+    #[error(
+        "the run ended, or took longer than it may, before the part of it that is measured was over"
+    )]
+    SpanTooLong,
     /// It took longer than it may.
     #[error("booting to the checkpoint took longer than it may")]
     TimeLimit,
@@ -120,7 +131,16 @@ pub fn make(boot: &Boot<'_>, path: &Path) -> Result<(), CheckpointFailure> {
         fast: true,
         ..boot.chosen.clone()
     };
-    let mut run = Run::boot(&setup, &chosen)?;
+    make_of(Run::boot(&setup, &chosen)?, boot, false, path)
+}
+
+/// Follows a run to where the guests are up, and writes the checkpoint. Where a VM runs alone, natively, lines have no name before them.
+pub(super) fn make_of(
+    mut run: Run,
+    boot: &Boot<'_>,
+    alone: bool,
+    path: &Path,
+) -> Result<(), CheckpointFailure> {
     let vms = boot.system.vms.iter().filter(|vm| vm.autostart);
     let mut missing: BTreeSet<String> = vms.map(|vm| vm.name.to_string()).collect();
     let begun = Instant::now();
@@ -129,12 +149,12 @@ pub fn make(boot: &Boot<'_>, path: &Path) -> Result<(), CheckpointFailure> {
             cycles: Some(run.machine.now() + look(&run.machine)),
             ..Limits::default()
         };
-        let stop = run.follow(&limits, &mut |line| {
-            if let Line::Guest { vm, text } = Line::of(line)
-                && text.contains(boot.text)
-            {
+        let stop = run.follow(&limits, &mut |line| match Line::of(line) {
+            Line::Guest { vm, text } if text.contains(boot.text) => {
                 missing.remove(vm);
             }
+            Line::Bare(text) if alone && text.contains(boot.text) => missing.clear(),
+            _ => {}
         });
         if boot.stop.load(Ordering::Relaxed) {
             return Err(CheckpointFailure::BrokenOff);
@@ -170,17 +190,8 @@ fn write(machine: &mut Machine, path: &Path) -> Result<(), CheckpointFailure> {
     Ok(())
 }
 
-/// Goes on from the checkpoint at `path`: with the machine's own profile and seed, after these commands at the operator's
-/// prompt. All figures count from the report that the prompt gives last. Lines for people go to `show`.
-///
-/// # Errors
-/// [`CheckpointFailure`].
-pub fn measure(
-    boot: &Boot<'_>,
-    path: &Path,
-    commands: &[String],
-    show: &mut dyn FnMut(&str),
-) -> Result<Outcome, CheckpointFailure> {
+/// The machine of the checkpoint at `path`, with the profile and the seed of `boot`.
+pub(super) fn restore(boot: &Boot<'_>, path: &Path) -> Result<Machine, CheckpointFailure> {
     let file = std::fs::File::open(path).map_err(|error| CheckpointFailure::File {
         path: path.to_owned(),
         error,
@@ -195,6 +206,21 @@ pub fn measure(
         machine.shift_to_measured(profile)?;
     }
     machine.reseed(boot.chosen.seed);
+    Ok(machine)
+}
+
+/// Goes on from the checkpoint at `path`: with the machine's own profile and seed, after what `start` asks of the operator's
+/// prompt. All figures count from the report that the prompt gives last, or are of the span. Lines for people go to `show`.
+///
+/// # Errors
+/// [`CheckpointFailure`].
+pub fn measure(
+    boot: &Boot<'_>,
+    path: &Path,
+    start: &Start,
+    show: &mut dyn FnMut(&str),
+) -> Result<Outcome, CheckpointFailure> {
+    let machine = restore(boot, path)?;
     let slots = Assignment::of(boot.system);
     let setup = Setup {
         system: boot.system,
@@ -203,9 +229,16 @@ pub fn measure(
         hypervisor: boot.hypervisor,
         cache: boot.cache,
     };
-    let (mut run, first) = ask(machine, &setup, commands, show)?;
+    let (mut run, first) = ask(machine, &setup, &start.commands, show)?;
+    let counted = match &start.span {
+        Some(span) => Some(count(&mut run, boot, span, &boot.system.vms, show)?),
+        None => None,
+    };
     let before = run.machine.snapshot();
-    run.begin(&boot.system.vms);
+    match counted {
+        Some(_) => run.power_off(),
+        None => run.begin(&boot.system.vms),
+    }
     let limits = Limits {
         stop: Some(boot.stop),
         ..Limits::of(boot.system, boot.limit, run.machine.clock())
@@ -215,7 +248,46 @@ pub fn measure(
     let outcome = &mut finished.outcome;
     outcome.report = outcome.report.as_ref().map(|last| last.since(&first));
     outcome.monitor = Some(finished.machine.report_since(&before));
+    if let Some((monitor, storms)) = counted {
+        (outcome.monitor, outcome.storms) = (Some(monitor), storms);
+    }
     Ok(finished.outcome)
+}
+
+/// Lets a run settle, and counts a span of it. What the hypervisor counts itself is not in the answer: its reports are asked for with
+/// keys, which take time.
+pub(super) fn count(
+    run: &mut Run,
+    boot: &Boot<'_>,
+    span: &Span,
+    vms: &[Vm],
+    show: &mut dyn FnMut(&str),
+) -> Result<(Report, Option<Storms>), CheckpointFailure> {
+    let mut go_on = |run: &mut Run, microseconds: u64| {
+        let clock = run.machine.clock();
+        let cycles = clock.cycles_in_nanoseconds(microseconds.saturating_mul(1000));
+        let end = run.machine.now().saturating_add(cycles.0);
+        let limits = Limits {
+            cycles: Some(end),
+            time: boot.limit,
+            stop: Some(boot.stop),
+            ..Limits::default()
+        };
+        let stop = run.follow(&limits, show);
+        if boot.stop.load(Ordering::Relaxed) {
+            return Err(CheckpointFailure::BrokenOff);
+        }
+        match stop == Stop::Limit && run.machine.now() >= end {
+            true => Ok(()),
+            false => Err(CheckpointFailure::SpanTooLong),
+        }
+    };
+    go_on(run, span.settle_us)?;
+    let before = run.machine.snapshot();
+    run.begin(vms);
+    go_on(run, span.count_us)?;
+    let monitor = run.machine.report_since(&before);
+    Ok((monitor, run.end(vms)))
 }
 
 /// Goes on with a machine while these commands and then a report are asked of the operator's prompt, until it has answered.

@@ -66,6 +66,11 @@ impl ChildRunner<'_> {
             for command in &start.commands {
                 words.extend(["--command".into(), command.into()]);
             }
+            if let Some(span) = &start.span {
+                // Plain values alone: this cannot fail.
+                let text = serde_json::to_string(span).unwrap_or_default();
+                words.extend(["--span".into(), text.into()]);
+            }
         }
         if point.window.is_some() {
             words.push("--steady".into());

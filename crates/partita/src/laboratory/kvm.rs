@@ -3,6 +3,8 @@
 //! The host is Debian's kernel with its own kvm module, each VM one of Debian's own QEMU, on the same machine, from the
 //! same kernels, initial RAM disks, command lines and disks, and with the same users at the same terminals.
 
+use super::Span;
+use super::checkpoint::{Boot, CheckpointFailure, make_of};
 use super::native::Native;
 use crate::bench::{kvm_host, kvm_initrd as initrd};
 use crate::cache::Cache;
@@ -14,7 +16,7 @@ use crate::images::{ImagesError, Progress};
 use crate::system::{System, Vm};
 use machine::board::map;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The host's first process.
@@ -33,6 +35,9 @@ pub enum KvmError {
     /// The computer.
     #[error(transparent)]
     Computer(#[from] ComputerError),
+    /// The checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointFailure),
     /// The initial RAM disk.
     #[error(transparent)]
     Archive(#[from] archive::TooLarge),
@@ -66,6 +71,46 @@ pub fn under_kvm(
     limit: Option<Duration>,
     show: &mut dyn FnMut(&str),
 ) -> Result<Native, KvmError> {
+    let mut run = boot_host(system, cache, chosen)?;
+    let mut verdict = None;
+    let limits = Limits::of(system, limit, run.machine.clock());
+    let stop = run.follow(&limits, &mut |line| {
+        if line.contains(FAILED) {
+            verdict.get_or_insert_with(|| String::from(line));
+        }
+        show(line);
+    });
+    Ok(Native::of(run, stop, verdict, "host"))
+}
+
+/// Boots the host with KVM, in the fast gear, to where all guests say that they are up, and writes the checkpoint to `path`.
+///
+/// # Errors
+/// [`KvmError`].
+pub fn kvm_checkpoint(boot: &Boot<'_>, path: &Path) -> Result<(), KvmError> {
+    let chosen = Chosen {
+        fast: true,
+        ..boot.chosen.clone()
+    };
+    let run = boot_host(boot.system, boot.cache, &chosen)?;
+    Ok(make_of(run, boot, false, path)?)
+}
+
+/// Goes on from such a checkpoint, and counts a span.
+///
+/// # Errors
+/// [`KvmError`].
+pub fn kvm_span(
+    boot: &Boot<'_>,
+    path: &Path,
+    span: &Span,
+    show: &mut dyn FnMut(&str),
+) -> Result<Native, KvmError> {
+    Ok(Native::of_span(boot, boot.system, path, None, span, show)?)
+}
+
+/// Boots the host.
+fn boot_host(system: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, KvmError> {
     let read = |path: PathBuf| std::fs::read(&path).map_err(|error| KvmError::File { path, error });
     let base = kvm_host(cache, &Progress::new())?;
     let slots = Assignment::of(system);
@@ -100,16 +145,7 @@ pub fn under_kvm(
         command_line: String::from("console=ttyS0 quiet"),
         ..chosen.clone()
     };
-    let mut run = Run::boot(&setup, &chosen)?;
-    let mut verdict = None;
-    let limits = Limits::of(system, limit, run.machine.clock());
-    let stop = run.follow(&limits, &mut |line| {
-        if line.contains(FAILED) {
-            verdict.get_or_insert_with(|| String::from(line));
-        }
-        show(line);
-    });
-    Ok(Native::of(run, stop, verdict, "host"))
+    Ok(Run::boot(&setup, &chosen)?)
 }
 
 /// What the host is told of a VM, the one with this `index` (guests/kvm-system). `networks` are those of the VMs before it.
@@ -121,6 +157,10 @@ fn describe(
 ) -> String {
     let mebibytes = vm.memory.value.0 >> 20;
     let mut text = format!("size {} {mebibytes}\n", vm.vcpus.value);
+    for extension in vm.hidden.names() {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "hide {extension}");
+    }
     for (slot, device) in devices {
         let address = map::VIRTIO.base + u64::from(slot.0) * map::VIRTIO_STRIDE;
         // Writing to a String does not fail.
@@ -149,6 +189,17 @@ fn describe(
 mod tests {
     use super::*;
     use crate::system::{Document, System};
+
+    #[test]
+    fn what_a_vm_is_not_told_of_is_hidden_under_kvm_too() {
+        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 2\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\nhide = [\"zawrs\"]\n";
+        let document = Document::new(std::path::Path::new("a.toml"), String::from(text), &[]);
+        let system = System::read(&document.unwrap()).unwrap();
+        let slots = Assignment::of(&system);
+        let described = describe(&system.vms[0], 0, slots.vm(0), &mut Vec::new());
+        assert_eq!(described, "size 2 64\nhide zawrs\n");
+    }
 
     #[test]
     fn cards_on_one_network_meet_and_have_addresses_of_their_own() {

@@ -1,6 +1,7 @@
 //! A guest on the computer itself: what "per cent of native" is measured against.
 
-use super::checkpoint::look;
+use super::Span;
+use super::checkpoint::{Boot, CheckpointFailure, count, look, make_of, restore};
 use super::window::{MARGIN, Window};
 use crate::cache::Cache;
 use crate::computer::headless::{Limits, Run};
@@ -8,8 +9,10 @@ use crate::computer::{Chosen, ComputerError, Setup};
 use crate::image::{locate, slots::Assignment};
 use crate::measures::Guests;
 use crate::system::System;
+use abi::system::VmName;
 use machine::Stop;
 use machine::monitor::Report;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What the guest's last line begins with if its work is done as it should be.
@@ -49,31 +52,8 @@ pub fn native(
     limit: Option<Duration>,
     show: &mut dyn FnMut(&str),
 ) -> Result<Native, ComputerError> {
-    let mut alone = system.clone();
-    alone.vms.truncate(1);
-    let slots = Assignment::of(&alone);
-    let mut chosen = chosen.clone();
-    let (mut kernel, mut initrd) = (None, Vec::new());
-    if let Some(vm) = alone.vms.first() {
-        chosen.command_line.clone_from(&vm.command_line);
-        kernel = Some(locate(&vm.kernel.value, cache));
-        if let Some(file) = &vm.initrd {
-            let path = locate(&file.value, cache);
-            initrd = std::fs::read(&path).map_err(|error| ComputerError::File { path, error })?;
-        }
-    }
-    let setup = Setup {
-        system: &alone,
-        slots: &slots,
-        image: &initrd,
-        // What is booted in the place of the hypervisor. A system has a VM, so there is a kernel.
-        hypervisor: &kernel.unwrap_or_default(),
-        cache,
-    };
-    let mut run = match alone.vms.first() {
-        Some(vm) => Run::boot_alone(&setup, &chosen, &vm.name)?,
-        None => Run::boot(&setup, &chosen)?,
-    };
+    let alone = alone(system);
+    let mut run = boot_alone(&alone, cache, chosen)?;
     let mut verdict = None;
     let mut hear = |line: &str| {
         let failed = line.starts_with(FAIL);
@@ -91,6 +71,75 @@ pub fn native(
     let mut native = Native::of(run, stop, verdict, "guest");
     native.hardware = counted.unwrap_or(native.hardware);
     Ok(native)
+}
+
+/// The system with its first VM alone.
+fn alone(system: &System) -> System {
+    let mut alone = system.clone();
+    alone.vms.truncate(1);
+    alone
+}
+
+/// Boots the kernel of a system's only VM on the machine itself.
+fn boot_alone(alone: &System, cache: &Cache, chosen: &Chosen) -> Result<Run, ComputerError> {
+    let slots = Assignment::of(alone);
+    let mut chosen = chosen.clone();
+    let (mut kernel, mut initrd) = (None, Vec::new());
+    if let Some(vm) = alone.vms.first() {
+        chosen.command_line.clone_from(&vm.command_line);
+        kernel = Some(locate(&vm.kernel.value, cache));
+        if let Some(file) = &vm.initrd {
+            let path = locate(&file.value, cache);
+            initrd = std::fs::read(&path).map_err(|error| ComputerError::File { path, error })?;
+        }
+    }
+    let setup = Setup {
+        system: alone,
+        slots: &slots,
+        image: &initrd,
+        // What is booted in the place of the hypervisor. A system has a VM, so there is a kernel.
+        hypervisor: &kernel.unwrap_or_default(),
+        cache,
+    };
+    match alone.vms.first() {
+        Some(vm) => Run::boot_alone(&setup, &chosen, &vm.name),
+        None => Run::boot(&setup, &chosen),
+    }
+}
+
+/// Boots the first VM's kernel on the machine itself to where it says that it is up, in the fast gear, and writes the checkpoint to
+/// `path`.
+///
+/// # Errors
+/// [`CheckpointFailure`].
+pub fn native_checkpoint(boot: &Boot<'_>, path: &Path) -> Result<(), CheckpointFailure> {
+    let alone = alone(boot.system);
+    let chosen = Chosen {
+        fast: true,
+        ..boot.chosen.clone()
+    };
+    let run = boot_alone(&alone, boot.cache, &chosen)?;
+    let boot = Boot {
+        system: &alone,
+        chosen,
+        ..*boot
+    };
+    make_of(run, &boot, true, path)
+}
+
+/// Goes on from such a checkpoint, and counts a span.
+///
+/// # Errors
+/// [`CheckpointFailure`].
+pub fn native_span(
+    boot: &Boot<'_>,
+    path: &Path,
+    span: &Span,
+    show: &mut dyn FnMut(&str),
+) -> Result<Native, CheckpointFailure> {
+    let alone = alone(boot.system);
+    let name = alone.vms.first().map(|vm| vm.name);
+    Native::of_span(boot, &alone, path, name.as_ref(), span, show)
 }
 
 /// Follows a run to the end of its steady window, and gives what was counted in it: neither the boot of the firmware and the kernel
@@ -139,6 +188,34 @@ fn steady(
 }
 
 impl Native {
+    /// What a span came to of a run without our hypervisor, from a checkpoint on: of this VM's on the machine itself, or under KVM.
+    pub(super) fn of_span(
+        boot: &Boot<'_>,
+        system: &System,
+        path: &Path,
+        vm: Option<&VmName>,
+        span: &Span,
+        show: &mut dyn FnMut(&str),
+    ) -> Result<Self, CheckpointFailure> {
+        let machine = restore(boot, path)?;
+        let slots = Assignment::of(system);
+        let setup = Setup {
+            system,
+            slots: &slots,
+            image: &[],
+            hypervisor: boot.hypervisor,
+            cache: boot.cache,
+        };
+        let mut run = Run::resume_below(machine, &setup, vm)?;
+        let (hardware, _) = count(&mut run, boot, span, &system.vms, show)?;
+        let (guests, failures) = run.finish_alone(Stop::Limit);
+        Ok(Self {
+            hardware,
+            guests,
+            failure: failures.into_iter().next().map(NativeFailure::Other),
+        })
+    }
+
     /// What a run came to that ended by `stop`, with the line of `who` runs on the machine itself that says that it failed, if
     /// there was one.
     pub(super) fn of(run: Run, stop: Stop, verdict: Option<String>, who: &str) -> Self {

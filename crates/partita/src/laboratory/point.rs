@@ -84,6 +84,19 @@ pub struct Start {
     pub text: String,
     /// What is asked of the operator's prompt before anything is measured.
     pub commands: Vec<String>,
+    /// The part of the run that is measured from there on; without it, all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span: Option<Span>,
+}
+
+/// A part of a run from a checkpoint, in microseconds of machine time. The run ends with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Span {
+    /// How long nothing is counted, from when the operator's prompt has answered.
+    pub settle_us: u64,
+    /// How long all is counted afterwards.
+    pub count_us: u64,
 }
 
 /// What is shifted at the beginning of a run, and means nothing for what is measured.
@@ -148,6 +161,7 @@ impl Point {
             start: Some(Start {
                 text: start.text.clone(),
                 commands: Vec::new(),
+                span: None,
             }),
             ..self.clone()
         })

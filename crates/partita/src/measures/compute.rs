@@ -57,6 +57,9 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
 
     if let Some(watched) = inputs.storms {
         storms(watched, &mut put);
+        if let Some(report) = inputs.hardware {
+            holds(watched, report.hertz, &mut put);
+        }
     }
     let waited = inputs.hardware.map_or(0, guests_waits);
     let busy = inputs
@@ -172,6 +175,22 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
 
 /// So many exits, at most, is what the distribution of a wait's exits is given at.
 pub const WITHIN: [u64; 12] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 5000];
+
+/// So many cycles, at most, is what the distribution of how long locks are held is given at.
+pub const HELD: [u64; 10] = [
+    128, 256, 512, 1024, 2048, 4096, 8192, 32_768, 262_144, 4_194_304,
+];
+
+/// The distribution of how long locks are held.
+fn holds(storms: &Storms, hertz: u64, put: &mut impl FnMut(&str, Option<f64>)) {
+    let holds = sorted(&storms.holds);
+    for most in HELD {
+        let nanoseconds = u128::from(most) * 1_000_000_000 / u128::from(hertz.max(1));
+        let within = holds.partition_point(|hold| u128::from(*hold) <= nanoseconds) as f64;
+        let part = ratio(Some(within * 100.0), Some(holds.len() as f64));
+        put(&format!("lock-hold-within.{most}"), part);
+    }
+}
 
 /// The measures of pause-loop exits.
 fn storms(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {

@@ -79,13 +79,22 @@ impl Guests {
         }
     }
 
-    /// Counts the ends of a VM's jobs from this time on.
+    /// Counts the ends of a VM's jobs from this time on. Jobs that go on are among them when they end.
     pub fn begin(&mut self, vm: &str, at: Duration) {
         let jobs = self.jobs.entry(String::from(vm)).or_default();
         *jobs = Jobs {
             started: Some(at),
+            open: std::mem::take(&mut jobs.open),
             ..Jobs::default()
         };
+    }
+
+    /// Counts the ends of a VM's jobs to this time, in the midst of its work.
+    pub fn end(&mut self, vm: &str, at: Duration) {
+        if let Some(jobs) = self.jobs.get_mut(vm) {
+            jobs.last = at;
+        }
+        self.close(vm);
     }
 
     /// Counts the ends of jobs, and how long each took from its begin to its end, by the times of the lines. A job with a
@@ -93,12 +102,14 @@ impl Guests {
     fn job(&mut self, vm: &str, rest: &str, at: Duration) {
         let mut words = rest.split_whitespace();
         let what = words.next().unwrap_or_default();
-        let number = words
-            .clone()
-            .find_map(|word| word.strip_prefix("number=")?.parse().ok());
+        let number = words.clone().find_map(|word| {
+            let number = word.strip_prefix("number=");
+            number.or((what == "next").then_some(word))?.parse().ok()
+        });
         let name = words.clone().find_map(|word| word.strip_prefix("name="));
-        let ok = words.any(|word| word == "ok=yes");
+        let ok = what == "next" || words.any(|word| word == "ok=yes");
         if what == "start" {
+            self.jobs.remove(vm);
             return self.begin(vm, at);
         }
         let jobs = self.jobs.entry(String::from(vm)).or_default();
@@ -106,8 +117,11 @@ impl Guests {
             ("begin", Some(number)) if jobs.open.len() < MOST_OPEN => {
                 jobs.open.insert(number, at);
             }
-            ("job", Some(number)) => {
-                let begun = jobs.open.remove(&number);
+            ("job" | "next", Some(number)) => {
+                let begun = match what {
+                    "next" if jobs.open.len() < MOST_OPEN => jobs.open.insert(number, at),
+                    _ => jobs.open.remove(&number),
+                };
                 if ok {
                     jobs.done += 1;
                     jobs.last = at;

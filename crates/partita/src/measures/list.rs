@@ -3,7 +3,7 @@
 use super::{Better, Measure, measure};
 
 /// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub(super) const GENERAL: [Measure; 64] = [
+pub(super) const GENERAL: [Measure; 65] = [
     measure(
         "etr",
         "ends/s",
@@ -321,6 +321,13 @@ pub(super) const GENERAL: [Measure; 64] = [
         Better::Less,
         "how long 99.5 % of the acquisitions hold a lock at most",
         "As lock-hold-p50 (paper 004 §4.3: 2,048 cycles natively).",
+    ),
+    measure(
+        "lock-hold-within.",
+        "%",
+        Better::More,
+        "part of the acquisitions that hold a lock for so many cycles at most",
+        "lock-hold-within.2048 is the part of 2,048 cycles or fewer: the distribution of lock-hold-p50, cumulated.",
     ),
     measure(
         "excessive-spins",

@@ -331,6 +331,34 @@ fn a_debian_guests_jobs_are_timed_by_when_their_lines_arrive() {
     assert_eq!(guests.vm("db"), None);
 }
 
+/// Jobs that one line ends and begins, in a part of the work.
+#[test]
+fn a_part_of_the_work_has_the_jobs_that_end_in_it() {
+    let mut guests = Guests::default();
+    let say = |guests: &mut Guests, seconds: u64, line: &str| {
+        let line = format!("partita-guest {line}");
+        guests.line("db", &line, Duration::from_secs(seconds));
+    };
+    say(&mut guests, 1, "begin number=1");
+    say(&mut guests, 2, "next 1");
+    say(&mut guests, 2, "begin number=2");
+    guests.begin("db", Duration::from_secs(4));
+    // Both had begun before.
+    say(&mut guests, 5, "next 1");
+    say(&mut guests, 8, "next 2");
+    // One that failed is no end, and the next that this client begins is not known.
+    say(&mut guests, 9, "job number=2 ok=no");
+    say(&mut guests, 10, "next 2");
+    say(&mut guests, 11, "underway");
+    guests.end("db", Duration::from_secs(14));
+    say(&mut guests, 15, "next 1");
+    let db = guests.vm("db").unwrap();
+    assert_eq!(db.get("ends"), Some(3.0));
+    assert_eq!(db.get("elapsed-us"), Some(10e6));
+    assert_eq!(db.get("response-ns.p50"), Some(3e9));
+    assert_eq!(db.get("response-ns.p99"), Some(6e9));
+}
+
 /// Where several VMs count their ends, each has a throughput of its own, by its own time.
 #[test]
 fn each_of_several_vms_has_a_throughput() {

@@ -228,7 +228,14 @@ fn absolute(figure: &Figure, method: &str, methods: &Methods<'_>) -> Option<Abso
 fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
     let summary = |method: &str| summarise(&values(methods, method, &claim.measure));
     if let Some(than) = claim.than {
-        return of_excess(claim, than, methods);
+        return of_bound(claim, &claim.more, "above", than, methods, |value| {
+            value > than
+        });
+    }
+    if let Some(most) = claim.at_most {
+        return of_bound(claim, &claim.less, "at most", most, methods, |value| {
+            value <= most
+        });
     }
     let pairs = pairs(methods, &claim.more, &claim.less, &claim.measure);
     let both = (summary(&claim.more), summary(&claim.less));
@@ -269,21 +276,27 @@ fn of_claim(claim: &Claim, methods: &Methods<'_>) -> ClaimResult {
     }
 }
 
-/// A claim that a measure is more than a number.
-fn of_excess(claim: &Claim, than: f64, methods: &Methods<'_>) -> ClaimResult {
-    let values = values(methods, &claim.more, &claim.measure);
+/// A claim that a method's measure is `above` a number, or `at most` as much.
+fn of_bound(
+    claim: &Claim,
+    method: &str,
+    words: &str,
+    bound: f64,
+    methods: &Methods<'_>,
+    keeps: impl Fn(f64) -> bool,
+) -> ClaimResult {
+    let values = values(methods, method, &claim.measure);
     let found = match summarise(&values) {
         Some(summary) => format!(
-            "{}: {} {}, wanted above {than}",
+            "{}: {method} {}, wanted {words} {bound}",
             claim.measure,
-            claim.more,
             with_interval(&summary)
         ),
         None => format!("{} is not known", claim.measure),
     };
-    let evidence = match one_run(methods, &[&claim.more]) {
+    let evidence = match one_run(methods, &[method]) {
         true => Evidence::of_one_run(),
-        false => Evidence::of_relation(values.iter().map(|value| *value > than)),
+        false => Evidence::of_relation(values.iter().map(|value| keeps(*value))),
     };
     ClaimResult {
         text: claim.text.clone(),

@@ -1,9 +1,9 @@
 //! From a paper's cases to points.
 
-use super::published::{KVM, NATIVE, PROFILE};
+use super::published::{KVM, NATIVE, PROFILE, Part};
 use super::{Case, Published, Setting, Word};
-use crate::compare::{from_checkpoint, usual_start, with_phase, with_window};
-use crate::laboratory::{Computer, Entry, Point, PointError};
+use crate::compare::{from_checkpoint, usual_start, with_phase, with_window, within};
+use crate::laboratory::{Computer, Entry, Point, PointError, Span};
 use machine::timing::{Profile, ProfileError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,10 @@ impl Plan {
                     paper,
                     wanted: &wanted.on(case.profile.as_deref())?,
                     system: folder.join(&case.system),
-                    methods: &case.methods,
+                    methods: match wanted.quick && !case.quick_methods.is_empty() {
+                        true => &case.quick_methods,
+                        false => &case.methods,
+                    },
                     parameters: [&case.parameters, &case.quick],
                     phases: match case.quick_phases.filter(|_| wanted.quick) {
                         Some(quick) => (quick, case.most_phases),
@@ -128,6 +131,7 @@ impl Plan {
                     native: case.native.as_ref(),
                     kvm: case.kvm,
                     beside: case.beside_phases,
+                    part: case.part.as_ref(),
                 };
                 Ok((case.clone(), group.plan()?))
             })
@@ -148,6 +152,7 @@ impl Plan {
                     native: None,
                     kvm: false,
                     beside: None,
+                    part: None,
                 };
                 group.plan()
             })
@@ -223,6 +228,7 @@ struct Runs<'a> {
     passages: bool,
     kvm: bool,
     beside: Option<u32>,
+    part: Option<&'a Part>,
 }
 
 /// Who is below the guests of a run.
@@ -297,7 +303,13 @@ impl Runs<'_> {
                 // Keys of the profile are no keys of the system, so the window is found before they are added.
                 let mut point = with_window(with_phase(point)?)?;
                 // Debian's boot is no part of what is compared, and most of a run.
-                if let Some(text) = usual_start(&point.read()?) {
+                if let Some(part) = self.part {
+                    let span = Span {
+                        settle_us: part.settle_us,
+                        count_us: part.count_us,
+                    };
+                    point = within(point, &part.after, span)?;
+                } else if let Some(text) = usual_start(&point.read()?) {
                     point = from_checkpoint(point, text)?;
                 }
                 point.changes.extend_from_slice(hardware);

@@ -1,7 +1,9 @@
 //! What a paper published, and how its cases are run here: `experiments/paper-NNN/published.toml`.
 
+mod check;
+
 use super::curve::{Bars, Curve};
-use super::events::{Cost, EventCost};
+use super::events::EventCost;
 use crate::laboratory::verdict::COMPARABLE;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -160,6 +162,15 @@ pub struct Case {
     /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
     #[serde(default)]
     pub beside_phases: Option<u32>,
+    /// The part of the work that is measured, where a run is measured in its midst.
+    #[serde(default)]
+    pub part: Option<Part>,
+    /// The methods of short runs, where those are fewer.
+    #[serde(default)]
+    pub quick_methods: Vec<String>,
+    /// Methods of which the wait with the most pause-loop exits of all start phases is drawn in a report.
+    #[serde(default)]
+    pub worst_waits: Vec<String>,
     /// Whether its pause-loop exits are drawn: how many a wait has, and whose absence they are due to.
     #[serde(default)]
     pub storms: bool,
@@ -185,6 +196,18 @@ pub struct Case {
     /// The method beside which paper 003's model of the mean instruction time is shown for the others.
     #[serde(default)]
     pub model: Option<String>,
+}
+
+/// A part of the work, from a checkpoint taken in its midst.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Part {
+    /// What all guests have said when the checkpoint is taken.
+    pub after: String,
+    /// How long a run goes on with its method before anything is counted, in microseconds of machine time.
+    pub settle_us: u64,
+    /// How long all is counted.
+    pub count_us: u64,
 }
 
 /// A measure over another.
@@ -223,7 +246,8 @@ pub struct Claim {
     pub text: String,
     /// The measure.
     pub measure: String,
-    /// The method that has more of it.
+    /// The method that has more of it; without it, the measure of `less` is at most `at_most`.
+    #[serde(default)]
     pub more: String,
     /// The method that has less; without it, the measure itself is more than `than`.
     #[serde(default)]
@@ -231,6 +255,9 @@ pub struct Claim {
     /// What the measure of `more` exceeds.
     #[serde(default)]
     pub than: Option<f64>,
+    /// What the measure of `less` does not exceed.
+    #[serde(default)]
+    pub at_most: Option<f64>,
     /// How often what the one has goes into what the other has, at least: the claim is more > times x less. Below 1 it says how
     /// much more "less" may have at most.
     #[serde(default)]
@@ -343,126 +370,6 @@ impl Published {
         let published: Self = toml::from_str(&text).map_err(|error| content(error.to_string()))?;
         published.check().map_err(content)?;
         Ok(published)
-    }
-
-    /// Looks for measures, cases and methods of drawings and of the table of events that are not there.
-    fn check_drawings(&self) -> Result<(), String> {
-        let case = |name: &String| self.cases.iter().find(|case| case.name == *name);
-        let method = |name: &String, method: &String| {
-            let found = case(name).ok_or_else(|| format!("there is no case {name}"))?;
-            let native = method == NATIVE && found.native.is_some();
-            match native || found.methods.contains(method) {
-                true => Ok(()),
-                false => Err(format!("case {name}: {method} is none of its methods")),
-            }
-        };
-        let measure = |name: &String| match crate::measures::find(name) {
-            Some(_) => Ok(()),
-            None => Err(format!("there is no measure {name}")),
-        };
-        for curve in &self.curves {
-            [&curve.across, &curve.up]
-                .into_iter()
-                .try_for_each(measure)?;
-            for name in &curve.cases {
-                let mut methods = curve.methods.iter();
-                methods.try_for_each(|one| method(name, one))?;
-            }
-        }
-        for bars in &self.bars {
-            bars.parts.iter().try_for_each(|(_, name)| measure(name))?;
-            let mut all = bars.bars.iter();
-            all.try_for_each(|(name, one)| method(name, one))?;
-        }
-        let costs = self.events.iter();
-        for Cost {
-            case,
-            method: one,
-            measures,
-        } in costs.flat_map(|event| [&event.cost, &event.beside])
-        {
-            method(case, one)?;
-            measures.iter().try_for_each(measure)?;
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.check_drawings()?;
-        for gain in &self.gains {
-            let named = gain.over.iter().chain([&gain.measure]);
-            let mut unknown = named.filter(|measure| crate::measures::find(measure).is_none());
-            if let Some(measure) = unknown.next() {
-                return Err(format!("gain: there is no measure {measure}"));
-            }
-            let mut cases = self.cases.iter().filter(|case| gain.is_of(case.table));
-            let is_there = |case: &Case| {
-                let methods = [&gain.method, &gain.base];
-                let all = methods.iter().all(|method| case.methods.contains(method));
-                all && self.base(case, &gain.method) == gain.base
-            };
-            if !cases.any(is_there) {
-                let Gain {
-                    method,
-                    base,
-                    table,
-                    ..
-                } = gain;
-                let of = table.map_or_else(String::new, |table| format!(" of table {table}"));
-                return Err(format!("gain: no case{of} compares {method} with {base}"));
-            }
-        }
-        for case in &self.cases {
-            let name = format!("case {} of table {}", case.name, case.table);
-            if case.methods.is_empty() {
-                return Err(format!("{name} has no methods"));
-            }
-            for figure in &case.figures {
-                if crate::measures::find(&figure.measure).is_none() {
-                    return Err(format!("{name}: there is no measure {}", figure.measure));
-                }
-                let beside = |method: &String| method == NATIVE || method == KVM;
-                let known = |method: &String| beside(method) || case.methods.contains(method);
-                let named = figure.values.keys().chain(&figure.fitted);
-                if let Some(method) = named.into_iter().find(|method| !known(method)) {
-                    return Err(format!("{name}: {method} is none of its methods"));
-                }
-            }
-            for measure in case
-                .against
-                .iter()
-                .flat_map(|pair| [&pair.up, &pair.across])
-            {
-                if crate::measures::find(measure).is_none() {
-                    return Err(format!("{name}: there is no measure {measure}"));
-                }
-            }
-            if let Some(model) = &case.model
-                && !case.methods.contains(model)
-            {
-                return Err(format!("{name}: {model} is none of its methods"));
-            }
-            for claim in &case.claims {
-                if crate::measures::find(&claim.measure).is_none() {
-                    return Err(format!("{name}: there is no measure {}", claim.measure));
-                }
-                if claim.than.is_some() != claim.less.is_empty() {
-                    return Err(format!("{name}: {}: either `less` or `than`", claim.text));
-                }
-                let less = claim.than.is_none().then_some(&claim.less);
-                for method in std::iter::once(&claim.more).chain(less) {
-                    if !case.methods.contains(method) {
-                        return Err(format!("{name}: {method} is none of its methods"));
-                    }
-                }
-            }
-        }
-        for name in self.orders.iter().flat_map(|order| &order.cases) {
-            if !self.cases.iter().any(|case| &case.name == name) {
-                return Err(format!("there is no case {name} to put in order"));
-            }
-        }
-        Ok(())
     }
 
     /// The smallest effect of interest as a part of what it is compared with, and why it is that.

@@ -45,7 +45,18 @@ impl Relation {
         }
     }
 
-    /// In words, with the least, the middle and the largest of both.
+    /// The ends of the line with the slope that leaves as many points above as below, from the least to the largest across.
+    pub fn trend(&self) -> Option<[(f64, f64); 2]> {
+        let slope = self.slope?;
+        let mut heights: Vec<f64> = (self.points.iter().map(|(x, y)| y - slope * x)).collect();
+        heights.sort_by(f64::total_cmp);
+        let height = heights.get(heights.len().checked_sub(1)? / 2)?;
+        let across = self.points.iter().map(|point| point.0);
+        let (least, most) = (across.clone().reduce(f64::min)?, across.reduce(f64::max)?);
+        Some([least, most].map(|x| (x, height + slope * x)))
+    }
+
+    /// In words, with quantiles of both.
     pub fn words(&self) -> String {
         let (across, up): (Vec<f64>, Vec<f64>) = self.points.iter().copied().unzip();
         let range = |values: Vec<f64>| {
@@ -57,7 +68,7 @@ impl Relation {
         };
         let shown = |value: Option<f64>| value.map_or_else(|| String::from("-"), number);
         format!(
-            "{}: {} of {} phases, least / middle / largest: {} {}, {} {}; rank correlation {}, slope {}",
+            "{}: {} of {} phases, least / 25 % / middle / 75 % / 99 % / largest: {} {}, {} {}; rank correlation {}, slope {}",
             self.method,
             self.up,
             self.points.len(),
@@ -71,10 +82,11 @@ impl Relation {
     }
 }
 
-fn quantiles(mut values: Vec<f64>) -> Option<[f64; 3]> {
+fn quantiles(mut values: Vec<f64>) -> Option<[f64; 6]> {
     values.sort_by(f64::total_cmp);
-    let middle = values.get(values.len().checked_sub(1)? / 2)?;
-    Some([*values.first()?, *middle, *values.last()?])
+    let last = values.len().checked_sub(1)?;
+    let at = |per_cent: usize| values.get(last * per_cent / 100).copied();
+    Some([at(0)?, at(25)?, at(50)?, at(75)?, at(99)?, at(100)?])
 }
 
 /// Ranks from 0, ties sharing the mean of theirs.
@@ -130,6 +142,26 @@ mod tests {
         let mut points: Vec<(f64, f64)> = (0..9).map(f64::from).map(|at| (at, 3.0 * at)).collect();
         points.push((9.0, 1e9));
         assert_eq!(slope(&points), Some(3.0));
+    }
+
+    #[test]
+    fn the_line_goes_through_the_middle_of_the_points() {
+        let points: Vec<(f64, f64)> = vec![(0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 1e6)];
+        let relation = Relation {
+            method: String::from("yield"),
+            across: String::from("pause-exits"),
+            up: String::from("etr"),
+            correlation: correlation(&points),
+            slope: Some(2.0),
+            points,
+        };
+        assert_eq!(relation.trend(), Some([(0.0, 1.0), (3.0, 7.0)]));
+        let hundred: Vec<f64> = (0..=100).map(f64::from).collect();
+        assert_eq!(
+            quantiles(hundred),
+            Some([0.0, 25.0, 50.0, 75.0, 99.0, 100.0])
+        );
+        assert_eq!(quantiles(Vec::new()), None);
     }
 
     #[test]

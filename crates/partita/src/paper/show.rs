@@ -5,7 +5,7 @@ use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, GainPoint, GainResult, Judgement,
     ModelPoint, NegativeResult,
 };
-use crate::drawing::{self, Line, Page};
+use crate::drawing::{self, Line, Page, Points};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::Summary;
 use crate::laboratory::verdict::{Verdict, correction};
@@ -78,8 +78,21 @@ pub fn show(judgement: &Judgement) -> String {
     text
 }
 
-/// The same as a page, with these words below it and what made it of these runs.
-pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
+/// A picture of a run of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// The case's name.
+    pub case: String,
+    /// What it shows.
+    pub words: String,
+    /// The picture.
+    pub svg: String,
+    /// What its colours stand for.
+    pub colours: Vec<(String, String)>,
+}
+
+/// The same as a page with pictures of single runs, with these words below it and what made it of these runs.
+pub fn page(judgement: &Judgement, pictures: &[Picture], below: &str, entries: &[Entry]) -> String {
     let mut page = Page::new(&judgement.title);
     page.paragraph(&judgement.source);
     page.paragraph(&judgement.registration.words());
@@ -96,14 +109,18 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
             page.paragraph(&of_model(point));
         }
         if let Some(first) = case.relations.first() {
-            let series: Vec<(&str, &[(f64, f64)])> = case
+            let series: Vec<Points<'_>> = case
                 .relations
                 .iter()
-                .map(|relation| (relation.method.as_str(), relation.points.as_slice()))
+                .map(|relation| Points {
+                    name: &relation.method,
+                    points: &relation.points,
+                    trend: relation.trend(),
+                })
                 .collect();
             page.figure(
                 &drawing::scatter(&series, &with_unit(&first.across), &with_unit(&first.up)),
-                "Phase by phase",
+                "Phase by phase, each method with the line of its median slope",
             );
         }
         for relation in &case.relations {
@@ -111,6 +128,11 @@ pub fn page(judgement: &Judgement, below: &str, entries: &[Entry]) -> String {
         }
         if !case.spreads.is_empty() {
             super::spread::draw(&mut page, &case.spreads);
+        }
+        for picture in pictures.iter().filter(|picture| picture.case == case.name) {
+            page.paragraph(&picture.words);
+            page.colours(&picture.colours);
+            page.figure(&picture.svg, &picture.words);
         }
     }
     if !judgement.events.is_empty() {

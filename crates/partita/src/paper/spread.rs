@@ -2,7 +2,7 @@
 
 use crate::drawing::{self, Line, Page};
 use crate::laboratory::statistics::{Summary, summarise};
-use crate::measures::WITHIN;
+use crate::measures::{HELD, WITHIN};
 use crate::storms::Class;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +13,9 @@ pub struct Spread {
     pub method: String,
     /// Which part of the waits, in per cent, had so many exits at most.
     pub within: Vec<(u64, Summary)>,
+    /// Which part of the acquisitions, in per cent, held a lock for so many cycles at most.
+    #[serde(default)]
+    pub held: Vec<(u64, Summary)>,
     /// The classes' parts of all exits, in per cent, in the order of their names.
     pub exits: Vec<f64>,
     /// The classes' parts of the time that waits went on after an exit, in per cent.
@@ -22,11 +25,16 @@ pub struct Spread {
 impl Spread {
     /// Of a method's values of measures; `None` if its runs had no waits with exits.
     pub(super) fn of(method: &str, values: impl Fn(&str) -> Vec<f64>) -> Option<Self> {
-        let part = |most: &u64| {
-            let name = format!("exits-per-wait-within.{most}");
+        let part = |family: &str, most: &u64| {
+            let name = format!("{family}.{most}");
             Some((*most, summarise(&values(&name))?))
         };
-        let within: Option<Vec<_>> = WITHIN.iter().map(part).collect();
+        let within = WITHIN.iter();
+        let within: Option<Vec<_>> = within
+            .map(|most| part("exits-per-wait-within", most))
+            .collect();
+        let held = HELD.iter();
+        let held = held.filter_map(|most| part("lock-hold-within", most));
         let parts = |family: &str| -> Vec<f64> {
             let classes = Class::ALL.iter();
             classes
@@ -39,6 +47,7 @@ impl Spread {
         Some(Self {
             method: String::from(method),
             within: within?,
+            held: held.collect(),
             exits: parts("pause-exits"),
             time: parts("pause-time"),
         })
@@ -47,21 +56,29 @@ impl Spread {
 
 /// Draws the methods of a case beside each other.
 pub(super) fn draw(page: &mut Page, spreads: &[Spread]) {
-    let lines: Vec<Line> = spreads
-        .iter()
-        .map(|spread| Line {
+    let lines = |parts: fn(&Spread) -> &Vec<(u64, Summary)>| -> Vec<Line> {
+        let line = |spread: &Spread| Line {
             name: spread.method.clone(),
-            points: spread
-                .within
+            points: parts(spread)
                 .iter()
                 .map(|(most, part)| (*most as f64, part.median, part.low, part.high))
                 .collect(),
-        })
-        .collect();
+        };
+        let drawn = spreads.iter().filter(|spread| !parts(spread).is_empty());
+        drawn.map(line).collect()
+    };
+    let within = lines(|spread| &spread.within);
     page.figure(
-        &drawing::lines(&lines, "exits of a wait, at most", "waits (%)", &[]),
+        &drawing::lines(&within, "exits of a wait, at most", "waits (%)", &[]),
         "How many exits a wait has: the part of the waits that have so many at most",
     );
+    let held = lines(|spread| &spread.held);
+    if !held.is_empty() {
+        page.figure(
+            &drawing::lines(&held, "cycles, at most", "acquisitions (%)", &[]),
+            "How long locks are held: the part of the acquisitions that take so many cycles at most",
+        );
+    }
     let classes = Class::ALL.map(Class::name);
     let rows = |parts: fn(&Spread) -> &Vec<f64>| -> Vec<(String, Vec<f64>)> {
         let each = spreads.iter();
@@ -102,10 +119,22 @@ mod tests {
         let spread = Spread::of("yield", of).unwrap();
         assert_eq!(spread.within.len(), WITHIN.len());
         assert_eq!(spread.within[0].1.median, 70.0);
+        assert_eq!(spread.held, []);
         assert_eq!(spread.exits, [0.0, 30.0, 0.0, 0.0, 0.0, 0.0]);
         let mut page = Page::new("t");
         draw(&mut page, &[spread]);
         let html = page.finish();
         assert!(html.contains("holder-off") && html.matches("<figure").count() == 3);
+        // Half a microsecond and so on: where locks were held, that is drawn as well.
+        values.insert(
+            String::from("lock-hold-within.2048"),
+            vec![99.0, 99.6, 99.9],
+        );
+        let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
+        let spread = Spread::of("yield", of).unwrap();
+        assert_eq!((spread.held.len(), spread.held[0].0), (1, 2048));
+        let mut page = Page::new("t");
+        draw(&mut page, &[spread]);
+        assert_eq!(page.finish().matches("<figure").count(), 4);
     }
 }

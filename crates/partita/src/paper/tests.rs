@@ -307,7 +307,7 @@ fn a_gain_is_seen_and_fails_where_there_can_be_none() {
     let failures = judgement.failures();
     assert!(failures[0].contains("can be none"), "{failures:?}");
     assert!(show(&judgement).contains("AN EFFECT"));
-    let page = page(&judgement, "below", &[]);
+    let page = page(&judgement, &[], "below", &[]);
     for text in [
         "Table 1, case 1: c",
         "as in the paper",

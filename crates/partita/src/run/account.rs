@@ -121,6 +121,11 @@ impl Account {
         self.guests.begin(vm, at);
     }
 
+    /// Counts the ends of a VM's jobs to this time.
+    pub fn end_jobs(&mut self, vm: &str, at: Duration) {
+        self.guests.end(vm, at);
+    }
+
     /// Keeps how the computer ended.
     pub fn end(&mut self, end: End) {
         self.failures.extend(end.failure);

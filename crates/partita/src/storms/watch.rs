@@ -41,9 +41,17 @@ impl Watcher {
                 waits: BTreeMap::new(),
                 exited: BTreeMap::new(),
                 storms: Storms::default(),
+                contended_before: 0,
                 last: 0,
             })),
         }
+    }
+
+    /// Counts from now on. What is known of locks, and the waits that go on with the exits that they have had, are kept.
+    pub fn begin(&self) {
+        let mut watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.storms = Storms::default();
+        watch.contended_before = watch.locks.contended();
     }
 
     /// What was seen so far; waits that go on count with the exits that they have had.
@@ -54,7 +62,7 @@ impl Watcher {
             storms.lose(wait.class, watch.last.saturating_sub(wait.latest));
             storms.wait(wait.end(vmid, word, watch.last));
         }
-        storms.contended = watch.locks.contended();
+        storms.contended = watch.locks.contended() - watch.contended_before;
         storms
     }
 }
@@ -109,6 +117,8 @@ struct Watch {
     /// When each vCPU's latest exit from a pause loop was.
     exited: BTreeMap<Vmid, u64>,
     storms: Storms,
+    /// Tickets that had been drawn before their turn when counting began.
+    contended_before: u64,
     last: u64,
 }
 

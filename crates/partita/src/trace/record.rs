@@ -22,6 +22,8 @@ pub struct Window {
     pub most: usize,
 }
 
+/// What the mark of a pause loop's exit is called.
+pub const PAUSE_LOOP_EXIT: &str = "pause-loop exit";
 /// Two waits on one word with less than this between them are one spin, in nanoseconds: the time to look at the word.
 const LOOK: u64 = 20_000;
 
@@ -361,7 +363,7 @@ impl Record {
         };
         if let Some(owner) = self.owner(vmid) {
             let word = word.map_or_else(|| String::from("not read"), |word| format!("{word:#x}"));
-            let name = String::from("pause-loop exit");
+            let name = String::from(PAUSE_LOOP_EXIT);
             self.sheet
                 .mark(owner, now, name, vec![("word", word)], Vec::new());
         }

@@ -281,4 +281,12 @@ fn exits_of_pause_loops_are_marks_and_spins() {
     let lane = timeline.lanes.iter().find(|lane| lane.owner == owner);
     let marks: Vec<u64> = (lane.unwrap().marks.iter()).map(|mark| mark.at).collect();
     assert_eq!(marks, [200, 400]);
+    let strokes = |from, to| {
+        let svg = crate::drawing::lanes::lanes(&timeline, from, to);
+        svg.matches("class=\"exit\"").count()
+    };
+    assert_eq!(
+        (strokes(0, 500), strokes(0, 400), strokes(500, 90_100)),
+        (2, 1, 0)
+    );
 }

@@ -224,7 +224,7 @@ fn a_gain_is_drawn_over_what_is_lost() {
         text.contains("gain over loss") && text.contains("51"),
         "{text}"
     );
-    let page = page(&judgement, "", &[]);
+    let page = page(&judgement, &[], "", &[]);
     assert!(page.contains("etr + native-etr of host-interrupt, %"));
     for (over, base, told) in [
         ("\"etrs\"", "host-interrupt", "no measure etrs"),
@@ -279,6 +279,10 @@ fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
     assert_eq!(quick, phases(&[30, 30, 2, 2]));
     let (quick, _) = planned(&with(""), true);
     assert_eq!(quick, phases(&[40, 40, 2, 2]));
+    // Short runs may have fewer methods, and full ones have all.
+    let fewer = with("quick-methods = [\"self-wait\"]");
+    assert_eq!(planned(&fewer, true).0, phases(&[40, 40, 2, 2])[1..]);
+    assert_eq!(planned(&fewer, false).0, phases(&[40, 40, 2, 2]));
 }
 
 #[test]
@@ -294,11 +298,29 @@ fn a_claim_may_be_that_a_measure_is_more_than_a_number() {
     assert_eq!(holds, Answer::Above);
     assert!(found.contains("wanted above 1.1"), "{found}");
     assert_eq!(answer("100").0, Answer::Below);
-    for both in ["less = \"host-interrupt\", than = 1", "times = 2"] {
+    let holds = |most: &str| {
+        let sides = "more = \"self-wait\", less = \"host-interrupt\"";
+        let bound = format!("less = \"self-wait\", at-most = {most}");
+        let text = PAPER.replacen(sides, &bound, 1);
+        let judgement = judged(&text, |point| gain(point, 0.2));
+        let claim = judgement.cases[0].claims[0].clone();
+        assert!(
+            claim.found.contains(&format!("wanted at most {most}")),
+            "{}",
+            claim.found
+        );
+        claim.question.answer
+    };
+    assert_eq!((holds("100"), holds("1.1")), (Answer::Above, Answer::Below));
+    for both in [
+        "less = \"host-interrupt\", than = 1",
+        "less = \"host-interrupt\", at-most = 1",
+        "times = 2",
+    ] {
         let tree = tempfile::tempdir().unwrap();
         let path = tree.path().join("published.toml");
         std::fs::write(&path, with(both)).unwrap();
         let error = Published::read(&path).unwrap_err().to_string();
-        assert!(error.contains("either `less` or `than`"), "{error}");
+        assert!(error.contains("either `more` and `less`"), "{error}");
     }
 }

@@ -147,6 +147,27 @@ fn a_wait_that_goes_on_counts_with_what_it_has_had() {
 }
 
 #[test]
+fn what_is_known_of_locks_is_kept_when_counting_begins_anew() {
+    let mut watcher = watcher();
+    let mut tell = |events: Vec<Event>| {
+        for event in &events {
+            watcher.event(event);
+        }
+        watcher.clone()
+    };
+    let mut events = taken();
+    events.extend(pause(40, 0, 1));
+    tell(events).begin();
+    let mut events = pause(50, 0, 1).to_vec();
+    events.extend([lock(60, 1, 3, 0, true), lock(70, 1, 3, 1, true)]);
+    let storms = tell(events).storms();
+    // One exit since, of a wait that has had two, and one ticket, at a lock whose holder had it before.
+    assert_eq!(exits(&storms, Class::Runs), 1);
+    assert_eq!((storms.exits_of_waits, storms.contended), (vec![2], 1));
+    assert_eq!(storms.holds, [50]);
+}
+
+#[test]
 fn a_lock_that_was_taken_before_anybody_listened_has_an_unknown_holder() {
     let mut events = vec![enter(0, 0, 1), enter(0, 1, 2)];
     events.extend(pause(10, 0, 1));
