@@ -18,7 +18,7 @@ use crate::ticks::Ticks;
 use crate::vcpu::Vm;
 
 /// A stay is at most what a machine is due in so many slices.
-const SLICES_TO_A_STAY: u64 = 1;
+const SLICES_TO_A_STAY: u64 = 2;
 
 impl Scheduler {
     /// Whether passes keep the shares, and not paper 000's rounds.
@@ -140,7 +140,7 @@ impl Scheduler {
         }
         let wanting = self.working.union(self.queues.ready());
         if wanting.intersection(self.partners(vcpu)).is_empty() {
-            let least = self.pass;
+            let least = self.pass - self.leeway();
             if let Some(vm) = self.vm_mut(vcpu) {
                 vm.service.catch_up(least);
             }
@@ -164,7 +164,7 @@ impl Scheduler {
         let shortest = self.config.frequency.div_ceil(1000);
         let round = u64::from(self.config.round);
         let working = self.working.intersection(self.partners(vcpu)).count();
-        let parts = round * u64::from(working.max(1));
+        let parts = round.max(u64::from(working.min(1)));
         let due = self.service(vcpu).map(|service| {
             let quantity = service.quantity().get();
             quantity.saturating_mul(SLICES_TO_A_STAY) / parts
