@@ -8,11 +8,11 @@
 //! Who wants nothing saves nothing: the scheduler's own pass is that of the ready machine that is furthest behind, and it never
 //! goes back. A machine that wanted no hart and now does is not behind it. Time of a stay that is not over counts.
 //!
-//! Paper 000's rounds keep the shares where the papers' order or terms are asked for (`affinity` 0, `relaxed-terms` 0), where all that
-//! share are fixed, and where there are several groups of harts.
+//! Paper 000's rounds keep the shares where the papers' order or terms are asked for (`affinity` 0, `relaxed-terms` 0), and where all that
+//! share are fixed.
 
 use crate::hart::Doing;
-use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
 use crate::vcpu::Vm;
@@ -25,12 +25,24 @@ impl Scheduler {
     #[inline]
     pub(crate) fn goes_by_pass(&self) -> bool {
         let ours = self.config.affinity > 0 && self.config.relaxes;
-        ours && !self.own_accounts && !self.rounds
+        ours && !self.own_accounts
     }
 
-    /// Rounds are to keep the shares.
-    pub(crate) fn keep_rounds(&mut self) {
-        self.rounds = true;
+    /// Takes, for a vCPU of `vm` that goes to another scheduler, its part of what the machine is ahead here, in ticks; less than nothing where
+    /// it is behind.
+    pub(crate) fn give_lead(&mut self, vm: VmId, parts: u32) -> i64 {
+        let pass = self.pass;
+        let vm = self.vms[vm.index()].as_mut();
+        vm.map_or(0, |vm| vm.service.give_lead(pass, parts))
+    }
+
+    /// Adds to the machine's pass here what a vCPU of it brings along. One that had none here begins level with the others.
+    pub(crate) fn receive_lead(&mut self, vm: VmId, lead: i64) {
+        let pass = self.pass;
+        if let Some(vm) = self.vms[vm.index()].as_mut() {
+            let anew = vm.vcpus.is_empty();
+            vm.service.receive_lead(anew.then_some(pass), lead);
+        }
     }
 
     /// How far one may be ahead of another that is ready.

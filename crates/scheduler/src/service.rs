@@ -88,6 +88,20 @@ impl Service {
         self.pass = (self.pass + self.strides(ran).max(1)).min(most.max(self.pass));
     }
 
+    /// Takes one of `parts` equal parts of what it is ahead of `pass` away, in ticks of its own.
+    pub(crate) fn give_lead(&mut self, pass: i128, parts: u32) -> i64 {
+        let ahead = (self.pass - pass) << STRIDE_BITS;
+        let ticks = ahead / i128::from(self.stride.max(1)) / i128::from(parts.max(1));
+        self.pass -= ticks * i128::from(self.stride) >> STRIDE_BITS;
+        i64::try_from(ticks).unwrap_or_default()
+    }
+
+    /// Adds so many ticks to its pass, which is `anew` first where that is given.
+    pub(crate) fn receive_lead(&mut self, anew: Option<i128>, ticks: i64) {
+        self.pass = anew.unwrap_or(self.pass);
+        self.pass += i128::from(ticks) * i128::from(self.stride) >> STRIDE_BITS;
+    }
+
     /// The pass is this at least.
     pub(crate) fn catch_up(&mut self, least: i128) {
         self.pass = self.pass.max(least);

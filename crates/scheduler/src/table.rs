@@ -26,8 +26,6 @@ pub struct Scheduler {
     pub(crate) config: Config,
     /// Each vCPU that shares harts has an account of service of its own.
     pub(crate) own_accounts: bool,
-    /// Rounds keep the shares, whatever the order of the queue is.
-    pub(crate) rounds: bool,
     /// The pass of the ready virtual machine that was furthest behind; it never goes back.
     pub(crate) pass: i128,
     /// The last time that is known.
@@ -94,7 +92,6 @@ impl Scheduler {
             config,
             rules: wait::rules(config.wait),
             own_accounts: config.placement == Placement::Fixed,
-            rounds: false,
             pass: 0,
             clock: Ticks::ZERO,
             unpaid: HartSet::EMPTY,

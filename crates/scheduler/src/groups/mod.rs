@@ -178,13 +178,8 @@ impl Group {
     /// Those of [`Scheduler::new`].
     pub fn new(index: GroupId, config: Config, layout: &Layout) -> Result<Self, ConfigError> {
         let harts = layout.harts_of(index);
-        let mut scheduler = Scheduler::new(config, harts)?;
-        if layout.groups() > 1 {
-            // A vCPU that moves takes its part of an account along, debts too. Passes have none.
-            scheduler.keep_rounds();
-        }
         Ok(Self {
-            scheduler,
+            scheduler: Scheduler::new(config, harts)?,
             index,
             harts,
             active: VcpuSet::EMPTY,
