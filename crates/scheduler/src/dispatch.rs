@@ -38,18 +38,15 @@ impl Scheduler {
         now: Ticks,
         probe: &mut impl Probe,
     ) -> (bool, Dispatch) {
-        self.clock = now;
         let stopped = self.put_away(hart, left, now);
         if !self.online.contains(hart) {
             return (stopped, self.stay_offline());
         }
         self.harts[hart.index()].doing = Doing::Searching;
-        self.set_limit(hart, now);
         let chosen = self.choose(hart, now, probe);
         let place = &mut self.harts[hart.index()];
         place.avoid = None;
         place.favour = None;
-        place.limit = None;
         let next = match chosen {
             Some(vcpu) => self.enter(hart, vcpu, now),
             None => self.rest(hart, now),
@@ -133,7 +130,6 @@ impl Scheduler {
                 vcpu,
                 end,
                 trap_waits,
-                entered: run.entered,
                 charged_from,
                 in_place: false,
             }),
@@ -152,7 +148,6 @@ impl Scheduler {
             self.self_wait_ready.remove(vcpu);
             self.for_words.remove(vcpu);
             self.deaf.remove(vcpu);
-            self.begin_to_want(vcpu);
         } else {
             self.preempted_in_supervisor.remove(vcpu);
             self.preempted_closed.remove(vcpu);
@@ -187,9 +182,6 @@ impl Scheduler {
             sliced,
             trap_waits,
         } = self.terms(hart, vcpu);
-        if contended {
-            self.catch_up(vcpu, now);
-        }
         let end = sliced.then(|| match contended {
             true => left.min(self.quantity_left(vcpu)),
             false => left,
@@ -200,7 +192,6 @@ impl Scheduler {
                 vcpu,
                 end,
                 trap_waits,
-                entered: now,
                 charged_from: contended.then_some(Ticks::ZERO),
                 in_place: false,
             }),

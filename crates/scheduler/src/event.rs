@@ -142,15 +142,10 @@ impl Scheduler {
     /// The same, behind the others of one subqueue.
     pub(crate) fn ready_in(&mut self, queue: Queue, vcpu: VcpuId, now: Ticks) {
         let slice = self.config.slice;
-        self.clock = now;
         self.self_wait_ready.remove(vcpu);
         self.for_words.remove(vcpu);
         self.deaf.remove(vcpu);
         let out = self.is_out_of_service(vcpu);
-        let waited = matches!(self.vcpus[vcpu.index()], Some(entry) if !matches!(entry.phase, Phase::Running(_)));
-        if waited {
-            self.begin_to_want(vcpu);
-        }
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return;
         };

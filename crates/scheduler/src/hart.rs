@@ -10,8 +10,6 @@ pub(crate) struct Run {
     /// When its slice ends, in time that it has run since its dispatch; `None`: it has no end.
     pub(crate) end: Option<Ticks>,
     pub(crate) trap_waits: bool,
-    /// When it was dispatched.
-    pub(crate) entered: Ticks,
     /// From when on its time is charged to its virtual machine, in time since its dispatch. `None`:
     /// nobody else wants the hart, so its time costs nothing.
     pub(crate) charged_from: Option<Ticks>,
@@ -40,8 +38,6 @@ pub(crate) struct Hart {
     pub(crate) avoid: Option<VcpuId>,
     /// The vCPU that a policy wants here next.
     pub(crate) favour: Option<VcpuId>,
-    /// The pass that nobody who is dispatched here may exceed ([`crate::pass`]); set while it searches.
-    pub(crate) limit: Option<i128>,
     /// Since when it has had nothing to do but to wait; `None` while it runs a vCPU.
     pub(crate) rests_since: Option<Ticks>,
 }
@@ -57,7 +53,6 @@ impl Hart {
             self_waits: 0,
             avoid: None,
             favour: None,
-            limit: None,
             rests_since: None,
         }
     }

@@ -23,8 +23,7 @@ impl Scheduler {
     /// Every event ends with this, so no caller has to remember which of its effects makes work.
     #[inline]
     pub(crate) fn cover(&mut self) -> Kicks {
-        let concerned = self.idle.union(self.relaxed).union(self.in_place);
-        if concerned.union(self.unpaid).is_empty() {
+        if (self.idle.union(self.relaxed).union(self.in_place)).is_empty() {
             return Kicks::NONE;
         }
         let waiting = self.dispatchable();
@@ -64,10 +63,7 @@ impl Scheduler {
                     idle
                 }
                 Some(hart) => HartSet::only(hart),
-                None => {
-                    self.begin_to_pay(allowed);
-                    self.relaxed.intersection(allowed)
-                }
+                None => self.relaxed.intersection(allowed),
             };
             for hart in woken.iter() {
                 self.tell(hart);

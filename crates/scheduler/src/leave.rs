@@ -41,7 +41,6 @@ impl Scheduler {
     /// pause that it was told of takes effect now, whatever the reason. Nothing happens if there is
     /// no vCPU on the hart.
     pub fn leave(&mut self, hart: HartId, left: Left, now: Ticks) -> Kicks {
-        self.clock = now;
         if self.running(hart).is_none() {
             return Kicks::NONE;
         }

@@ -40,7 +40,6 @@ mod leave;
 #[cfg(test)]
 mod model;
 
-mod pass;
 mod queue;
 mod ready;
 mod search;

@@ -3,7 +3,6 @@
 use crate::id::{HartId, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
-use crate::ticks::Ticks;
 
 impl Scheduler {
     /// Ready, not in a spin wait, and allowed on this hart.
@@ -15,21 +14,16 @@ impl Scheduler {
             .intersection(self.takes(hart))
     }
 
-    /// The next out of the ready queue, by the rules of paper 000 §3.2.2, but none of `without`.
+    /// The next out of the ready queue, by the rules of paper 000 §3.2.2, but never `avoid`.
     #[inline(never)]
-    pub(crate) fn next_ready(
-        &mut self,
-        hart: HartId,
-        without: VcpuSet,
-        now: Ticks,
-    ) -> Option<VcpuId> {
-        self.let_in_who_waits_long(hart, now);
+    pub(crate) fn next_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
         // Each turn but the last empties a subqueue into another, so a few are enough.
         for _ in 0..4 {
-            if let Some(vcpu) = self.next_proper_ready(hart, without) {
+            if let Some(vcpu) = self.next_proper_ready(hart, avoid) {
                 return Some(vcpu);
             }
-            let candidates = self.dispatchable_on(hart).without(without);
+            let avoided = avoid.map_or(VcpuSet::EMPTY, VcpuSet::only);
+            let candidates = self.dispatchable_on(hart).without(avoided);
             let time_slice_end = self.queues.members(Queue::TimeSliceEnd);
             if !candidates.intersection(time_slice_end).is_empty() {
                 let here = self.may_run[hart.index()];
@@ -54,23 +48,9 @@ impl Scheduler {
         None
     }
 
-    /// Where passes keep the shares there are no rounds, in which all of time-slice-end would have its turn. So who has been there for
-    /// the length of one goes to the end of proper-ready with all others.
-    fn let_in_who_waits_long(&mut self, hart: HartId, now: Ticks) {
-        let first = self.queues.first(Queue::TimeSliceEnd);
-        let Some(first) = first.filter(|_| self.goes_by_pass()) else {
-            return;
-        };
-        let since = self.vcpus[first.index()].map_or(now, |entry| entry.since);
-        if now - since >= self.round() {
-            let here = self.may_run[hart.index()];
-            self.move_members(Queue::TimeSliceEnd, here, Queue::ProperReady);
-        }
-    }
-
     /// The next out of the proper-ready queue: one that ran here last, unless this would pass over
     /// somebody too often. Those whose virtual machine is out of service leave for that queue.
-    fn next_proper_ready(&mut self, hart: HartId, without: VcpuSet) -> Option<VcpuId> {
+    fn next_proper_ready(&mut self, hart: HartId, avoid: Option<VcpuId>) -> Option<VcpuId> {
         let here = self.takes(hart);
         let mut first = None;
         let mut chosen = None;
@@ -84,7 +64,7 @@ impl Scheduler {
                 self.queues.push_last(Queue::OutService, vcpu);
                 continue;
             }
-            if without.contains(vcpu) {
+            if Some(vcpu) == avoid {
                 continue;
             }
             let Some(entry) = self.vcpus[vcpu.index()].as_ref() else {
@@ -104,7 +84,6 @@ impl Scheduler {
         while let Some(vcpu) = cursor {
             cursor = self.queues.after(vcpu).filter(|&vcpu| vcpu != chosen);
             if here.contains(vcpu)
-                && !without.contains(vcpu)
                 && let Some(entry) = self.vcpu_mut(vcpu)
             {
                 entry.passed_over = entry.passed_over.saturating_add(1);

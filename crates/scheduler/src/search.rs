@@ -30,22 +30,14 @@ impl Scheduler {
         if dispatchable.is_empty() {
             return None;
         }
-        let ahead = self.those_ahead(hart, dispatchable, now);
-        let is_next = |vcpu: &VcpuId| {
-            let may = dispatchable.contains(*vcpu) && !ahead.contains(*vcpu);
-            may && !self.is_out_of_service(*vcpu)
-        };
+        let is_next =
+            |vcpu: &VcpuId| dispatchable.contains(*vcpu) && !self.is_out_of_service(*vcpu);
         if let Some(vcpu) = self.harts[hart.index()].favour.filter(is_next) {
             return Some(vcpu);
         }
-        let Some(avoid) = self.harts[hart.index()].avoid else {
-            return self.next_ready(hart, ahead, now);
-        };
-        // Who gives way lets anybody go first, also one that is ahead.
-        let avoided = VcpuSet::only(avoid);
-        self.next_ready(hart, ahead.union(avoided), now)
-            .or_else(|| self.next_ready(hart, avoided, now))
-            .or_else(|| self.next_ready(hart, VcpuSet::EMPTY, now))
+        let avoid = self.harts[hart.index()].avoid;
+        self.next_ready(hart, avoid)
+            .or_else(|| avoid.and_then(|_| self.next_ready(hart, None)))
     }
 
     /// The first self-waiting vCPU that has a reason to run and may run here (paper 002 §3.4): whose turn it is at a lock
@@ -104,7 +96,7 @@ impl Scheduler {
             if !(is_over || hears && self.hears_again(vcpu)) {
                 continue;
             }
-            if spent || !self.may_take(hart, vcpu, now) {
+            if spent || !self.may_take(hart, vcpu) {
                 self.make_ready(vcpu, now);
             } else if word.turn || self.is_at_its_place(hart, vcpu) {
                 return Some(vcpu);
@@ -174,7 +166,7 @@ impl Scheduler {
                 if !self.has_interrupt(vcpu, probe) {
                     continue;
                 }
-                if !spent && self.may_take(hart, vcpu, now) {
+                if !spent && self.may_take(hart, vcpu) {
                     return Some(vcpu);
                 }
                 self.make_ready(vcpu, now);
@@ -214,7 +206,7 @@ impl Scheduler {
             if skipped || !self.has_interrupt(vcpu, probe) {
                 continue;
             }
-            if !spent && self.may_take(hart, vcpu, now) {
+            if !spent && self.may_take(hart, vcpu) {
                 return Some(vcpu);
             }
             self.make_ready(vcpu, now);
@@ -222,9 +214,8 @@ impl Scheduler {
     }
 
     #[inline]
-    fn may_take(&self, hart: HartId, vcpu: VcpuId, now: Ticks) -> bool {
-        let takes = self.takes(hart).contains(vcpu);
-        takes && !self.is_out_of_service(vcpu) && !self.is_ahead(hart, vcpu, now)
+    fn may_take(&self, hart: HartId, vcpu: VcpuId) -> bool {
+        self.takes(hart).contains(vcpu) && !self.is_out_of_service(vcpu)
     }
 
     /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt

@@ -12,9 +12,6 @@ use crate::table::Scheduler;
 use crate::ticks::Ticks;
 use crate::vcpu::Vm;
 
-/// Strides are in parts of a tick: two to this power of them.
-const STRIDE_BITS: u32 = 8;
-
 /// An account of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Service {
@@ -24,10 +21,6 @@ pub(crate) struct Service {
     credit: i64,
     /// The most that may be overdrawn or saved up beyond whole quantities.
     slack: i64,
-    /// How far it has come ([`crate::pass`]), in ticks of all harts together.
-    pass: i128,
-    /// What the pass grows by in a tick, in 256ths: the whole over the share.
-    stride: u64,
 }
 
 impl Service {
@@ -36,8 +29,6 @@ impl Service {
             quantity: 0,
             credit: 0,
             slack: 0,
-            pass: 0,
-            stride: 0,
         }
     }
 
@@ -54,7 +45,6 @@ impl Service {
         let part = round.saturating_mul(u128::from(share)) / u128::from(shares.max(1));
         let before = self.quantity;
         self.quantity = i64::try_from(part).unwrap_or(LIMIT).clamp(1, LIMIT);
-        self.stride = (shares << STRIDE_BITS) / share.max(1);
         self.slack = slice
             .signed()
             .saturating_mul(i64::from(harts))
@@ -66,45 +56,6 @@ impl Service {
             // What was due in another measure is forgotten; debts are not, within their limit.
             self.credit = self.credit.clamp(self.least(), self.quantity);
         }
-    }
-
-    /// What it receives in each round.
-    pub(crate) const fn quantity(&self) -> Ticks {
-        Ticks::new(self.quantity.unsigned_abs())
-    }
-
-    pub(crate) const fn pass(&self) -> i128 {
-        self.pass
-    }
-
-    /// What the pass grows by in so many ticks.
-    pub(crate) fn strides(&self, ran: Ticks) -> i128 {
-        (i128::from(ran.get()) * i128::from(self.stride)) >> STRIDE_BITS
-    }
-
-    /// It has had so much. What it is ahead of `pass` has a limit, so that nobody pays for ever.
-    fn advance(&mut self, ran: Ticks, pass: i128, limit: Ticks) {
-        let most = pass.saturating_add(self.strides(limit));
-        self.pass = (self.pass + self.strides(ran).max(1)).min(most.max(self.pass));
-    }
-
-    /// Takes one of `parts` equal parts of what it is ahead of `pass` away, in ticks of its own.
-    pub(crate) fn give_lead(&mut self, pass: i128, parts: u32) -> i64 {
-        let ahead = (self.pass - pass) << STRIDE_BITS;
-        let ticks = ahead / i128::from(self.stride.max(1)) / i128::from(parts.max(1));
-        self.pass -= ticks * i128::from(self.stride) >> STRIDE_BITS;
-        i64::try_from(ticks).unwrap_or_default()
-    }
-
-    /// Adds so many ticks to its pass, which is `anew` first where that is given.
-    pub(crate) fn receive_lead(&mut self, anew: Option<i128>, ticks: i64) {
-        self.pass = anew.unwrap_or(self.pass);
-        self.pass += i128::from(ticks) * i128::from(self.stride) >> STRIDE_BITS;
-    }
-
-    /// The pass is this at least.
-    pub(crate) fn catch_up(&mut self, least: i128) {
-        self.pass = self.pass.max(least);
     }
 
     fn most(&self) -> i64 {
@@ -170,12 +121,6 @@ impl Service {
         self.credit = credit.min(self.quantity);
     }
 
-    /// What the model checker assumes.
-    #[cfg(test)]
-    pub(crate) fn set_pass(&mut self, pass: i128) {
-        self.pass = pass;
-    }
-
     /// Whether a smaller part of its quantity is left than of another's: orders virtual machines by service.
     pub(crate) fn has_less_left(&self, other: &Self) -> bool {
         i128::from(self.credit) * i128::from(other.quantity)
@@ -226,9 +171,6 @@ impl Scheduler {
     /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
     /// stays cost more than they serve.
     pub(crate) fn quantity_left(&self, vcpu: VcpuId) -> Ticks {
-        if self.goes_by_pass() {
-            return self.longest_stay(vcpu);
-        }
         let shortest = Ticks::new(self.config.frequency.div_ceil(1000));
         let left = self.service(vcpu).map(Service::credit);
         left.map_or(Ticks::new(u64::MAX), |left| left.max(shortest))
@@ -241,14 +183,9 @@ impl Scheduler {
     /// `vcpu` does, so that they are the first to be served in the next round.
     #[inline]
     pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
-        let by_pass = self.goes_by_pass();
-        let (pass, round) = (self.pass, self.round());
         let Some(service) = self.service_mut(vcpu) else {
             return;
         };
-        if by_pass {
-            return service.advance(ran, pass, round);
-        }
         service.charge(ran.max(Ticks::new(1)));
         if service.is_out() {
             self.end_service(vcpu);

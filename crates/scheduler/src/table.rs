@@ -26,12 +26,6 @@ pub struct Scheduler {
     pub(crate) config: Config,
     /// Each vCPU that shares harts has an account of service of its own.
     pub(crate) own_accounts: bool,
-    /// The pass of the ready virtual machine that was furthest behind; it never goes back.
-    pub(crate) pass: i128,
-    /// The last time that is known.
-    pub(crate) clock: Ticks,
-    /// Harts whose vCPUs run and do not pay, because nobody else wanted the hart.
-    pub(crate) unpaid: HartSet,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
@@ -92,9 +86,6 @@ impl Scheduler {
             config,
             rules: wait::rules(config.wait),
             own_accounts: config.placement == Placement::Fixed,
-            pass: 0,
-            clock: Ticks::ZERO,
-            unpaid: HartSet::EMPTY,
             vms_end: 0,
             vms: [None; MAX_VMS],
             vcpus: [None; MAX_VCPUS],
@@ -515,11 +506,6 @@ impl Scheduler {
         self.idle = self.idle.without(only).union(idle);
         self.in_place = self.in_place.without(only).union(in_place);
         self.relaxed = self.relaxed.without(only).union(relaxed);
-        let pays = |run: &Run| run.in_place || run.charged_from.is_some();
-        self.unpaid = match &doing {
-            Doing::Running(run) if self.goes_by_pass() && !pays(run) => self.unpaid.union(only),
-            _ => self.unpaid.without(only),
-        };
         self.harts[hart.index()].doing = doing;
     }
 

@@ -22,8 +22,6 @@ pub(crate) struct Detached {
     queue: Option<Queue>,
     /// What it takes along of its virtual machine's account.
     credit: i64,
-    /// What its virtual machine is ahead by, in ticks of this vCPU's part.
-    lead: i64,
     preempted_in_supervisor: bool,
     preempted_closed: bool,
     gave_way_in_supervisor: bool,
@@ -141,12 +139,10 @@ impl Scheduler {
             true => entry.service.give_part(1),
             false => (self.vms[vm.index()].as_mut()).map_or(0, |vm| vm.service.give_part(parts)),
         };
-        let lead = self.give_lead(vm, parts);
         let detached = Detached {
             entry,
             queue: queue.filter(|&queue| queue != Queue::SelfWait),
             credit,
-            lead,
             preempted_in_supervisor: self.preempted_in_supervisor.contains(vcpu),
             preempted_closed: self.preempted_closed.contains(vcpu),
             gave_way_in_supervisor: self.gave_way_in_supervisor.contains(vcpu),
@@ -190,7 +186,6 @@ impl Scheduler {
         if !entry.dedicated {
             entry.home = None;
         }
-        self.receive_lead(vm, detached.lead);
         if self.own_accounts {
             entry.service = Service::new();
             entry.service.receive(detached.credit);

@@ -4,7 +4,7 @@ mod simulation;
 
 use proptest::prelude::*;
 use scheduler::*;
-use simulation::{Act, FREQUENCY, Habit, Random, Simulation};
+use simulation::{FREQUENCY, Habit, Simulation};
 
 /// What each virtual machine should get of `harts` harts, in harts: in proportion to the shares, but
 /// no more than a hart for each vCPU; what one cannot use goes to the others.
@@ -124,92 +124,6 @@ fn shares_hold_where_some_are_fixed_and_others_float() {
                 assert!(error <= 0.02, "vm{vm} of {vms:?}, {placements:?}: {got:.4}");
             }
         }
-    }
-}
-
-/// The least that a machine which always computes had of its share, over windows of this length, beside machines whose vCPUs wait for
-/// each other all the time.
-fn least_beside_locks(seed: u64, (spin, affinity): (SpinPolicy, u8), windows: &[u64]) -> Vec<f64> {
-    let mut random = Random(seed);
-    let harts = 2 + random.below(3) as u16;
-    let config = Config {
-        spin,
-        affinity,
-        wait: WaitPolicy::SelfWait,
-        ..Config::new(FREQUENCY)
-    };
-    let mut simulation = Simulation::new(config, harts, seed);
-    simulation.checked = false;
-    let fights = Habit::Bursts {
-        longest: 2000,
-        acts: &[Act::SpinForTurn, Act::SpinOnWord, Act::Spin],
-    };
-    let mut shares = vec![1 + random.below(3) as u32];
-    let allocation = |share| Allocation::Shared { share };
-    let computes = simulation.add_vm(harts, allocation(shares[0]), Habit::CpuBound);
-    for _ in 0..1 + random.below(3) {
-        shares.push(1 + random.below(3) as u32);
-        let vcpus = 2 + random.below(3) as u16;
-        simulation.add_vm(vcpus, allocation(*shares.last().unwrap()), fights);
-    }
-    simulation.start_all();
-    let all: u32 = shares.iter().sum();
-    let due = f64::from(shares[0]) / f64::from(all) * f64::from(harts);
-    let step = windows[0];
-    let mut had = vec![0];
-    for _ in 0..100 {
-        for _ in 0..step / 200 {
-            simulation.run(200);
-            let place = random.below(simulation.vcpus.len() as u64) as usize;
-            simulation.change_word(place);
-        }
-        had.push(simulation.had(computes));
-    }
-    let least = |length: &u64| {
-        let steps = (length / step) as usize;
-        let windows = had.windows(steps + 1);
-        let parts = windows.map(|some| (some[steps] - some[0]) as f64 / *length as f64 / due);
-        parts.fold(f64::MAX, f64::min)
-    };
-    windows.iter().map(least).collect()
-}
-
-/// The least over 20 ms and over 200 ms in forty drawn systems, in per cent.
-fn least_of_forty(spin: SpinPolicy, affinity: u8) -> [f64; 2] {
-    const MS: u64 = FREQUENCY / 1000;
-    let mut worst = [f64::MAX; 2];
-    for seed in 1..=40 {
-        let least = least_beside_locks(seed, (spin, affinity), &[20 * MS, 200 * MS]);
-        for (worst, least) in worst.iter_mut().zip(least) {
-            *worst = worst.min(least * 100.0);
-        }
-    }
-    worst
-}
-
-/// Where the queue's order is the scheduler's own, nobody is far below its share for long while others fight for locks. Under the
-/// paper's rounds somebody is.
-#[test]
-fn shares_hold_over_short_times_beside_locks() {
-    let policies = [
-        SpinPolicy::Reservation,
-        SpinPolicy::Wapd,
-        SpinPolicy::Wopd,
-        SpinPolicy::Rslp,
-        SpinPolicy::Directed,
-    ];
-    let found = policies.map(|spin| (spin.name(), [3, 0].map(|own| least_of_forty(spin, own))));
-    for (name, [passes, rounds]) in &found {
-        let [short, long] = passes;
-        let [short_rounds, long_rounds] = rounds;
-        println!(
-            "| `{name}` | {short:.1} % | {long:.1} % | {short_rounds:.1} % | {long_rounds:.1} % |"
-        );
-    }
-    for (name, [[short, long], rounds]) in found {
-        assert!(short >= 50.0, "{name}: {short:.1} % over 20 ms");
-        assert!(long >= 95.0, "{name}: {long:.1} % over 200 ms");
-        assert!(rounds[0] < 50.0, "{name}: no different from rounds");
     }
 }
 

@@ -232,16 +232,21 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
         let rises = |vm: VmId| least + due[vm.index()] / harts;
         let served = |vm: VmId| ledger.vms[vm.index()].map(|vm| vm.served);
         let better = from.candidate(|vm| (rises(vm) < most).then(|| served(vm)).flatten());
-        // A turn is worth its move where somebody who stays, on a hart or not, has had less by so much than the one that goes.
-        let staying = from.active.iter();
-        let staying = staying.filter_map(|vcpu| from.scheduler.vm_of(vcpu));
-        let least = staying.filter_map(served).min()?;
-        let enough = least.saturating_add(ledger.two(slice));
+        // A turn is worth its move where somebody who stays has had less than others by so much.
+        let least = from
+            .movable()
+            .iter()
+            .filter_map(|vcpu| from.scheduler.vm_of(vcpu));
+        let least = least.filter_map(served).min()?;
+        let uneven = ledger.most_served().saturating_sub(least) > ledger.two(slice);
         let chosen = better.or_else(|| {
-            let turns = |vm: VmId| rises(vm) <= 2 * most;
-            let key = |vm| served(vm).filter(|&had| turns(vm) && had > least);
-            if ledger.most_served() <= enough { return None; }
-            from.candidate(|vm| key(vm).map(core::cmp::Reverse))
+            let turns = |vm: VmId| uneven && rises(vm) <= 2 * most;
+            from.candidate(|vm| {
+                turns(vm)
+                    .then(|| served(vm))
+                    .flatten()
+                    .map(core::cmp::Reverse)
+            })
         })?;
         flow::transfer(access, (from, to), chosen, now)
     });

@@ -98,8 +98,6 @@ pub(crate) fn transfer(
     };
     from.scheduler.set_part(vm, (left - units, of));
     to.scheduler.set_part(vm, (there + units, of));
-    // What it brings along is reckoned by the part that it has here.
-    to.scheduler.set_quantities();
     let (place, more) = to.scheduler.attach(detached, now)?;
     to.enrol(access.directory(), place, number);
     for group in [from, to] {

@@ -154,18 +154,10 @@ impl Model for System {
             Property::always("everybody who can run will", |_, world: &World| drains(
                 world
             )),
-        ];
-        let by_pass = self.start().scheduler.goes_by_pass();
-        properties.push(match by_pass {
-            true => Property::sometimes("a virtual machine is ahead", |_, world: &World| {
-                world.scheduler.machines().any(|vm| vm.service.pass() > 0)
+            Property::sometimes("a virtual machine is out of service", |_, world: &World| {
+                !world.scheduler.queues.members(Queue::OutService).is_empty()
             }),
-            false => {
-                Property::sometimes("a virtual machine is out of service", |_, world: &World| {
-                    !world.scheduler.queues.members(Queue::OutService).is_empty()
-                })
-            }
-        });
+        ];
         if self.disturbances > 0 {
             properties.push(Property::sometimes(
                 "a wake-up comes before its vCPU waits",

@@ -217,7 +217,7 @@ impl World {
             (
                 core::cmp::Reverse(entry.vcpus.count()),
                 entry.dedicated,
-                (entry.service.is_out(), entry.service.pass(), entry.share),
+                (entry.service.is_out(), entry.share),
                 members,
             )
         };
@@ -348,7 +348,6 @@ impl Scheduler {
         new.idle = numbers.hart_set(self.idle);
         new.in_place = numbers.hart_set(self.in_place);
         new.relaxed = numbers.hart_set(self.relaxed);
-        new.unpaid = numbers.hart_set(self.unpaid);
         new
     }
 }

@@ -103,22 +103,6 @@ fn all_states_of_three_vcpus_that_always_move() {
     }
 }
 
-/// Passes keep the shares, and not rounds.
-#[test]
-fn all_states_of_three_vcpus_by_passes() {
-    for (spin, wait) in [
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
-        (SpinPolicy::Rslp, WaitPolicy::HostInterrupt),
-        (SpinPolicy::NotSame, WaitPolicy::SelfWaitAll),
-    ] {
-        let config = Config {
-            affinity: 1,
-            ..strict(spin, wait)
-        };
-        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
-    }
-}
-
 /// Each vCPU has one hart, which it shares.
 #[test]
 fn all_states_of_three_vcpus_that_never_move() {

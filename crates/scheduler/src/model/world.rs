@@ -494,23 +494,15 @@ impl World {
 pub(super) const SLICES: [u64; 2] = [2_000, 5_000];
 
 impl Scheduler {
-    /// Lets the next charge consume the service quantity of `vcpu`, or bring its machine ahead of all others, or not.
+    /// Lets the next charge consume the service quantity of `vcpu`, or not.
     fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
         let fixed = self.own_accounts;
-        let (by_pass, pass) = (self.goes_by_pass(), self.pass);
-        let far = i128::from(self.config.slice.get()) << 32;
         let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
             return;
         };
         let Some(vm) = self.vms[entry.vm.index()].as_mut() else {
             return;
         };
-        if by_pass {
-            let ahead = consumed || vm.service.pass() > pass;
-            return vm
-                .service
-                .set_pass(if ahead { pass + far } else { pass - far });
-        }
         let service = if fixed {
             &mut entry.service
         } else {
@@ -526,11 +518,7 @@ impl Scheduler {
     }
 
     fn abstract_numbers(&mut self) {
-        let before = core::mem::take(&mut self.pass);
-        let ahead = 2 * i128::from(self.config.slice.get());
         for vm in self.vms.iter_mut().flatten() {
-            let is_ahead = vm.service.pass() > before;
-            vm.service.set_pass(if is_ahead { ahead } else { 0 });
             vm.service.set_credit(i64::from(!vm.service.is_out()));
         }
         self.queues = self.queues.renumbered(|vcpu| vcpu);

@@ -229,7 +229,6 @@ fn whose_word_has_changed_goes_to_another_hart_for_its_turn_or_away_from_a_partn
 fn next_when_a_word_has_changed(ticks: u64) -> Option<u16> {
     let config = Config {
         spin: SpinPolicy::Reservation,
-        affinity: 0,
         ..Config::new(FREQUENCY)
     };
     let mut bench = Bench::new(config, 2, &[2, 2]);

@@ -157,18 +157,6 @@ impl Simulation {
         vm
     }
 
-    /// All time that the vCPUs of `vm` have had, with stays that are not over.
-    pub fn had(&self, vm: VmId) -> u64 {
-        let own = |vcpu: VcpuId| self.scheduler.vm_of(vcpu) == Some(vm);
-        let over = self.vcpus.iter().filter(|vcpu| own(vcpu.id));
-        let over: u64 = over.map(|vcpu| vcpu.ran).sum();
-        let stays = self.harts.iter().filter_map(|hart| match hart.mode {
-            Mode::Guest(guest) if own(guest.vcpu) => Some(self.now - guest.entered),
-            _ => None,
-        });
-        over + stays.sum::<u64>()
-    }
-
     pub fn start_all(&mut self) {
         for place in 0..self.vcpus.len() {
             self.start(self.vcpus[place].id);
