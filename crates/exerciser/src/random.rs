@@ -49,8 +49,8 @@ impl Random {
 }
 
 /// The exercises that draw random numbers, and so take a `seed`.
-pub const EXERCISES: [&str; 8] = [
-    "chains", "fuzz", "hostile", "pmu", "stale", "state", "timer", "work",
+pub const EXERCISES: [&str; 9] = [
+    "chains", "fuzz", "hostile", "pmu", "returns", "stale", "state", "timer", "work",
 ];
 
 #[cfg(test)]

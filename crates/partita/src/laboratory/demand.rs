@@ -396,13 +396,15 @@ mod tests {
         enter(&mut demand, 0, 100, 2);
         let had = demand.take(200);
         assert_eq!((had[0].due, had[0].wanted_none), (100.0, 100.0));
-        let stored = Happening::Word {
+        let stored = |value| Happening::Word {
             mode: GUEST,
             physical: WORD,
-            value: 7,
+            value,
             stored: true,
         };
-        tell(&mut demand, 0, 300, stored);
+        // The other one takes what looks like a lock, and frees it.
+        tell(&mut demand, 0, 200, stored(7));
+        tell(&mut demand, 0, 300, stored(0));
         let had = demand.take(400);
         assert_eq!((had[0].due, had[0].wanted_none), (50.0, 100.0));
         assert_eq!((had[1].due, had[1].got), (150.0, 200.0));

@@ -35,7 +35,7 @@ impl PageCache {
     #[must_use]
     pub fn find(&self, page: u64) -> Option<HostPhysical> {
         let entry = self.entry(page)?.load(Ordering::Acquire);
-        let wanted = IS_THERE | page / ENTRIES << REST_SHIFT;
+        let wanted = IS_THERE | (page / ENTRIES) << REST_SHIFT;
         let is_known = page / ENTRIES < REST_LIMIT && entry & !FRAME == wanted;
         is_known.then(|| HostPhysical::new((entry & FRAME) * PAGE_SIZE))
     }
@@ -44,7 +44,7 @@ impl PageCache {
     pub fn keep(&self, page: u64, frame: HostPhysical) {
         let rest = page / ENTRIES;
         if let Some(entry) = self.entry(page).filter(|_| rest < REST_LIMIT) {
-            let frame = frame.raw() / PAGE_SIZE & FRAME;
+            let frame = (frame.raw() / PAGE_SIZE) & FRAME;
             entry.store(IS_THERE | rest << REST_SHIFT | frame, Ordering::Release);
         }
     }
