@@ -22,6 +22,8 @@ const DEFLATE: usize = 1;
 const REPORTS: usize = 2;
 /// Buffers of a report.
 const MOST_BUFFERS: usize = 256;
+/// Reports that are begun in one go: a guest may make new ones as fast as they are returned.
+const REPORTS_IN_ONE_GO: u32 = 4;
 /// Chains of the first two queues that are returned in one go.
 const IN_ONE_GO: u32 = 256;
 
@@ -47,6 +49,7 @@ impl Balloon {
     fn take_reports(&mut self, queue: &mut GuestQueue, reach: &dyn Reach) -> Result<Worked, Wrong> {
         let memory = reach.memory();
         let mut worked = Worked::default();
+        let mut begun = 0;
         loop {
             if reach.gives_back() {
                 worked.more = true;
@@ -61,6 +64,11 @@ impl Balloon {
             if let Some(head) = self.report.take() {
                 queue.give_back(head, 0, memory)?;
             }
+            if begun == REPORTS_IN_ONE_GO {
+                worked.more = true;
+                break;
+            }
+            begun += 1;
             let Some(head) = queue.next(memory)? else {
                 if queue.ask(memory)? {
                     continue;

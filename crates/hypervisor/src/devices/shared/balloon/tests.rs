@@ -211,6 +211,21 @@ fn a_report_in_a_table_touches_none_of_its_pages() {
     );
 }
 
+/// Nothing lies whole in such buffers, so that nobody is waited for; a guest can make new ones for as long as it likes.
+#[test]
+fn reports_of_nothing_take_a_bounded_time_each() {
+    let world = World::new(0);
+    let mut device = started(&world, 2);
+    world.describe(DESCRIPTORS, 0, (RAM + 0x1_0010, 16), 2);
+    let reports = 2 * REPORTS_IN_ONE_GO as u16 + 1;
+    (1..=reports).for_each(|index| world.offer(index));
+    assert!(!store(&mut device, &world, register::QUEUE_NOTIFY, 2));
+    assert_eq!(u32::from(world.returned()), REPORTS_IN_ONE_GO);
+    assert_eq!(notify(&mut device, &world, 2), 2);
+    assert_eq!(world.returned(), reports);
+    assert_eq!(*world.given.borrow(), []);
+}
+
 #[test]
 fn pages_that_are_not_the_guests_end_the_device() {
     for (at, bytes) in [
