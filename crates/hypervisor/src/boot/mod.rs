@@ -6,6 +6,7 @@ mod error;
 pub mod handover;
 mod parameters;
 mod shared;
+mod speed;
 
 use abi::system::VmTranslation;
 use fdt::Fdt;
