@@ -252,8 +252,9 @@ pub struct VmDescription<'a> {
 /// A system: what the hypervisor is to run.
 #[derive(Debug, Clone)]
 pub struct SystemDescription<'a> {
-    /// Longest time in microseconds that a vCPU keeps a shared hart while another waits for it.
-    pub time_slice_us: u32,
+    /// Longest time in microseconds that a vCPU keeps a shared hart while another waits for it. Without it, the hypervisor sets it by the
+    /// speed of the hart that boots.
+    pub time_slice_us: Option<u32>,
     /// What happens when a vCPU spins.
     pub spin: SpinMethod,
     /// What happens when a vCPU waits for an interrupt.

@@ -37,11 +37,12 @@ const PROGRAMS: [&str; 3] = ["usr/bin/hackbench", "usr/bin/fio", "usr/bin/stress
 /// Those of them that the initial RAM disk holds too, for guests without a disk.
 const SMALL_PROGRAMS: [&str; 1] = ["usr/bin/hackbench"];
 /// The modules that a guest may load.
-const MODULES: [&str; 6] = [
+const MODULES: [&str; 7] = [
     "virtio_mmio",
     "virtio_blk",
     "virtio_net",
     "virtio_rng",
+    "virtio_balloon",
     "crc32c_generic",
     "ext4",
 ];

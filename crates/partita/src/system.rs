@@ -208,8 +208,8 @@ pub struct System {
     pub memory: Located<Bytes>,
     /// Guest interrupt files a hart; without it, as many as the computer has.
     pub guest_files: Option<u32>,
-    /// Longest time that a vCPU keeps a hart while another waits for it.
-    pub time_slice: Duration,
+    /// Longest time that a vCPU keeps a hart while another waits for it; without it, by the hart's speed.
+    pub time_slice: Option<Duration>,
     /// What happens when a vCPU spins.
     pub spin: SpinMethod,
     /// What happens when a vCPU waits for an interrupt.

@@ -182,6 +182,35 @@ impl Config {
     /// Most of [`Config::reservation_limit`] in microseconds; the least is the slice.
     pub const LONGEST_RESERVATION_US: u64 = 1_000_000;
 
+    /// The length of a service round, unless it is given: half of the shortest time over which shares are to be seen.
+    const ROUND_US: u64 = 10_000;
+    /// As long as a change of vCPU takes, with what it misses in caches and TLBs, in simple instructions.
+    const CHANGE: u64 = 5_000;
+    /// The changes in a slice, so that no more than two per cent of a hart's time go into the ends of slices.
+    const CHANGES: u64 = 50;
+
+    /// The slice in microseconds, unless it is given: whole milliseconds that are fifty changes of vCPU long, within
+    /// [`Config::SLICE_US`], where a hart executes `instructions` simple instructions in `microseconds`.
+    #[must_use]
+    pub fn usual_slice_us(instructions: u64, microseconds: u64) -> u32 {
+        let slice = u128::from(Self::CHANGE * Self::CHANGES) * u128::from(microseconds)
+            / u128::from(instructions.max(1));
+        let (shortest, longest) = (*Self::SLICE_US.start(), *Self::SLICE_US.end());
+        let slice = u64::try_from(slice)
+            .unwrap_or(longest)
+            .clamp(shortest, longest);
+        u32::try_from(slice / 1000 * 1000).unwrap_or(u32::MAX)
+    }
+
+    /// The slices in a service round, unless they are given: 10 ms of them, and two at least.
+    #[must_use]
+    pub fn usual_round(slice_us: u32) -> u32 {
+        let slices = Self::ROUND_US / u64::from(slice_us.max(1));
+        u32::try_from(slices)
+            .map_or(u32::MAX, |slices| slices.max(2))
+            .min(*Self::ROUND.end())
+    }
+
     /// The usual values for a clock of `frequency` ticks a second: 5 ms slices, `rslp`,
     /// `host-interrupt`, floating.
     #[must_use]

@@ -5,7 +5,7 @@ pub const COMPATIBLE_VALUE: &str = "partita,system";
 
 /// Root: `<string>`, [`COMPATIBLE_VALUE`]. Required.
 pub const COMPATIBLE: &str = "compatible";
-/// Root: `<u32>`, microseconds. Required.
+/// Root: `<u32>`, microseconds. Without it, by the speed of the hart that boots.
 pub const TIME_SLICE_US: &str = "time-slice-us";
 /// Root: `<string>`, a [`SpinMethod`](super::SpinMethod). Required.
 pub const SPIN: &str = "spin";

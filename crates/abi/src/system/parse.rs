@@ -453,9 +453,7 @@ impl<'a> SystemParts<'a> {
             return Err(plain(subject, Problem::NoVm));
         }
         let mut system = SystemDescription {
-            time_slice_us: self
-                .time_slice_us
-                .ok_or_else(missing(names::TIME_SLICE_US))?,
+            time_slice_us: self.time_slice_us,
             spin: self.spin.ok_or_else(missing(names::SPIN))?,
             wait: self.wait.ok_or_else(missing(names::WAIT))?,
             migration: self.migration.unwrap_or(Migration::AsNeeded),
@@ -477,7 +475,7 @@ impl<'a> SystemParts<'a> {
             vm.pause_loops = vm.pause_loops.or(system.parameters.pause_loops);
         }
         if let Some(limit) = system.parameters.reservation_limit_us
-            && limit < system.time_slice_us
+            && system.time_slice_us.is_some_and(|slice| limit < slice)
         {
             let property = names::RESERVATION_LIMIT_US;
             return Err(refused(subject, property, limit, Problem::OutOfRange));

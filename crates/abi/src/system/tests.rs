@@ -100,7 +100,7 @@ fn a_description_is_read_whole() {
     let blob = blob(&root(), &[vm("first", &[0]), dedicated]);
     let system = SystemDescription::parse(&blob).unwrap();
 
-    assert_eq!(system.time_slice_us, 5000);
+    assert_eq!(system.time_slice_us, Some(5000));
     assert_eq!(
         (system.spin, system.wait),
         (SpinMethod::Wopd, WaitMethod::SelfWait)
@@ -359,7 +359,6 @@ fn mistakes_of_the_system_are_named() {
         changed(names::COMPATIBLE, Some(Value::Text("a,b"))),
         Problem::NotASystem
     );
-    assert_eq!(changed(names::TIME_SLICE_US, None), Problem::Missing);
     for slice in [0, 999, 10_001, u32::MAX] {
         assert_eq!(
             changed(names::TIME_SLICE_US, number(slice)),
@@ -455,11 +454,12 @@ proptest! {
         }
         match SystemDescription::parse(&blob) {
             Ok(system) => {
-                prop_assert!(TIME_SLICE_US.contains(&system.time_slice_us));
+                let slice = system.time_slice_us;
+                prop_assert!(slice.is_none_or(|slice| TIME_SLICE_US.contains(&slice)));
                 let given = system.parameters;
                 prop_assert!(given.affinity.is_none_or(|value| AFFINITY.contains(&value)));
                 prop_assert!(given.self_wait_budget.is_none_or(|value| SELF_WAIT_BUDGET.contains(&value)));
-                let limits = system.time_slice_us.max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
+                let limits = slice.unwrap_or(0).max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
                 prop_assert!(given.reservation_limit_us.is_none_or(|value| limits.contains(&value)));
                 prop_assert!(given.round.is_none_or(|value| ROUND.contains(&value)));
                 prop_assert!(given.relaxed_terms.is_none_or(|value| RELAXED_TERMS.contains(&value)));

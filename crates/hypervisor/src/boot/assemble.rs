@@ -15,7 +15,7 @@ use scheduler::{Config, HartId, HartSet, VcpuNumber, VmConfig, VmId};
 use crate::board::{Board, Range};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
-use crate::boot::{handover, parameters};
+use crate::boot::{handover, parameters, speed};
 use crate::console;
 use crate::console::say;
 use crate::devices::clock::{self, Clock};
@@ -246,8 +246,10 @@ fn scheduler(
 ) -> Result<Groups, AssembleError> {
     let frequency = u64::from(board.timebase_hertz);
     let mut config = Config::new(frequency);
-    config.slice = parameters::ticks(frequency, description.time_slice_us);
-    parameters::set(&mut config, &description.parameters);
+    let slice = description
+        .time_slice_us
+        .unwrap_or_else(|| speed::usual_slice_us(frequency));
+    parameters::set(&mut config, slice, &description.parameters);
     config.spin = operator::spin_policy(description.spin);
     config.wait = operator::wait_policy(description.wait);
     config.migration = match description.migration {

@@ -7,6 +7,7 @@ pub mod handover;
 mod parameters;
 mod roll_call;
 mod shared;
+mod speed;
 
 use alloc::vec::Vec;
 

@@ -16,9 +16,14 @@ const _: () = {
     assert!(*system::ROUND.end() == *Config::ROUND.end());
 };
 
-/// Sets those parameters that are given. `Scheduler::new` checks them: what is too large for its field becomes the largest
+/// Sets the slice, which is no longer than a wait for a word may be, and those parameters that are given. `Scheduler::new` checks them: what is too large for its field becomes the largest
 /// value there, which is out of bounds as well.
-pub fn set(config: &mut Config, given: &Parameters) {
+pub fn set(config: &mut Config, slice_us: u32, given: &Parameters) {
+    let limit = given.reservation_limit_us.unwrap_or(u32::MAX);
+    let slice = ticks(config.frequency, slice_us.min(limit));
+    // A thousandth of a second is no whole number of ticks everywhere.
+    config.slice = slice.max(Ticks::new(config.frequency.div_ceil(1000)));
+    config.round = Config::usual_round(slice_us);
     if let Some(affinity) = given.affinity {
         config.affinity = u8::try_from(affinity).unwrap_or(u8::MAX);
     }
@@ -48,17 +53,21 @@ mod tests {
     use scheduler::{ConfigError, HartId, HartSet, Scheduler};
 
     const FREQUENCY: u64 = 10_000_000;
+    const SLICE_US: u32 = 5_000;
 
     fn made(given: &Parameters) -> Result<Config, ConfigError> {
         let mut config = Config::new(FREQUENCY);
-        set(&mut config, given);
+        set(&mut config, SLICE_US, given);
         let hart = HartId::new(0).map_or(HartSet::EMPTY, HartSet::only);
         Scheduler::new(config, hart).map(|scheduler| *scheduler.config())
     }
 
     #[test]
     fn what_is_not_given_is_usual() {
-        let usual = Config::new(FREQUENCY);
+        let usual = Config {
+            round: 2,
+            ..Config::new(FREQUENCY)
+        };
         assert_eq!(made(&Parameters::default()), Ok(usual));
         let strict = Parameters {
             affinity: Some(0),
@@ -117,7 +126,6 @@ mod tests {
             limit in prop_oneof![0u32..=1_000_100, any::<u32>()],
             round in prop_oneof![0u32..=1100, any::<u32>()],
         ) {
-            let usual_slice = 5_000;
             let given = Parameters {
                 affinity: Some(affinity),
                 self_wait_budget: Some(budget),
@@ -128,7 +136,7 @@ mod tests {
             let good = system::AFFINITY.contains(&affinity)
                 && system::SELF_WAIT_BUDGET.contains(&budget)
                 && system::RESERVATION_LIMIT_US.contains(&limit)
-                && limit >= usual_slice
+                && limit >= *Config::SLICE_US.start() as u32
                 && system::ROUND.contains(&round);
             prop_assert_eq!(made(&given).is_ok(), good);
         }

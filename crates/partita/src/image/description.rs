@@ -20,9 +20,11 @@ pub fn compile(
     let mut tree = FdtWriter::new()?;
     let root = tree.begin_node("")?;
     tree.property_string(names::COMPATIBLE, names::COMPATIBLE_VALUE)?;
-    // The system was refused if its time slice were out of bounds.
-    let time_slice = u32::try_from(system.time_slice.0).unwrap_or(u32::MAX);
-    tree.property_u32(names::TIME_SLICE_US, time_slice)?;
+    if let Some(slice) = system.time_slice {
+        // The system was refused if it were out of bounds.
+        let slice = u32::try_from(slice.0).unwrap_or(u32::MAX);
+        tree.property_u32(names::TIME_SLICE_US, slice)?;
+    }
     tree.property_string(names::SPIN, system.spin.name())?;
     tree.property_string(names::WAIT, system.wait.name())?;
     if system.migration.value != Migration::AsNeeded {

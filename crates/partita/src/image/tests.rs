@@ -54,7 +54,7 @@ fn the_hypervisor_reads_what_is_composed() {
     assert_eq!(first.name, abi::system::FILE_NAME);
     let read = SystemDescription::parse(first.data).unwrap();
 
-    assert_eq!(read.time_slice_us, 5000);
+    assert_eq!(read.time_slice_us, None);
     assert_eq!(read.parameters, Parameters::default());
     assert_eq!((read.spin, read.wait), (system.spin, system.wait));
     assert_eq!(read.console_focus, Some(VmId(1)));

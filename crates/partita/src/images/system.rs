@@ -48,11 +48,12 @@ const PACKAGES: [&str; 19] = [
     "udev",
 ];
 /// The modules that a guest loads, and the builder too.
-const MODULES: [&str; 7] = [
+const MODULES: [&str; 8] = [
     "virtio_mmio",
     "virtio_blk",
     "virtio_net",
     "virtio_rng",
+    "virtio_balloon",
     "crc32c_generic",
     "ext4",
     "autofs4",

@@ -175,6 +175,9 @@ fn shift(point: &mut Point) -> &mut Shift {
     point.shift.get_or_insert_default()
 }
 
+/// The slice in microseconds where the system does not give one: that of a computer of today.
+const USUAL_SLICE_US: u64 = 1000;
+
 /// The factors that have nothing to do with the profile.
 fn of_system(point: &Point, system: &System) -> Vec<Factor> {
     let mut all = vec![Factor::new(
@@ -183,7 +186,8 @@ fn of_system(point: &Point, system: &System) -> Vec<Factor> {
         Setting::Boot,
     )];
     let harts = u64::from(system.harts.value);
-    let slice = system.time_slice.0.saturating_mul(1000);
+    let slice = system.time_slice.map_or(USUAL_SLICE_US, |slice| slice.0);
+    let slice = slice.saturating_mul(1000);
     let slices = Setting::Slices(harts, slice);
     all.push(Factor::new("slice-phase", ["none", "apart"], slices));
     if system.vms.len() > 1 {

@@ -20,9 +20,6 @@ pub use loops::PausePreset;
 pub use vm::MOST_TERMINALS;
 use vm::read_vm;
 
-/// What a vCPU gets if the file does not say.
-const TIME_SLICE: Duration = Duration(5_000);
-
 /// Reads a whole system.
 pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let origin = Origin::File(0..0);
@@ -40,7 +37,7 @@ pub(super) fn read(document: &Document) -> Result<System, Mistakes> {
     let guest_files =
         guest_files.and_then(|node| root.integer(node, "guest-files", 0..=BOARD_GUEST_FILES));
     let slice = u64::from(*TIME_SLICE_US.start())..=u64::from(*TIME_SLICE_US.end());
-    let time_slice = root.duration("time-slice", slice).unwrap_or(TIME_SLICE);
+    let time_slice = root.duration("time-slice", slice);
     let spin = root.word(
         "spin",
         SpinMethod::ALL,
@@ -281,7 +278,7 @@ fn read_host(root: &mut Section<'_>) -> Option<HostNetwork> {
 }
 
 /// Reads the policies' parameters. None needs the policy that it belongs to: policies are chosen while a system runs, too.
-fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
+fn read_parameters(root: &mut Section<'_>, time_slice: Option<Duration>) -> Parameters {
     let mut integer = |key, range| {
         let node = root.optional(key)?;
         root.integer(node, key, range)
@@ -303,11 +300,13 @@ fn read_parameters(root: &mut Section<'_>, time_slice: Duration) -> Parameters {
 }
 
 /// A wait for a word is not given up before a slice would have been over.
-fn read_reservation_limit(root: &mut Section<'_>, time_slice: Duration) -> Option<u32> {
+fn read_reservation_limit(root: &mut Section<'_>, time_slice: Option<Duration>) -> Option<u32> {
     let key = "reservation-limit";
     let (low, high) = (*RESERVATION_LIMIT_US.start(), *RESERVATION_LIMIT_US.end());
     let limit = root.duration(key, u64::from(low)..=u64::from(high))?;
-    if limit.0 < time_slice.0 {
+    if let Some(time_slice) = time_slice
+        && limit.0 < time_slice.0
+    {
         let node = root.table.get(key)?;
         let message = format!("it is below the time slice, {time_slice}");
         let high = Duration(high.into());

@@ -93,7 +93,7 @@ fn a_system_is_read_whole() {
     );
     assert_eq!(
         (system.guest_files, system.time_slice),
-        (Some(3), Duration(2000))
+        (Some(3), Some(Duration(2000)))
     );
     assert_eq!(
         (system.spin, system.wait),
@@ -144,7 +144,10 @@ fn changes_of_the_command_line_win() {
         system.vms[0].allocation.value,
         Allocation::Shared { share: 70 }
     );
-    assert_eq!((system.time_slice, system.harts.value), (Duration(1000), 8));
+    assert_eq!(
+        (system.time_slice, system.harts.value),
+        (Some(Duration(1000)), 8)
+    );
     assert!(!system.vms[0].autostart);
 }
 

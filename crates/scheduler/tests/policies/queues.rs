@@ -366,3 +366,29 @@ fn who_always_moves_stays_where_there_is_one_hart() {
     assert_eq!(bench.dispatch(0), Some(1));
     assert_eq!(bench.dispatch(1), Some(0));
 }
+
+#[test]
+fn the_usual_slice_is_fifty_changes_and_within_the_limits() {
+    // A billion instructions a second, 45 million, 2.5 million, nothing at all, and a clock that did not move.
+    let cases = [
+        ((1_000, 1), 1_000),
+        ((45, 1), 5_000),
+        ((2_500, 1_000), 10_000),
+        ((0, 7), 10_000),
+        ((1_000, 0), 1_000),
+        ((u64::MAX, u64::MAX), 10_000),
+    ];
+    for ((instructions, microseconds), slice) in cases {
+        let usual = Config::usual_slice_us(instructions, microseconds);
+        assert_eq!(usual, slice, "{instructions} in {microseconds} us");
+        assert!(Config::SLICE_US.contains(&usual.into()));
+    }
+}
+
+#[test]
+fn the_usual_round_is_ten_milliseconds_and_two_slices_at_least() {
+    for (slice, round) in [(1_000, 10), (2_000, 5), (5_000, 2), (10_000, 2), (0, 1024)] {
+        assert_eq!(Config::usual_round(slice), round);
+        assert!(Config::ROUND.contains(&round));
+    }
+}
