@@ -1,7 +1,6 @@
 use super::*;
 
 use std::string::ToString;
-use std::vec;
 
 /// Harts that come when their time has come, if they do at all. Each look at the clock takes a tick.
 struct Scripted {
@@ -85,7 +84,7 @@ fn one_that_the_firmware_refuses_is_not_waited_for() {
 fn an_operator_reads_which_are_missing_and_what_to_do() {
     let told = |harts: &[u64]| Missing(harts).to_string();
     assert!(told(&[7]).starts_with("the firmware did not start hart 7; "));
-    let several = told(&vec![1, 3, 57, 58, 59, 63]);
+    let several = told(&[1, 3, 57, 58, 59, 63]);
     assert!(several.starts_with("the firmware did not start harts 1, 3, 57 to 59, 63; "));
     assert!(several.contains("heap") && several.ends_with("fewer harts"));
 }
