@@ -1,5 +1,6 @@
 //! Each test is made with each way.
 
+mod receive;
 mod watch;
 mod ways;
 pub mod world;

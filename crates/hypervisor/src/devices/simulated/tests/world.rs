@@ -26,7 +26,7 @@ pub const SECOND: u64 = 0x2_0000;
 pub const AREAS: u64 = 0x9_0000;
 /// Behind the areas of the queues.
 pub const PAGE: u64 = AREAS + QUEUE_BYTES;
-const HOST_BYTES: usize = 0xa_0000;
+pub const HOST_BYTES: usize = 0xa_0000;
 pub const REGISTERS: u64 = 0x1000_1000;
 pub const ENTRIES: u32 = 8;
 /// The longest time between two looks.
