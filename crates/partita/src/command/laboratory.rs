@@ -221,7 +221,7 @@ impl Laboratory {
             checkpoints: self.checkpoints(&points, &stop)?,
         };
         let runner = Timed {
-            runner: &runner,
+            runner,
             took: &took,
         };
         let bar = Bar::new();

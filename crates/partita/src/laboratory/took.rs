@@ -125,15 +125,15 @@ impl Ahead {
 }
 
 /// A runner whose runs are timed.
-#[allow(missing_debug_implementations, reason = "runners have no text")]
-pub struct Timed<'a> {
+#[derive(Debug)]
+pub struct Timed<'a, R> {
     /// What runs them.
-    pub runner: &'a dyn Runner,
+    pub runner: R,
     /// Where it is written.
     pub took: &'a Took,
 }
 
-impl Runner for Timed<'_> {
+impl<R: Runner> Runner for Timed<'_, R> {
     fn run(&self, point: &Point) -> Option<Outcome> {
         let begun = Instant::now();
         let outcome = self.runner.run(point)?;
@@ -236,7 +236,7 @@ mod tests {
         let results = folder.path().join("a.jsonl");
         let took = Took::beside(&results);
         let timed = Timed {
-            runner: &Ended,
+            runner: Ended,
             took: &took,
         };
         for seed in [7, 1] {
