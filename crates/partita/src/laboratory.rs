@@ -20,6 +20,7 @@ pub mod shares;
 pub mod statistics;
 mod store;
 pub mod tidy;
+mod took;
 pub mod verdict;
 pub mod window;
 
@@ -32,6 +33,7 @@ pub use point::{Computer, MadeBy, Point, PointError, Shift, Span, Start};
 pub use record::{Recorded, differences};
 pub use series::{Bar, Progress, Series, SeriesError, run_all};
 pub use store::{Entry, Store, StoreError};
+pub use took::{Ahead, Timed, Took};
 pub use window::Window;
 
 use serde::{Deserialize, Serialize};

@@ -11,8 +11,8 @@ use partita::images;
 use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
 use partita::laboratory::shard::Shard;
 use partita::laboratory::{
-    Bar, ChildRunner, Computer, Entry, Fingerprints, KvmError, MadeBy, Outcome, Point, Span, Store,
-    kvm_checkpoint, native_checkpoint, run_all,
+    Ahead, Bar, ChildRunner, Computer, Entry, Fingerprints, KvmError, MadeBy, Outcome, Point, Span,
+    Store, Timed, Took, kvm_checkpoint, native_checkpoint, run_all,
 };
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
@@ -208,12 +208,21 @@ impl Laboratory {
             signal_hook::flag::register(signal, Arc::clone(&stop))
                 .map_err(|error| Failure::Laboratory(format!("signals: {error}")))?;
         }
+        let took = self.took();
+        let ahead = self.count(&points, &took);
+        if ahead.missing > 0 {
+            eprintln!("partita: {}", ahead.words(self.jobs));
+        }
         let runner = ChildRunner {
             command: self.command.clone(),
             hypervisor: self.hypervisor.clone(),
             timeout: self.timeout,
             stop: &stop,
             checkpoints: self.checkpoints(&points, &stop)?,
+        };
+        let runner = Timed {
+            runner,
+            took: &took,
         };
         let bar = Bar::new();
         let series = run_all(&points, &runner, &self.store, self.jobs, &stop, &bar);
@@ -226,6 +235,38 @@ impl Laboratory {
             Err(poisoned) => poisoned.into_inner().path().to_owned(),
         };
         Ok(series.complete(&path)?)
+    }
+
+    /// What is ahead of a series of these points, or of its shard.
+    pub(super) fn ahead(&self, points: Vec<Point>) -> Result<Ahead, Failure> {
+        let points = match self.shard {
+            Some(shard) => shard.of(points),
+            None => points,
+        };
+        Ok(self.count(&self.makers(points)?, &self.took()))
+    }
+
+    /// How many runs are made at a time.
+    pub(super) fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    fn took(&self) -> Took {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        Took::beside(store.path())
+    }
+
+    fn count(&self, points: &[(Point, MadeBy)], took: &Took) -> Ahead {
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = BTreeSet::new();
+        let missing = points.iter().filter(|(point, made_by)| {
+            let id = point.identity(made_by);
+            let known = store.get(&id);
+            let is_known = known.is_some_and(|entry| entry.outcome.figures().is_some());
+            !is_known && seen.insert(id)
+        });
+        let missing: Vec<&Point> = missing.map(|(point, _)| point).collect();
+        took.ahead(points.len(), missing.into_iter())
     }
 
     /// The points with their short keys written out.

@@ -3,7 +3,7 @@
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, output, trace, write_json};
 use clap::ValueEnum;
-use partita::laboratory::{Computer, Entry};
+use partita::laboratory::{Ahead, Computer, Entry};
 use partita::paper::{
     self, Case, Group, Judgement, Picture, Plan, Published, Wanted, registration,
 };
@@ -109,13 +109,10 @@ impl PaperArguments {
         experiments.unwrap_or_else(super::laboratory::experiments)
     }
 
-    /// Runs what is missing, and judges.
-    pub(super) fn repeat(&self) -> Result<Repeated, Failure> {
-        let experiments = self.experiments();
-        let name = self.paper.folder();
-        let folder = experiments.join(name);
+    /// The paper and its runs.
+    fn plan(&self) -> Result<(Published, Plan), Failure> {
+        let folder = self.experiments().join(self.paper.folder());
         let published = Published::read(&folder.join("published.toml"))?;
-        let state = registration::state(&experiments, name, &published)?;
         let computer = match self.laboratory.computer()? {
             Computer::Machine { profile: None } => Computer::Machine {
                 profile: Some(String::from(paper::PROFILE)),
@@ -137,6 +134,22 @@ impl PaperArguments {
             hertz,
         };
         let plan = Plan::new(&published, &folder, &wanted)?;
+        Ok((published, plan))
+    }
+
+    /// What is ahead, and how many runs are made at a time.
+    pub(super) fn ahead(&self) -> Result<(Ahead, usize), Failure> {
+        let (_, plan) = self.plan()?;
+        let laboratory = Laboratory::new(&self.laboratory, self.paper.folder())?;
+        let points = laboratory.with_phases(plan.points())?;
+        Ok((laboratory.ahead(points)?, laboratory.jobs()))
+    }
+
+    /// Runs what is missing, and judges.
+    pub(super) fn repeat(&self) -> Result<Repeated, Failure> {
+        let name = self.paper.folder();
+        let (published, plan) = self.plan()?;
+        let state = registration::state(&self.experiments(), name, &published)?;
         let laboratory = Laboratory::new(&self.laboratory, name)?;
         let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
         let judgement = paper::judge(&published, &plan, &entries, state);

@@ -6,8 +6,8 @@ use super::paper::{Paper, PaperArguments};
 use super::{Failure, output, write_json};
 use clap::{Subcommand, ValueEnum};
 use partita::claims::Claims;
-use partita::laboratory::Store;
 use partita::laboratory::shard::merge;
+use partita::laboratory::{Ahead, Store};
 use partita::papers::{self, Papers};
 use partita::results::{Content, FORM, Kept, Made, names, places, stale};
 use std::io::Write;
@@ -195,6 +195,7 @@ pub(super) fn papers(arguments: &PapersArguments) -> Result<(), Failure> {
                 seeds: None,
                 laboratory: arguments.laboratory.clone(),
             };
+            refresh.say_ahead(&folder)?;
             refresh.refresh(&folder)
         }
         false => Ok(()),
@@ -217,7 +218,44 @@ pub(super) fn papers(arguments: &PapersArguments) -> Result<(), Failure> {
     run
 }
 
+impl Name {
+    /// The paper whose result it is.
+    fn paper(self) -> Option<Paper> {
+        match self {
+            Self::Paper000 => Some(Paper::Spins),
+            Self::Paper001 => Some(Paper::FastIo),
+            Self::Paper002 => Some(Paper::SelfWait),
+            Self::Paper003 => Some(Paper::TlbReuse),
+            Self::Paper004 => Some(Paper::PauseLoops),
+            Self::Claims => None,
+        }
+    }
+}
+
 impl RefreshArguments {
+    /// Says what is ahead before the first run is made.
+    fn say_ahead(&self, folder: &Path) -> Result<(), Failure> {
+        let mut together = (Ahead::default(), 1);
+        for name in &self.names {
+            let Some(paper) = name.paper() else { continue };
+            let quick = self.is_quick(*name, folder)?;
+            let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
+            let (ahead, jobs) = arguments.ahead()?;
+            eprintln!("partita: {}: {}", name.file(), ahead.words(jobs));
+            together = (together.0.and(ahead), jobs);
+        }
+        let (ahead, jobs) = together;
+        eprintln!("partita: together: {}", ahead.words(jobs));
+        Ok(())
+    }
+
+    /// Whether a result is made by short runs: what was made quickly is made quickly again, so that the same words refresh what is there.
+    fn is_quick(&self, name: Name, folder: &Path) -> Result<bool, Failure> {
+        let (file, _) = places(folder, name.file());
+        let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
+        Ok((self.quick || was_quick) && !self.full)
+    }
+
     /// Makes the results that are named, and their pages.
     fn refresh(&self, folder: &Path) -> Result<(), Failure> {
         let known = names(folder)?;
@@ -233,9 +271,7 @@ impl RefreshArguments {
         let mut shard = None;
         for name in chosen {
             let (file, page) = places(folder, name.file());
-            // What was made quickly is made quickly again, so that the same words refresh what is there.
-            let was_quick = file.is_file() && Kept::read(&file)?.made.quick;
-            let kept = match self.make(name, (self.quick || was_quick) && !self.full) {
+            let kept = match self.make(name, self.is_quick(name, folder)?) {
                 // A shard has no table, and the next result has a shard too.
                 Err(made @ Failure::Shard { .. }) => {
                     // A reader that has gone needs no answer.
@@ -269,21 +305,14 @@ impl RefreshArguments {
         command.push(String::from(name.file()));
         command.extend(quick.then(|| String::from("--quick")));
         command.extend(self.seeds.map(|seeds| format!("--seeds={seeds}")));
-        let (made, content) = match name {
-            Name::Paper000 | Name::Paper001 | Name::Paper002 | Name::Paper003 | Name::Paper004 => {
-                let paper = match name {
-                    Name::Paper000 => Paper::Spins,
-                    Name::Paper001 => Paper::FastIo,
-                    Name::Paper002 => Paper::SelfWait,
-                    Name::Paper003 => Paper::TlbReuse,
-                    _ => Paper::PauseLoops,
-                };
+        let (made, content) = match name.paper() {
+            Some(paper) => {
                 let arguments = PaperArguments::of(paper, quick, self.seeds, &self.laboratory);
                 let repeated = arguments.repeat()?;
                 let made = Made::of(&repeated.entries, repeated.how, quick);
                 (made, Content::Paper(Box::new(repeated.judgement)))
             }
-            Name::Claims => {
+            None => {
                 let arguments = ClaimsArguments::of(self.seeds, &self.laboratory);
                 let file = arguments.file();
                 let all = Claims::read(&file)?;

@@ -130,3 +130,49 @@ fn a_paper_without_a_command_or_a_result_is_said_to_have_none() {
     let error = Papers::read(&path).unwrap_err().to_string();
     assert!(error.contains("no paper 009"), "{error}");
 }
+
+/// Short runs leave out what no claim is about, and nothing else.
+#[test]
+fn short_runs_have_the_cases_and_methods_of_every_claim() {
+    for claim in list().claim {
+        let folder = tree().join(format!("experiments/paper-{}", claim.paper));
+        let published = crate::paper::Published::read(&folder.join("published.toml")).unwrap();
+        let is_run = |table: Option<u32>, name: &String, methods: &[&String]| {
+            let mut cases = published.cases.iter();
+            let case =
+                cases.find(|case| table.is_none_or(|one| case.table == one) && case.name == *name);
+            let case = case.unwrap();
+            let all = case.quick_methods.is_empty();
+            let mut named = methods.iter().filter(|method| !method.is_empty());
+            let has_all = named.all(|method| all || case.quick_methods.contains(method));
+            assert!(
+                has_all && case.quick_phases != Some(0),
+                "{name}: {methods:?}"
+            );
+        };
+        for place in &claim.ours {
+            if let (Some(name), Some(method)) = (&place.case, &place.method) {
+                is_run(Some(place.table), name, &[method]);
+            } else if let (Some(name), Some(text)) = (&place.case, &place.claim) {
+                let cases = published.cases.iter();
+                let own = cases.filter(|case| case.table == place.table && case.name == *name);
+                let mut claims = own.flat_map(|case| &case.claims);
+                let told = claims.find(|one| one.text.starts_with(text)).unwrap();
+                is_run(Some(place.table), name, &[&told.more, &told.less]);
+            } else if let Some(text) = &place.claim {
+                let mut orders = published.orders.iter();
+                let order = orders.find(|order| order.text.starts_with(text)).unwrap();
+                for name in &order.cases {
+                    is_run(None, name, &[&order.method]);
+                }
+            } else if let Some([event, condition]) = &place.event {
+                let mut events = published.events.iter();
+                let cost = events.find(|one| one.event == *event && one.condition == *condition);
+                let cost = cost.unwrap();
+                for one in [&cost.cost, &cost.beside] {
+                    is_run(None, &one.case, &[&one.method]);
+                }
+            }
+        }
+    }
+}

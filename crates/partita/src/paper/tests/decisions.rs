@@ -279,10 +279,17 @@ fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
     assert_eq!(quick, phases(&[30, 30, 2, 2]));
     let (quick, _) = planned(&with(""), true);
     assert_eq!(quick, phases(&[40, 40, 2, 2]));
-    // Short runs may have fewer methods, and full ones have all.
-    let fewer = with("quick-methods = [\"self-wait\"]");
-    assert_eq!(planned(&fewer, true).0, phases(&[40, 40, 2, 2])[1..]);
-    assert_eq!(planned(&fewer, false).0, phases(&[40, 40, 2, 2]));
+    // Short runs may have fewer methods, natively and under KVM too, and full ones have all.
+    let all = phases(&[40, 40, 2, 2]);
+    for (named, wanted) in [
+        ("[\"self-wait\"]", &all[1..2]),
+        ("[\"self-wait\", \"kvm\"]", &all[1..3]),
+        ("[\"self-wait\", \"kvm\", \"native\"]", &all[1..]),
+    ] {
+        let fewer = with(&format!("quick-methods = {named}"));
+        assert_eq!(planned(&fewer, true).0, wanted);
+        assert_eq!(planned(&fewer, false).0, all);
+    }
 }
 
 #[test]
