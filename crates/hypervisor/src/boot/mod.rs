@@ -5,14 +5,19 @@ pub mod efi;
 mod error;
 pub mod handover;
 mod parameters;
+mod roll_call;
 mod shared;
 mod speed;
+
+use alloc::vec::Vec;
 
 use abi::system::VmTranslation;
 use fdt::Fdt;
 
 use crate::board::isa;
 use crate::board::{Board, Range};
+use crate::boot::error::AssembleError;
+use crate::boot::roll_call::Missing;
 use crate::console;
 use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
@@ -62,9 +67,15 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         Err(error) => fail(format_args!("{error}")),
     };
     console::use_uart(board.uart.base);
+    let (board, missing) = with_harts_that_come(board, hart_id);
     let system = match assemble::system(board, started) {
         Ok(system) => system,
-        Err(error) => fail(format_args!("{error}")),
+        Err(error) => match error {
+            AssembleError::NoHart { hart, .. } if missing.contains(&u64::from(hart)) => {
+                fail(format_args!("{error}: {}", Missing(&missing)))
+            }
+            _ => fail(format_args!("{error}")),
+        },
     };
     let Some(own) = system.harts.iter().find(|hart| hart.board.id == hart_id) else {
         fail(format_args!(
@@ -77,6 +88,15 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     sources::reassign(system);
     lifecycle::start_automatic(system);
     run::run(system, own)
+}
+
+/// The board with the harts that can be counted on, and the ids of the others, which the operator is told.
+fn with_harts_that_come(mut board: Board, own: u64) -> (Board, Vec<u64>) {
+    let missing = roll_call::leave_those_that_come(&mut board.harts, own, board.timebase_hertz);
+    if !missing.is_empty() {
+        console::desperate_line(format_args!("{}", Missing(&missing)));
+    }
+    (board, missing)
 }
 
 /// Gives the VMs what their guests' seeds are made of, where the board or this hart has entropy.

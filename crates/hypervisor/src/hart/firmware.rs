@@ -48,6 +48,23 @@ pub fn start_hart(hart_id: u64, address: u64, opaque: u64) -> Result<(), Firmwar
     call(HART_STATE_MANAGEMENT, 0, [hart_id, address, opaque, 0, 0]).map(drop)
 }
 
+/// What the firmware says of a hart (SBI, "Hart State Management Extension", table of states).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HartStatus(u64);
+
+impl HartStatus {
+    /// The hart is not in the hypervisor's hands and can be started.
+    pub const STOPPED: Self = Self(1);
+}
+
+/// What state the hart `hart_id` is in.
+///
+/// # Errors
+/// The firmware's error, when there is no such hart.
+pub fn hart_status(hart_id: u64) -> Result<HartStatus, FirmwareError> {
+    call(HART_STATE_MANAGEMENT, 2, [hart_id, 0, 0, 0, 0]).map(HartStatus)
+}
+
 /// What the board is asked to do at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {

@@ -15,7 +15,7 @@ pub enum Presence {
     There,
     /// Nothing is allocated there, or it belongs to an extension that the hart has not, or to RV32 alone.
     Absent,
-    /// The specification leaves it open: more PMP entries, which may be read-only zero; triggers.
+    /// The specification leaves it open: more PMP entries, which may be read-only zero.
     Open,
 }
 
@@ -57,8 +57,7 @@ pub const fn presence(number: u16) -> Presence {
             }
         }
         0x3c0..=0x3ef => Presence::Open,
-        // tselect to tinfo, tcontrol, mcontext and the contexts of the others: Sdtrig.
-        0x7a0..=0x7a5 | 0x7a8 | 0x7aa | 0x5a8 | 0x6a8 => Presence::Open,
+        // Not tselect and what else belongs to Sdtrig, which the hart has not.
         _ => Presence::Absent,
     }
 }

@@ -113,11 +113,14 @@ impl Plan {
         let cases: Result<Vec<_>, PlanError> = cases
             .into_iter()
             .map(|case| {
+                let has_fewer = wanted.quick && !case.quick_methods.is_empty();
+                let beside =
+                    |name| !has_fewer || case.quick_methods.iter().any(|method| method == name);
                 let group = Runs {
                     paper,
                     wanted: &wanted.on(case.profile.as_deref())?,
                     system: folder.join(&case.system),
-                    methods: match wanted.quick && !case.quick_methods.is_empty() {
+                    methods: match has_fewer {
                         true => &case.quick_methods,
                         false => &case.methods,
                     },
@@ -128,10 +131,13 @@ impl Plan {
                     },
                     hardware: &case.hardware,
                     passages: case.passages,
-                    native: case.native.as_ref(),
-                    kvm: case.kvm,
+                    native: case.native.as_ref().filter(|_| beside(NATIVE)),
+                    kvm: case.kvm && beside(KVM),
                     beside: case.beside_phases,
-                    part: case.part.as_ref(),
+                    part: match wanted.quick {
+                        true => case.quick_part.as_ref().or(case.part.as_ref()),
+                        false => case.part.as_ref(),
+                    },
                 };
                 Ok((case.clone(), group.plan()?))
             })
@@ -247,7 +253,8 @@ impl Runs<'_> {
         }
         let mut methods = Vec::new();
         let own_profile = is_papers(&self.wanted.computer);
-        for method in self.methods {
+        let of_ours = |method: &&String| *method != NATIVE && *method != KVM;
+        for method in self.methods.iter().filter(of_ours) {
             if let Some((value, hardware)) = self.paper.method(method, own_profile) {
                 let change = format!("{}={value}", self.paper.vary);
                 let points = self.points(&[change], &hardware, &parameters, Below::Hypervisor)?;

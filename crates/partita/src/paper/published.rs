@@ -165,7 +165,10 @@ pub struct Case {
     /// The part of the work that is measured, where a run is measured in its midst.
     #[serde(default)]
     pub part: Option<Part>,
-    /// The methods of short runs, where those are fewer.
+    /// The part that is measured in short runs, where it is a shorter one.
+    #[serde(default)]
+    pub quick_part: Option<Part>,
+    /// The methods of short runs, where those are fewer; native runs and those under KVM are made where they are named here.
     #[serde(default)]
     pub quick_methods: Vec<String>,
     /// Methods of which the wait with the most pause-loop exits of all start phases is drawn in a report.

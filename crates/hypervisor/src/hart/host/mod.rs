@@ -131,6 +131,12 @@ pub mod entry {
         0
     }
 
+    /// No hart starts here.
+    #[must_use]
+    pub fn roll_call() -> u64 {
+        0
+    }
+
     /// There is no hart to go on with.
     ///
     /// # Safety

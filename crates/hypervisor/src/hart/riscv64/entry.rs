@@ -4,6 +4,7 @@ unsafe extern "C" {
     static __image_start: u8;
     static __image_end: u8;
     fn hypervisor_secondary_start();
+    fn hypervisor_roll_call();
 }
 
 /// The addresses from which and to which the hypervisor's image lies: code, data, heap and the boot hart's stack.
@@ -20,6 +21,12 @@ pub fn image() -> (u64, u64) {
 #[must_use]
 pub fn secondary() -> u64 {
     hypervisor_secondary_start as *const () as u64
+}
+
+/// Where a hart starts that is only to store 1 in the byte whose address is in a1, and to stop.
+#[must_use]
+pub fn roll_call() -> u64 {
+    hypervisor_roll_call as *const () as u64
 }
 
 /// Leaves the services of EFI for good: goes on as where the firmware starts a kernel, with the data as it is.
@@ -162,5 +169,20 @@ hypervisor_secondary_start:
     ld sp, 0(tp)
     mv a0, tp
     tail hypervisor_secondary_main
+
+// Without a stack. If the firmware cannot stop the hart, it waits for ever and is not counted on.
+.global hypervisor_roll_call
+hypervisor_roll_call:
+    csrw sie, zero
+    csrci sstatus, 2
+    csrw satp, zero
+    li t0, 1
+    sb t0, 0(a1)
+    fence rw, rw
+    li a7, 0x48534d             // SBI: hart state management
+    li a6, 1                    // stop the hart
+    ecall
+1:  wfi
+    j 1b
 "#
 );

@@ -170,9 +170,6 @@ pub(in crate::zicsr) const ROWS: &[Row] = &[
     .to(csr::PMPADDR63)
     .of_many_pmp_entries()
     .then(Then::Protection),
-    // There are no triggers.
-    Row::zero(csr::TSELECT, "tselect"),
-    Row::zero(csr::TDATA1, "tdata1").to(csr::TDATA3),
     Row::new(
         csr::MCYCLE,
         "mcycle",
