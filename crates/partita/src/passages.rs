@@ -5,6 +5,9 @@
 //! it is an *exit*, if it ends in another one a *dispatch*. A hart that waited in between and then has another vCPU was idle:
 //! its passage begins when the wait ends. Where the same vCPU goes on, the time of the wait is left out. What the firmware does meanwhile
 //! counts.
+//!
+//! Where the hypervisor waits for a lock or for another hart, its loop executes PAUSE. Each such wait is told by the address of that
+//! instruction.
 
 use machine::hart::{Cause, Exception, Mode, Privilege};
 use machine::trace::{Event, Happening, Place, Sink};
@@ -28,7 +31,10 @@ const WRS_NTO: u64 = 0x00d0_0073;
 /// The opcode SYSTEM.
 const SYSTEM: u64 = 0x73;
 
-/// How a passage ended.
+/// The most cycles from one PAUSE to the next of the same wait.
+const LOOP: u64 = 256;
+
+/// How a passage ended, or that it is a wait within one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -38,6 +44,8 @@ pub enum Kind {
     Dispatch,
     /// In a vCPU, from the end of a wait for work.
     FromIdle,
+    /// No passage: a wait of the hypervisor in a loop with PAUSE.
+    Pauses,
 }
 
 /// Passages of one kind and cause.
@@ -76,9 +84,34 @@ struct OnTheWay {
     woken: Option<(u64, u64)>,
 }
 
+/// A wait of the hypervisor in a loop with PAUSE: instructions and cycles at the first and at the last.
+#[derive(Debug, Clone)]
+struct Pausing {
+    at: u64,
+    first: (u64, u64),
+    last: (u64, u64),
+    pauses: u64,
+}
+
+impl Pausing {
+    /// How long it lasted. Before the first PAUSE, too, the word was looked at once.
+    fn length(&self) -> (u64, u64) {
+        let turns = self.pauses - 1;
+        let whole = |first: u64, last: u64| {
+            let seen = last.saturating_sub(first);
+            seen + seen.checked_div(turns).unwrap_or(0)
+        };
+        (
+            whole(self.first.0, self.last.0),
+            whole(self.first.1, self.last.1),
+        )
+    }
+}
+
 #[derive(Debug, Default)]
 struct Collection {
     harts: BTreeMap<u32, OnTheWay>,
+    pausing: BTreeMap<u32, Pausing>,
     passages: BTreeMap<(Kind, String), Lengths>,
 }
 
@@ -141,6 +174,13 @@ impl Collection {
             return;
         };
         let now = (event.retired, event.cycles);
+        if let Happening::Pause { mode, pc } = event.happening {
+            if mode == Mode::HYPERVISOR {
+                self.pause(hart.0, now, pc);
+            }
+            return;
+        }
+        self.end_of_pausing(hart.0);
         match &event.happening {
             Happening::Exception {
                 exception,
@@ -172,6 +212,35 @@ impl Collection {
                 self.end(hart.0, now, *vmid);
             }
             _ => {}
+        }
+    }
+
+    fn pause(&mut self, hart: u32, now: (u64, u64), pc: u64) {
+        if let Some(pausing) = self.pausing.get_mut(&hart)
+            && pausing.at == pc
+            && now.1.saturating_sub(pausing.last.1) <= LOOP
+        {
+            pausing.last = now;
+            pausing.pauses += 1;
+            return;
+        }
+        self.end_of_pausing(hart);
+        let pausing = Pausing {
+            at: pc,
+            first: now,
+            last: now,
+            pauses: 1,
+        };
+        self.pausing.insert(hart, pausing);
+    }
+
+    fn end_of_pausing(&mut self, hart: u32) {
+        if let Some(pausing) = self.pausing.remove(&hart) {
+            let (instructions, cycles) = pausing.length();
+            let key = (Kind::Pauses, format!("{:#x}", pausing.at));
+            let lengths = self.passages.entry(key).or_default();
+            lengths.instructions.push(instructions);
+            lengths.cycles.push(cycles);
         }
     }
 
@@ -359,6 +428,39 @@ mod tests {
             enter(120, 9030, 2),
         ]);
         assert_eq!(found(&idle, Kind::FromIdle, ""), (1, 10, 20));
+    }
+
+    #[test]
+    fn a_wait_with_pauses_is_told_by_where_it_is() {
+        let pause = |retired, cycles, pc| {
+            let mode = Mode::HYPERVISOR;
+            at(retired, cycles, Happening::Pause { mode, pc })
+        };
+        let rows = rows(&[
+            leave(100, 1000, 1),
+            pause(110, 1010, 0x80),
+            pause(115, 1020, 0x80),
+            pause(120, 1030, 0x80),
+            // Too long after it: another wait, which one look ends.
+            pause(900, 1031 + LOOP, 0x80),
+            // Another loop.
+            pause(905, 1040 + LOOP, 0x90),
+            pause(907, 1044 + LOOP, 0x90),
+            enter(1000, 2000, 1),
+        ]);
+        let of = |cause: &str| {
+            let row = rows
+                .iter()
+                .find(|row| row.kind == Kind::Pauses && row.cause == cause);
+            row.map(|row| (row.count, row.instructions[2], row.cycles[2]))
+        };
+        assert_eq!(of("0x80"), Some((2, 15, 30)));
+        assert_eq!(of("0x90"), Some((1, 4, 8)));
+        assert_eq!(
+            found(&rows, Kind::Exit, "WFI"),
+            (1, 901, 1000),
+            "the passage is as long as without them"
+        );
     }
 
     #[test]

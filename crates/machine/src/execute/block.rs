@@ -302,6 +302,10 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     if G::MEASURED {
                         hart.cycles += cost!(pause);
                     }
+                    if hart.events.is_some() {
+                        let pc = block.wrapping_add(u64::from(field!(offset)));
+                        hart.note_pause(pc, field!(count));
+                    }
                     if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
                         trap!();
                     }

@@ -6,8 +6,8 @@ use crate::hart::Hart;
 use crate::instruction::{Instruction, Operation, decode, expand};
 use crate::memory::{PhysicalMemory, walk};
 use crate::system::System;
-use crate::trace::Happening;
 use crate::trace::locks::Holders;
+use crate::trace::{Event, Happening, Place};
 use crate::translation::WalkTrace;
 
 /// The encoding of PAUSE.
@@ -34,6 +34,26 @@ impl Hart {
         let mut trace = WalkTrace::default();
         let found = walk(&csrs, memory, &mut trace, view, access, address).ok()?;
         memory.contains(found.physical, 1).then_some(found.physical)
+    }
+
+    /// Tells whoever listens of a PAUSE with V = 0 at `pc`, `count` instructions into its block.
+    #[cold]
+    pub(super) fn note_pause(&mut self, pc: u64, count: u8) {
+        let mode = self.mode();
+        if mode.virtualized {
+            return;
+        }
+        let place = Place::Hart(self.id);
+        let before = u64::from(count) - 1;
+        let (cycles, retired) = (self.cycles + before, self.retired + before);
+        if let Some(events) = &mut self.events {
+            events.push(Event {
+                place,
+                cycles,
+                retired,
+                happening: Happening::Pause { mode, pc },
+            });
+        }
     }
 
     /// Tells whoever listens of a pause loop that exits: which word it looks at, if its code tells, and from now on what becomes of

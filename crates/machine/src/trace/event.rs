@@ -108,6 +108,13 @@ pub enum Happening {
         /// When the wait ends at the latest, in cycles; [`u64::MAX`] for never.
         deadline: u64,
     },
+    /// PAUSE with V = 0. A guest's are not told: there may be very many.
+    Pause {
+        /// The mode that it is executed in.
+        mode: Mode,
+        /// Address of the PAUSE.
+        pc: u64,
+    },
     /// A pause loop exits (docs/extensions.md, `xpartitaple`); its exception follows.
     PauseLoop {
         /// The mode that it is in.

@@ -209,7 +209,7 @@ impl<W: Write> Timeline<W> {
                 let arguments = json!({ "pc": hex(pc), "physical": physical.map(hex) });
                 self.mark("i", "PauseLoop", track, cycles, arguments);
             }
-            Happening::Line { .. } | Happening::Message { .. } => {}
+            Happening::Pause { .. } | Happening::Line { .. } | Happening::Message { .. } => {}
         }
     }
 

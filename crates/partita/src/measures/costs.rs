@@ -8,7 +8,7 @@ use machine::monitor::{Counts, Event, Report as Monitor};
 use std::collections::BTreeMap;
 
 /// The measures of this file.
-pub(super) const COSTS: [Measure; 14] = [
+pub(super) const COSTS: [Measure; 16] = [
     measure(
         "event-cycles",
         "cycles",
@@ -61,6 +61,22 @@ pub(super) const COSTS: [Measure; 14] = [
         Better::Less,
         "the same in instructions",
         "As passage-cycles-per-event, with instructions of these passages in place of their cycles.",
+    ),
+    measure(
+        "dispatch-passage-cycles",
+        "cycles",
+        Better::Less,
+        "mean time from a guest's last instruction to the next of another vCPU",
+        "As passage-cycles, over the passages that end in another vCPU, whatever the guest was left for. Those from an idle hart are not in it. With --passages \
+         alone.",
+    ),
+    measure(
+        "hypervisor-pauses",
+        "%",
+        Better::Less,
+        "part of the harts' time that the hypervisor waited for locks or for other harts",
+        "Cycles of its waits in loops with PAUSE / cycles of all harts in the steady window. A wait counts from the look before its first PAUSE to its last. \
+         With --passages alone, whose --json names each loop's address.",
     ),
     measure(
         "exit-cycles.",
@@ -125,6 +141,7 @@ pub(super) fn costs(inputs: &Inputs<'_>, put: &mut impl FnMut(&str, Option<f64>)
             passages_per_event(row, inputs, report, put);
         }
     }
+    dispatches_and_pauses(inputs, put);
     if let Some(report) = inputs.report {
         exits(report, put);
     }
@@ -145,6 +162,25 @@ fn passage(row: &Row, put: &mut impl FnMut(&str, Option<f64>)) {
         &format!("passage-instructions.{name}"),
         Some(instructions as f64),
     );
+}
+
+fn dispatches_and_pauses(inputs: &Inputs<'_>, put: &mut impl FnMut(&str, Option<f64>)) {
+    let rows = inputs.passages;
+    let all = rows
+        .iter()
+        .find(|row| row.kind == Kind::Dispatch && row.cause == "all");
+    if let Some(all) = all {
+        put("dispatch-passage-cycles", Some(all.cycles[1] as f64));
+    }
+    if let Some(report) = inputs.hardware
+        && !rows.is_empty()
+    {
+        let pauses = rows.iter().filter(|row| row.kind == Kind::Pauses);
+        let waited: u64 = pauses.map(|row| row.count * row.cycles[1]).sum();
+        let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
+        let part = ratio(Some(100.0 * waited as f64), Some(cycles as f64));
+        put("hypervisor-pauses", part);
+    }
 }
 
 /// The end of a measure's name for a passage's cause.
