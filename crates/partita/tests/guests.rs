@@ -1,5 +1,6 @@
 //! Whole systems on QEMU and on the machine: `make test` runs these, after it has built the hypervisor and the images.
 
+mod balloon;
 mod common;
 mod translations;
 
