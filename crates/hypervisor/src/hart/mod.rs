@@ -24,8 +24,8 @@ pub mod world;
 #[cfg(test)]
 pub use isa::fences_behind_devices;
 pub use isa::{
-    copy, devices_before_memory, entry, fence, memory_before_devices, pointer, set_pointer,
-    stall_on_doubleword, stall_on_word, wait_for_interrupt,
+    copy, count_down, devices_before_memory, entry, fence, memory_before_devices, pointer,
+    set_pointer, stall_on_doubleword, stall_on_word, wait_for_interrupt,
 };
 
 /// The hart's cycle counter.

@@ -171,6 +171,13 @@ pub mod trial {
     }
 }
 
+/// Counts down to zero.
+pub fn count_down(steps: u64) {
+    for _ in 0..steps.max(1) {
+        core::hint::spin_loop();
+    }
+}
+
 /// Lets others have the processor.
 pub fn wait_for_interrupt() {
     std::thread::yield_now();

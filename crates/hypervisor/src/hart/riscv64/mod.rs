@@ -18,6 +18,20 @@ pub fn wait_for_interrupt() {
     unsafe { core::arch::asm!("wfi", options(nomem, nostack)) };
 }
 
+/// Counts down to zero with two instructions a step, at least one step.
+#[inline(always)]
+pub fn count_down(steps: u64) {
+    // SAFETY: the loop changes one register, which it owns, and ends after its steps.
+    unsafe {
+        core::arch::asm!(
+            "2: addi {left}, {left}, -1",
+            "bnez {left}, 2b",
+            left = inout(reg) steps.max(1) => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
 /// What [`set_pointer`] was last given on this hart.
 #[inline]
 #[must_use]
