@@ -168,11 +168,12 @@ impl World {
 
     /// The guest makes these heads available, from entry `from` on.
     pub fn offer(&self, from: u16, heads: &[u16]) {
-        for (index, head) in (from..).zip(heads) {
+        let mut index = from;
+        for head in heads {
             let entry = u64::from(index % self.entries);
             self.guest_sets(AVAILABLE + 4 + 2 * entry, &head.to_le_bytes());
+            index = index.wrapping_add(1);
         }
-        let index = from + heads.len() as u16;
         self.guest_sets(AVAILABLE + 2, &index.to_le_bytes());
     }
 
