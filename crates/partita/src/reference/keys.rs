@@ -130,7 +130,7 @@ pub fn keys() -> Vec<Key> {
             ROOT,
             "time-slice",
             Kind::Time(slice.0, slice.1),
-            text("by the hart's speed: 1 ms, more below 250 million instructions a second"),
+            text("by the hart's speed: 1 ms, more below 125 million instructions a second"),
             "\"2 ms\"",
             "the longest time that a vCPU keeps a shared hart while another waits for it",
         ),
