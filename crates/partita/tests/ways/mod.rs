@@ -187,6 +187,8 @@ fn survive(run: &Run) {
     let mut child = command.spawn().unwrap();
     let mut console = BufReader::new(child.stdout.take().unwrap());
     let mut said = String::new();
+    // A client that has gone is not served any more.
+    let mut operator = None;
     if let Some(victim) = run.victim {
         said += &wait_for(&mut console, &format!("[{victim}] partita-guest start"));
         let mut client = std::os::unix::net::UnixStream::connect(file("socket")).unwrap();
@@ -197,9 +199,11 @@ fn survive(run: &Run) {
         );
         let stop = format!("vm stop {victim}\nvm start {victim}\n");
         client.write_all(stop.as_bytes()).unwrap();
+        operator = Some(client);
     }
     console.read_to_string(&mut said).unwrap();
     let status = child.wait().unwrap();
+    drop(operator);
     assert!(status.success(), "{status}\n{said}");
     assert!(
         !said.contains("ok=no") && !said.contains("may be stale"),
