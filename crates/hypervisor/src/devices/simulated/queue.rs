@@ -183,11 +183,18 @@ impl Queue {
         self.shadow.parts()
     }
 
-    /// Whether so much is under way that what is done depends on the time.
+    /// Whether so much is under way, or the guest so long at work, that what is done depends on the time.
     #[inline]
     #[must_use]
     pub const fn is_busy(&self) -> bool {
-        self.shadow.under_way() >= MANY
+        self.shadow.under_way() >= MANY || self.pace.is_at_work()
+    }
+
+    /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
+    #[inline]
+    pub fn note_guest(&mut self, is_at_work: impl FnOnce() -> bool) -> bool {
+        let matters = self.pace.asks_for_guest(self.shadow.under_way());
+        self.pace.note_guest(matters && is_at_work())
     }
 
     /// Whether nothing but what has ended needs to be looked at.

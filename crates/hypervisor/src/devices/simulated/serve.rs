@@ -78,7 +78,7 @@ impl Simulated {
         let Some(Some(queue)) = self.queues.get_mut(number) else {
             return true;
         };
-        if !is_live || !queue.is_simple() {
+        if !is_live || !queue.is_simple() || queue.note_guest(|| reach.is_at_work()) {
             return false;
         }
         match queue.return_ended(None, reach.memory()) {
@@ -113,6 +113,7 @@ impl Simulated {
             return None;
         }
         let queue = self.queues.get_mut(number)?.as_mut()?;
+        queue.note_guest(|| reach.is_at_work());
         let now = queue.is_busy().then(|| reach.time());
         match queue.serve(now, reach.memory()) {
             Ok(served) => {
