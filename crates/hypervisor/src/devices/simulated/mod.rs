@@ -38,8 +38,8 @@ use self::queue::{How, Place, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, VERSION_1, register,
-    status, with_high, with_low,
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,
+    register, status, with_high, with_low,
 };
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
@@ -397,7 +397,12 @@ impl Trapped for Simulated {
 
     fn look(&mut self, outside: &dyn Outside) {
         let Some(reach) = outside.reach() else { return };
-        let why = self.word(register::INTERRUPT_STATUS, reach);
+        // Operations that have ended say why, and a register of the board costs more than memory. Whatever else there is keeps the wire high, and
+        // is found by the next look, which comes at once.
+        let why = match self.is_live() && self.has_ended(reach) {
+            true => USED_BUFFER,
+            false => self.word(register::INTERRUPT_STATUS, reach),
+        };
         if why == 0 {
             return;
         }

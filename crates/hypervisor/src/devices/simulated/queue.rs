@@ -5,7 +5,7 @@ use core::sync::atomic::{Ordering, fence};
 
 use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
-use super::pace::{MANY, Pace};
+use super::pace::{BATCH, MANY, Pace};
 use super::rings::{Part, Rings};
 use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
@@ -171,6 +171,13 @@ impl Queue {
         self.shadow.reach(host, tell);
     }
 
+    /// Whether a chain has ended that was not returned.
+    #[inline]
+    #[must_use]
+    pub fn has_ended(&self, memory: Memory<'_>) -> bool {
+        self.shadow.ended(memory.host) != 0
+    }
+
     /// Whether a chain is under way.
     #[must_use]
     pub const fn is_at_work(&self) -> bool {
@@ -188,6 +195,13 @@ impl Queue {
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         self.shadow.under_way() >= MANY || self.pace.is_at_work()
+    }
+
+    /// Whether so much is under way that it may matter whether the guest is at work.
+    #[inline]
+    #[must_use]
+    pub const fn is_more_than_few(&self) -> bool {
+        self.shadow.under_way() >= BATCH
     }
 
     /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
@@ -267,11 +281,7 @@ impl Queue {
     fn ask(&mut self, memory: Memory<'_>) -> Result<bool, Wrong> {
         let asked = match self.watched {
             None => self.next_available,
-            Some(_) => {
-                let usual = self.pace.served(self.shadow.under_way()) as u16;
-                let behind = self.returned.max(usual).wrapping_sub(1);
-                self.next_available.wrapping_add(behind)
-            }
+            Some(_) => self.next_available.wrapping_add(self.behind()),
         };
         if !self.event_indices || self.asked == asked {
             return Ok(false);
@@ -282,6 +292,13 @@ impl Queue {
             .set_half(memory, Part::Used, behind_entries, asked)?;
         fence(Ordering::SeqCst);
         Ok(true)
+    }
+
+    /// How many more chains than the next the guest of a queue that is watched may make available before it tells.
+    #[inline(never)]
+    fn behind(&self) -> u16 {
+        let usual = self.pace.served(self.shadow.under_way()) as u16;
+        self.returned.max(usual).wrapping_sub(1)
     }
 
     /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.

@@ -59,6 +59,13 @@ impl Simulated {
         }
     }
 
+    /// Whether operations have ended that were not returned.
+    #[inline]
+    pub(super) fn has_ended(&self, reach: &dyn Reach) -> bool {
+        let mut queues = self.queues.iter().take(self.in_use).flatten();
+        queues.any(|queue| queue.has_ended(reach.memory()))
+    }
+
     /// Returns what has ended, and passes on what there is room for now, and what the guest has not told of.
     #[inline]
     pub(super) fn serve(&mut self, reach: &dyn Reach) {
@@ -78,7 +85,10 @@ impl Simulated {
         let Some(Some(queue)) = self.queues.get_mut(number) else {
             return true;
         };
-        if !is_live || !queue.is_simple() || queue.note_guest(|| reach.is_at_work()) {
+        if !is_live || !queue.is_simple() {
+            return false;
+        }
+        if queue.is_more_than_few() && is_at_work(queue, reach) {
             return false;
         }
         match queue.return_ended(None, reach.memory()) {
@@ -113,7 +123,7 @@ impl Simulated {
             return None;
         }
         let queue = self.queues.get_mut(number)?.as_mut()?;
-        queue.note_guest(|| reach.is_at_work());
+        is_at_work(queue, reach);
         let now = queue.is_busy().then(|| reach.time());
         match queue.serve(now, reach.memory()) {
             Ok(served) => {
@@ -130,4 +140,10 @@ impl Simulated {
             }
         }
     }
+}
+
+/// Notes whether the guest is at work now. Says whether it has been for long enough.
+#[inline(never)]
+fn is_at_work(queue: &mut Queue, reach: &dyn Reach) -> bool {
+    queue.note_guest(|| reach.is_at_work())
 }
