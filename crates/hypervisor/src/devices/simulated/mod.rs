@@ -38,8 +38,8 @@ use self::queue::{How, Place, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{
-    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,
-    register, status, with_high, with_low,
+    ACCESS_PLATFORM, CONFIGURATION_CHANGE, EVENT_INDICES, INDIRECT_TABLES, VERSION_1, register,
+    status, with_high, with_low,
 };
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
@@ -397,28 +397,13 @@ impl Trapped for Simulated {
 
     fn look(&mut self, outside: &dyn Outside) {
         let Some(reach) = outside.reach() else { return };
-        // Operations that have ended say why, and a register of the board costs more than memory. Whatever else there is keeps the wire high, and
-        // is found by the next look, which comes at once.
-        let why = match self.is_live() && self.has_ended(reach) {
-            true => USED_BUFFER,
-            false => self.word(register::INTERRUPT_STATUS, reach),
-        };
-        if why == 0 {
+        // It is mostly that operations have ended, and a register of the board costs more than memory. What else there is keeps the wire high, so that
+        // the next look comes at once.
+        if self.is_live() && self.serve_ended(reach) {
+            self.show_interrupts(reach);
             return;
         }
-        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
-        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
-        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
-        reach.served(self.means.source);
-        if why & CONFIGURATION_CHANGE != 0 {
-            self.show_configuration(reach);
-            self.show(reach);
-            if self.status & status::DRIVER_OK != 0 {
-                self.interrupt_status |= CONFIGURATION_CHANGE;
-            }
-        }
-        self.serve(reach);
-        self.show_interrupts(reach);
+        self.look_for_reason(reach);
     }
 
     fn time_has_come(&mut self, outside: &dyn Outside) {
@@ -451,6 +436,25 @@ impl Trapped for Simulated {
 }
 
 impl Simulated {
+    /// The device has interrupted, and perhaps not because operations have ended.
+    #[inline(never)]
+    fn look_for_reason(&mut self, reach: &dyn Reach) {
+        let why = self.word(register::INTERRUPT_STATUS, reach);
+        if why == 0 {
+            return;
+        }
+        self.acknowledge(why, reach);
+        if why & CONFIGURATION_CHANGE != 0 {
+            self.show_configuration(reach);
+            self.show(reach);
+            if self.status & status::DRIVER_OK != 0 {
+                self.interrupt_status |= CONFIGURATION_CHANGE;
+            }
+        }
+        self.serve(reach);
+        self.show_interrupts(reach);
+    }
+
     /// Where in the device's configuration an access goes: one that is aligned and lies in it.
     fn configuration(&self, access: Access) -> Option<HostPhysical> {
         let bytes = access.width.bytes();

@@ -174,8 +174,8 @@ impl Queue {
     /// Whether a chain has ended that was not returned.
     #[inline]
     #[must_use]
-    pub fn has_ended(&self, memory: Memory<'_>) -> bool {
-        self.shadow.ended(memory.host) != 0
+    pub fn has_ended(&self, host: TheHost<'_>) -> bool {
+        self.shadow.ended(host) != 0
     }
 
     /// Whether a chain is under way.
@@ -405,24 +405,16 @@ impl Queue {
         Ok(true)
     }
 
-    /// Returns the next `count` chains that have ended.
+    /// Returns the next chain that has ended. Out of line: mostly there is one, for which a loop would prepare too much.
     #[inline(never)]
-    fn return_some(
-        &mut self,
-        count: u16,
-        now: Option<u64>,
-        memory: Memory<'_>,
-    ) -> Result<(), Wrong> {
-        for _ in 0..count {
-            let (head, written) = self.shadow.take(memory.host)?;
-            let at = 4 + 8 * u64::from(self.next_used & self.mask());
-            self.rings.set_word(memory, at, head.into())?;
-            self.rings.set_word(memory, at + 4, written)?;
-            self.next_used = self.next_used.wrapping_add(1);
-            match now {
-                Some(now) => self.pace.ends(head, now),
-                None => self.pace.forget(),
-            }
+    fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), Wrong> {
+        let (head, written) = self.shadow.take(memory.host)?;
+        let at = 4 + 8 * u64::from(self.next_used & self.mask());
+        self.rings.set_entry(memory, at, (head.into(), written))?;
+        self.next_used = self.next_used.wrapping_add(1);
+        match now {
+            Some(now) => self.pace.ends(head, now),
+            None => self.pace.forget(),
         }
         Ok(())
     }
@@ -445,7 +437,9 @@ impl Queue {
             return Ok(None);
         }
         self.returned = ended.min(MOST_ENTRIES);
-        self.return_some(self.returned, now, memory)?;
+        for _ in 0..self.returned {
+            self.return_one(now, memory)?;
+        }
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
         let index = u32::from(self.next_used) << 16 | u32::from(self.flags);

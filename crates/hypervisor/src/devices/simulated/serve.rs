@@ -59,11 +59,26 @@ impl Simulated {
         }
     }
 
-    /// Whether operations have ended that were not returned.
+    /// The device is told that its interrupt was taken, for these reasons.
     #[inline]
-    pub(super) fn has_ended(&self, reach: &dyn Reach) -> bool {
-        let mut queues = self.queues.iter().take(self.in_use).flatten();
-        queues.any(|queue| queue.has_ended(reach.memory()))
+    pub(super) fn acknowledge(&self, why: u32, reach: &dyn Reach) {
+        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
+        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
+        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
+        reach.served(self.means.source);
+    }
+
+    /// Acknowledges that operations have ended and returns them, if some have.
+    #[inline]
+    pub(super) fn serve_ended(&mut self, reach: &dyn Reach) -> bool {
+        let queues = self.queues.iter().take(self.in_use).flatten();
+        let host = reach.memory().host;
+        let has_ended = queues.fold(false, |any, queue| any || queue.has_ended(host));
+        if has_ended {
+            self.acknowledge(USED_BUFFER, reach);
+            self.serve(reach);
+        }
+        has_ended
     }
 
     /// Returns what has ended, and passes on what there is room for now, and what the guest has not told of.
