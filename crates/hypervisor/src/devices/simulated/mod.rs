@@ -397,13 +397,11 @@ impl Trapped for Simulated {
 
     fn look(&mut self, outside: &dyn Outside) {
         let Some(reach) = outside.reach() else { return };
-        // It is mostly that operations have ended, and a register of the board costs more than memory. What else there is keeps the wire high, so that
-        // the next look comes at once.
         if self.is_live() && self.serve_ended(reach) {
             self.show_interrupts(reach);
-            return;
+        } else {
+            self.look_for_reason(reach);
         }
-        self.look_for_reason(reach);
     }
 
     fn time_has_come(&mut self, outside: &dyn Outside) {
@@ -443,7 +441,10 @@ impl Simulated {
         if why == 0 {
             return;
         }
-        self.acknowledge(why, reach);
+        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
+        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
+        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
+        reach.served(self.means.source);
         if why & CONFIGURATION_CHANGE != 0 {
             self.show_configuration(reach);
             self.show(reach);
@@ -451,8 +452,7 @@ impl Simulated {
                 self.interrupt_status |= CONFIGURATION_CHANGE;
             }
         }
-        self.serve(reach);
-        self.show_interrupts(reach);
+        self.serve_watched(reach);
     }
 
     /// Where in the device's configuration an access goes: one that is aligned and lies in it.

@@ -171,13 +171,6 @@ impl Queue {
         self.shadow.reach(host, tell);
     }
 
-    /// Whether a chain has ended that was not returned.
-    #[inline]
-    #[must_use]
-    pub fn has_ended(&self, host: TheHost<'_>) -> bool {
-        self.shadow.ended(host) != 0
-    }
-
     /// Whether a chain is under way.
     #[must_use]
     pub const fn is_at_work(&self) -> bool {
