@@ -12,6 +12,8 @@ use std::path::Path;
 const LIST: &str = include_str!("../../../../guests/packages");
 /// The file of a folder of images that names the packages it was made of.
 pub const FILE: &str = "packages";
+/// How many packages that differ are named.
+const NAMED: usize = 8;
 /// Above it, apt takes a version even if there is a newer one.
 const PRIORITY: u32 = 1001;
 
@@ -117,12 +119,17 @@ pub fn comparison(used: &Packages, wanted: &Packages) -> String {
     if others.is_empty() {
         return format!("packages: {}, all as in guests/packages", used.len());
     }
+    let more = others.len().saturating_sub(NAMED);
+    let count = others.len();
+    others.truncate(NAMED);
+    if more > 0 {
+        others.push(format!("and {more} more"));
+    }
     format!(
-        "packages: {}, of which {} are not as in guests/packages, so that figures may differ from published ones: {}.\n\
+        "packages: {}, of which {count} are not as in guests/packages, so that figures may differ from published ones: {}.\n\
          PARTITA_DEBIAN_MIRROR may name an archive of older versions that still has those; 'partita images --again' then builds \
          with them",
         used.len(),
-        others.len(),
         others.join(", ")
     )
 }
