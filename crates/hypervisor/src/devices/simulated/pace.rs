@@ -22,7 +22,7 @@ pub const MANY: u16 = (SHARE * WORTH) as u16;
 /// The longest time between two looks, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
 /// microseconds of a hart of 1 GHz.
 pub const PATIENCE: u64 = 20;
-/// Looks in a row that must have found a guest at work.
+/// Looks in a row that must have found a guest at work; and so many go by without the question after one that has found it waiting.
 const STREAK: u8 = 16;
 /// Operations that a look is to serve where the guest is at work, and that must be under way for that.
 pub const BATCH: u16 = 3;
@@ -42,8 +42,9 @@ pub struct Pace {
     /// The time between two looks, and the part of what is under way that ends in it.
     interval: u64,
     part: u64,
-    /// How many looks in a row have found the guest at work, up to [`STREAK`].
+    /// How many looks in a row have found the guest at work, up to [`STREAK`], and at how many nobody asks, as it was found waiting.
     at_work: u8,
+    unasked: u8,
 }
 
 impl Pace {
@@ -57,6 +58,7 @@ impl Pace {
             interval: 0,
             part: 0,
             at_work: 0,
+            unasked: 0,
         }
     }
 
@@ -104,21 +106,21 @@ impl Pace {
         self.at_work == STREAK
     }
 
-    /// Whether it matters that the guest is at work: so much is under way, and not so much that looks are worth it anyway.
+    /// Asks at a look whether the guest is at work, if it matters: so much is under way, and not so much that looks are worth it anyway. Says whether
+    /// [enough](Self::is_at_work) looks in a row have found it so. One that waits is not asked again for a while, as the question costs, too.
     #[inline]
-    #[must_use]
-    pub fn asks_for_guest(&self, under_way: u16) -> bool {
-        under_way >= BATCH && self.part_of(under_way) < WORTH
-    }
-
-    /// A look has found the guest at work, or not. Says whether [enough](Self::is_at_work) have.
-    #[inline]
-    pub const fn note_guest(&mut self, at_work: bool) -> bool {
-        self.at_work = match at_work {
-            true if self.at_work < STREAK => self.at_work + 1,
-            true => STREAK,
-            false => 0,
-        };
+    pub fn note_guest(&mut self, under_way: u16, is_at_work: impl FnOnce() -> bool) -> bool {
+        if self.unasked > 0 {
+            self.unasked -= 1;
+            return false;
+        }
+        if under_way < BATCH || self.part_of(under_way) >= WORTH {
+            self.at_work = 0;
+        } else if !is_at_work() {
+            (self.at_work, self.unasked) = (0, STREAK);
+        } else if self.at_work < STREAK {
+            self.at_work += 1;
+        }
         self.is_at_work()
     }
 
@@ -211,17 +213,32 @@ mod tests {
         let mut pace = after(1600, 480);
         for look in 1..=STREAK {
             assert_eq!(pace.interval(6), None);
-            assert_eq!(pace.note_guest(true), look == STREAK);
+            assert_eq!(pace.note_guest(6, || true), look == STREAK);
         }
         let intervals = [2, 3, 4, 6, 64].map(|under_way| pace.interval(under_way));
         // 3 of 3 end in 1600 ticks, which is too long; 3 of 64 end sooner than an eighth does.
         assert_eq!(intervals, [None, None, Some(1200), Some(800), Some(200)]);
         assert_eq!([4, 64].map(|under_way| pace.served(under_way)), [3, 8]);
-        assert!(!pace.note_guest(false));
+        assert!(!pace.note_guest(6, || false));
         assert_eq!(
             [6, 64].map(|under_way| pace.interval(under_way)),
             [None, Some(200)]
         );
+    }
+
+    #[test]
+    fn a_guest_that_waits_is_not_asked_again_at_once() {
+        let mut pace = after(1600, 480);
+        assert!(!pace.note_guest(6, || false));
+        for _ in 0..STREAK {
+            assert!(!pace.note_guest(6, || panic!("it was asked")));
+        }
+        let found = (0..STREAK).map(|_| pace.note_guest(6, || true));
+        assert_eq!(found.filter(|enough| *enough).count(), 1);
+        // Nobody asks where it does not matter.
+        for under_way in [2, 64] {
+            assert!(!pace.note_guest(under_way, || panic!("it was asked")));
+        }
     }
 
     #[test]

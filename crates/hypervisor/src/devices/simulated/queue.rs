@@ -200,8 +200,7 @@ impl Queue {
     /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
     #[inline]
     pub fn note_guest(&mut self, is_at_work: impl FnOnce() -> bool) -> bool {
-        let matters = self.pace.asks_for_guest(self.shadow.under_way());
-        self.pace.note_guest(matters && is_at_work())
+        self.pace.note_guest(self.shadow.under_way(), is_at_work)
     }
 
     /// Whether nothing but what has ended needs to be looked at.
