@@ -89,6 +89,7 @@ pub(crate) fn transfer(
     let vm = from.scheduler.vm_of(vcpu)?;
     let (left, of) = from.scheduler.part(vm);
     let (there, _) = to.scheduler.part(vm);
+    let had_home = from.scheduler.has_home(vcpu);
     let (detached, kicks) = from.scheduler.detach(vcpu)?;
     from.names.numbers[vcpu.index()] = super::NOBODY;
     // What an active vCPU counts, or the rest.
@@ -100,9 +101,14 @@ pub(crate) fn transfer(
     to.scheduler.set_part(vm, (there + units, of));
     let (place, more) = to.scheduler.attach(detached, now)?;
     to.enrol(access.directory(), place, number);
-    for group in [from, to] {
+    // Others' harts change only where one has become shared or is so no more, or where each vCPU has its hart.
+    let alone = !had_home && !to.scheduler.has_home(place);
+    for (group, vcpu) in [(from, vcpu), (to, place)] {
         group.scheduler.set_quantities();
-        group.note_allocations();
+        match alone {
+            true => group.note_allocation(vcpu),
+            false => group.note_allocations(),
+        }
     }
     Some(kicks.and(more))
 }
@@ -110,6 +116,10 @@ pub(crate) fn transfer(
 /// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
     let Flow { from, to } = flow;
+    // Where one of them has said otherwise since, it has looked for others itself.
+    if !access.notices().gives(from) || !access.notices().takes(to) {
+        return Kicks::NONE;
+    }
     access.with_two(from, to, |from, to| {
         let mut kicks = Kicks::NONE;
         loop {
