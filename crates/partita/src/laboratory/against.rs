@@ -30,6 +30,7 @@ const OF_THE_HYPERVISOR: [&str; 15] = [
     "self-wait-budget",
     "reservation-limit",
     "round",
+    "harts-per-queue",
     "guest-files",
     "when-idle",
 ];

@@ -17,7 +17,7 @@ mod numbers;
 pub mod operator;
 
 pub use directory::{Directory, GroupId, MAX_GROUPS, Place};
-pub use layout::{Layout, MOST_HARTS};
+pub use layout::Layout;
 pub use notices::{Flow, Notices};
 pub use numbers::{Members, NumberSet};
 
