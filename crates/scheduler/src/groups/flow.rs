@@ -113,13 +113,26 @@ pub(crate) fn transfer(
     Some(kicks.and(more))
 }
 
-/// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other.
+/// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other. One hart at a
+/// time does so for a group that takes: others would wait for its lock with nothing left to do.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
-    let Flow { from, to } = flow;
-    // Where one of them has said otherwise since, it has looked for others itself.
-    if !access.notices().gives(from) || !access.notices().takes(to) {
-        return Kicks::NONE;
+    let notices = access.notices();
+    let mut kicks = Kicks::NONE;
+    let mut next = Some(flow);
+    // Each time round, another group has found work.
+    while let Some(flow) = next {
+        let Flow { from, to } = flow;
+        // Where one of them has said otherwise since, it has looked for others itself.
+        if !notices.gives(from) || !notices.takes(to) || !notices.begin_serving(to) {
+            break;
+        }
+        kicks = kicks.and(follow_one(access, flow, now));
+        next = notices.end_serving(to);
     }
+    kicks
+}
+
+fn follow_one(access: &impl Access, Flow { from, to }: Flow, now: Ticks) -> Kicks {
     access.with_two(from, to, |from, to| {
         let mut kicks = Kicks::NONE;
         loop {
