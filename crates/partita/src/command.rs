@@ -97,6 +97,9 @@ enum Command {
         /// The size of that file; the file system grows to it when it boots
         #[arg(long, value_name = "SIZE", requires = "rootfs", value_parser = images::size)]
         size: Option<Bytes>,
+        /// Writes the names, versions and hashes of the packages that the images were made of, as guests/packages has them
+        #[arg(long, value_name = "FILE", conflicts_with = "rootfs")]
+        packages: Option<PathBuf>,
     },
     /// Repeats a paper's tables and judges what came out
     Paper(paper::PaperArguments),
@@ -200,7 +203,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
             all,
             rootfs,
             size,
-        } => images::execute(again, all, rootfs.as_deref(), size),
+            packages,
+        } => images::execute(again, all, rootfs.as_deref(), size, packages.as_deref()),
         Command::Claims(arguments) => claims::execute(&arguments),
         Command::Paper(arguments) => paper::execute(&arguments),
         Command::Papers(arguments) => results::papers(&arguments),

@@ -14,6 +14,7 @@ pub mod initrd;
 pub mod libraries;
 pub mod modules;
 mod perf;
+pub mod pinned;
 mod progress;
 pub(crate) mod site;
 pub mod system;
@@ -21,6 +22,7 @@ pub mod system;
 pub use progress::Progress;
 
 use crate::cache::{BUILT_FILES, Cache};
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -155,17 +157,25 @@ struct Site<'a> {
     /// Takes the files; it is there and empty.
     built: &'a Path,
     progress: &'a Progress,
+    apt: OnceCell<apt::Apt>,
 }
 
 impl Site<'_> {
+    /// Apt with a list of packages that is up to date.
+    fn apt(&self) -> Result<&apt::Apt, ImagesError> {
+        if let Some(apt) = self.apt.get() {
+            return Ok(apt);
+        }
+        let apt = apt::Apt::up_to_date(self.packages, self.progress)?;
+        Ok(self.apt.get_or_init(|| apt))
+    }
+
     /// Unpacks packages with all that they depend on; the folder in which their files lie then.
     fn unpack(&self, names: &[&str]) -> Result<PathBuf, ImagesError> {
         let root = self.work.join("root");
-        apt::Apt::up_to_date(self.packages, self.progress)?.unpack_with_dependencies(
-            names,
-            &root,
-            self.progress,
-        )?;
+        let progress = self.progress;
+        self.apt()?
+            .unpack_with_dependencies(names, &root, progress)?;
         Ok(root)
     }
 }
@@ -272,18 +282,48 @@ fn ensure_folder(
     let work = site::WorkFolder::new(root)?;
     let built = work.path().join("built");
     fs::create_dir(&built).map_err(at(&built))?;
-    folder.build(&Site {
+    let site = Site {
         folders: root,
         packages: &root.join("packages"),
         work: work.path(),
         built: &built,
         progress,
-    })?;
+        apt: OnceCell::new(),
+    };
+    folder.build(&site)?;
+    if let Some(apt) = site.apt.get() {
+        let target = built.join(pinned::FILE);
+        fs::write(&target, pinned::text(&apt.used())).map_err(at(&target))?;
+    }
     let target = built.join(STAMP);
     let text = stamp(folder) + &sizes(&built, folder)?;
     fs::write(&target, text).map_err(at(&target))?;
     replace(&root.join(folder.name()), &built, &work.path().join("old"))?;
     Ok(true)
+}
+
+/// The packages of all folders that these files of [`BUILT_FILES`] are in, and the folders of which it is not known what they were
+/// made of.
+pub fn packages(cache: &Cache, files: &[&str]) -> (pinned::Packages, Vec<&'static str>) {
+    let (mut all, mut unknown) = (pinned::Packages::new(), Vec::new());
+    for folder in FOLDERS {
+        let own = |file: &&str| folder_of(file).is_some_and(|other| other.name() == folder.name());
+        // What is made of others' files has no packages of its own.
+        if !files.iter().any(own) || !folder.needs().is_empty() {
+            continue;
+        }
+        match pinned::of_folder(&cache.folder().join(folder.name())) {
+            Some(packages) => all.extend(packages),
+            None => unknown.push(folder.name()),
+        }
+    }
+    // The host that KVM needs is made when it is needed.
+    all.extend(
+        pinned::of_folder(&cache.folder().join("kvm"))
+            .into_iter()
+            .flatten(),
+    );
+    (all, unknown)
 }
 
 /// Waits, and says so, until no other process builds into the cache. None does while the file is kept open.
@@ -318,13 +358,12 @@ impl Folder for Guests {
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
         let Site {
-            packages,
             work,
             built,
             progress,
             ..
         } = site;
-        let apt = apt::Apt::up_to_date(packages, progress)?;
+        let apt = site.apt()?;
         let kernel_root = work.join("kernel");
         apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
         let program_root = work.join("programs");

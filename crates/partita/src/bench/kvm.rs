@@ -5,7 +5,9 @@
 
 use crate::cache::Cache;
 use crate::images::site::WorkFolder;
-use crate::images::{self, ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules};
+use crate::images::{
+    self, ImagesError, KERNEL, Progress, apt, at, initrd, libraries, modules, pinned,
+};
 use std::fs;
 use std::path::PathBuf;
 
@@ -70,6 +72,8 @@ pub fn ensure(cache: &Cache, progress: &Progress) -> Result<PathBuf, ImagesError
     let programs = libraries::closure(&program_root, &PROGRAMS)?;
     let archive = initrd::compose(&program_root, INIT, &modules, &programs)?;
     fs::write(&target, archive).map_err(at(&target))?;
+    let list = folder.join(pinned::FILE);
+    fs::write(&list, pinned::text(&apt.used())).map_err(at(&list))?;
     fs::write(&stamp_file, stamp).map_err(at(&stamp_file))?;
     Ok(target)
 }

@@ -2,7 +2,7 @@
 
 use super::{Failure, at};
 use partita::cache::{BUILT_FILES, Cache};
-use partita::images::{self, Progress};
+use partita::images::{self, Progress, pinned};
 use partita::laboratory::Fingerprints;
 use partita::system::Bytes;
 use std::io::Write;
@@ -23,6 +23,7 @@ pub(super) fn execute(
     all: bool,
     rootfs: Option<&Path>,
     size: Option<Bytes>,
+    packages: Option<&Path>,
 ) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     if again {
@@ -38,7 +39,7 @@ pub(super) fn execute(
     let built = images::ensure(&cache, &names, &Progress::new())?;
     let mut out = std::io::stdout().lock();
     let mut known = Fingerprints::new();
-    for name in names {
+    for &name in &names {
         let path = cache.folder().join(name);
         let size = std::fs::metadata(&path).map_err(at(&path))?.len() >> 20;
         // A reader that has gone needs no answer.
@@ -48,6 +49,20 @@ pub(super) fn execute(
             "{name}: {} ({size} MiB, SHA-256 {})",
             path.display(),
             fingerprint.short()
+        );
+    }
+    let (used, unknown) = images::packages(&cache, &names);
+    if let Some(path) = packages {
+        std::fs::write(path, pinned::text(&used)).map_err(at(path))?;
+    }
+    if !used.is_empty() {
+        let _ = writeln!(out, "{}", pinned::comparison(&used, &pinned::wanted()));
+    }
+    if !unknown.is_empty() {
+        let _ = writeln!(
+            out,
+            "packages of {}: not known, as they were built before that was kept; 'partita images --again' builds them anew",
+            unknown.join(", ")
         );
     }
     let _ = writeln!(out, "{}", if built { "built" } else { "there already" });

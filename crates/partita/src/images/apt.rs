@@ -3,7 +3,9 @@
 //! A state of apt of our own (sources, lists, status, cache) lives in the cache. The mirror is the one that the
 //! machine's own apt uses, and every package is checked against the archive's signature with Debian's keys.
 
+use super::pinned::{self, Packages};
 use super::{ImagesError, Progress, at, run};
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,6 +31,8 @@ pub struct Apt {
     folder: PathBuf,
     archives: PathBuf,
     mirror: String,
+    wanted: Packages,
+    used: RefCell<Packages>,
 }
 
 impl Apt {
@@ -55,6 +59,8 @@ impl Apt {
         };
         write("sources.list", source(&mirror, RELEASE))?;
         write("status", String::new())?;
+        let wanted = pinned::wanted();
+        write("preferences", pinned::preferences(&wanted))?;
         let show = |path: PathBuf| path.display().to_string();
         let empty = show(folder.join("empty"));
         write(
@@ -68,7 +74,7 @@ impl Apt {
                  Dir::Etc::sourcelist \"{sources}\";\n\
                  Dir::Etc::sourceparts \"{empty}\";\n\
                  Dir::Etc::preferencesparts \"{empty}\";\n\
-                 Dir::Etc::preferences \"{empty}/none\";\n\
+                 Dir::Etc::preferences \"{preferences}\";\n\
                  APT::Architecture \"{ARCHITECTURE}\";\n\
                  APT::Architectures \"{ARCHITECTURE}\";\n\
                  APT::Install-Recommends \"false\";\n\
@@ -84,13 +90,25 @@ impl Apt {
                 status = show(folder.join("status")),
                 archives = show(archives.clone()),
                 sources = show(folder.join("sources.list")),
+                preferences = show(folder.join("preferences")),
             ),
         )?;
         Ok(Self {
             folder,
             archives,
             mirror,
+            wanted,
+            used: RefCell::default(),
         })
+    }
+
+    /// The packages that were fetched for what is being made.
+    pub fn used(&self) -> Packages {
+        self.used.borrow().clone()
+    }
+
+    fn note(&self, package: &Path) -> Result<(), ImagesError> {
+        pinned::note(package, &self.wanted, &mut self.used.borrow_mut())
     }
 
     /// Sets one up in `folder`, and fetches the archive's list of packages. A mirror that is being changed gives no list that
@@ -235,9 +253,11 @@ impl Apt {
             path.file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with(&prefix))
         });
-        found.ok_or_else(|| ImagesError::Missing {
+        let found = found.ok_or_else(|| ImagesError::Missing {
             what: format!("the package {package}"),
-        })
+        })?;
+        self.note(&found)?;
+        Ok(found)
     }
 
     /// Fetches packages and all that they depend on, and returns exactly those.
@@ -278,6 +298,7 @@ impl Apt {
                 ),
             });
         }
+        fetched.iter().try_for_each(|package| self.note(package))?;
         Ok(fetched)
     }
 

@@ -4,7 +4,7 @@
 //! deterministic, and with it the disk is a function of the packages alone.
 
 use super::libraries::{self, GuestFile};
-use super::{Folder, ImagesError, KERNEL, Site, apt, at, disk, initrd, modules, system};
+use super::{Folder, ImagesError, KERNEL, Site, at, disk, initrd, modules, system};
 use std::fs;
 use std::hash::{DefaultHasher, Hash};
 use std::path::Path;
@@ -51,13 +51,12 @@ impl Folder for Database {
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
         let Site {
-            packages,
             work,
             built,
             progress,
             ..
         } = site;
-        let apt = apt::Apt::up_to_date(packages, progress)?;
+        let apt = site.apt()?;
         let kernel_root = work.join("kernel");
         apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
         let root = work.join("programs");

@@ -5,7 +5,7 @@
 //! file system is a function of the packages alone.
 
 use super::libraries;
-use super::{Folder, ImagesError, KERNEL, Site, apt, at, disk, initrd, modules};
+use super::{Folder, ImagesError, KERNEL, Site, at, disk, initrd, modules};
 use crate::cache::Cache;
 use crate::computer::Chosen;
 use crate::laboratory::{self, NativeFailure};
@@ -116,13 +116,12 @@ impl Folder for Root {
 
     fn build(&self, site: &Site<'_>) -> Result<(), ImagesError> {
         let Site {
-            packages,
             work,
             built,
             progress,
             ..
         } = site;
-        let apt = apt::Apt::up_to_date(packages, progress)?;
+        let apt = site.apt()?;
         let kernel_root = work.join("kernel");
         apt.unpack_kernel(KERNEL, &kernel_root, progress)?;
         let tools = work.join("tools");

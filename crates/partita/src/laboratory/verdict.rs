@@ -347,7 +347,9 @@ impl Verdict {
 /// Why no verdict is given.
 pub fn refusal(phases: usize, needed: usize) -> String {
     match phases {
-        0 => format!("refused: no start phases to compare; {needed} are needed"),
+        0 => format!(
+            "not judged: this form of the paper does not run it; {needed} start phases are needed"
+        ),
         1 => format!("refused: 1 phase cannot tell; {needed} are needed"),
         _ => format!("refused: {phases} phases cannot tell; {needed} are needed"),
     }

@@ -3,7 +3,9 @@
 use core::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// A sector of virtio-blk, in bytes (virtio 1.2, §5.2.2).
 pub const SECTOR: u64 = 512;
@@ -34,6 +36,45 @@ pub trait Disk: fmt::Debug + Send {
     /// # Errors
     /// Whatever the host's file system says.
     fn flush(&mut self) -> io::Result<()>;
+
+    /// Which version of which file the disk is, if two disks of the same version certainly hold the same. None if that
+    /// cannot be told without reading them.
+    fn version(&self) -> Option<Version> {
+        None
+    }
+}
+
+/// How long a file must have been left alone before its times tell whether it changes: far longer than the steps in which
+/// hosts count the time of a change.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A version of a file, as the host's file system tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    device: u64,
+    inode: u64,
+    length: u64,
+    /// Seconds and nanoseconds of the last change of its contents.
+    modified: (i64, i64),
+    /// The same of the last change of anything, which programs cannot set.
+    changed: (i64, i64),
+}
+
+impl Version {
+    /// None if the file has changed so lately that another change might leave its times as they are.
+    fn of(file: &File, now: SystemTime) -> Option<Self> {
+        let found = file.metadata().ok()?;
+        let changed = (found.ctime(), found.ctime_nsec());
+        let since = Duration::new(changed.0.try_into().ok()?, changed.1.try_into().ok()?);
+        let age = now.duration_since(SystemTime::UNIX_EPOCH + since).ok()?;
+        (age >= SETTLED && found.is_file()).then_some(Self {
+            device: found.dev(),
+            inode: found.ino(),
+            length: found.len(),
+            modified: (found.mtime(), found.mtime_nsec()),
+            changed,
+        })
+    }
 }
 
 /// Why a disk's file cannot be used.
@@ -169,6 +210,13 @@ impl Disk for FileDisk {
     fn flush(&mut self) -> io::Result<()> {
         self.file.sync_data()
     }
+
+    fn version(&self) -> Option<Version> {
+        if !self.is_read_only() {
+            return None;
+        }
+        Version::of(&self.file, SystemTime::now())
+    }
 }
 
 /// A disk in memory; also what stands in for a disk that a restored machine has not been given.
@@ -279,5 +327,29 @@ mod tests {
         let mut disk = FileDisk::open(&path, Access::Read).expect("a reader");
         assert!(disk.write(0, &[1]).is_err());
         let _ = std::fs::remove_file(path);
+    }
+
+    #[test]
+    fn a_version_is_another_after_a_change_and_none_while_the_file_is_new() {
+        let path = image("partita-version", 4 * SECTOR);
+        let open = || File::open(&path).expect("the file");
+        let later = SystemTime::now() + SETTLED + Duration::from_secs(1);
+        let first = Version::of(&open(), later).expect("a version");
+        assert_eq!(Version::of(&open(), later), Some(first));
+        assert_eq!(Version::of(&open(), SystemTime::now()), None);
+        // A copy with the same contents is another file.
+        let copy = path.with_extension("copy");
+        std::fs::copy(&path, &copy).expect("a copy");
+        let other = Version::of(&File::open(&copy).expect("the copy"), later);
+        assert!(other.is_some() && other != Some(first));
+        std::thread::sleep(Duration::from_millis(20));
+        std::fs::write(&path, [7; 2048]).expect("a change");
+        let second = Version::of(&open(), SystemTime::now() + SETTLED + SETTLED);
+        assert!(second.is_some() && second != Some(first));
+        // What may be written by the machine itself has no version that is known beforehand.
+        let written = FileDisk::open(&path, Access::Write).expect("a writer");
+        assert_eq!(written.version(), None);
+        std::fs::remove_file(&path).expect("removal");
+        std::fs::remove_file(&copy).expect("removal");
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use block::Block;
 pub use console::Ports;
-pub use disk::{Access, Disk, DiskError, FileDisk, MemoryDisk, SECTOR};
+pub use disk::{Access, Disk, DiskError, FileDisk, MemoryDisk, SECTOR, Version};
 pub use entropy::Entropy;
 pub use model::{Io, Model};
 pub use net::Net;
