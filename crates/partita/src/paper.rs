@@ -5,6 +5,7 @@ mod events;
 mod gain;
 mod judge;
 mod model;
+mod narrow;
 mod plan;
 mod published;
 pub mod registration;
@@ -18,6 +19,7 @@ mod tests;
 pub use curve::{Bars, BarsResult, Curve, CurveResult, Drawn, Shown};
 pub use events::{Cost, EventCost, EventCostResult};
 pub use judge::judge;
+pub use narrow::Selection;
 pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};
 pub use published::{
     Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Part, Published, PublishedError,

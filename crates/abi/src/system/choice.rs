@@ -92,6 +92,8 @@ choice! {
         Directed = "directed",
         /// It is dispatched when the word that it watches has changed.
         Reservation = "reservation",
+        /// The same, where the machine tells who holds a lock (xpartitaholder): to compare with, as no hardware can.
+        Oracle = "oracle",
     }
 }
 

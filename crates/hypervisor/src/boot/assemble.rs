@@ -151,6 +151,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.when_idle,
         started,
     );
+    system.note_spin(description.spin);
     let costs = description.parameters.costs.into();
     let system = system.with_costs(costs);
     let system = system.with_translations(

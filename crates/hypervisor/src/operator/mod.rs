@@ -58,7 +58,7 @@ fn obey(system: &Hypervisor, command: Command) {
         }),
         Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
         Command::Spin(method) => {
-            system.set_spin(spin_policy(method));
+            system.set_spin(method);
             say!("spin {method}");
         }
         Command::Wait(method) => {
@@ -149,14 +149,14 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
 }
 
 fn list(system: &Hypervisor) {
-    let (spin, wait, slice) = {
+    let (wait, slice) = {
         let config = system.scheduler.config();
         let slice = config.slice.get().saturating_mul(1_000_000) / config.frequency.max(1);
-        (config.spin, config.wait, slice)
+        (config.wait, slice)
     };
     say!(
         "spin {}, wait {}, time slice {slice} us",
-        spin.name(),
+        system.spin().name(),
         wait.name()
     );
     let free = system.frames.lock().free_bytes();
@@ -210,7 +210,7 @@ pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
         SpinMethod::Yield => SpinPolicy::Yield,
         SpinMethod::NotSame => SpinPolicy::NotSame,
         SpinMethod::Directed => SpinPolicy::Directed,
-        SpinMethod::Reservation => SpinPolicy::Reservation,
+        SpinMethod::Reservation | SpinMethod::Oracle => SpinPolicy::Reservation,
     }
 }
 

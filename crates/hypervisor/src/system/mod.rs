@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::lock::{Mutex, place};
-use abi::system::{Purging, RemoteFences, Translations, WhenIdle};
+use abi::system::{Purging, RemoteFences, SpinMethod, Translations, WhenIdle};
 use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
@@ -60,6 +60,8 @@ pub struct Hypervisor {
     pub costs: Costs,
     /// When cached translations are dropped: a place in [`Translations::ALL`].
     translations: AtomicUsize,
+    /// What happens when a vCPU spins: a place in [`SpinMethod::ALL`].
+    spin: AtomicUsize,
     /// Whether interrupts of waiting vCPUs interrupt the hypervisor (hgeie), or are found by test.
     host_interrupts: AtomicBool,
     /// The harts that wait with nothing to do, a bit each.
@@ -148,6 +150,7 @@ impl Hypervisor {
             shared,
             counters,
             host_interrupts,
+            spin: AtomicUsize::new(0),
             translations: AtomicUsize::new(0),
             purging: Purging::Fence,
             remote_fences: RemoteFences::Precise,
@@ -196,6 +199,22 @@ impl Hypervisor {
         let place = Translations::ALL.iter().position(|known| *known == method);
         self.translations
             .store(place.unwrap_or(usize::MAX), Ordering::Relaxed);
+    }
+
+    /// What happens when a vCPU spins.
+    #[must_use]
+    pub fn spin(&self) -> SpinMethod {
+        let place = self.spin.load(Ordering::Relaxed);
+        SpinMethod::ALL
+            .get(place)
+            .copied()
+            .unwrap_or(SpinMethod::None)
+    }
+
+    /// The same as the scheduler is told it, or was when it was made.
+    pub fn note_spin(&self, method: SpinMethod) {
+        let place = SpinMethod::ALL.iter().position(|known| *known == method);
+        self.spin.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
     /// Whether a waiting vCPU's interrupt interrupts the hypervisor.

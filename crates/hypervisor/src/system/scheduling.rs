@@ -2,13 +2,13 @@
 
 use core::sync::atomic::Ordering;
 
+use abi::system::SpinMethod;
 use scheduler::groups::operator;
 use scheduler::groups::{
     Access, Directory, Flow, Group, GroupId, Notices, NumberSet, balance, flow,
 };
 use scheduler::{
-    Allocation, ConfigError, HartId, Kicks, Scheduler, SpinPolicy, Ticks, VcpuId, VcpuNumber, VmId,
-    WaitPolicy,
+    Allocation, ConfigError, HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuNumber, VmId, WaitPolicy,
 };
 
 use crate::system::{Hypervisor, now};
@@ -144,8 +144,10 @@ impl Hypervisor {
         operator::set_share(&mut ledger, self, vm, share)
     }
 
-    /// Changes the spin policy.
-    pub fn set_spin(&self, policy: SpinPolicy) {
+    /// Changes what happens when a vCPU spins.
+    pub fn set_spin(&self, method: SpinMethod) {
+        self.note_spin(method);
+        let policy = crate::operator::spin_policy(method);
         self.kick(operator::set_spin(self, policy, now()));
     }
 

@@ -5,7 +5,7 @@ use super::{Failure, output, trace, write_json};
 use clap::ValueEnum;
 use partita::laboratory::{Ahead, Computer, Entry};
 use partita::paper::{
-    self, Case, Group, Judgement, Picture, Plan, Published, Wanted, registration,
+    self, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted, registration,
 };
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,12 +18,18 @@ pub(super) struct PaperArguments {
     /// One of its tables; without it, all
     #[arg(long, value_name = "NUMBER")]
     pub(super) table: Option<u32>,
+    /// One of its cases, by its name; may be given many times; without it, all
+    #[arg(long = "case", value_name = "NAME")]
+    cases: Vec<String>,
+    /// Some of the cases' methods, such as directed,reservation,kvm; without it, all
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    methods: Vec<String>,
     /// Shorter runs, fewer of them
     #[arg(long)]
     pub(super) quick: bool,
     /// Registers the paper's files as they are in the last commit, and runs nothing: what is run and what is predicted is fixed from
     /// here on, and every report says what has changed since
-    #[arg(long, conflicts_with_all = ["table", "quick", "seeds", "json", "tidy", "report"])]
+    #[arg(long, conflicts_with_all = ["table", "cases", "methods", "quick", "seeds", "json", "tidy", "report"])]
     register: bool,
     /// How many start phases each method is run with; without it 20, with --quick 12, the fewest that can decide the largest table
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -93,6 +99,8 @@ impl PaperArguments {
         Self {
             paper,
             table: None,
+            cases: Vec::new(),
+            methods: Vec::new(),
             quick,
             register: false,
             seeds,
@@ -113,6 +121,10 @@ impl PaperArguments {
     fn plan(&self) -> Result<(Published, Plan), Failure> {
         let folder = self.experiments().join(self.paper.folder());
         let published = Published::read(&folder.join("published.toml"))?;
+        let published = published.narrowed(&Selection {
+            cases: self.cases.clone(),
+            methods: self.methods.clone(),
+        })?;
         let computer = match self.laboratory.computer()? {
             Computer::Machine { profile: None } => Computer::Machine {
                 profile: Some(String::from(paper::PROFILE)),
@@ -149,7 +161,9 @@ impl PaperArguments {
     pub(super) fn repeat(&self) -> Result<Repeated, Failure> {
         let name = self.paper.folder();
         let (published, plan) = self.plan()?;
-        let state = registration::state(&self.experiments(), name, &published)?;
+        // What is registered is the whole, whatever part of it is run.
+        let whole = self.experiments().join(name).join("published.toml");
+        let state = registration::state(&self.experiments(), name, &Published::read(&whole)?)?;
         let laboratory = Laboratory::new(&self.laboratory, name)?;
         let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
         let judgement = paper::judge(&published, &plan, &entries, state);

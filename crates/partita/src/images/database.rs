@@ -1,7 +1,7 @@
 //! A disk with MariaDB and a table of rows, for guests whose work is to answer queries (paper 004 §4.1).
 //!
 //! The server makes its own files, so a guest on the machine itself has it do so (`guests/database-build`), once: the machine is
-//! deterministic, and with it the disk is a function of the packages alone.
+//! deterministic, and with it the disk is a function of the packages and of the machine's version.
 
 use super::libraries::{self, GuestFile};
 use super::{Folder, ImagesError, KERNEL, Site, at, disk, initrd, modules, system};

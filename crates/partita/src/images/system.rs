@@ -2,7 +2,7 @@
 //!
 //! Packages have scripts of the guests' architecture, which the host cannot run. So they are installed by a guest on the
 //! machine itself (`guests/system-build`): the machine is deterministic and the guest takes out what it draws at random, so the
-//! file system is a function of the packages alone.
+//! file system is a function of the packages and of the machine's version.
 
 use super::libraries;
 use super::{Folder, ImagesError, KERNEL, Site, at, disk, initrd, modules};

@@ -62,6 +62,22 @@ pub enum PlanError {
         /// What there is.
         there: Vec<u32>,
     },
+    /// There is no such case.
+    #[error("the paper has no case {wanted}; there are {}", .there.join("; "))]
+    NoCase {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        there: Vec<String>,
+    },
+    /// None of the cases has such a method.
+    #[error("the cases have no method {wanted}; there are {}", .there.join(", "))]
+    NoMethod {
+        /// What was asked for.
+        wanted: String,
+        /// What there is.
+        there: Vec<String>,
+    },
     /// A system file has mistakes or is not there.
     #[error(transparent)]
     Point(#[from] PointError),

@@ -1,6 +1,7 @@
 //! Spin exits: WRS.NTO that traps, and the spin call.
 
 use abi::monitor::Event;
+use abi::system::SpinMethod;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuNumber};
 
 use super::exit::{Exit, Next};
@@ -93,9 +94,9 @@ fn length(exits: u32) -> Option<Event> {
     })
 }
 
-/// The sibling that holds the lock, where the machine tells: for comparison with a hypervisor that knows.
+/// The sibling that holds the lock, where the machine tells and the method asks: for comparison with a hypervisor that knows.
 fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
-    if !exit.hart.has(Capability::LockHolder) {
+    if exit.system.spin() != SpinMethod::Oracle || !exit.hart.has(Capability::LockHolder) {
         return None;
     }
     // SAFETY: the hart has the register.
