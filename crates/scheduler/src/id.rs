@@ -195,6 +195,10 @@ set!(
     /// A set of vCPUs.
     VcpuSet of VcpuId
 );
+set!(
+    /// A set of virtual machines.
+    VmSet of VmId
+);
 
 #[cfg(test)]
 mod tests {

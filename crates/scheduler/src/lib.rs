@@ -60,6 +60,7 @@ pub use decision::{
 };
 pub use id::{
     HartId, HartSet, MAX_HARTS, MAX_NUMBERS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuNumber, VcpuSet, VmId,
+    VmSet,
 };
 pub use queue::Queue;
 pub use sound::Unsound;

@@ -41,8 +41,16 @@ impl Service {
         slice: Ticks,
     ) {
         const LIMIT: i64 = i64::MAX / 8;
-        let round = u128::from(round.get()) * u128::from(harts);
-        let part = round.saturating_mul(u128::from(share)) / u128::from(shares.max(1));
+        let shares = shares.max(1);
+        let whole = round.get().checked_mul(u64::from(harts));
+        let part = match whole.and_then(|whole| whole.checked_mul(share)) {
+            // Most often. It takes a tenth of what the other does.
+            Some(product) => u128::from(product / shares),
+            None => {
+                let round = u128::from(round.get()) * u128::from(harts);
+                round.saturating_mul(u128::from(share)) / u128::from(shares)
+            }
+        };
         let before = self.quantity;
         self.quantity = i64::try_from(part).unwrap_or(LIMIT).clamp(1, LIMIT);
         self.slack = slice
@@ -163,9 +171,13 @@ impl Scheduler {
 
     /// Notes who is out of service, after accounts have changed.
     pub(crate) fn note_service(&mut self) {
-        let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
-        let every = (0..).map_while(VcpuId::new);
-        self.out_of_service = every.filter(out).collect();
+        self.out_of_service = if self.own_accounts {
+            let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
+            self.taken.iter().filter(out).collect()
+        } else {
+            let out = self.sharing().filter(|vm| vm.service.is_out());
+            out.fold(VcpuSet::EMPTY, |out, vm| out.union(vm.vcpus))
+        };
     }
 
     /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
@@ -218,9 +230,7 @@ impl Scheduler {
                 }
             }
         } else {
-            for vm in self.machines_mut().filter(|vm| !vm.dedicated) {
-                vm.service.refill(rounds);
-            }
+            self.for_each_sharing(|vm| vm.service.refill(rounds));
         }
         self.note_service();
     }
@@ -236,13 +246,12 @@ impl Scheduler {
         let slice = self.config.slice;
         let round = self.round();
         let harts = self.shared.count().max(1);
-        let sharing = || self.machines().filter(|vm| !vm.dedicated);
-        let shares = sharing().map(Vm::share_here).sum();
-        for vm in self.machines_mut().filter(|vm| !vm.dedicated) {
+        let shares = self.sharing().map(Vm::share_here).sum();
+        self.for_each_sharing(|vm| {
             let share = vm.share_here();
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);
-        }
+        });
         if self.own_accounts {
             self.set_quantities_of_vcpus(round, slice);
         }

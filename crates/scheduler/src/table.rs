@@ -5,7 +5,7 @@ use crate::config::{
 };
 use crate::decision::{Kicks, VcpuState};
 use crate::hart::{Doing, Hart, Run};
-use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId};
+use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId, VmSet};
 use crate::queue::{Queue, Queues};
 use crate::service::Service;
 use crate::spin::SpinWaits;
@@ -57,6 +57,10 @@ pub struct Scheduler {
     pub(crate) may_run: [VcpuSet; MAX_HARTS],
     /// For each hart, the vCPUs that ran there last, or run there now.
     pub(crate) last_on: [VcpuSet; MAX_HARTS],
+    /// The places of vCPUs that are taken.
+    pub(crate) taken: VcpuSet,
+    /// The virtual machines that have vCPUs here: one of several schedulers knows all machines, and has vCPUs of a few.
+    pub(crate) present: VmSet,
     /// All virtual machines have places below this one.
     pub(crate) vms_end: usize,
     pub(crate) harts: [Hart; MAX_HARTS],
@@ -86,6 +90,8 @@ impl Scheduler {
             config,
             rules: wait::rules(config.wait),
             own_accounts: config.placement == Placement::Fixed,
+            taken: VcpuSet::EMPTY,
+            present: VmSet::EMPTY,
             vms_end: 0,
             vms: [None; MAX_VMS],
             vcpus: [None; MAX_VCPUS],
@@ -164,6 +170,8 @@ impl Scheduler {
             favoured: None,
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);
+        self.present.insert(vm);
+        self.taken = self.taken.union(vcpus);
         for vcpu in vcpus.iter() {
             self.vcpus[vcpu.index()] = Some(Vcpu {
                 vm,
@@ -201,6 +209,8 @@ impl Scheduler {
             kicks = kicks.and(self.stop(vcpu));
             self.vcpus[vcpu.index()] = None;
         }
+        self.taken = self.taken.without(vcpus);
+        self.present.remove(vm);
         self.preempted_in_supervisor = self.preempted_in_supervisor.without(vcpus);
         self.preempted_closed = self.preempted_closed.without(vcpus);
         self.gave_way_in_supervisor = self.gave_way_in_supervisor.without(vcpus);
@@ -452,14 +462,20 @@ impl Scheduler {
         self.may_run[hart.index()].without(moved)
     }
 
-    /// All virtual machines that there are.
-    pub(crate) fn machines(&self) -> impl Iterator<Item = &Vm> + Clone {
-        self.vms.iter().take(self.vms_end).flatten()
+    /// The virtual machines that have vCPUs here, and share harts.
+    pub(crate) fn sharing(&self) -> impl Iterator<Item = &Vm> {
+        let machines = self.present.iter();
+        let machines = machines.filter_map(|vm| self.vms[vm.index()].as_ref());
+        machines.filter(|vm| !vm.dedicated)
     }
 
-    /// The same, to change them.
-    pub(crate) fn machines_mut(&mut self) -> impl Iterator<Item = &mut Vm> {
-        self.vms.iter_mut().take(self.vms_end).flatten()
+    /// Does something with the account of each of them.
+    pub(crate) fn for_each_sharing(&mut self, mut what: impl FnMut(&mut Vm)) {
+        for vm in self.present.iter() {
+            if let Some(vm) = self.vms[vm.index()].as_mut().filter(|vm| !vm.dedicated) {
+                what(vm);
+            }
+        }
     }
 
     pub(crate) fn vm(&self, vcpu: VcpuId) -> Option<&Vm> {

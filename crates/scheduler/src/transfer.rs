@@ -77,8 +77,7 @@ impl Scheduler {
 
     /// Whether there is a place for one more vCPU.
     pub(crate) fn free_place(&self) -> Option<VcpuId> {
-        let mut every = (0..).map_while(VcpuId::new);
-        every.find(|vcpu| self.vcpus[vcpu.index()].is_none())
+        VcpuId::new((!self.taken.bits()).trailing_zeros() as u16)
     }
 
     /// Says which part of its share a virtual machine has here: so many parts of so many.
@@ -165,8 +164,12 @@ impl Scheduler {
             self.last_on[last.index()].remove(vcpu);
         }
         self.vcpus[vcpu.index()] = None;
+        self.taken.remove(vcpu);
         if let Some(machine) = self.vms[vm.index()].as_mut() {
             machine.vcpus.remove(vcpu);
+            if machine.vcpus.is_empty() {
+                self.present.remove(vm);
+            }
             machine.favoured = machine.favoured.filter(|&other| other != vcpu);
         }
         self.introduce(vm);
@@ -232,6 +235,8 @@ impl Scheduler {
     fn settle_in(&mut self, vcpu: VcpuId, entry: Vcpu) {
         let vm = entry.vm;
         self.vcpus[vcpu.index()] = Some(entry);
+        self.taken.insert(vcpu);
+        self.present.insert(vm);
         if let Some(last) = entry.last {
             self.last_on[last.index()].insert(vcpu);
         }
@@ -260,11 +265,12 @@ impl Scheduler {
 
     /// The vCPUs that no hart here may run.
     pub(crate) fn strays(&self) -> VcpuSet {
-        let every = (0..).map_while(VcpuId::new);
-        let strays = every.filter(|&vcpu| {
-            let there = self.vcpus[vcpu.index()].is_some();
-            there && self.allowed(vcpu).intersection(self.online).is_empty()
-        });
-        strays.collect()
+        let every = self.taken.iter();
+        every.filter(|&vcpu| self.is_stray(vcpu)).collect()
+    }
+
+    /// Whether no hart here may run a vCPU that is here.
+    pub(crate) fn is_stray(&self, vcpu: VcpuId) -> bool {
+        self.allowed(vcpu).intersection(self.online).is_empty()
     }
 }

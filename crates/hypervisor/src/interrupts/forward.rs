@@ -87,13 +87,6 @@ pub fn attend(port: &impl Port, pending: u64) {
     }
 }
 
-/// Whether messages to `vcpu` may lie in a file that it has just left, on one of these harts, which has not looked into it yet. The
-/// hart has been told, so that this ends soon. A vCPU that waited now, and was given another hart for what comes then,
-/// would leave the message behind again.
-pub fn is_arriving<'a>(vcpu: VcpuNumber, mut harts: impl Iterator<Item = &'a HartFiles>) -> bool {
-    harts.any(|files| files.has_unopened(vcpu))
-}
-
 fn serve_one(port: &impl Port, files: &HartFiles, file: GuestFile, why: Why) {
     if let Some(forwarder) = files.forwarder(file) {
         port.begin_forwarding();

@@ -13,6 +13,7 @@ pub mod file;
 mod forward;
 mod guest_file;
 mod kept;
+mod left;
 #[cfg(test)]
 mod model;
 mod moves;
@@ -20,9 +21,10 @@ pub mod port;
 pub mod softfile;
 mod table;
 
-pub use forward::{attend, deliver, is_arriving, look, serve, synchronised};
+pub use forward::{attend, deliver, look, serve, synchronised};
 pub use guest_file::GuestFile;
 pub use kept::{Backing, Generation, Interrupts, Life, Route};
+pub use left::LeftBehind;
 pub use moves::{Departure, attach, detach, open_hart, reset, send_sources_again};
 pub use port::{Port, Sign};
 pub use table::{HartFiles, Owner};

@@ -92,6 +92,7 @@ fn hand_over(port: &impl Port, vcpu: VcpuNumber, interrupts: &mut Interrupts, fo
                 told: false,
             },
         );
+        port.note_left(vcpu, hart);
         port.kick(hart);
     }
     interrupts.fed_by_sources =

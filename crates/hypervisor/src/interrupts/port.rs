@@ -113,6 +113,8 @@ pub trait Port {
     /// "Generate MSI"); then [`synchronised`](super::synchronised) is called here. False where that is impossible.
     fn synchronise(&self) -> bool;
 
+    /// The vCPU's file on `hart` forwards from now on, and has not been looked into.
+    fn note_left(&self, _vcpu: VcpuNumber, _hart: HartId) {}
     /// This hart begins to serve a forwarder.
     fn begin_forwarding(&self) {}
     /// Messages were taken out of a forwarder, and are in this hart's hands alone.

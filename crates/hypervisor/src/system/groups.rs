@@ -38,6 +38,10 @@ pub(super) struct Shared {
     pub(super) next_balance: AtomicU64,
 }
 
+/// So often a hart gives the first of two groups back because somebody else has the second. Then it waits for the second with the first in hand,
+/// so that it gets both at some time.
+const TRIES: u32 = 16;
+
 impl Groups {
     /// The groups of this layout, without VMs.
     ///
@@ -144,8 +148,23 @@ impl Groups {
         } else {
             (other, one)
         };
-        low = self.lock(first);
-        high = self.groups[second.index() % self.groups.len()].lock_behind();
+        let [first, second] =
+            [first, second].map(|group| &self.groups[group.index() % self.groups.len()]);
+        let mut tries = 0..TRIES;
+        loop {
+            low = first.lock();
+            if let Some(free) = second.try_lock() {
+                high = free;
+                break;
+            }
+            if tries.next().is_none() {
+                high = second.lock_behind();
+                break;
+            }
+            // Nobody is to wait for this hart while it waits itself.
+            drop(low);
+            second.await_free();
+        }
         let result = if low_first {
             what(&mut low, &mut high)
         } else {

@@ -172,6 +172,10 @@ impl Port for InterruptPort<'_> {
         self.system.aplic.send_message(target)
     }
 
+    fn note_left(&self, vcpu: VcpuNumber, hart: HartId) {
+        self.system.vcpu(vcpu).left_behind.note(hart);
+    }
+
     fn begin_forwarding(&self) {
         self.began.set(accounts::clock());
     }

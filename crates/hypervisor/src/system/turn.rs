@@ -48,6 +48,22 @@ impl<T, const PLACE: u8> TurnMutex<T, PLACE> {
         self.wait()
     }
 
+    /// The value, if nobody has it and nobody has waited for it for long.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T, PLACE>> {
+        if self.turn.is_free() && !self.value.is_locked() {
+            self.value.try_lock()
+        } else {
+            None
+        }
+    }
+
+    /// Waits until nobody has the value, for a moment at least.
+    pub fn await_free(&self) {
+        while self.value.is_locked() {
+            core::hint::spin_loop();
+        }
+    }
+
     #[cold]
     fn wait(&self) -> MutexGuard<'_, T, PLACE> {
         // Its place on the stack names this hart.

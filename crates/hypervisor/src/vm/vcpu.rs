@@ -12,7 +12,7 @@ use scheduler::{HartId, VcpuNumber, VmId};
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, LeftBehind};
 use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
@@ -202,6 +202,8 @@ pub struct Vcpu {
     /// When it wants to be woken while it waits, in the board's time.
     pub deadline: AtomicU64,
     pub interrupts: Mutex<Interrupts, { place::INTERRUPTS }>,
+    /// Where it has left files that may hold messages to it.
+    pub left_behind: LeftBehind,
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
@@ -225,6 +227,7 @@ impl Vcpu {
             registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
             interrupts: Mutex::new(Interrupts::default()),
+            left_behind: LeftBehind::default(),
             word: Mutex::new(None),
             place: LastPlace::default(),
             requests: AtomicU32::new(0),

@@ -89,6 +89,7 @@ pub(crate) fn transfer(
     let vm = from.scheduler.vm_of(vcpu)?;
     let (left, of) = from.scheduler.part(vm);
     let (there, _) = to.scheduler.part(vm);
+    let had_home = from.scheduler.has_home(vcpu);
     let (detached, kicks) = from.scheduler.detach(vcpu)?;
     from.names.numbers[vcpu.index()] = super::NOBODY;
     // What an active vCPU counts, or the rest.
@@ -100,16 +101,38 @@ pub(crate) fn transfer(
     to.scheduler.set_part(vm, (there + units, of));
     let (place, more) = to.scheduler.attach(detached, now)?;
     to.enrol(access.directory(), place, number);
-    for group in [from, to] {
+    // Others' harts change only where one has become shared or is so no more, or where each vCPU has its hart.
+    let alone = !had_home && !to.scheduler.has_home(place);
+    for (group, vcpu) in [(from, vcpu), (to, place)] {
         group.scheduler.set_quantities();
-        group.note_allocations();
+        match alone {
+            true => group.note_allocation(vcpu),
+            false => group.note_allocations(),
+        }
     }
     Some(kicks.and(more))
 }
 
-/// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other.
+/// Lets vCPUs go the way that [`super::Notices::publish`] has found, as long as there are some on the one side and harts on the other. One hart at a
+/// time does so for a group that takes: others would wait for its lock with nothing left to do.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
-    let Flow { from, to } = flow;
+    let notices = access.notices();
+    let mut kicks = Kicks::NONE;
+    let mut next = Some(flow);
+    // Each time round, another group has found work.
+    while let Some(flow) = next {
+        let Flow { from, to } = flow;
+        // Where one of them has said otherwise since, it has looked for others itself.
+        if !notices.gives(from) || !notices.takes(to) || !notices.begin_serving(to) {
+            break;
+        }
+        kicks = kicks.and(follow_one(access, flow, now));
+        next = notices.end_serving(to);
+    }
+    kicks
+}
+
+fn follow_one(access: &impl Access, Flow { from, to }: Flow, now: Ticks) -> Kicks {
     access.with_two(from, to, |from, to| {
         let mut kicks = Kicks::NONE;
         loop {

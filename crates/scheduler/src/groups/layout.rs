@@ -5,9 +5,6 @@ use crate::id::{HartId, HartSet, MAX_NUMBERS, MAX_VCPUS};
 
 use super::{Directory, GroupId};
 
-/// A group has at most so many harts. One scheduler serves a computer that has no more.
-pub const MOST_HARTS: usize = 4;
-
 /// Harts in groups, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -27,18 +24,21 @@ impl Layout {
         Ok(Self { harts, groups: 1 })
     }
 
-    /// Groups of [`MOST_HARTS`] harts at most, for so many vCPUs: half of the places stay free where there are several groups, as long as there are
+    /// A group has at most so many harts, unless it is said otherwise.
+    pub const USUAL_HARTS: usize = 4;
+
+    /// Groups of `most` harts at most, for so many vCPUs: half of the places stay free where there are several groups, as long as there are
     /// harts for more groups, so that vCPUs can go where harts are.
     ///
     /// # Errors
     /// `TooManyVcpus` where the groups have no places for so many.
-    pub fn sharded(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
+    pub fn sharded(harts: HartSet, most: usize, vcpus: usize) -> Result<Self, ConfigError> {
         let count = harts.count() as usize;
         let fits = |groups: usize| match groups {
             1 => vcpus <= MAX_VCPUS,
             _ => vcpus <= groups * MAX_VCPUS / 2,
         };
-        let least = count.div_ceil(MOST_HARTS).max(1);
+        let least = count.div_ceil(most.max(1)).max(1);
         let groups = (least..=count).find(|&groups| fits(groups));
         let groups = groups.unwrap_or(count.max(1));
         if vcpus > MAX_NUMBERS || vcpus > groups * MAX_VCPUS {

@@ -17,7 +17,7 @@ mod numbers;
 pub mod operator;
 
 pub use directory::{Directory, GroupId, MAX_GROUPS, Place};
-pub use layout::{Layout, MOST_HARTS};
+pub use layout::Layout;
 pub use notices::{Flow, Notices};
 pub use numbers::{Members, NumberSet};
 
@@ -367,13 +367,24 @@ impl Group {
         self.full = self.free() == 0;
     }
 
+    /// The same, where a vCPU has come to this place or left it, and nothing else has changed.
+    fn note_allocation(&mut self, vcpu: VcpuId) {
+        let there = self.scheduler.taken.contains(vcpu);
+        let alone = VcpuSet::only(vcpu);
+        self.pinned = self.pinned.without(alone);
+        self.strays = self.strays.without(alone);
+        if there && self.scheduler.has_home(vcpu) {
+            self.pinned.insert(vcpu);
+        }
+        if there && self.scheduler.is_stray(vcpu) {
+            self.strays.insert(vcpu);
+        }
+        self.full = self.free() == 0;
+    }
+
     /// The number of free places.
     fn free(&self) -> usize {
-        self.names
-            .numbers
-            .iter()
-            .filter(|&&name| name == NOBODY)
-            .count()
+        MAX_VCPUS - self.scheduler.taken.count() as usize
     }
 
     /// Whether all places are taken.

@@ -15,6 +15,8 @@ pub struct Notices {
     surplus: AtomicU64,
     /// A hart has nothing to do, and there is a place for a vCPU.
     takers: AtomicU64,
+    /// A hart is about to bring vCPUs to this group.
+    served: AtomicU64,
 }
 
 /// A vCPU can go from one group, which has work, to another, which has a hart for it.
@@ -33,6 +35,7 @@ impl Notices {
         Self {
             surplus: AtomicU64::new(0),
             takers: AtomicU64::new(0),
+            served: AtomicU64::new(0),
         }
     }
 
@@ -51,6 +54,22 @@ impl Notices {
             return Some(Flow { from, to: own });
         }
         None
+    }
+
+    /// The caller is about to bring vCPUs to `to`. False where another hart is: it looks for what has come up meanwhile
+    /// ([`Self::end_serving`]) after that.
+    pub(super) fn begin_serving(&self, to: GroupId) -> bool {
+        self.served.fetch_or(to.bit(), Ordering::SeqCst) & to.bit() == 0
+    }
+
+    /// The caller has brought vCPUs to `to`. Says what else could go there: whoever has found that, and saw that the group was served, has
+    /// left it to the caller.
+    pub(super) fn end_serving(&self, to: GroupId) -> Option<Flow> {
+        self.served.fetch_and(!to.bit(), Ordering::SeqCst);
+        if !self.takes(to) {
+            return None;
+        }
+        next(&self.surplus, to).map(|from| Flow { from, to })
     }
 
     /// Whether `group` has said that it has work.

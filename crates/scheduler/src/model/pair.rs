@@ -131,7 +131,7 @@ impl Pair {
             for hart in world.harts() {
                 directory.assign(hart, group_id(place));
             }
-            let layout = Layout::sharded(HartSet::from_bits(0b11), MAX_VCPUS + 1).unwrap();
+            let layout = Layout::sharded(HartSet::from_bits(0b11), 1, MAX_VCPUS).unwrap();
             let mut group = Group::new(group_id(place), world.scheduler.config, &layout).unwrap();
             let names = self.names[place].iter().enumerate();
             let vcpu = |slot: usize| VcpuId::new(u16::try_from(slot).unwrap()).unwrap();
@@ -140,10 +140,15 @@ impl Pair {
             RefCell::new(group)
         };
         let groups = [0, 1].map(|place| group(place, &mut directory));
+        let notices = Notices::new();
+        for group in &groups {
+            // What it finds for others was found when the group changed.
+            let _ = notices.publish(&group.borrow());
+        }
         Computer {
             groups,
             directory,
-            notices: Notices::new(),
+            notices,
         }
     }
 

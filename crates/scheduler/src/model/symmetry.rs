@@ -291,6 +291,7 @@ impl World {
 impl Scheduler {
     fn with(&self, numbers: &Numbers) -> Self {
         let mut new = self.clone();
+        new.present = self.present.iter().map(|vm| numbers.vm(vm)).collect();
         for old in (0..).map_while(VmId::new) {
             if let Some(mut vm) = self.vms[old.index()] {
                 vm.vcpus = numbers.vcpu_set(vm.vcpus);
@@ -333,6 +334,7 @@ impl Scheduler {
             (&mut new.for_words, self.for_words),
             (&mut new.deaf, self.deaf),
             (&mut new.working, self.working),
+            (&mut new.taken, self.taken),
             (
                 &mut new.preempted_in_supervisor,
                 self.preempted_in_supervisor,

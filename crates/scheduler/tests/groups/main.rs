@@ -21,7 +21,7 @@ fn harts(count: u32) -> HartSet {
 #[test]
 fn a_small_computer_has_one_group() {
     for count in 1..=4 {
-        let layout = Layout::sharded(harts(count), 64).unwrap();
+        let layout = Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap();
         assert_eq!(layout.groups(), 1);
         assert_eq!(layout, Layout::single(harts(count), 64).unwrap());
     }
@@ -30,7 +30,7 @@ fn a_small_computer_has_one_group() {
 #[test]
 fn each_hart_is_in_one_group_of_four_at_most() {
     for count in 1..=64 {
-        let layout = Layout::sharded(harts(count), 64).unwrap();
+        let layout = Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap();
         let groups = (0..layout.groups()).map_while(GroupId::new);
         let mut seen = HartSet::EMPTY;
         for group in groups {
@@ -49,9 +49,13 @@ fn each_hart_is_in_one_group_of_four_at_most() {
 
 #[test]
 fn many_vcpus_have_more_groups_or_are_refused() {
-    let groups = |count, vcpus| Layout::sharded(harts(count), vcpus).map(|all| all.groups());
+    let groups = |count, vcpus| {
+        Layout::sharded(harts(count), Layout::USUAL_HARTS, vcpus).map(|all| all.groups())
+    };
     assert_eq!(groups(64, 512), Ok(16));
     assert_eq!(groups(4, 65), Ok(3));
+    let of = |most| Layout::sharded(harts(16), most, 128).map(|all| all.groups());
+    assert_eq!([of(1), of(2), of(64)], [Ok(16), Ok(8), Ok(4)]);
     assert_eq!(groups(2, 128), Ok(2));
     assert_eq!(groups(2, 129), Err(ConfigError::TooManyVcpus));
     assert_eq!(groups(64, 513), Err(ConfigError::TooManyVcpus));
@@ -61,7 +65,10 @@ fn many_vcpus_have_more_groups_or_are_refused() {
 /// Everything that can happen, in an order that chance chooses.
 fn walk(seed: u64, config: Config, count: u32, vms: &[u16], steps: u32) {
     let mut random = Random(seed);
-    let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
+    let computer = Computer::new(
+        config,
+        Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap(),
+    );
     let shared = |share| Allocation::Shared { share };
     let ids: Vec<VmId> = vms
         .iter()
@@ -275,7 +282,10 @@ fn whatever_happens_nobody_is_lost_between_groups() {
 /// What each virtual machine of vCPUs that only compute gets, in harts.
 fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
     let config = Config::new(FREQUENCY);
-    let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
+    let computer = Computer::new(
+        config,
+        Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap(),
+    );
     let ids: Vec<VmId> = vms
         .iter()
         .map(|&(vcpus, share)| {

@@ -8,7 +8,6 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::instruction::{CsrAccess, CsrOperand, Fence, FenceKind, Instruction, WFI};
 use crate::hart::unprivileged;
-use crate::interrupts;
 use crate::interrupts::Backing;
 use crate::interrupts::softfile::InterruptFile;
 use crate::run::requests::show_interrupts;
@@ -127,8 +126,9 @@ fn refuse(exit: &mut Exit<'_>, bits: u32, cause: ExitCause) -> (ExitCause, Next)
 #[inline]
 fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     advance(exit);
-    let files = exit.system.harts.iter().map(|hart| &hart.files);
-    let next = if interrupt_is_pending(exit) || interrupts::is_arriving(exit.vcpu.id, files) {
+    let files = |hart| &exit.system.hart(hart).files;
+    let is_arriving = || exit.vcpu.left_behind.is_arriving(exit.vcpu.id, files);
+    let next = if interrupt_is_pending(exit) || is_arriving() {
         Next::Resume
     } else {
         Next::Wait

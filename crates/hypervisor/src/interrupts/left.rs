@@ -1,0 +1,104 @@
+//! The files that a vCPU has left behind on other harts, and that may still hold messages to it.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use scheduler::{HartId, HartSet, VcpuNumber};
+
+use super::HartFiles;
+
+/// The harts on which a vCPU left a file, until it was seen that they have looked into it.
+///
+/// Every WFI of a guest asks for messages on their way. Only the few harts that the vCPU has left are asked, so that the answer costs
+/// as little on a large computer as on a small one.
+#[derive(Debug, Default)]
+pub struct LeftBehind(AtomicU64);
+
+impl LeftBehind {
+    /// The vCPU has left a file on `hart`. Called by the hart that is about to run it, or while its VM does not run.
+    pub fn note(&self, hart: HartId) {
+        self.0
+            .fetch_or(HartSet::only(hart).bits(), Ordering::Relaxed);
+    }
+
+    /// Whether messages to `vcpu` may lie in a file that it has left, on a hart that has not looked into the file yet. The hart has been
+    /// told, so that this ends soon. A vCPU that waited now, and was given another hart for what comes then, would leave the
+    /// message behind again. Asked by the hart that runs the vCPU.
+    #[inline]
+    pub fn is_arriving<'a>(
+        &self,
+        vcpu: VcpuNumber,
+        files: impl Fn(HartId) -> &'a HartFiles,
+    ) -> bool {
+        // The scheduler's lock, by which the vCPU has come to its hart, orders this behind what other harts have noted.
+        let left = HartSet::from_bits(self.0.load(Ordering::Relaxed));
+        !left.is_empty() && self.look(vcpu, left, files)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look<'a>(
+        &self,
+        vcpu: VcpuNumber,
+        left: HartSet,
+        files: impl Fn(HartId) -> &'a HartFiles,
+    ) -> bool {
+        for hart in left.iter() {
+            if files(hart).has_unopened(vcpu) {
+                return true;
+            }
+            // A file that was looked into stays so until the vCPU has come back and left again.
+            self.0
+                .fetch_and(!HartSet::only(hart).bits(), Ordering::Relaxed);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrupts::table::{Forwarder, InFlight};
+    use crate::interrupts::{Generation, GuestFile, Life};
+
+    #[test]
+    fn harts_are_asked_until_they_have_looked() {
+        let vcpu = VcpuNumber::new(3).unwrap();
+        let harts = [HartFiles::default(), HartFiles::default()];
+        let [one, other] = [0, 1].map(|index| HartId::new(index).unwrap());
+        let files = |hart: HartId| &harts[hart.index()];
+        let left = LeftBehind::default();
+        assert!(!left.is_arriving(vcpu, files), "it has left nothing");
+
+        let file = GuestFile::new(1).unwrap();
+        let mut forwarder = Forwarder {
+            vcpu,
+            life: Life::default(),
+            generation: Generation::default(),
+            open: false,
+            in_flight: InFlight::Nothing,
+            forwards: 0,
+            told: false,
+        };
+        for hart in [one, other] {
+            files(hart).open(1);
+            files(hart).leave(file, forwarder);
+            left.note(hart);
+        }
+        let stranger = VcpuNumber::new(4).unwrap();
+        assert!(!LeftBehind::default().is_arriving(stranger, files));
+        assert!(left.is_arriving(vcpu, files));
+
+        forwarder.open = true;
+        files(one).update(file, forwarder);
+        assert!(left.is_arriving(vcpu, files), "the other has not looked");
+        files(other).free(file);
+        assert!(!left.is_arriving(vcpu, files));
+        assert_eq!(left.0.load(Ordering::Relaxed), 0, "nobody is asked again");
+
+        // It comes back, and leaves again.
+        forwarder.open = false;
+        files(one).update(file, forwarder);
+        left.note(one);
+        assert!(left.is_arriving(vcpu, files));
+    }
+}
