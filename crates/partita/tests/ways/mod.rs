@@ -194,13 +194,17 @@ fn survive(run: &Run) {
     if let Some(victim) = run.victim {
         said += &wait_for(&mut console, &format!("[{victim}] partita-guest start"));
         let mut client = std::os::unix::net::UnixStream::connect(file("socket")).unwrap();
-        // Its first operations are under way some time after this line; the others are in the midst of theirs.
-        said += &wait_for(
-            &mut console,
-            &format!("[{victim}] partita-ways round number=1"),
-        );
-        let stop = format!("vm stop {victim}\nvm start {victim}\n");
-        client.write_all(stop.as_bytes()).unwrap();
+        // In the midst of its writes, and of the others' work.
+        let middle = format!("[{victim}] partita-ways middle number=1");
+        said += &wait_for(&mut console, &middle);
+        client
+            .write_all(format!("vm stop {victim}\n").as_bytes())
+            .unwrap();
+        // What it has under way ends first, and its memory is given back.
+        said += &wait_for(&mut console, &format!("{victim}: stopped (operator)"));
+        client
+            .write_all(format!("vm start {victim}\n").as_bytes())
+            .unwrap();
         operator = Some(client);
     }
     console.read_to_string(&mut said).unwrap();
