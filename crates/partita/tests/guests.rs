@@ -3,6 +3,7 @@
 mod balloon;
 mod common;
 mod translations;
+mod ways;
 
 use common::{hypervisor, room, root};
 use std::fs;

@@ -107,6 +107,12 @@ pub trait Reach {
     /// The time, in ticks of the board's timebase.
     fn time(&self) -> u64;
 
+    /// Whether the guest is known to have something else to do than to wait for its device: the hart has just left the only vCPU of the VM, and
+    /// that did not wait for an interrupt.
+    fn is_at_work(&self) -> bool {
+        false
+    }
+
     /// Has the device with this source look [again](Trapped::time_has_come) at this time.
     fn look_by(&self, source: SourceNumber, at: u64);
 

@@ -9,8 +9,9 @@ use crate::devices::shared::disk::{Disk, DiskNumber};
 use crate::devices::shared::{Board, Client};
 use crate::devices::trapped::{NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
-use crate::hart;
+use crate::hart::csr::{self, number};
 use crate::hart::decode::Width;
+use crate::hart::{self, instruction, unprivileged};
 use crate::interrupts::Route;
 use crate::memory::address::{GuestRegion, HostPhysical};
 use crate::memory::guest::{Memory, TheHost};
@@ -108,6 +109,11 @@ impl Reach for Surroundings<'_> {
         hart::time()
     }
 
+    fn is_at_work(&self) -> bool {
+        let is_only = self.system.vcpus_of(self.vm.id).len() == 1;
+        is_only && harts::current().running.is_of(self.vm.id.get()) && !has_waited()
+    }
+
     fn look_by(&self, source: SourceNumber, at: u64) {
         harts::current().due.look_by(source, at);
     }
@@ -135,6 +141,13 @@ impl Reach for Surroundings<'_> {
     fn tell(&self, client: Client) {
         self.told.set(self.told.get() | client.bit());
     }
+}
+
+/// Whether the guest that was just left had executed WFI last, and so waited for an interrupt. It may have changed its code meanwhile: the answer
+/// is for decisions that are right either way.
+fn has_waited() -> bool {
+    let before = csr::read::<{ number::SEPC }>().wrapping_sub(instruction::WFI_BYTES);
+    unprivileged::fetch_instruction(before) == Some(instruction::WFI)
 }
 
 /// A byte was typed for the guest.

@@ -29,6 +29,12 @@ impl Running {
         self.declare(0);
     }
 
+    /// Whether a guest of VM `vm` runs here, or has just left.
+    #[must_use]
+    pub fn is_of(&self, vm: u16) -> bool {
+        self.0.load(Ordering::Relaxed) >> VM_SHIFT == u64::from(vm) + 1
+    }
+
     fn declare(&self, value: u64) {
         // Without a guest since the last declaration there are no stores of one.
         if self.0.load(Ordering::Relaxed) != 0 {
@@ -56,6 +62,7 @@ mod tests {
         let running = Running::default();
         assert!(!running.may_use_older(0, u64::MAX));
         running.set(3, 7);
+        assert!(running.is_of(3) && !running.is_of(2));
         assert!(!running.may_use_older(3, 7));
         assert!(running.may_use_older(3, 8));
         assert!(!running.may_use_older(2, 8), "another VM");

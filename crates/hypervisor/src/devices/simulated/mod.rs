@@ -397,23 +397,11 @@ impl Trapped for Simulated {
 
     fn look(&mut self, outside: &dyn Outside) {
         let Some(reach) = outside.reach() else { return };
-        let why = self.word(register::INTERRUPT_STATUS, reach);
-        if why == 0 {
-            return;
+        if self.is_live() && self.serve_ended(reach) {
+            self.show_interrupts(reach);
+        } else {
+            self.look_for_reason(reach);
         }
-        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
-        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
-        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
-        reach.served(self.means.source);
-        if why & CONFIGURATION_CHANGE != 0 {
-            self.show_configuration(reach);
-            self.show(reach);
-            if self.status & status::DRIVER_OK != 0 {
-                self.interrupt_status |= CONFIGURATION_CHANGE;
-            }
-        }
-        self.serve(reach);
-        self.show_interrupts(reach);
     }
 
     fn time_has_come(&mut self, outside: &dyn Outside) {
@@ -446,6 +434,27 @@ impl Trapped for Simulated {
 }
 
 impl Simulated {
+    /// The device has interrupted, and perhaps not because operations have ended.
+    #[inline(never)]
+    fn look_for_reason(&mut self, reach: &dyn Reach) {
+        let why = self.word(register::INTERRUPT_STATUS, reach);
+        if why == 0 {
+            return;
+        }
+        self.set_word(register::INTERRUPT_ACKNOWLEDGE, why, reach);
+        // A device that needs a reset may keep its wire high with nothing to say: then nothing is asked for again, or it would
+        // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
+        reach.served(self.means.source);
+        if why & CONFIGURATION_CHANGE != 0 {
+            self.show_configuration(reach);
+            self.show(reach);
+            if self.status & status::DRIVER_OK != 0 {
+                self.interrupt_status |= CONFIGURATION_CHANGE;
+            }
+        }
+        self.serve_watched(reach);
+    }
+
     /// Where in the device's configuration an access goes: one that is aligned and lies in it.
     fn configuration(&self, access: Access) -> Option<HostPhysical> {
         let bytes = access.width.bytes();

@@ -8,6 +8,10 @@
 //!
 //! No look comes later than [`PATIENCE`]. Where fewer than two operations end in that time, as on a slow disk, an exit is little beside an
 //! operation, and each side tells at once. So it does after a look that found nothing.
+//!
+//! **A guest at work** has fewer operations under way, as it has no time for more, and an exit takes of that time. Where [`STREAK`] looks in a row
+//! find that the only vCPU of a guest has not waited, and [`BATCH`] or more are under way, looks come when as many have ended: after an operation's
+//! time at most, and not later than [`LONGER`] times the patience. One look that finds the vCPU waiting ends this.
 
 /// The share of an operation's time that somebody may wait for.
 const SHARE: u64 = 8;
@@ -18,6 +22,12 @@ pub const MANY: u16 = (SHARE * WORTH) as u16;
 /// The longest time between two looks, in microseconds. Two operations in this time are 100,000 a second, and an exit takes some two
 /// microseconds of a hart of 1 GHz.
 pub const PATIENCE: u64 = 20;
+/// Looks in a row that must have found a guest at work; and so many go by without the question after one that has found it waiting.
+const STREAK: u8 = 16;
+/// Operations that a look is to serve where the guest is at work, and that must be under way for that.
+pub const BATCH: u16 = 3;
+/// How much longer than the patience a guest at work may have to wait.
+const LONGER: u64 = 3;
 /// Bits behind the point of [`Pace::part`].
 const FRACTION: u32 = 16;
 
@@ -32,6 +42,9 @@ pub struct Pace {
     /// The time between two looks, and the part of what is under way that ends in it.
     interval: u64,
     part: u64,
+    /// How many looks in a row have found the guest at work, up to [`STREAK`], and at how many nobody asks, as it was found waiting.
+    at_work: u8,
+    unasked: u8,
 }
 
 impl Pace {
@@ -44,6 +57,8 @@ impl Pace {
             takes: 0,
             interval: 0,
             part: 0,
+            at_work: 0,
+            unasked: 0,
         }
     }
 
@@ -51,14 +66,62 @@ impl Pace {
     #[inline]
     #[must_use]
     pub fn interval(&self, under_way: u16) -> Option<u64> {
-        (self.served(under_way) >= WORTH).then_some(self.interval)
+        match self.part_of(under_way) >= WORTH {
+            true => Some(self.interval),
+            false => self.interval_at_work(under_way),
+        }
     }
 
-    /// How many operations end in that time while so many are under way: an eighth of them at most.
+    /// How many operations end in that time while so many are under way.
     #[inline]
     #[must_use]
     pub fn served(&self, under_way: u16) -> u64 {
+        let of_many = self.part_of(under_way);
+        match of_many < WORTH && self.interval_at_work(under_way).is_some() {
+            true => BATCH.into(),
+            false => of_many,
+        }
+    }
+
+    /// How many of so many end in an eighth of the time that an operation takes, or in the patience.
+    #[inline]
+    fn part_of(&self, under_way: u16) -> u64 {
         (u64::from(under_way) * self.part) >> FRACTION
+    }
+
+    /// In what time [`BATCH`] operations end, if the guest is at work and so long a time is not too long.
+    #[inline]
+    fn interval_at_work(&self, under_way: u16) -> Option<u64> {
+        if !self.is_at_work() || under_way < BATCH || self.takes == 0 {
+            return None;
+        }
+        let wanted = (u64::from(BATCH) * self.takes / u64::from(under_way)).max(1);
+        (wanted <= LONGER * self.patience).then_some(wanted)
+    }
+
+    /// Whether enough looks in a row have found the guest at work.
+    #[inline]
+    #[must_use]
+    pub const fn is_at_work(&self) -> bool {
+        self.at_work == STREAK
+    }
+
+    /// Asks at a look whether the guest is at work, if it matters: so much is under way, and not so much that looks are worth it anyway. Says whether
+    /// [enough](Self::is_at_work) looks in a row have found it so. One that waits is not asked again for a while, as the question costs, too.
+    #[inline]
+    pub fn note_guest(&mut self, under_way: u16, is_at_work: impl FnOnce() -> bool) -> bool {
+        if self.unasked > 0 {
+            self.unasked -= 1;
+            return false;
+        }
+        if under_way < BATCH || self.part_of(under_way) >= WORTH {
+            self.at_work = 0;
+        } else if !is_at_work() {
+            (self.at_work, self.unasked) = (0, STREAK);
+        } else if self.at_work < STREAK {
+            self.at_work += 1;
+        }
+        self.is_at_work()
     }
 
     /// An operation begins, by a name that no other has meanwhile. It is timed unless another one is.
@@ -143,6 +206,39 @@ mod tests {
         pace.ends(1, 10);
         assert_eq!(pace.interval(256), None, "the clock has not gone on");
         assert_eq!(after(1600, 0).interval(256), None, "without patience");
+    }
+
+    #[test]
+    fn a_guest_at_work_is_looked_at_when_three_have_ended() {
+        let mut pace = after(1600, 480);
+        for look in 1..=STREAK {
+            assert_eq!(pace.interval(6), None);
+            assert_eq!(pace.note_guest(6, || true), look == STREAK);
+        }
+        let intervals = [2, 3, 4, 6, 64].map(|under_way| pace.interval(under_way));
+        // 3 of 3 end in 1600 ticks, which is too long; 3 of 64 end sooner than an eighth does.
+        assert_eq!(intervals, [None, None, Some(1200), Some(800), Some(200)]);
+        assert_eq!([4, 64].map(|under_way| pace.served(under_way)), [3, 8]);
+        assert!(!pace.note_guest(6, || false));
+        assert_eq!(
+            [6, 64].map(|under_way| pace.interval(under_way)),
+            [None, Some(200)]
+        );
+    }
+
+    #[test]
+    fn a_guest_that_waits_is_not_asked_again_at_once() {
+        let mut pace = after(1600, 480);
+        assert!(!pace.note_guest(6, || false));
+        for _ in 0..STREAK {
+            assert!(!pace.note_guest(6, || panic!("it was asked")));
+        }
+        let found = (0..STREAK).map(|_| pace.note_guest(6, || true));
+        assert_eq!(found.filter(|enough| *enough).count(), 1);
+        // Nobody asks where it does not matter.
+        for under_way in [2, 64] {
+            assert!(!pace.note_guest(under_way, || panic!("it was asked")));
+        }
     }
 
     #[test]

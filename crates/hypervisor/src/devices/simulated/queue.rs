@@ -5,7 +5,7 @@ use core::sync::atomic::{Ordering, fence};
 
 use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
-use super::pace::{MANY, Pace};
+use super::pace::{BATCH, MANY, Pace};
 use super::rings::{Part, Rings};
 use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
@@ -183,11 +183,24 @@ impl Queue {
         self.shadow.parts()
     }
 
-    /// Whether so much is under way that what is done depends on the time.
+    /// Whether so much is under way, or the guest so long at work, that what is done depends on the time.
     #[inline]
     #[must_use]
     pub const fn is_busy(&self) -> bool {
-        self.shadow.under_way() >= MANY
+        self.shadow.under_way() >= MANY || self.pace.is_at_work()
+    }
+
+    /// Whether so much is under way that it may matter whether the guest is at work.
+    #[inline]
+    #[must_use]
+    pub const fn is_more_than_few(&self) -> bool {
+        self.shadow.under_way() >= BATCH
+    }
+
+    /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
+    #[inline]
+    pub fn note_guest(&mut self, is_at_work: impl FnOnce() -> bool) -> bool {
+        self.pace.note_guest(self.shadow.under_way(), is_at_work)
     }
 
     /// Whether nothing but what has ended needs to be looked at.
@@ -260,11 +273,7 @@ impl Queue {
     fn ask(&mut self, memory: Memory<'_>) -> Result<bool, Wrong> {
         let asked = match self.watched {
             None => self.next_available,
-            Some(_) => {
-                let usual = self.pace.served(self.shadow.under_way()) as u16;
-                let behind = self.returned.max(usual).wrapping_sub(1);
-                self.next_available.wrapping_add(behind)
-            }
+            Some(_) => self.next_available.wrapping_add(self.behind()),
         };
         if !self.event_indices || self.asked == asked {
             return Ok(false);
@@ -275,6 +284,13 @@ impl Queue {
             .set_half(memory, Part::Used, behind_entries, asked)?;
         fence(Ordering::SeqCst);
         Ok(true)
+    }
+
+    /// How many more chains than the next the guest of a queue that is watched may make available before it tells.
+    #[inline(never)]
+    fn behind(&self) -> u16 {
+        let usual = self.pace.served(self.shadow.under_way()) as u16;
+        self.returned.max(usual).wrapping_sub(1)
     }
 
     /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
@@ -381,24 +397,16 @@ impl Queue {
         Ok(true)
     }
 
-    /// Returns the next `count` chains that have ended.
+    /// Returns the next chain that has ended. Out of line: mostly there is one, for which a loop would prepare too much.
     #[inline(never)]
-    fn return_some(
-        &mut self,
-        count: u16,
-        now: Option<u64>,
-        memory: Memory<'_>,
-    ) -> Result<(), Wrong> {
-        for _ in 0..count {
-            let (head, written) = self.shadow.take(memory.host)?;
-            let at = 4 + 8 * u64::from(self.next_used & self.mask());
-            self.rings.set_word(memory, at, head.into())?;
-            self.rings.set_word(memory, at + 4, written)?;
-            self.next_used = self.next_used.wrapping_add(1);
-            match now {
-                Some(now) => self.pace.ends(head, now),
-                None => self.pace.forget(),
-            }
+    fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), Wrong> {
+        let (head, written) = self.shadow.take(memory.host)?;
+        let at = 4 + 8 * u64::from(self.next_used & self.mask());
+        self.rings.set_entry(memory, at, (head.into(), written))?;
+        self.next_used = self.next_used.wrapping_add(1);
+        match now {
+            Some(now) => self.pace.ends(head, now),
+            None => self.pace.forget(),
         }
         Ok(())
     }
@@ -421,7 +429,9 @@ impl Queue {
             return Ok(None);
         }
         self.returned = ended.min(MOST_ENTRIES);
-        self.return_some(self.returned, now, memory)?;
+        for _ in 0..self.returned {
+            self.return_one(now, memory)?;
+        }
         // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
         fence(Ordering::Release);
         let index = u32::from(self.next_used) << 16 | u32::from(self.flags);

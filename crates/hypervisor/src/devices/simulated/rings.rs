@@ -77,6 +77,39 @@ impl Rings {
         Ok(())
     }
 
+    /// Sets the entry at an offset of the used ring, a multiple of 4: a chain's head, and how many bytes were written.
+    ///
+    /// # Errors
+    /// [`Wrong::Outside`].
+    #[inline]
+    pub fn set_entry(
+        &self,
+        memory: Memory<'_>,
+        offset: u64,
+        (head, written): (u32, u32),
+    ) -> Result<(), Wrong> {
+        if let Some(at) = self.in_area(Part::Used, offset) {
+            memory.host.set_word(at, head.to_le());
+            let behind = HostPhysical::new(at.raw().wrapping_add(4));
+            memory.host.set_word(behind, written.to_le());
+            return Ok(());
+        }
+        self.set_entry_in_guest(memory, offset, (head, written))
+    }
+
+    /// The same where the guest's memory is in more than one piece. Out of line, so that the other way needs few registers.
+    #[inline(never)]
+    fn set_entry_in_guest(
+        &self,
+        memory: Memory<'_>,
+        offset: u64,
+        (head, written): (u32, u32),
+    ) -> Result<(), Wrong> {
+        let at = self.in_guest(Part::Used, offset)?;
+        chain::set_word(memory, at, head)?;
+        chain::set_word(memory, after(at, 4)?, written)
+    }
+
     /// Sets the word at an offset of the used ring, a multiple of 4.
     ///
     /// # Errors

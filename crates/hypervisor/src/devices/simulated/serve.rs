@@ -59,34 +59,54 @@ impl Simulated {
         }
     }
 
-    /// Returns what has ended, and passes on what there is room for now, and what the guest has not told of.
+    /// Mostly a device interrupts because operations have ended. Then nobody needs to ask it, as a register of the board costs more than memory:
+    /// these are acknowledged and returned. What else there is keeps the wire high, so that the next look comes at once. False where it may have
+    /// been another reason.
     #[inline]
-    pub(super) fn serve(&mut self, reach: &dyn Reach) {
-        let mut is_simple = self.due.is_none();
+    pub(super) fn serve_ended(&mut self, reach: &dyn Reach) -> bool {
+        self.set_word(register::INTERRUPT_ACKNOWLEDGE, USED_BUFFER, reach);
+        let (mut is_simple, mut found) = (self.due.is_none(), false);
         for number in 0..self.in_use {
-            is_simple &= self.serve_simply(number, reach);
+            match self.serve_simply(number, reach) {
+                Some(returned) => found |= returned,
+                None => is_simple = false,
+            }
         }
         if !is_simple {
             self.serve_watched(reach);
         }
+        if found {
+            reach.served(self.means.source);
+        }
+        found
     }
 
-    /// Returns what has ended in a queue of which nothing else needs to be looked at. False where it is not so.
+    /// Returns what has ended in a queue of which nothing else needs to be looked at, and says whether anything has. `None` where it is not so.
     #[inline(always)]
-    fn serve_simply(&mut self, number: usize, reach: &dyn Reach) -> bool {
+    fn serve_simply(&mut self, number: usize, reach: &dyn Reach) -> Option<bool> {
         let is_live = self.is_live();
         let Some(Some(queue)) = self.queues.get_mut(number) else {
-            return true;
+            return Some(false);
         };
         if !is_live || !queue.is_simple() {
-            return false;
+            return None;
+        }
+        if queue.is_more_than_few() && is_at_work(queue, reach) {
+            return None;
         }
         match queue.return_ended(None, reach.memory()) {
-            Ok(Some(true)) => self.interrupt_status |= USED_BUFFER,
-            Ok(_) => {}
-            Err(_) => self.fail(reach),
+            Ok(Some(wanted)) => {
+                if wanted {
+                    self.interrupt_status |= USED_BUFFER;
+                }
+                Some(true)
+            }
+            Ok(None) => Some(false),
+            Err(_) => {
+                self.fail(reach);
+                None
+            }
         }
-        true
     }
 
     /// Looks at both sides of all queues that have more to them than what has ended. Out of line: most have not.
@@ -113,6 +133,7 @@ impl Simulated {
             return None;
         }
         let queue = self.queues.get_mut(number)?.as_mut()?;
+        is_at_work(queue, reach);
         let now = queue.is_busy().then(|| reach.time());
         match queue.serve(now, reach.memory()) {
             Ok(served) => {
@@ -129,4 +150,10 @@ impl Simulated {
             }
         }
     }
+}
+
+/// Notes whether the guest is at work now. Says whether it has been for long enough.
+#[inline(never)]
+fn is_at_work(queue: &mut Queue, reach: &dyn Reach) -> bool {
+    queue.note_guest(|| reach.is_at_work())
 }

@@ -172,6 +172,8 @@ const SYSTEM: u32 = 0x73;
 const MISC_MEM: u32 = 0x0f;
 /// WFI and WRS.NTO whole: the waits, which trap most often.
 pub const WFI: u32 = 0x1050_0073;
+/// Bytes of WFI.
+pub const WFI_BYTES: u64 = 4;
 const WRS_NTO: u32 = 0x00d0_0073;
 /// PAUSE is a FENCE of its own (Zihintpause).
 const PAUSE: u32 = 0x0100_000f;

@@ -290,6 +290,27 @@ fn a_wire_that_stays_high_interrupts_once() {
     }
 }
 
+/// What else there is beside operations that have ended keeps the wire high, and the next look finds it.
+#[test]
+fn a_change_that_comes_with_an_ended_operation_is_found_by_the_next_look() {
+    for way in Way::ALL {
+        let guest = &mut Guest::started(way);
+        guest.world.describe(TABLE, 0, BUFFERS, 8, 2, 0);
+        guest.world.offer(0, &[0]);
+        guest.set(QUEUE_NOTIFY, 0);
+        let (head, _) = guest.world.device_takes().unwrap();
+        guest.world.device_returns(head.into(), 8);
+        guest.world.board.interrupts.set(3);
+        guest.device.look(&Alone(&guest.world));
+        assert_eq!(guest.get(INTERRUPT_STATUS), 1);
+        assert_eq!(guest.world.board.interrupts.get(), 2);
+        assert_eq!(guest.world.board.served.get(), 1, "the wire is high");
+        guest.device.look(&Alone(&guest.world));
+        assert_eq!(guest.get(INTERRUPT_STATUS), 3);
+        assert_eq!(guest.world.board.interrupts.get(), 0);
+    }
+}
+
 #[test]
 fn the_configuration_is_the_devices_and_nothing_lies_behind_it() {
     for way in Way::ALL {

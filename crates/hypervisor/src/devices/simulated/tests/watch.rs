@@ -178,9 +178,14 @@ impl Run {
 
     /// So many ticks with so many operations under way at a time.
     fn keep(&mut self, depth: usize, ticks: u64) {
+        // A guest is not at once there with the next one.
+        self.keep_one_in(40, depth, ticks);
+    }
+
+    /// The same for a guest that needs so many ticks for an operation.
+    fn keep_one_in(&mut self, needs: u64, depth: usize, ticks: u64) {
         for _ in 0..ticks {
-            // A guest is not at once there with the next one.
-            if self.under_way() < depth && self.below(40) == 0 {
+            if self.under_way() < depth && self.below(needs) == 0 {
                 self.offer();
             }
             self.tick();
@@ -229,6 +234,64 @@ fn little_that_is_under_way_is_told_of_at_once() {
         assert_eq!((run.looks, run.longest), (0, [0; 2]));
         assert_eq!((run.notifications, run.interrupts), (run.done, run.done));
     }
+}
+
+/// A guest that has no time for more than a few operations is told of several at once, as long as it has other work. It never waits for longer than an
+/// operation takes.
+#[test]
+fn a_guest_at_work_is_told_of_several_at_once() {
+    for way in Way::ALL {
+        for event_indices in [true, false] {
+            let mut run = Run::new(way, event_indices, TAKES);
+            run.guest.world.is_at_work.set(true);
+            run.keep_one_in(TAKES / 6, 32, 400 * TAKES);
+            let exits_each = f64::from(run.exits()) / f64::from(run.done);
+            assert!(run.done > 2000, "{}", run.done);
+            assert!(exits_each < 1.0, "{exits_each}, of two without looks");
+            let most = TAKES * 11 / 10;
+            assert!(
+                run.longest.iter().all(|one| *one <= most),
+                "{:?}",
+                run.longest
+            );
+            // It waits from here on, and the look that finds that is the last.
+            run.guest.world.is_at_work.set(false);
+            run.keep(6, TAKES);
+            run.drain();
+            (run.looks, run.notifications, run.interrupts) = (0, 0, 0);
+            (run.done, run.longest) = (0, [0; 2]);
+            run.keep(6, 20 * TAKES);
+            run.drain();
+            assert_eq!((run.looks, run.longest), (0, [0; 2]));
+            assert_eq!((run.notifications, run.interrupts), (run.done, run.done));
+        }
+    }
+}
+
+/// With two operations under way, or at a slow disk, a guest at work is told of each at once.
+#[test]
+fn a_guest_at_work_waits_for_nothing_that_comes_seldom() {
+    for (depth, takes) in [(2, TAKES), (6, 20 * PATIENCE)] {
+        let mut run = Run::new(Way::Fast, true, takes);
+        run.guest.world.is_at_work.set(true);
+        run.keep(depth, 100 * takes);
+        assert!(run.done > 100, "{}", run.done);
+        assert_eq!((run.looks, run.longest), (0, [0; 2]));
+    }
+}
+
+/// A guest that waits now and then is told of each at once.
+#[test]
+fn a_guest_that_waits_at_times_is_not_at_work() {
+    let mut run = Run::new(Way::Fast, true, TAKES);
+    for _ in 0..200 {
+        run.guest.world.is_at_work.set(true);
+        run.keep(4, 2 * TAKES);
+        run.guest.world.is_at_work.set(false);
+        run.keep(4, TAKES);
+    }
+    assert!(run.done > 1000, "{}", run.done);
+    assert_eq!((run.looks, run.longest), (0, [0; 2]));
 }
 
 /// Nothing ends in the time between two looks: an exit is nothing beside an operation.

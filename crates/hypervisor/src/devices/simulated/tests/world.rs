@@ -60,6 +60,8 @@ pub struct World {
     /// The board's clock, and when the device is to be looked at, as it said last.
     pub time: Cell<u64>,
     pub look_by: Cell<Option<u64>>,
+    /// Whether the guest has something else to do than to wait.
+    pub is_at_work: Cell<bool>,
     memory: GuestMemory,
     pub host: Host,
     /// The device of the board.
@@ -69,6 +71,10 @@ pub struct World {
 impl Reach for World {
     fn time(&self) -> u64 {
         self.time.get()
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.is_at_work.get()
     }
 
     fn look_by(&self, source: SourceNumber, at: u64) {
@@ -126,6 +132,7 @@ impl World {
             entries,
             counts: RefCell::default(),
             time: Cell::default(),
+            is_at_work: Cell::new(false),
             look_by: Cell::default(),
             memory: GuestMemory::new(pieces).unwrap(),
             host: Host::new(HOST_BYTES),
