@@ -117,17 +117,16 @@ pub(crate) fn transfer(
 /// time does so for a group that takes: others would wait for its lock with nothing left to do.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
     let notices = access.notices();
+    // Where one of them has said otherwise since, it has looked for others itself.
+    let holds = |Flow { from, to }: Flow| notices.gives(from) && notices.takes(to);
+    let mut next = Some(flow).filter(|&flow| holds(flow));
     let mut kicks = Kicks::NONE;
-    let mut next = Some(flow);
     // Each time round, another group has found work.
-    while let Some(flow) = next {
-        let Flow { from, to } = flow;
-        // Where one of them has said otherwise since, it has looked for others itself.
-        if !notices.gives(from) || !notices.takes(to) || !notices.begin_serving(to) {
-            break;
+    while let Some(flow) = next.filter(|flow| notices.begin_serving(flow.to)) {
+        if holds(flow) {
+            kicks = kicks.and(follow_one(access, flow, now));
         }
-        kicks = kicks.and(follow_one(access, flow, now));
-        next = notices.end_serving(to);
+        next = notices.end_serving(flow.to);
     }
     kicks
 }
