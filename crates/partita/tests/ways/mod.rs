@@ -194,9 +194,9 @@ fn survive(run: &Run) {
     if let Some(victim) = run.victim {
         said += &wait_for(&mut console, &format!("[{victim}] partita-guest start"));
         let mut client = std::os::unix::net::UnixStream::connect(file("socket")).unwrap();
-        // In the midst of its writes, and of the others' work.
-        let middle = format!("[{victim}] partita-ways middle number=1");
-        said += &wait_for(&mut console, &middle);
+        // Its second round begins some time after this line; the others are in the midst of theirs.
+        let round = format!("[{victim}] partita-ways round number=1");
+        said += &wait_for(&mut console, &round);
         client
             .write_all(format!("vm stop {victim}\n").as_bytes())
             .unwrap();
