@@ -38,6 +38,7 @@ use crate::system::due;
 use crate::system::groups::Groups;
 use crate::system::harts::{Hart, MAX_HARTS};
 use crate::system::pages::PagesOf;
+use crate::system::policy;
 use crate::system::{self, Hypervisor, slots};
 use crate::vm::accounts::Accounts;
 use crate::vm::hardware::{self, Given};
@@ -251,7 +252,7 @@ fn scheduler(
         .time_slice_us
         .unwrap_or_else(|| speed::usual_slice_us(frequency));
     parameters::set(&mut config, slice, &description.parameters);
-    config.spin = operator::spin_policy(description.spin);
+    config.spin = policy::spin_policy(description.spin);
     config.wait = operator::wait_policy(description.wait);
     config.migration = match description.migration {
         Migration::AsNeeded => scheduler::Migration::AsNeeded,

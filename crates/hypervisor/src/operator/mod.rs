@@ -3,9 +3,9 @@
 use alloc::string::String;
 
 use abi::monitor::StopReason;
-use abi::system::{HartSet, SpinMethod, Translations, VmId, WaitMethod};
+use abi::system::{HartSet, Translations, VmId, WaitMethod};
 use scheduler::groups::Access;
-use scheduler::{Allocation, SpinPolicy, WaitPolicy};
+use scheduler::{Allocation, WaitPolicy};
 
 use crate::console;
 use crate::console::say;
@@ -196,21 +196,6 @@ fn list(system: &Hypervisor) {
             restarts,
             vm.last_heartbeat()
         );
-    }
-}
-
-/// The scheduler's policy for the description's method.
-#[must_use]
-pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
-    match method {
-        SpinMethod::None => SpinPolicy::None,
-        SpinMethod::Wopd => SpinPolicy::Wopd,
-        SpinMethod::Wapd => SpinPolicy::Wapd,
-        SpinMethod::Rslp => SpinPolicy::Rslp,
-        SpinMethod::Yield => SpinPolicy::Yield,
-        SpinMethod::NotSame => SpinPolicy::NotSame,
-        SpinMethod::Directed => SpinPolicy::Directed,
-        SpinMethod::Reservation | SpinMethod::Oracle => SpinPolicy::Reservation,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changes of policy while the system runs.
 
-use scheduler::WaitPolicy;
+use abi::system::SpinMethod;
+use scheduler::{SpinPolicy, WaitPolicy};
 
 use crate::system::Hypervisor;
 use crate::system::harts;
@@ -11,4 +12,19 @@ pub fn set_wait(system: &Hypervisor, policy: WaitPolicy) {
     system.use_host_interrupts(!policy.tests());
     system.set_wait(policy);
     interrupt_port::watch_as_wanted(system, harts::current());
+}
+
+/// The scheduler's policy for the description's method.
+#[must_use]
+pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
+    match method {
+        SpinMethod::None => SpinPolicy::None,
+        SpinMethod::Wopd => SpinPolicy::Wopd,
+        SpinMethod::Wapd => SpinPolicy::Wapd,
+        SpinMethod::Rslp => SpinPolicy::Rslp,
+        SpinMethod::Yield => SpinPolicy::Yield,
+        SpinMethod::NotSame => SpinPolicy::NotSame,
+        SpinMethod::Directed => SpinPolicy::Directed,
+        SpinMethod::Reservation | SpinMethod::Oracle => SpinPolicy::Reservation,
+    }
 }

@@ -147,7 +147,7 @@ impl Hypervisor {
     /// Changes what happens when a vCPU spins.
     pub fn set_spin(&self, method: SpinMethod) {
         self.note_spin(method);
-        let policy = crate::operator::spin_policy(method);
+        let policy = super::policy::spin_policy(method);
         self.kick(operator::set_spin(self, policy, now()));
     }
 
