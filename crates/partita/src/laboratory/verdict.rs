@@ -348,7 +348,7 @@ impl Verdict {
 pub fn refusal(phases: usize, needed: usize) -> String {
     match phases {
         0 => format!(
-            "not judged: no start phase has this figure above 0 for both methods; {needed} are needed"
+            "not judged: no start phase here has this figure of both methods, or it is 0; {needed} are needed"
         ),
         1 => format!("refused: 1 phase cannot tell; {needed} are needed"),
         _ => format!("refused: {phases} phases cannot tell; {needed} are needed"),
