@@ -37,6 +37,9 @@ pub struct System {
     /// If the hart that runs stops where it may have woken another: how many harts' waits had been hit by
     /// stores before.
     pub watchful: Option<usize>,
+    /// Whether the words that loops around a PAUSE of S-mode with V = 0 look at are told to whoever listens, at each turn of the
+    /// loop, as those of loops that exit are.
+    pub tells_bare_loops: bool,
 }
 
 impl System {

@@ -8,4 +8,4 @@ mod count;
 mod watch;
 
 pub use count::{Class, Storms, TOGETHER};
-pub use watch::Watcher;
+pub use watch::{Runs, Watcher};

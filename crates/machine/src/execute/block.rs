@@ -304,7 +304,7 @@ pub fn execute<G: Gear>(hart: &mut Hart, system: &mut System) -> Exit {
                     }
                     if hart.events.is_some() {
                         let pc = block.wrapping_add(u64::from(field!(offset)));
-                        hart.note_pause(pc, field!(count));
+                        hart.note_pause(system, pc, field!(count));
                     }
                     if hart.extension.pause.is_armed() && hart.pause(field!(count)).is_err() {
                         trap!();

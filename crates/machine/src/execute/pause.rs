@@ -2,7 +2,7 @@
 
 use crate::base::{Access, Cause, Exception, Memory};
 use crate::csr::field::envcfg;
-use crate::hart::Hart;
+use crate::hart::{Hart, Privilege};
 use crate::instruction::{Instruction, Operation, decode, expand};
 use crate::memory::{PhysicalMemory, walk};
 use crate::system::System;
@@ -36,9 +36,10 @@ impl Hart {
         memory.contains(found.physical, 1).then_some(found.physical)
     }
 
-    /// Tells whoever listens of a PAUSE with V = 0 at `pc`, `count` instructions into its block.
+    /// Tells whoever listens of a PAUSE with V = 0 at `pc`, `count` instructions into its block, and of the word that its loop looks
+    /// at, if that is asked for.
     #[cold]
-    pub(super) fn note_pause(&mut self, pc: u64, count: u8) {
+    pub(super) fn note_pause(&mut self, system: &mut System, pc: u64, count: u8) {
         let mode = self.mode();
         if mode.virtualized {
             return;
@@ -54,6 +55,9 @@ impl Hart {
                 happening: Happening::Pause { mode, pc },
             });
         }
+        if system.tells_bare_loops && mode.privilege == Privilege::Supervisor {
+            self.note_loop(system, pc);
+        }
     }
 
     /// Tells whoever listens of a pause loop that exits: which word it looks at, if its code tells, and from now on what becomes of
@@ -63,10 +67,15 @@ impl Hart {
         if self.events.is_none() || !is_pause {
             return;
         }
-        let word = self.word_of_pause_loop(&mut system.memory);
+        self.note_loop(system, self.pc);
+    }
+
+    /// The same of the loop around the PAUSE at `pc`.
+    fn note_loop(&mut self, system: &mut System, pc: u64) {
+        let word = self.word_of_pause_loop(&mut system.memory, pc);
         self.note(|hart| Happening::PauseLoop {
             mode: hart.mode(),
-            pc: hart.pc,
+            pc,
             physical: word.map(|(physical, _)| physical),
         });
         if let Some((physical, size)) = word
@@ -86,10 +95,10 @@ impl Hart {
         system.holders.wait(physical, self.vmid());
     }
 
-    /// The word that the loop around the PAUSE at the present pc loads: its physical address and its size. `None` where the way from
+    /// The word that the loop around the PAUSE at `pc` loads: its physical address and its size. `None` where the way from
     /// the PAUSE to the next branch has not exactly one load, or one whose address is not known any more.
-    fn word_of_pause_loop(&self, memory: &mut PhysicalMemory) -> Option<(u64, u64)> {
-        let mut at = self.pc.wrapping_add(4);
+    fn word_of_pause_loop(&self, memory: &mut PhysicalMemory, pc: u64) -> Option<(u64, u64)> {
+        let mut at = pc.wrapping_add(4);
         // Registers that an AUIPC on the way has set, and those that anything else has.
         let mut set: Option<(u8, u64)> = None;
         let mut written = 0_u64;

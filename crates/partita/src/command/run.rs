@@ -435,7 +435,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
     let figures = measures::compute(&Inputs {
         report: None,
         hardware: Some(&outcome.hardware),
-        storms: None,
+        storms: outcome.storms.as_ref(),
         passages: &[],
         guests: &outcome.guests,
     });

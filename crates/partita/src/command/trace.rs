@@ -11,7 +11,7 @@ use partita::drawing::{self, Page, lanes};
 use partita::image::{self, slots::Assignment};
 use partita::images::{self, Progress};
 use partita::laboratory::{Computer, Point};
-use partita::storms::Watcher;
+use partita::storms::{Runs, Watcher};
 use partita::system::System;
 use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
 use std::io::Write;
@@ -180,7 +180,7 @@ fn worst_wait(watched: &Watched) -> Result<(String, Window), Failure> {
             "no pause loop exited; --worst-wait needs a profile with pause-loop exiting, and a guest whose pause loops wait for a word",
         ))
     };
-    let watcher = Watcher::attach(&mut bench.run.machine).ok_or_else(no_exits)?;
+    let watcher = Watcher::attach(&mut bench.run.machine, Runs::Hypervisor).ok_or_else(no_exits)?;
     let nothing = Window {
         start: 0,
         end: 0,

@@ -6,7 +6,7 @@ use super::{ComputerError, End, POWER_OFF_KEYS, Piece, Setup, simulator};
 use crate::measures::Guests;
 use crate::report::Report;
 use crate::run::{Account, Ending, Outcome, Relay};
-use crate::storms::{Storms, Watcher};
+use crate::storms::{Runs, Storms, Watcher};
 use crate::system::{System, Vm};
 use crate::terminals::Users;
 use abi::system::VmName;
@@ -82,7 +82,8 @@ impl Run {
     /// A file, the profile or the host's memory does not allow it.
     pub fn boot(setup: &Setup<'_>, chosen: &Chosen) -> Result<Self, ComputerError> {
         let (machine, users) = board::build(setup, chosen)?;
-        Ok(Self::on(machine, Account::default(), Some(users)))
+        let account = Account::default();
+        Ok(Self::on(machine, account, Some(users), Runs::Hypervisor))
     }
 
     /// Builds the machine with this VM's kernel in the place of the hypervisor.
@@ -95,7 +96,8 @@ impl Run {
         vm: &VmName,
     ) -> Result<Self, ComputerError> {
         let (machine, users) = board::build(setup, chosen)?;
-        Ok(Self::on(machine, Account::new(Some(vm)), Some(users)))
+        let account = Account::new(Some(vm));
+        Ok(Self::on(machine, account, Some(users), Runs::Kernel))
     }
 
     /// Goes on with a machine that has been restored from a checkpoint, taken after the hypervisor had begun.
@@ -118,7 +120,8 @@ impl Run {
         board::reattach(&mut machine, setup)?;
         let keys = Keys::closed();
         keys.send(typed);
-        Ok(Self::typing(machine, Account::resumed(), None, keys))
+        let account = Account::resumed();
+        Ok(Self::typing(machine, account, None, Runs::Hypervisor, keys))
     }
 
     /// Goes on with a machine that has been restored from a checkpoint, on which this VM's kernel, or without one KVM's host, is in the
@@ -132,18 +135,25 @@ impl Run {
         vm: Option<&VmName>,
     ) -> Result<Self, ComputerError> {
         board::reattach(&mut machine, setup)?;
-        Ok(Self::on(machine, Account::new(vm), None))
+        let runs = vm.map_or(Runs::Hypervisor, |_| Runs::Kernel);
+        Ok(Self::on(machine, Account::new(vm), None, runs))
     }
 
-    fn on(machine: Machine, account: Account, users: Option<Users>) -> Self {
-        Self::typing(machine, account, users, Keys::closed())
+    fn on(machine: Machine, account: Account, users: Option<Users>, runs: Runs) -> Self {
+        Self::typing(machine, account, users, runs, Keys::closed())
     }
 
-    fn typing(mut machine: Machine, account: Account, users: Option<Users>, keys: Keys) -> Self {
+    fn typing(
+        mut machine: Machine,
+        account: Account,
+        users: Option<Users>,
+        runs: Runs,
+        keys: Keys,
+    ) -> Self {
         let (output, console) = channel();
         let line = Line::new(output, machine.clock(), keys, false);
         machine.system_mut().devices.attach_console(Box::new(line));
-        let watcher = Watcher::attach(&mut machine);
+        let watcher = Watcher::attach(&mut machine, runs);
         Self {
             watcher,
             machine,
@@ -206,9 +216,19 @@ impl Run {
         for vm in vms {
             self.account.begin(vm.name.as_str(), now);
         }
+        self.begin_waits();
+    }
+
+    /// Counts waits for locks, and exits of pause loops, from now on.
+    pub fn begin_waits(&self) {
         if let Some(watcher) = &self.watcher {
             watcher.begin();
         }
+    }
+
+    /// What came of them so far.
+    pub fn waits(&self) -> Option<Storms> {
+        self.watcher.as_ref().map(Watcher::storms)
     }
 
     /// Counts to now, and gives what came of the exits of pause loops.
@@ -217,7 +237,7 @@ impl Run {
         for vm in vms {
             self.account.end_jobs(vm.name.as_str(), now);
         }
-        self.watcher.as_ref().map(Watcher::storms)
+        self.waits()
     }
 
     /// Asks the hypervisor to power everything off, which ends the run when it is followed. What the console has said must have been
@@ -271,7 +291,7 @@ impl Run {
         self.account.end(End {
             failure: simulator::failure(stop, &self.machine),
             monitor: Some(self.machine.report()),
-            storms: self.watcher.as_ref().map(Watcher::storms),
+            storms: self.waits(),
             users: self.users.take(),
             early: None,
         });

@@ -2,7 +2,7 @@
 
 use super::line::{Keys, Line};
 use super::{Attendance, Computer, ComputerError, Early, End, GRACE, POWER_OFF_KEYS, Piece};
-use crate::storms::Watcher;
+use crate::storms::{Runs, Watcher};
 use crate::terminals::Users;
 use machine::front::INTERVAL;
 use machine::{Limit, Machine, Stop};
@@ -66,7 +66,7 @@ fn follow(
     keys: &Keys,
     stop: &AtomicBool,
 ) -> End {
-    let watcher = Watcher::attach(&mut machine);
+    let watcher = Watcher::attach(&mut machine, Runs::Hypervisor);
     let clock = machine.config().board.clock;
     let line = || {
         Box::new(Line::new(

@@ -8,6 +8,7 @@ use crate::computer::headless::{Limits, Run};
 use crate::computer::{Chosen, ComputerError, Setup};
 use crate::image::{locate, slots::Assignment};
 use crate::measures::Guests;
+use crate::storms::Storms;
 use crate::system::System;
 use abi::system::VmName;
 use machine::Stop;
@@ -27,6 +28,8 @@ pub struct Native {
     pub hardware: Report,
     /// What the workload said of itself.
     pub guests: Guests,
+    /// What came of a kernel's waits for locks on the machine itself, on harts that have pause-loop exiting. Under KVM nobody watches.
+    pub storms: Option<Storms>,
     /// What went wrong, if anything did.
     pub failure: Option<NativeFailure>,
 }
@@ -68,8 +71,9 @@ pub fn native(
         None => None,
     };
     let stop = run.follow(&limits, &mut hear);
+    let waits = run.waits();
     let mut native = Native::of(run, stop, verdict, "guest");
-    native.hardware = counted.unwrap_or(native.hardware);
+    (native.hardware, native.storms) = counted.unwrap_or((native.hardware, waits));
     Ok(native)
 }
 
@@ -149,7 +153,7 @@ fn steady(
     window: &Window,
     limits: &Limits<'_>,
     show: &mut dyn FnMut(&str),
-) -> Option<Report> {
+) -> Option<(Report, Option<Storms>)> {
     let mut works = false;
     let begun = Instant::now();
     while !works {
@@ -169,6 +173,7 @@ fn steady(
         }
     }
     let before = run.machine.snapshot();
+    run.begin_waits();
     // A guest's command line says how long: a length that no run reaches has no end that is counted.
     let length = window
         .milliseconds
@@ -184,7 +189,8 @@ fn steady(
         ..*limits
     };
     let stop = run.follow(&limits, show);
-    (stop == Stop::Limit && run.machine.now() >= end).then(|| run.machine.report_since(&before))
+    let over = stop == Stop::Limit && run.machine.now() >= end;
+    over.then(|| (run.machine.report_since(&before), run.waits()))
 }
 
 impl Native {
@@ -207,11 +213,12 @@ impl Native {
             cache: boot.cache,
         };
         let mut run = Run::resume_below(machine, &setup, vm)?;
-        let (hardware, _) = count(&mut run, boot, span, &system.vms, show)?;
+        let (hardware, storms) = count(&mut run, boot, span, &system.vms, show)?;
         let (guests, failures) = run.finish_alone(Stop::Limit);
         Ok(Self {
             hardware,
             guests,
+            storms: storms.filter(|_| vm.is_some()),
             failure: failures.into_iter().next().map(NativeFailure::Other),
         })
     }
@@ -232,6 +239,7 @@ impl Native {
         Self {
             hardware,
             guests,
+            storms: None,
             failure,
         }
     }

@@ -56,7 +56,11 @@ pub fn compute(inputs: &Inputs<'_>) -> Figures {
     put("off-line", guests.sum("off-line"));
 
     if let Some(watched) = inputs.storms {
-        storms(watched, &mut put);
+        // No loop exits where there is no hypervisor.
+        if inputs.report.is_some() {
+            storms(watched, &mut put);
+        }
+        times(watched, &mut put);
         if let Some(report) = inputs.hardware {
             holds(watched, report.hertz, &mut put);
         }
@@ -176,19 +180,25 @@ fn hypervisor(report: &Report, waited: u64, put: &mut impl FnMut(&str, Option<f6
 /// So many exits, at most, is what the distribution of a wait's exits is given at.
 pub const WITHIN: [u64; 12] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 5000];
 
-/// So many cycles, at most, is what the distribution of how long locks are held is given at.
+/// So many cycles, at most, is what the distributions of how long locks are held and waited for are given at.
 pub const HELD: [u64; 10] = [
     128, 256, 512, 1024, 2048, 4096, 8192, 32_768, 262_144, 4_194_304,
 ];
 
-/// The distribution of how long locks are held.
+/// The distributions of how long locks are held, and of how long waits take.
 fn holds(storms: &Storms, hertz: u64, put: &mut impl FnMut(&str, Option<f64>)) {
-    let holds = sorted(&storms.holds);
-    for most in HELD {
-        let nanoseconds = u128::from(most) * 1_000_000_000 / u128::from(hertz.max(1));
-        let within = holds.partition_point(|hold| u128::from(*hold) <= nanoseconds) as f64;
-        let part = ratio(Some(within * 100.0), Some(holds.len() as f64));
-        put(&format!("lock-hold-within.{most}"), part);
+    let times = [
+        ("lock-hold-within", &storms.holds),
+        ("pause-wait-within", &storms.waits),
+    ];
+    for (family, times) in times {
+        let times = sorted(times);
+        for most in HELD {
+            let nanoseconds = u128::from(most) * 1_000_000_000 / u128::from(hertz.max(1));
+            let within = times.partition_point(|time| u128::from(*time) <= nanoseconds) as f64;
+            let part = ratio(Some(within * 100.0), Some(times.len() as f64));
+            put(&format!("{family}.{most}"), part);
+        }
     }
 }
 
@@ -235,8 +245,13 @@ fn storms(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {
         "exits-per-contended",
         ratio(Some(at_locks as f64), Some(contended)),
     );
+}
+
+/// How long waits take and how long locks are held.
+fn times(storms: &Storms, put: &mut impl FnMut(&str, Option<f64>)) {
     let microseconds = |time: f64| time / 1e3;
     let waits = sorted(&storms.waits);
+    put("pause-wait-p50", at_part(&waits, 500).map(microseconds));
     put("pause-wait-p99", at_part(&waits, 990).map(microseconds));
     put("pause-wait-most", at_part(&waits, 1000).map(microseconds));
     let holds = sorted(&storms.holds);

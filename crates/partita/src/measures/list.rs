@@ -3,7 +3,7 @@
 use super::{Better, Measure, measure};
 
 /// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
-pub(super) const GENERAL: [Measure; 65] = [
+pub(super) const GENERAL: [Measure; 67] = [
     measure(
         "etr",
         "ends/s",
@@ -295,11 +295,19 @@ pub(super) const GENERAL: [Measure; 65] = [
          on. Swap locks count above and not below.",
     ),
     measure(
+        "pause-wait-p50",
+        "us",
+        Better::Less,
+        "time from its first exit to its end that half of the waits do not exceed",
+        "The median, in machine time; see exits-per-wait. On the machine itself, where no loop exits, the time is from when the wait's loop \
+         takes its first turn, and a wait for any word counts.",
+    ),
+    measure(
         "pause-wait-p99",
         "us",
         Better::Less,
         "time from its first exit to its end that 99 % of the waits do not exceed",
-        "The 99th percentile, in machine time; see exits-per-wait.",
+        "The 99th percentile, in machine time; see exits-per-wait and pause-wait-p50.",
     ),
     measure(
         "pause-wait-most",
@@ -309,11 +317,18 @@ pub(super) const GENERAL: [Measure; 65] = [
         "The largest time from a wait's first exit to its end; see exits-per-wait.",
     ),
     measure(
+        "pause-wait-within.",
+        "%",
+        Better::More,
+        "part of the waits that take so many cycles at most",
+        "pause-wait-within.2048 is the part of 2,048 cycles or fewer: the distribution of pause-wait-p50, cumulated.",
+    ),
+    measure(
         "lock-hold-p50",
         "us",
         Better::Neither,
         "how long half of the acquisitions hold a lock at most",
-        "The median time from an acquisition, or from when the lock was passed on, to the release, of locks at which a loop has exited.",
+        "The median time from an acquisition, or from when the lock was passed on, to the release, of locks at which a loop has exited, or on the machine itself a hart has waited.",
     ),
     measure(
         "lock-hold-p99.5",

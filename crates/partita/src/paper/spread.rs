@@ -16,6 +16,9 @@ pub struct Spread {
     /// Which part of the acquisitions, in per cent, held a lock for so many cycles at most.
     #[serde(default)]
     pub held: Vec<(u64, Summary)>,
+    /// Which part of the waits, in per cent, took so many cycles at most.
+    #[serde(default)]
+    pub waited: Vec<(u64, Summary)>,
     /// The classes' parts of all exits, in per cent, in the order of their names.
     pub exits: Vec<f64>,
     /// The classes' parts of the time that waits went on after an exit, in per cent.
@@ -23,18 +26,22 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of a method's values of measures; `None` if its runs had no waits with exits.
+    /// Of a method's values of measures; `None` if its runs had no waits. Where nothing exits, as natively, how many exits a wait has is left out.
     pub(super) fn of(method: &str, values: impl Fn(&str) -> Vec<f64>) -> Option<Self> {
         let part = |family: &str, most: &u64| {
             let name = format!("{family}.{most}");
             Some((*most, summarise(&values(&name))?))
         };
-        let within = WITHIN.iter();
-        let within: Option<Vec<_>> = within
-            .map(|most| part("exits-per-wait-within", most))
-            .collect();
-        let held = HELD.iter();
-        let held = held.filter_map(|most| part("lock-hold-within", most));
+        let exits = values("pause-exits").iter().any(|exits| *exits > 0.0);
+        let within = WITHIN.iter().filter(|_| exits);
+        let within = within.filter_map(|most| part("exits-per-wait-within", most));
+        let within: Vec<_> = within.collect();
+        let times = |family| HELD.iter().filter_map(move |most| part(family, most));
+        let held: Vec<_> = times("lock-hold-within").collect();
+        let waited: Vec<_> = times("pause-wait-within").collect();
+        if within.is_empty() && waited.is_empty() {
+            return None;
+        }
         let parts = |family: &str| -> Vec<f64> {
             let classes = Class::ALL.iter();
             classes
@@ -46,8 +53,9 @@ impl Spread {
         };
         Some(Self {
             method: String::from(method),
-            within: within?,
-            held: held.collect(),
+            within,
+            held,
+            waited,
             exits: parts("pause-exits"),
             time: parts("pause-time"),
         })
@@ -79,9 +87,16 @@ pub(super) fn draw(page: &mut Page, spreads: &[Spread]) {
             "How long locks are held: the part of the acquisitions that take so many cycles at most",
         );
     }
+    let waited = lines(|spread| &spread.waited);
+    if !waited.is_empty() {
+        page.figure(
+            &drawing::lines(&waited, "cycles, at most", "waits (%)", &[]),
+            "How long waits take, from the first exit (natively from the first turn of the loop): the part of the waits that take so many cycles at most",
+        );
+    }
     let classes = Class::ALL.map(Class::name);
     let rows = |parts: fn(&Spread) -> &Vec<f64>| -> Vec<(String, Vec<f64>)> {
-        let each = spreads.iter();
+        let each = spreads.iter().filter(|spread| !spread.within.is_empty());
         each.map(|spread| (spread.method.clone(), parts(spread).clone()))
             .collect()
     };
@@ -114,6 +129,7 @@ mod tests {
                 )
             })
             .collect();
+        values.insert(String::from("pause-exits"), vec![900.0, 1000.0, 1100.0]);
         values.insert(String::from("pause-exits.next-off"), vec![20.0, 30.0, 40.0]);
         let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
         let spread = Spread::of("yield", of).unwrap();
@@ -136,5 +152,12 @@ mod tests {
         let mut page = Page::new("t");
         draw(&mut page, &[spread]);
         assert_eq!(page.finish().matches("<figure").count(), 4);
+        // Natively nothing exits, and only times are drawn.
+        values.insert(String::from("pause-exits"), vec![0.0, 0.0, 0.0]);
+        let name = String::from("pause-wait-within.8192");
+        values.insert(name, vec![70.0, 80.0, 90.0]);
+        let of = |measure: &str| values.get(measure).cloned().unwrap_or_default();
+        let native = Spread::of("native", of).unwrap();
+        assert_eq!((native.within.len(), native.waited.len()), (0, 1));
     }
 }

@@ -12,6 +12,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The extension without which there is nothing to watch (docs/extensions.md).
 const PAUSE_LOOP_EXITING: &str = "xpartitaple";
 
+/// What runs on the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// A hypervisor, ours or another, with virtual machines: what they wait for is watched.
+    Hypervisor,
+    /// One kernel, by itself. Its harts are told apart by their numbers, as vCPUs are by their VMIDs. No loop exits there, and a wait counts
+    /// from when it begins.
+    Kernel,
+}
+
 /// Listens to a machine. Clones share what they hear.
 #[derive(Debug, Clone)]
 pub struct Watcher {
@@ -20,20 +30,22 @@ pub struct Watcher {
 
 impl Watcher {
     /// Listens to a machine from now on, if its harts have pause-loop exiting.
-    pub fn attach(machine: &mut Machine) -> Option<Self> {
+    pub fn attach(machine: &mut Machine, runs: Runs) -> Option<Self> {
         let extensions = &machine.config().board.isa.extensions;
         if !extensions.iter().any(|name| name == PAUSE_LOOP_EXITING) {
             return None;
         }
-        let watcher = Self::new(machine.clock());
+        let watcher = Self::new(machine.clock(), runs);
+        machine.system_mut().tells_bare_loops = runs == Runs::Kernel;
         machine.listen(Box::new(watcher.clone()));
         Some(watcher)
     }
 
     /// A watcher of a machine with this clock.
-    pub fn new(clock: Clock) -> Self {
+    pub fn new(clock: Clock, runs: Runs) -> Self {
         Self {
             shared: Arc::new(Mutex::new(Watch {
+                runs,
                 clock,
                 harts: BTreeMap::new(),
                 left: BTreeMap::new(),
@@ -74,6 +86,11 @@ impl Sink for Watcher {
     }
 }
 
+/// A hart's number in the place of a VMID.
+fn bare(hart: HartId) -> Vmid {
+    Vmid::try_from(hart.0).unwrap_or(Vmid::MAX)
+}
+
 /// A wait that goes on.
 #[derive(Debug, Clone, Copy)]
 struct Open {
@@ -107,6 +124,7 @@ struct OnHart {
 
 #[derive(Debug)]
 struct Watch {
+    runs: Runs,
     clock: Clock,
     harts: BTreeMap<u32, OnHart>,
     /// Until when each vCPU without a hart had one.
@@ -139,6 +157,12 @@ impl Watch {
                 self.harts.entry(hart.0).or_default().exit = Some(now);
             }
             Happening::Return { to, vmid, .. } if to.virtualized => self.enter(hart, now, *vmid),
+            Happening::PauseLoop { mode, physical: Some(physical), .. }
+            | Happening::WaitForStore { mode, physical, .. }
+                if self.is_bare(*mode) =>
+            {
+                self.begin_wait(bare(hart), *physical, now);
+            }
             Happening::WaitForInterrupt { mode } | Happening::WaitForStore { mode, .. }
                 if *mode == Mode::HYPERVISOR =>
             {
@@ -155,11 +179,34 @@ impl Watch {
                 stored,
             } => {
                 let vcpu = self.harts.get(&hart.0).and_then(|on_hart| on_hart.vcpu);
-                let by = vcpu.filter(|_| *stored && mode.virtualized);
-                self.word(*physical, *value, by, now);
+                let by = match self.is_bare(*mode) {
+                    true => Some(bare(hart)),
+                    false => vcpu.filter(|_| mode.virtualized),
+                };
+                self.word(*physical, *value, by.filter(|_| *stored), now);
             }
             _ => {}
         }
+    }
+
+    /// Whether this is the mode of a kernel that runs by itself.
+    fn is_bare(&self, mode: Mode) -> bool {
+        self.runs == Runs::Kernel && !mode.virtualized && mode.privilege == Privilege::Supervisor
+    }
+
+    /// Somebody looks at a word, and will again. A wait that goes on goes on.
+    fn begin_wait(&mut self, waiter: Vmid, word: u64, now: u64) {
+        // Its turn has come, and it has not looked since.
+        if matches!(self.locks.turn(word), Turn::Of(holder, _) if holder == waiter) {
+            return;
+        }
+        self.locks.wait(word, waiter);
+        self.waits.entry((waiter, word)).or_insert(Open {
+            start: now,
+            exits: 0,
+            latest: now,
+            class: Class::Runs,
+        });
     }
 
     fn enter(&mut self, hart: HartId, now: u64, vmid: Vmid) {
@@ -239,7 +286,13 @@ impl Watch {
         }
         let Some(by) = by else { return };
         match self.locks.turn(word) {
-            Turn::Of(holder, _) => self.end_wait(holder, word, now),
+            Turn::Of(holder, _) => {
+                self.end_wait(holder, word, now);
+                // Whose ticket was drawn before anybody listened had its turn unseen: how long that wait was is not known.
+                if self.runs == Runs::Kernel && self.waits.remove(&(by, word)).is_some() {
+                    self.locks.wait_over(word, by);
+                }
+            }
             // Who stores to a lock has no turn to wait for.
             Turn::Free | Turn::Unknown => self.end_wait(by, word, now),
             Turn::NoLock => {

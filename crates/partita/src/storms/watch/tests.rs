@@ -8,7 +8,7 @@ const GUEST: Mode = Mode::VIRTUAL_SUPERVISOR;
 
 /// A cycle is a nanosecond.
 fn watcher() -> Watcher {
-    Watcher::new(Clock::new(1_000_000_000, 10_000_000))
+    Watcher::new(Clock::new(1_000_000_000, 10_000_000), Runs::Hypervisor)
 }
 
 fn at(cycles: u64, hart: u32, happening: Happening) -> Event {
@@ -239,4 +239,55 @@ fn vcpus_that_exit_in_the_same_period_are_counted_together() {
     events.extend(pause(51 + TOGETHER, 0, 1));
     let storms = hear(events);
     assert_eq!((storms.together, storms.together_most), (1 + 2 + 1, 2));
+}
+
+#[test]
+fn natively_a_wait_counts_from_its_loops_first_turn_to_when_its_turn_comes() {
+    const KERNEL: Mode = Mode::HYPERVISOR;
+    let turn = |cycles, hart| {
+        let happening = Happening::PauseLoop {
+            mode: KERNEL,
+            pc: 0x8020_0000,
+            physical: Some(WORD),
+        };
+        at(cycles, hart, happening)
+    };
+    let word = |cycles, hart, next: u64, turn: u64, stored| {
+        let happening = Happening::Word {
+            mode: KERNEL,
+            physical: WORD,
+            value: next << 16 | turn,
+            stored,
+        };
+        at(cycles, hart, happening)
+    };
+    let mut watcher = Watcher::new(Clock::new(1_000_000_000, 10_000_000), Runs::Kernel);
+    for event in [
+        // Hart 0 has the lock and hart 1 a ticket when hart 1's first turn is heard.
+        turn(100, 1),
+        word(100, 1, 2, 0, false),
+        turn(110, 1),
+        // Hart 0 draws another ticket and waits by WRS; hart 1 gets the lock, and takes a last turn before it looks.
+        word(120, 0, 3, 0, true),
+        word(130, 0, 3, 1, true),
+        turn(131, 1),
+        at(
+            140,
+            0,
+            Happening::WaitForStore {
+                mode: KERNEL,
+                physical: WORD,
+                deadline: u64::MAX,
+            },
+        ),
+        word(190, 1, 3, 2, true),
+        word(250, 0, 3, 3, true),
+    ] {
+        watcher.event(&event);
+    }
+    let storms = watcher.storms();
+    assert_eq!(storms.all_exits(), 0);
+    assert_eq!(storms.holds, [60]);
+    // Hart 1's turn came unseen, as it had drawn its ticket before anybody listened.
+    assert_eq!(storms.waits, [50]);
 }
