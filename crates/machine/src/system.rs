@@ -37,9 +37,9 @@ pub struct System {
     /// If the hart that runs stops where it may have woken another: how many harts' waits had been hit by
     /// stores before.
     pub watchful: Option<usize>,
-    /// Whether the words that loops around a PAUSE of S-mode with V = 0 look at are told to whoever listens, at each turn of the
-    /// loop, as those of loops that exit are.
-    pub tells_bare_loops: bool,
+    /// Whether locks of S-mode with V = 0 are told to whoever listens: the words that loops around a PAUSE look at, at each turn of the
+    /// loop, as those of loops that exit are; and the words to which AMOADD.W adds a ticket of a ticket lock.
+    pub tells_bare_locks: bool,
 }
 
 impl System {

@@ -174,6 +174,47 @@ fn harts_that_tell_who_holds_a_lock_name_more_holders_without_a_hart() {
     assert!(guessed > 0.0 && told > 1.1 * guessed, "{told} {guessed}");
 }
 
+/// Locks of a kernel on the machine itself: a hold takes longer where it is asked to, and whether anybody listens changes nothing.
+#[test]
+#[ignore = "needs the exerciser; make test runs it"]
+fn holds_and_waits_are_told_natively_and_change_nothing() {
+    let _room = room("machine");
+    let run = |extensions: &str, hold: u32| {
+        let folder = tempfile::tempdir().unwrap();
+        let json = folder.path().join("report.json");
+        let line = format!(
+            "exercise=work lock=ticket spin=pause-loop duration-ms=0 jobs=40 steps=4 compute=2000 locks=4 hold={hold} lock-count=1"
+        );
+        let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+            .arg("run")
+            .arg(root().join("experiments/paper-004/two-per-hart.toml"))
+            .args(["--native", "--quiet", "--set"])
+            .arg(format!("vm.one.command-line=\"{line}\""))
+            .arg("--profile")
+            .arg(with_extensions(folder.path(), extensions))
+            .arg("--json")
+            .arg(&json)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        let report = std::fs::read(json).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&report).unwrap()["measures"].clone()
+    };
+    let short = run("pause_loop_exit = true", 200);
+    let long = run("pause_loop_exit = true", 2000);
+    let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64();
+    let held = |measures| number(measures, "lock-hold-p50").unwrap();
+    assert!(held(&long) > 5.0 * held(&short), "{long} {short}");
+    assert!(number(&long, "pause-wait-p99").unwrap() > held(&long));
+    assert_eq!(number(&long, "pause-exits"), None);
+    let unheard = run("", 2000);
+    assert_eq!(number(&unheard, "lock-hold-p50"), None);
+    for measure in ["instructions", "elapsed"] {
+        assert_eq!(number(&long, measure), number(&unheard, measure));
+    }
+}
+
 /// Waits at locks are the same for all policies until a vCPU's pause loop exits. Then `reservation`, which reads the loop, lets it wait
 /// without running, and others let it look again and again.
 #[test]

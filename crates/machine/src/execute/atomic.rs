@@ -6,6 +6,7 @@ use crate::hart::{Access, Cause, Exception, Hart, Privilege, Trapped};
 use crate::instruction::{Instruction, Operation};
 use crate::memory::{PAGE_BYTES, Scalar, StoreOutcome};
 use crate::system::System;
+use crate::trace::locks::TICKET;
 
 /// Bytes of a cache block of Zicbom and Zicboz.
 pub const CACHE_BLOCK: u64 = 64;
@@ -162,7 +163,11 @@ impl Hart {
         );
         let operand = extend(T::from_u64(self.x[i.rs2 as usize]));
         // funct5 of the encoding. Sign extension keeps the unsigned order of narrow values.
-        let new = match i.immediate.cast_unsigned() >> 27 {
+        let function = i.immediate.cast_unsigned() >> 27;
+        if system.tells_bare_locks && (function, T::SIZE, operand) == (0, 4, TICKET) {
+            self.note_ticket(system, physical);
+        }
+        let new = match function {
             0x00 => old.wrapping_add(operand),
             0x01 => operand,
             0x04 => old ^ operand,

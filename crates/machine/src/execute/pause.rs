@@ -55,8 +55,22 @@ impl Hart {
                 happening: Happening::Pause { mode, pc },
             });
         }
-        if system.tells_bare_loops && mode.privilege == Privilege::Supervisor {
+        if system.tells_bare_locks && mode.privilege == Privilege::Supervisor {
             self.note_loop(system, pc);
+        }
+    }
+
+    /// Tells whoever listens of the word to which a ticket is about to be added, if nobody has told of it before, and from then on what
+    /// becomes of it.
+    #[cold]
+    pub(super) fn note_ticket(&mut self, system: &mut System, physical: u64) {
+        let mode = self.mode();
+        if !mode.virtualized
+            && mode.privilege == Privilege::Supervisor
+            && self.events.is_some()
+            && system.memory.observe(physical, Holders::WORD_BYTES)
+        {
+            self.note_word(system, physical, Holders::WORD_BYTES, false);
         }
     }
 

@@ -80,7 +80,7 @@ impl Machine {
             broadcasts: Vec::new(),
             holders: Holders::default(),
             watchful: None,
-            tells_bare_loops: false,
+            tells_bare_locks: false,
         };
         let extension = ExtensionState::new(&board.isa, board.harts);
         let harts = (0..board.harts as usize).map(|index| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Most words: a guest may wait for as many as it likes.
-const MOST: usize = 4096;
+const MOST: usize = 1 << 16;
 /// Bytes of the largest word.
 const LARGEST: u64 = 8;
 

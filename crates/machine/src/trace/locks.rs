@@ -83,6 +83,9 @@ enum Change {
     Other,
 }
 
+/// What is added to a ticket lock's word to draw a ticket.
+pub const TICKET: u64 = 1 << 16;
+
 /// Most tickets that can be drawn and not served: there are no more harts or vCPUs.
 const MOST_TICKETS: u16 = 1024;
 

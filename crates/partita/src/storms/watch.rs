@@ -36,7 +36,7 @@ impl Watcher {
             return None;
         }
         let watcher = Self::new(machine.clock(), runs);
-        machine.system_mut().tells_bare_loops = runs == Runs::Kernel;
+        machine.system_mut().tells_bare_locks = runs == Runs::Kernel;
         machine.listen(Box::new(watcher.clone()));
         Some(watcher)
     }
