@@ -300,7 +300,7 @@ pub(super) const GENERAL: [Measure; 67] = [
         Better::Less,
         "time from its first exit to its end that half of the waits do not exceed",
         "The median, in machine time; see exits-per-wait. On the machine itself, where no loop exits, the time is from when the wait's loop \
-         takes its first turn, and a wait for any word counts.",
+         takes its first turn, and waits for locks alone count.",
     ),
     measure(
         "pause-wait-p99",

@@ -70,7 +70,13 @@ impl Watcher {
     pub fn storms(&self) -> Storms {
         let watch = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         let mut storms = watch.storms.clone();
-        for (&(vmid, word), wait) in &watch.waits {
+        let counts = |word| match watch.runs {
+            Runs::Hypervisor => true,
+            Runs::Kernel => matches!(watch.locks.turn(word), Turn::Of(..)),
+        };
+        let waits = watch.waits.iter();
+        let waits = waits.filter(|((_, word), _)| counts(*word));
+        for (&(vmid, word), wait) in waits {
             storms.lose(wait.class, watch.last.saturating_sub(wait.latest));
             storms.wait(wait.end(vmid, word, watch.last));
         }
@@ -289,8 +295,8 @@ impl Watch {
             Turn::Of(holder, _) => {
                 self.end_wait(holder, word, now);
                 // Whose ticket was drawn before anybody listened had its turn unseen: how long that wait was is not known.
-                if self.runs == Runs::Kernel && self.waits.remove(&(by, word)).is_some() {
-                    self.locks.wait_over(word, by);
+                if self.runs == Runs::Kernel {
+                    self.forget_wait(by, word);
                 }
             }
             // Who stores to a lock has no turn to wait for.
@@ -299,9 +305,20 @@ impl Watch {
                 let waits = self.waits.keys().filter(|(_, at)| *at == word);
                 let vmids: Vec<Vmid> = waits.map(|(vmid, _)| *vmid).collect();
                 for vmid in vmids {
-                    self.end_wait(vmid, word, now);
+                    match self.runs {
+                        Runs::Hypervisor => self.end_wait(vmid, word, now),
+                        // A kernel's own waits are counted at locks alone.
+                        Runs::Kernel => self.forget_wait(vmid, word),
+                    }
                 }
             }
+        }
+    }
+
+    /// Such a wait does not count.
+    fn forget_wait(&mut self, vmid: Vmid, word: u64) {
+        if self.waits.remove(&(vmid, word)).is_some() {
+            self.locks.wait_over(word, vmid);
         }
     }
 
