@@ -55,8 +55,8 @@ pub use limits::{
     SHADOW_BYTES, SHARE, TIME_SLICE_US,
 };
 pub use parameters::{
-    AFFINITY, COST, Costs, HARTS_PER_QUEUE, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, ROUND, SELF_WAIT_BUDGET,
+    AFFINITY, COST, Costs, PAUSE_LOOP, Parameters, PauseLoops, RELAXED_TERMS, RESERVATION_LIMIT_US,
+    ROUND, SELF_WAIT_BUDGET,
 };
 
 pub use slices::SliceDescription;

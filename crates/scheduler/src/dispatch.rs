@@ -128,6 +128,7 @@ impl Scheduler {
             hart,
             Doing::Running(Run {
                 vcpu,
+                since: run.since,
                 end,
                 trap_waits,
                 charged_from,
@@ -190,6 +191,7 @@ impl Scheduler {
             hart,
             Doing::Running(Run {
                 vcpu,
+                since: now,
                 end,
                 trap_waits,
                 charged_from: contended.then_some(Ticks::ZERO),
@@ -223,7 +225,11 @@ impl Scheduler {
             sliced: strict || contended || self.must_test(watched),
             // Who spins here is to make room for whoever a word has come for.
             trap_waits: !dedicated
-                && (strict || contended || !watched.is_empty() || !self.words_for(hart).is_empty()),
+                && (strict
+                    || contended
+                    || self.wanted
+                    || !watched.is_empty()
+                    || !self.words_for(hart).is_empty()),
         }
     }
 

@@ -7,6 +7,8 @@ use crate::ticks::Ticks;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Run {
     pub(crate) vcpu: VcpuId,
+    /// When it was dispatched.
+    pub(crate) since: Ticks,
     /// When its slice ends, in time that it has run since its dispatch; `None`: it has no end.
     pub(crate) end: Option<Ticks>,
     pub(crate) trap_waits: bool,

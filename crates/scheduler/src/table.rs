@@ -35,6 +35,8 @@ pub struct Scheduler {
     pub(crate) in_place: HartSet,
     /// Running without a slice or without trapping waits: to be told when there is other work.
     pub(crate) relaxed: HartSet,
+    /// Another group has work for a hart whose vCPU only waits.
+    pub(crate) wanted: bool,
     /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
     pub(crate) self_wait_ready: VcpuSet,
     /// Self-waiting for a word.
@@ -114,6 +116,7 @@ impl Scheduler {
             idle: HartSet::EMPTY,
             in_place: HartSet::EMPTY,
             relaxed: HartSet::EMPTY,
+            wanted: false,
         })
     }
 
@@ -397,6 +400,14 @@ impl Scheduler {
             .iter()
             .map(used)
             .fold(Ticks::ZERO, |sum, used| sum + used)
+    }
+
+    /// All time that a vCPU has run, with its stay on a hart that has not ended yet.
+    pub(crate) fn used_by(&self, vcpu: VcpuId, now: Ticks) -> Ticks {
+        let used = self.vcpus[vcpu.index()].map_or(Ticks::ZERO, |vcpu| vcpu.used);
+        let hart = self.running_on(vcpu);
+        let run = hart.and_then(|hart| self.harts[hart.index()].run());
+        used + run.map_or(Ticks::ZERO, |run| now - run.since)
     }
 
     /// Whether each vCPU of the virtual machine has a hart of its own: the flag *f* of paper 000

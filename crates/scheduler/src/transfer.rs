@@ -4,9 +4,10 @@
 //! do; where a vCPU waited for interrupts or for a word, it is ready afterwards, because the tests that would find its reason
 //! are made on the harts that it leaves. A wait may end at any time, so that its guest looks and waits again.
 
+use crate::choice;
 use crate::config::Placement;
 use crate::decision::Kicks;
-use crate::id::{HartId, VcpuId, VcpuSet, VmId};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::queue::Queue;
 use crate::service::Service;
 use crate::table::Scheduler;
@@ -122,11 +123,12 @@ impl Scheduler {
         let mut entry = self.vcpus[vcpu.index()]?;
         match entry.phase {
             Phase::Running(_) => return None,
+            Phase::SelfWait if entry.word.is_some_and(|word| !word.open) => {}
             Phase::SelfWait => entry.phase = Phase::Ready,
             Phase::Ready | Phase::Stopped => {}
         }
         let queue = self.queues.holding(vcpu);
-        entry.word = None;
+        entry.word = entry.word.filter(|_| entry.phase == Phase::SelfWait);
         entry.woken = false;
         entry.passed_over = 0;
         self.for_words.remove(vcpu);
@@ -216,6 +218,10 @@ impl Scheduler {
                 set.insert(vcpu);
             }
         }
+        if entry.word.is_some() {
+            kicks = kicks.and(self.receive_word(vcpu, now));
+            return Some((vcpu, kicks.and(self.cover())));
+        }
         if entry.phase == Phase::Ready && !entry.paused {
             let queue = match detached.queue {
                 _ if self.is_out_of_service(vcpu) => Queue::OutService,
@@ -229,6 +235,28 @@ impl Scheduler {
             self.queues.push_last(queue, vcpu);
         }
         Some((vcpu, kicks.and(self.cover())))
+    }
+
+    /// `vcpu`, which has come here, waits for a word. A hart that rests looks at it from now on, as if the vCPU had run there last. Where none
+    /// rests, the vCPU looks itself.
+    fn receive_word(&mut self, vcpu: VcpuId, now: Ticks) -> Kicks {
+        let resting = self.idle.union(self.in_place);
+        let Some(hart) = choice::hart(resting.intersection(self.allowed(vcpu))) else {
+            self.make_ready(vcpu, now);
+            return Kicks::NONE;
+        };
+        let former = self
+            .vcpu_mut(vcpu)
+            .and_then(|entry| entry.last.replace(hart));
+        if let Some(former) = former {
+            self.last_on[former.index()].remove(vcpu);
+        }
+        self.last_on[hart.index()].insert(vcpu);
+        self.for_words.insert(vcpu);
+        self.deaf.insert(vcpu);
+        self.queues.begin_to_wait(vcpu);
+        self.tell(hart);
+        Kicks(HartSet::only(hart))
     }
 
     /// Puts an entry at a free place.

@@ -130,7 +130,7 @@ choice! {
     Queue {
         /// One for all.
         Single = "single",
-        /// One for each group of a few harts. On four harts or fewer it is the same as one for all.
+        /// One for each hart. On one hart it is the same as one for all.
         Sharded = "sharded",
     }
 }

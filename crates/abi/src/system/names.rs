@@ -34,8 +34,6 @@ pub const RESERVATION_LIMIT_US: &str = "reservation-limit-us";
 pub const ROUND: &str = "round";
 /// Root: `<u32>`, in [`RELAXED_TERMS`](super::RELAXED_TERMS). Optional, 1 without it.
 pub const RELAXED_TERMS: &str = "relaxed-terms";
-/// Root: `<u32>`, in [`HARTS_PER_QUEUE`](super::HARTS_PER_QUEUE). Optional, 4 without it.
-pub const HARTS_PER_QUEUE: &str = "harts-per-queue";
 /// Root: `<u32>`, cycles, in [`COST`](super::COST). Optional, 0 without it; so are the next three.
 pub const HOST_INTERRUPT_COST: &str = "host-interrupt-cost";
 /// Root: as before.

@@ -12,8 +12,6 @@ pub const RESERVATION_LIMIT_US: RangeInclusive<u32> = 1_000..=1_000_000;
 pub const ROUND: RangeInclusive<u32> = 2..=1024;
 /// Bounds of [`Parameters::relaxed_terms`].
 pub const RELAXED_TERMS: RangeInclusive<u32> = 0..=1;
-/// Bounds of [`Parameters::harts_per_queue`].
-pub const HARTS_PER_QUEUE: RangeInclusive<u32> = 1..=64;
 /// Bounds of each of [`Costs`].
 pub const COST: RangeInclusive<u32> = 0..=1_000_000;
 
@@ -34,8 +32,6 @@ pub struct Parameters {
     pub round: Option<u32>,
     /// 0: a vCPU that has its hart for itself has a slice, and its waits trap, all the same.
     pub relaxed_terms: Option<u32>,
-    /// The most harts that share a queue where there are several.
-    pub harts_per_queue: Option<u32>,
     /// When pause loops exit.
     pub pause_loops: PauseLoops,
     /// What the hypervisor costs in addition.

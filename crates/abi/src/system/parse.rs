@@ -4,10 +4,10 @@ use super::names;
 use super::slices;
 use super::switches;
 use super::{
-    AFFINITY, Allocation, COST, HARTS_PER_QUEUE, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH,
-    MAX_SLICES, MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration,
-    OnFailure, PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, Queue,
-    RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
+    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLICES,
+    MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure,
+    PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, Queue, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
     SliceDescription, Slot, SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError,
     TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
     WhenIdle,
@@ -386,10 +386,6 @@ impl<'a> SystemParts<'a> {
             names::RELAXED_TERMS => field.keep(
                 &mut self.parameters.relaxed_terms,
                 field.number(RELAXED_TERMS)?,
-            ),
-            names::HARTS_PER_QUEUE => field.keep(
-                &mut self.parameters.harts_per_queue,
-                field.number(HARTS_PER_QUEUE)?,
             ),
             names::HOST_INTERRUPT_COST => field.keep(
                 &mut self.parameters.costs.host_interrupt,

@@ -154,7 +154,7 @@ fn number(number: u32) -> Option<Value> {
 }
 
 /// The parameters' properties with their bounds.
-fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 10] {
+fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 9] {
     [
         (names::AFFINITY, AFFINITY),
         (names::SELF_WAIT_BUDGET, SELF_WAIT_BUDGET),
@@ -165,7 +165,6 @@ fn parameters() -> [(&'static str, core::ops::RangeInclusive<u32>); 10] {
         ),
         (names::ROUND, ROUND),
         (names::RELAXED_TERMS, RELAXED_TERMS),
-        (names::HARTS_PER_QUEUE, HARTS_PER_QUEUE),
         (names::HOST_INTERRUPT_COST, COST),
         (names::FUTILE_PASS_COST, COST),
         (names::DISPATCH_COST, COST),
@@ -193,7 +192,6 @@ fn parameters_are_read_up_to_their_bounds() {
             read.reservation_limit_us,
             read.round,
             read.relaxed_terms,
-            read.harts_per_queue,
             read.costs.host_interrupt,
             read.costs.futile_pass,
             read.costs.dispatch,
@@ -464,7 +462,6 @@ proptest! {
                 let limits = slice.unwrap_or(0).max(*RESERVATION_LIMIT_US.start())..=*RESERVATION_LIMIT_US.end();
                 prop_assert!(given.reservation_limit_us.is_none_or(|value| limits.contains(&value)));
                 prop_assert!(given.round.is_none_or(|value| ROUND.contains(&value)));
-                prop_assert!(given.harts_per_queue.is_none_or(|value| HARTS_PER_QUEUE.contains(&value)));
                 prop_assert!(given.relaxed_terms.is_none_or(|value| RELAXED_TERMS.contains(&value)));
                 let Costs { host_interrupt, futile_pass, dispatch, mode_change } = given.costs;
                 for cost in [host_interrupt, futile_pass, dispatch, mode_change] {

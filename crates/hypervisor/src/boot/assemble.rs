@@ -263,11 +263,7 @@ fn scheduler(
     let vcpus = description.vms.iter().map(|vm| vm.vcpus as usize).sum();
     let layout = match description.queue {
         Queue::Single => Layout::single(online, vcpus),
-        Queue::Sharded => {
-            let most = description.parameters.harts_per_queue;
-            let most = most.map_or(Layout::USUAL_HARTS, |most| most as usize);
-            Layout::sharded(online, most, vcpus)
-        }
+        Queue::Sharded => Layout::sharded(online, vcpus),
     };
     layout
         .and_then(|layout| Groups::new(config, &layout))

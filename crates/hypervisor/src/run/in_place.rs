@@ -60,7 +60,7 @@ impl InPlace<'_> {
         let Self {
             system, hart, vm, ..
         } = self;
-        if system.host_interrupts() {
+        if system.host_interrupts() || system.scheduler.others_give(hart.index) {
             return Some(Leave::SelfWait);
         }
         let ran = now() - self.began;

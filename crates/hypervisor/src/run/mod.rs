@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
 use abi::monitor::Event;
-use scheduler::groups::NumberSet;
+use scheduler::groups::{Access, NumberSet};
 use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber};
 
 use crate::hart::csr::{self, number, status};
@@ -54,13 +54,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     let mut watched = NumberSet::EMPTY;
     loop {
         let mut probe = Tests { system, hart };
-        let (now, stopped, decision, flow, strays) = {
+        let (now, stopped, decision, (flow, again), strays) = {
             // All under one lock: it is what all harts meet at.
             let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
             // One stay ends when the next one begins, so that no time between them is nobody's.
             left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
-            let places = system.scheduler.places();
+            let places = (system.scheduler.places(), system.notices());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
             if let Dispatch::Idle {
@@ -70,7 +70,16 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 group.name(watch, &mut watched);
             }
             costs::spend(system.costs.of_pass(&decision));
-            let flow = system.scheduler.publish(&group);
+            let flow = match decision {
+                // Somebody who waits here may come in less time than somebody is brought from elsewhere.
+                Dispatch::Idle { .. } => {
+                    let longest = hart.change.there_and_back();
+                    system
+                        .scheduler
+                        .publish_rest(&group, hart.index, (now, longest))
+                }
+                Dispatch::Run { .. } => (system.scheduler.publish(&group), None),
+            };
             (now, stopped, decision, flow, !group.strays().is_empty())
         };
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
@@ -103,9 +112,11 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
                 last = Some((vcpu, now));
             }
-            Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active),
-            Dispatch::Idle { poll: true, .. } => idle(system, hart, &Rest::Testing(&watched)),
-            Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep),
+            Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active, again),
+            Dispatch::Idle { poll: true, .. } => {
+                idle(system, hart, &Rest::Testing(&watched), again)
+            }
+            Dispatch::Idle { .. } => idle(system, hart, &Rest::Asleep, again),
         }
     }
 }
@@ -146,11 +157,12 @@ fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64)
     vcpu.word.lock().take();
 }
 
-/// Waits for an interrupt, or what else ends the wait, and attends to it.
+/// Waits for an interrupt, for the time at which the hart looks again, or what else ends the wait, and attends to it.
 #[inline(never)]
-fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>) {
+fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) {
     hart.change.rest();
-    hart.slice_end.store(u64::MAX, Ordering::Relaxed);
+    let again = again.map_or(u64::MAX, Ticks::get);
+    hart.slice_end.store(again, Ordering::Relaxed);
     set_timer(system, hart);
     hart.accounts.charge_scheduling();
     if !hart.take_ask() {

@@ -9,7 +9,9 @@ use core::sync::atomic::AtomicU64;
 
 use scheduler::groups::operator::{self, Ledger};
 use scheduler::groups::{Access, Directory, Flow, Group, GroupId, Layout, Notices};
-use scheduler::{Config, ConfigError, HartId, HartSet, Placement, VmConfig, VmId};
+use scheduler::{
+    Config, ConfigError, HartId, HartSet, Placement, Ticks, VcpuNumber, VmConfig, VmId,
+};
 
 use crate::lock::{Mutex, MutexGuard, place};
 use crate::system::turn::TurnMutex;
@@ -37,6 +39,10 @@ pub(super) struct Shared {
     /// When shares are balanced next between groups.
     pub(super) next_balance: AtomicU64,
 }
+
+/// The longest rest before a hart asks for what other groups have, as a part of a slice: where changes take long because the hypervisor's own hart is
+/// taken away from it.
+const RESTS_IN_A_SLICE: u64 = 64;
 
 /// So often a hart gives the first of two groups back because somebody else has the second. Then it waits for the second with the first in hand,
 /// so that it gets both at some time.
@@ -88,6 +94,18 @@ impl Groups {
         }
     }
 
+    /// Whether another group than that of `hart` has work.
+    #[inline]
+    pub fn others_give(&self, hart: HartId) -> bool {
+        self.several && self.shared.notices.others_give(self.group_of(hart))
+    }
+
+    /// Whether a vCPU is in another group than a hart.
+    pub fn is_elsewhere(&self, vcpu: VcpuNumber, hart: HartId) -> bool {
+        let own = self.group_of(hart);
+        self.several && (self.places().place(vcpu)).is_some_and(|place| place.group != own)
+    }
+
     /// Where vCPUs are.
     #[must_use]
     pub fn places(&self) -> &Directory {
@@ -102,6 +120,26 @@ impl Groups {
         } else {
             None
         }
+    }
+
+    /// The same where `hart`, which is of `group`, has nothing to do at `now`. Where others have work, it does not ask for that until it has rested for
+    /// `longest`. Says also when it looks again, if it does.
+    pub fn publish_rest(
+        &self,
+        group: &Group,
+        hart: HartId,
+        (now, longest): (Ticks, Ticks),
+    ) -> (Option<Flow>, Option<Ticks>) {
+        if !self.several {
+            return (None, None);
+        }
+        let slice = group.scheduler().config().slice.get();
+        let longest = longest.min(Ticks::new(slice / RESTS_IN_A_SLICE));
+        let rested = group.rested(hart, now);
+        if rested < longest && self.shared.notices.hold_back(group) {
+            return (None, Some(now + (longest - rested)));
+        }
+        (self.shared.notices.publish(group), None)
     }
 
     /// Adds a VM while no hart runs.

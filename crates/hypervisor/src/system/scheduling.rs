@@ -74,6 +74,16 @@ impl Hypervisor {
         self.kick(kicks);
     }
 
+    /// Brings a vCPU that `hart` has a use for to that hart's group, if it only needs a hart.
+    #[inline]
+    pub fn pull(&self, vcpu: VcpuNumber, hart: HartId) {
+        if self.scheduler.several {
+            let to = self.scheduler.group_of(hart);
+            let kicks = flow::pull(self, vcpu, to, now());
+            self.kick(kicks);
+        }
+    }
+
     /// Sends vCPUs away that no hart of the group of `hart` may run any more.
     #[cold]
     #[inline(never)]
@@ -99,7 +109,7 @@ impl Hypervisor {
     #[inline(never)]
     fn balance_at(&self, now: Ticks, due: u64) {
         let config = self.scheduler.config();
-        let round = config.slice.get().saturating_mul(config.round.into());
+        let round = balance::interval(&config).get();
         let next = &self.scheduler.shared.next_balance;
         let claimed = next.compare_exchange(
             due,

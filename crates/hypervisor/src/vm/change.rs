@@ -57,6 +57,12 @@ impl ChangeCost {
     pub fn mean(&self) -> Ticks {
         Ticks::new(self.sum.load(Ordering::Relaxed) / WEIGHT)
     }
+
+    /// What two changes take.
+    #[must_use]
+    pub fn there_and_back(&self) -> Ticks {
+        self.mean() + self.mean()
+    }
 }
 
 /// A vCPU's luck with its looks: from 0, none lately, to this.

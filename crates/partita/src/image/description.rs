@@ -130,7 +130,6 @@ fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(
         reservation_limit_us,
         round,
         relaxed_terms,
-        harts_per_queue,
         pause_loops,
         costs,
     } = *parameters;
@@ -140,7 +139,6 @@ fn compile_parameters(tree: &mut FdtWriter, parameters: &Parameters) -> Result<(
         (names::RESERVATION_LIMIT_US, reservation_limit_us),
         (names::ROUND, round),
         (names::RELAXED_TERMS, relaxed_terms),
-        (names::HARTS_PER_QUEUE, harts_per_queue),
         (names::HOST_INTERRUPT_COST, costs.host_interrupt),
         (names::FUTILE_PASS_COST, costs.futile_pass),
         (names::DISPATCH_COST, costs.dispatch),

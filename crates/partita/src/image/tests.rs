@@ -93,7 +93,6 @@ fn the_hypervisor_reads_the_parameters_that_are_given() {
         reservation_limit_us: Some(250_000),
         round: Some(1024),
         relaxed_terms: Some(0),
-        harts_per_queue: Some(2),
         pause_loops: PauseLoops {
             gap: Some(64),
             window: Some(0),

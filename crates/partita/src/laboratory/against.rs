@@ -16,7 +16,7 @@ const COUNTED: [&str; 6] = [
 ];
 
 /// Keys that say something of the hypervisor alone: a native run is the same whatever they are.
-const OF_THE_HYPERVISOR: [&str; 16] = [
+const OF_THE_HYPERVISOR: [&str; 15] = [
     "spin",
     "wait",
     "time-slice",
@@ -30,7 +30,6 @@ const OF_THE_HYPERVISOR: [&str; 16] = [
     "self-wait-budget",
     "reservation-limit",
     "round",
-    "harts-per-queue",
     "guest-files",
     "when-idle",
 ];

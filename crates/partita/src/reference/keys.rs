@@ -6,13 +6,12 @@ use crate::system::{
     MOST_TERMINALS, PausePreset, SHUFFLED,
 };
 use abi::system::{
-    AFFINITY, COST, HARTS_PER_QUEUE, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM,
-    MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP, Placement, Purging, Queue, RELAXED_TERMS,
+    AFFINITY, COST, Io, MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MAX_VCPUS_PER_VM, MEMORY_GRANULE,
+    Migration, OnFailure, PAUSE_LOOP, Placement, Purging, Queue, RELAXED_TERMS,
     RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, SpinMethod,
     TIME_SLICE_US, Translations, VmTranslation, WaitMethod, WhenIdle,
 };
 use scheduler::Config;
-use scheduler::groups::Layout;
 
 /// What a key takes.
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +172,7 @@ pub fn keys() -> Vec<Key> {
             words(Queue::ALL, Queue::name),
             text(Queue::Single.name()),
             "\"sharded\"",
-            "one scheduler for all harts, or one for each group of a few",
+            "one scheduler for all harts, or one for each",
         ),
         key(
             ROOT,
@@ -238,14 +237,6 @@ pub fn keys() -> Vec<Key> {
             text("1"),
             "0",
             "0: a vCPU that has a shared hart for itself has a slice, too, and its waits trap",
-        ),
-        key(
-            ROOT,
-            "harts-per-queue",
-            integer(wide(&HARTS_PER_QUEUE)),
-            Some(Layout::USUAL_HARTS.to_string()),
-            "1",
-            "with queue = \"sharded\": the most harts that share a queue and its lock",
         ),
         key(
             ROOT,

@@ -12,7 +12,7 @@ use super::{
     Problem, System, Vm, verify,
 };
 use abi::system::{
-    AFFINITY, COST, Costs, HARTS_PER_QUEUE, Migration, Parameters, Purging, Queue, RELAXED_TERMS,
+    AFFINITY, COST, Costs, Migration, Parameters, Purging, Queue, RELAXED_TERMS,
     RESERVATION_LIMIT_US, RESERVED_NAME, ROUND, RemoteFences, SELF_WAIT_BUDGET, Scheduling,
     SpinMethod, TIME_SLICE_US, Translations, WaitMethod, WhenIdle,
 };
@@ -288,7 +288,6 @@ fn read_parameters(root: &mut Section<'_>, time_slice: Option<Duration>) -> Para
         self_wait_budget: integer("self-wait-budget", SELF_WAIT_BUDGET),
         round: integer("round", ROUND),
         relaxed_terms: integer("relaxed-terms", RELAXED_TERMS),
-        harts_per_queue: integer("harts-per-queue", HARTS_PER_QUEUE),
         costs: Costs {
             host_interrupt: integer("host-interrupt-cost", COST),
             futile_pass: integer("futile-pass-cost", COST),

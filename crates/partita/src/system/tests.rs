@@ -243,7 +243,6 @@ fn parameters_are_read_whatever_the_policies_are() {
         "reservation-limit=20 ms",
         "round=2",
         "relaxed-terms=0",
-        "harts-per-queue=2",
         "ple-gap=64",
         "ple-window=0",
         "ple-window-most=4294967295",
@@ -261,7 +260,6 @@ fn parameters_are_read_whatever_the_policies_are() {
             reservation_limit_us: Some(20_000),
             round: Some(2),
             relaxed_terms: Some(0),
-            harts_per_queue: Some(2),
             pause_loops: PauseLoops {
                 gap: Some(64),
                 window: Some(0),
@@ -284,7 +282,7 @@ fn parameters_are_read_whatever_the_policies_are() {
 
 #[test]
 fn parameters_out_of_their_limits_are_named_with_them() {
-    let cases: [(&str, &str, &[&str]); 18] = [
+    let cases: [(&str, &str, &[&str]); 17] = [
         ("time-slice", "999 us", &["1 ms to 10 ms"]),
         ("time-slice", "11 ms", &["1 ms to 10 ms"]),
         ("affinity", "65", &["0 to 64"]),
@@ -295,7 +293,6 @@ fn parameters_out_of_their_limits_are_named_with_them() {
         ("round", "1", &["2 to 1024"]),
         ("round", "4294967298", &["2 to 1024"]),
         ("relaxed-terms", "2", &["0 to 1"]),
-        ("harts-per-queue", "0", &["1 to 64"]),
         ("dispatch-cost", "1000001", &["0 to 1000000"]),
         ("mode-change-cost", "-1", &["0 to 1000000"]),
         ("reservation-limit", "999 us", &["1 ms to 1 s"]),

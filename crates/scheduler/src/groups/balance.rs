@@ -9,6 +9,9 @@
 //!    difference smaller; where it only turns it round, whose virtual machine had most goes, so that those who stay
 //!    have a turn with more room.
 
+use core::cmp::Reverse;
+
+use crate::config::Config;
 use crate::decision::Kicks;
 use crate::id::{MAX_VMS, VcpuId, VcpuSet, VmId};
 use crate::ticks::Ticks;
@@ -23,7 +26,7 @@ const HART: u64 = 1 << 10;
 pub(super) const ACTIVE: u32 = 16;
 
 /// How much another one counts. It is not nothing: it may wake at any time, and is to be served then.
-const ASLEEP: u32 = 1;
+pub(super) const ASLEEP: u32 = 1;
 
 /// What all groups have of the virtual machines.
 struct Found {
@@ -40,7 +43,7 @@ struct Found {
 
 impl Group {
     /// The vCPUs that have work now, or have had some since this was asked last, and no hart of their own.
-    fn note_active(&mut self) -> VcpuSet {
+    fn note_active(&mut self, now: Ticks) -> VcpuSet {
         let scheduler = &self.scheduler;
         let busy = scheduler.queues.ready().union(scheduler.working);
         let mut active = VcpuSet::EMPTY;
@@ -48,16 +51,17 @@ impl Group {
             let Some(entry) = &scheduler.vcpus[vcpu.index()] else {
                 continue;
             };
-            let before = core::mem::replace(&mut self.used[vcpu.index()], entry.used);
-            if !entry.dedicated && (busy.contains(vcpu) || entry.used != before) {
+            let used = scheduler.used_by(vcpu, now);
+            let before = core::mem::replace(&mut self.used[vcpu.index()], used);
+            if !entry.dedicated && (busy.contains(vcpu) || used != before) {
                 active.insert(vcpu);
             }
         }
         active
     }
 
-    fn report(&mut self, found: &mut Found) {
-        self.active = self.note_active();
+    fn report(&mut self, found: &mut Found, now: Ticks) {
+        self.active = self.note_active(now);
         let active = self.active;
         let scheduler = &self.scheduler;
         let contended = !scheduler.queues.ready().is_empty();
@@ -66,7 +70,7 @@ impl Group {
                 continue;
             };
             let vm = entry.vm.index();
-            found.used[vm] = found.used[vm] + entry.used;
+            found.used[vm] = found.used[vm] + scheduler.used_by(vcpu, now);
             if active.contains(vcpu) {
                 found.active[vm] += 1;
                 found.units[vm] += ACTIVE;
@@ -95,6 +99,20 @@ impl Group {
         }
         self.scheduler.set_quantities();
         sum
+    }
+
+    /// What the virtual machine was served that has had least of those that would have more room if one vCPU went, of the machine that has had
+    /// most; and what the one was that has had most of all.
+    fn extremes(&self, served: impl Fn(VmId) -> Option<u64>) -> (u64, u64) {
+        let of = |vcpus: VcpuSet| {
+            let vms = vcpus.iter().filter_map(|vcpu| self.scheduler.vm_of(vcpu));
+            vms.filter_map(&served)
+        };
+        let goes = self.candidate(|vm| served(vm).map(Reverse));
+        let stays = goes.map(|vcpu| self.active.without(VcpuSet::only(vcpu)));
+        let least = stays.and_then(|stays| of(stays).min());
+        let most = of(self.active).max();
+        (least.unwrap_or(u64::MAX), most.unwrap_or(0))
     }
 
     /// Of the vCPUs that could go, one of the virtual machine that comes first by `key`, which is nothing for those that are not to go.
@@ -187,6 +205,14 @@ impl Ledger {
     }
 }
 
+/// The time from one balance to the next: a round, of an odd number of slices. Two vCPUs that have a hart by turns would otherwise be found in the same
+/// order each time, and one of them could never go.
+#[must_use]
+pub fn interval(config: &Config) -> Ticks {
+    let slices = config.round | 1;
+    Ticks::new(config.slice.get().saturating_mul(slices.into()))
+}
+
 /// Divides shares anew, and moves at most one vCPU. To be called once in a service round, by one hart at a time.
 pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Ticks) -> Kicks {
     if access.count() == 1 {
@@ -200,28 +226,32 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
         harts: 0,
     };
     for group in access.groups() {
-        access.with(group, |group| group.report(&mut found));
+        access.with(group, |group| group.report(&mut found, now));
     }
     ledger.note_served(&found, slice);
     let due = ledger.due(&found);
-    let mut heaviest: Option<(u64, GroupId)> = None;
-    let mut lightest: Option<(u64, GroupId)> = None;
+    let served = |vm: VmId| ledger.vms[vm.index()].map(|vm| vm.served);
+    // Of those that are due the same, the one where somebody waits who has had least, and the one where somebody is who has had most.
+    let mut heaviest: Option<((u64, Reverse<u64>), GroupId)> = None;
+    let mut lightest: Option<((u64, Reverse<u64>), GroupId)> = None;
     for group in access.groups() {
-        let (sum, harts) = access.with(group, |group| {
+        let (sum, harts, (least, most)) = access.with(group, |group| {
             let sum = group.settle(&found, &due);
-            (sum, group.scheduler.shared_harts().count())
+            let harts = group.scheduler.shared_harts().count();
+            (sum, harts, group.extremes(served))
         });
         let Some(load) = sum.checked_div(harts.into()) else {
             continue;
         };
-        if heaviest.is_none_or(|(most, _)| load > most) {
-            heaviest = Some((load, group));
+        let (heavy, light) = ((load, Reverse(least)), (load, Reverse(most)));
+        if heaviest.is_none_or(|(heaviest, _)| heavy > heaviest) {
+            heaviest = Some((heavy, group));
         }
-        if lightest.is_none_or(|(least, _)| load < least) {
-            lightest = Some((load, group));
+        if lightest.is_none_or(|(lightest, _)| light < lightest) {
+            lightest = Some((light, group));
         }
     }
-    let (Some((most, from)), Some((least, to))) = (heaviest, lightest) else {
+    let (Some(((most, _), from)), Some(((least, _), to))) = (heaviest, lightest) else {
         return Kicks::NONE;
     };
     if from == to || most <= HART {
@@ -230,23 +260,13 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
     let moved = access.with_two(from, to, |from, to| {
         let harts = u64::from(to.scheduler.shared_harts().count().max(1));
         let rises = |vm: VmId| least + due[vm.index()] / harts;
-        let served = |vm: VmId| ledger.vms[vm.index()].map(|vm| vm.served);
         let better = from.candidate(|vm| (rises(vm) < most).then(|| served(vm)).flatten());
         // A turn is worth its move where somebody who stays has had less than others by so much.
-        let least = from
-            .movable()
-            .iter()
-            .filter_map(|vcpu| from.scheduler.vm_of(vcpu));
-        let least = least.filter_map(served).min()?;
+        let (least, _) = from.extremes(served);
         let uneven = ledger.most_served().saturating_sub(least) > ledger.two(slice);
         let chosen = better.or_else(|| {
             let turns = |vm: VmId| uneven && rises(vm) <= 2 * most;
-            from.candidate(|vm| {
-                turns(vm)
-                    .then(|| served(vm))
-                    .flatten()
-                    .map(core::cmp::Reverse)
-            })
+            from.candidate(|vm| turns(vm).then(|| served(vm)).flatten().map(Reverse))
         })?;
         flow::transfer(access, (from, to), chosen, now)
     });

@@ -4,7 +4,7 @@
 //! ready of a virtual machine that has nobody on a hart of the first group: partners had better stay together.
 
 use crate::decision::Kicks;
-use crate::id::{HartSet, VcpuId, VcpuNumber, VcpuSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuNumber, VcpuSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -32,6 +32,30 @@ impl Scheduler {
             .is_some_and(|entry| entry.home.is_some())
     }
 
+    /// The shared harts whose vCPUs wait without a trap.
+    fn untrapped(&self) -> HartSet {
+        let untrapped = |hart: &HartId| {
+            let run = self.harts[hart.index()].run();
+            run.is_some_and(|run| !run.trap_waits && !run.in_place)
+        };
+        let relaxed = self.relaxed.intersection(self.shared);
+        relaxed.iter().filter(untrapped).collect()
+    }
+
+    /// Whoever waits for a word with its interrupts closed, where no hart is about to look at it.
+    fn unseen_words(&self) -> VcpuSet {
+        if self.for_words.is_empty() || !self.searching.is_empty() || !self.resting().is_empty() {
+            return VcpuSet::EMPTY;
+        }
+        let closed = |vcpu: &VcpuId| {
+            let word = self.vcpus[vcpu.index()]
+                .as_ref()
+                .and_then(|entry| entry.word);
+            word.is_some_and(|word| !word.open)
+        };
+        self.for_words.iter().filter(closed).collect()
+    }
+
     /// Ready, and waits for nobody.
     fn goes_on(&self) -> VcpuSet {
         self.queues.ready().without(self.spin_waits.waiting())
@@ -44,6 +68,45 @@ impl Group {
     #[inline]
     pub(crate) fn movable(&self) -> VcpuSet {
         self.scheduler.goes_on().without(self.pinned)
+    }
+
+    /// The vCPUs that wait for words that another group's hart had better look at.
+    #[must_use]
+    #[inline]
+    pub(crate) fn unseen(&self) -> VcpuSet {
+        self.scheduler.unseen_words().without(self.pinned)
+    }
+
+    /// Whether a vCPU of the group waits without a trap, or would.
+    #[must_use]
+    #[inline]
+    pub(crate) fn relaxes(&self) -> bool {
+        !self.is_full() && !self.scheduler.untrapped().is_empty()
+    }
+
+    /// For how long `hart` has rested.
+    #[must_use]
+    pub fn rested(&self, hart: HartId, now: Ticks) -> Ticks {
+        let since = self.scheduler.harts[hart.index()].rests_since;
+        since.map_or(Ticks::ZERO, |since| now - since)
+    }
+
+    /// Another group has work: from now on, waits trap here.
+    fn trap_waits(&mut self) -> Kicks {
+        self.scheduler.wanted = true;
+        let told = self.scheduler.untrapped();
+        for hart in told.iter() {
+            self.scheduler.tell(hart);
+        }
+        Kicks(told)
+    }
+
+    /// Whether there is somebody for another group's hart.
+    #[must_use]
+    #[inline]
+    pub(crate) fn gives(&self) -> bool {
+        self.scheduler.no_hart_searches()
+            && !(self.movable().is_empty() && self.unseen().is_empty())
     }
 
     /// Whether a hart of the group rests, and there is a place for a vCPU.
@@ -71,6 +134,10 @@ impl Group {
                 return rest.chain([vcpu]).collect();
             }
         }
+        let first = first.or_else(|| {
+            let unseen = self.unseen();
+            queues.first_to_wait(unseen).map(|(vcpu, _)| vcpu)
+        });
         first.into_iter().collect()
     }
 }
@@ -92,12 +159,15 @@ pub(crate) fn transfer(
     let had_home = from.scheduler.has_home(vcpu);
     let (detached, kicks) = from.scheduler.detach(vcpu)?;
     from.names.numbers[vcpu.index()] = super::NOBODY;
-    // What an active vCPU counts, or the rest.
-    let units = match from.scheduler.vcpus(vm).is_empty() {
-        true => left,
-        false => left.min(balance::ACTIVE),
+    // What an active vCPU counts, or the rest. Nobody is left without a part: until the next balance it could pay no debt.
+    let stay = from.scheduler.vcpus(vm).count() * balance::ASLEEP;
+    let units = match stay {
+        0 => left,
+        _ => left.saturating_sub(stay).min(balance::ACTIVE),
     };
-    from.scheduler.set_part(vm, (left - units, of));
+    let units = units.max(balance::ASLEEP);
+    let rest = left.saturating_sub(units).max(stay);
+    from.scheduler.set_part(vm, (rest, of));
     to.scheduler.set_part(vm, (there + units, of));
     let (place, more) = to.scheduler.attach(detached, now)?;
     to.enrol(access.directory(), place, number);
@@ -117,16 +187,21 @@ pub(crate) fn transfer(
 /// time does so for a group that takes: others would wait for its lock with nothing left to do.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
     let notices = access.notices();
-    // Where one of them has said otherwise since, it has looked for others itself.
-    let holds = |Flow { from, to }: Flow| notices.gives(from) && notices.takes(to);
-    let mut next = Some(flow).filter(|&flow| holds(flow));
+    if notices.relaxes(flow.to) && !notices.takes(flow.to) {
+        return access.with(flow.to, |group| match notices.gives(flow.from) {
+            true => group.trap_waits(),
+            false => Kicks::NONE,
+        });
+    }
+    let mut next = Some(flow);
     let mut kicks = Kicks::NONE;
-    // Each time round, another group has found work.
-    while let Some(flow) = next.filter(|flow| notices.begin_serving(flow.to)) {
-        if holds(flow) {
+    while let Some(flow) = next {
+        // One of them may have said otherwise since.
+        if notices.gives(flow.from) && notices.takes(flow.to) && notices.begin_serving(flow.to) {
             kicks = kicks.and(follow_one(access, flow, now));
+            notices.end_serving(flow.to);
         }
-        next = notices.end_serving(flow.to);
+        next = notices.after(flow);
     }
     kicks
 }
@@ -154,6 +229,32 @@ fn follow_one(access: &impl Access, Flow { from, to }: Flow, now: Ticks) -> Kick
         }
         kicks
     })
+}
+
+/// Brings `number` into the group `to`, where it only needs a hart and no hart of its own group is about to take it: a hart of `to`
+/// has a use for it.
+pub fn pull(access: &impl Access, number: VcpuNumber, to: GroupId, now: Ticks) -> Kicks {
+    let Some(place) = access.directory().place(number) else {
+        return Kicks::NONE;
+    };
+    if place.group == to || access.notices().takes(place.group) {
+        return Kicks::NONE;
+    }
+    let pulled = access.with_two(place.group, to, |from, to| {
+        let vcpu = from.here(access.directory(), Some(number))?;
+        let scheduler = &from.scheduler;
+        if !scheduler.no_hart_searches() || !scheduler.resting().is_empty() {
+            return None;
+        }
+        if from.unseen().contains(vcpu) {
+            from.scheduler.make_ready(vcpu, now);
+        }
+        if !from.movable().contains(vcpu) {
+            return None;
+        }
+        transfer(access, (from, to), vcpu, now)
+    });
+    pulled.unwrap_or_default()
 }
 
 /// Sends vCPUs that no hart of `group` may run to where one may, unless they are on a hart. Where all places are taken, one that is

@@ -24,23 +24,12 @@ impl Layout {
         Ok(Self { harts, groups: 1 })
     }
 
-    /// A group has at most so many harts, unless it is said otherwise.
-    pub const USUAL_HARTS: usize = 4;
-
-    /// Groups of `most` harts at most, for so many vCPUs: half of the places stay free where there are several groups, as long as there are
-    /// harts for more groups, so that vCPUs can go where harts are.
+    /// A group for each hart.
     ///
     /// # Errors
     /// `TooManyVcpus` where the groups have no places for so many.
-    pub fn sharded(harts: HartSet, most: usize, vcpus: usize) -> Result<Self, ConfigError> {
-        let count = harts.count() as usize;
-        let fits = |groups: usize| match groups {
-            1 => vcpus <= MAX_VCPUS,
-            _ => vcpus <= groups * MAX_VCPUS / 2,
-        };
-        let least = count.div_ceil(most.max(1)).max(1);
-        let groups = (least..=count).find(|&groups| fits(groups));
-        let groups = groups.unwrap_or(count.max(1));
+    pub fn sharded(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
+        let groups = (harts.count() as usize).max(1);
         if vcpus > MAX_NUMBERS || vcpus > groups * MAX_VCPUS {
             return Err(ConfigError::TooManyVcpus);
         }

@@ -1,4 +1,4 @@
-//! Groups of harts: a scheduler for each few harts, so that what a decision costs does not grow with the computer.
+//! Groups of harts: a scheduler for each hart, so that what a decision costs does not grow with the computer.
 //!
 //! A [`Group`] is a [`Scheduler`] for its own harts, with queues, masks and accounts of its own, under a lock of its own. A vCPU is in one
 //! group at a time. What is new is how it goes from one to another ([`flow`], [`balance`], and what an operator asks for), and
@@ -263,9 +263,12 @@ impl Group {
         &mut self,
         (hart, left): (HartId, &Left<VcpuNumber>),
         now: Ticks,
-        directory: &Directory,
+        (directory, notices): (&Directory, &Notices),
         probe: &mut impl Probe<VcpuNumber>,
     ) -> (bool, Dispatch<VcpuNumber, VcpuSet>) {
+        if !self.names.are_places {
+            self.scheduler.wanted = notices.others_give(self.index);
+        }
         let left = left.renamed(self.here(directory, left.holder));
         let mut probe = Named {
             probe,

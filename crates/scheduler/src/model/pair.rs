@@ -36,6 +36,8 @@ enum Event {
     Follow(usize),
     /// As a balance between groups does.
     Move(usize, VcpuId),
+    /// As where a spinner elsewhere waits for this vCPU.
+    Pull(usize, VcpuId),
 }
 
 /// Both groups as the hypervisor has them.
@@ -131,7 +133,7 @@ impl Pair {
             for hart in world.harts() {
                 directory.assign(hart, group_id(place));
             }
-            let layout = Layout::sharded(HartSet::from_bits(0b11), 1, MAX_VCPUS).unwrap();
+            let layout = Layout::sharded(HartSet::from_bits(0b11), MAX_VCPUS).unwrap();
             let mut group = Group::new(group_id(place), world.scheduler.config, &layout).unwrap();
             let names = self.names[place].iter().enumerate();
             let vcpu = |slot: usize| VcpuId::new(u16::try_from(slot).unwrap()).unwrap();
@@ -200,7 +202,13 @@ impl Pair {
 
     fn take(&mut self, event: Event) {
         match event {
-            Event::In(place, step) => self.worlds[place].take(step),
+            Event::In(place, step) => {
+                if matches!(step, Step::Dispatch(_)) {
+                    let other = &self.computer().groups[1 - place];
+                    self.worlds[place].scheduler.wanted = other.borrow().gives();
+                }
+                self.worlds[place].take(step);
+            }
             Event::Follow(from) => {
                 self.flows[from] = false;
                 let flow = Flow {
@@ -219,6 +227,13 @@ impl Pair {
                         .unwrap_or_default()
                 });
             }
+            Event::Pull(from, vcpu) => {
+                self.moves -= 1;
+                let number = self.number(from, vcpu);
+                self.change(|computer| {
+                    flow::pull(computer, number, group_id(1 - from), Ticks::ZERO)
+                });
+            }
         }
         for (from, possible) in self.possible().into_iter().enumerate() {
             self.flows[from] |= possible;
@@ -230,9 +245,8 @@ impl Pair {
         let computer = self.computer();
         let [one, other] = &computer.groups;
         let (one, other) = (one.borrow(), other.borrow());
-        [(&one, &other), (&other, &one)].map(|(from, to)| {
-            !from.movable().is_empty() && from.scheduler().no_hart_searches() && to.takes()
-        })
+        [(&one, &other), (&other, &one)]
+            .map(|(from, to)| from.gives() && (to.takes() || to.relaxes()))
     }
 
     fn number(&self, place: usize, vcpu: VcpuId) -> VcpuNumber {
@@ -303,8 +317,9 @@ impl Model for System {
             }
             if pair.moves > 0 {
                 let off = |vcpu: &VcpuId| world.scheduler.running_on(*vcpu).is_none();
-                let moved = world.vcpus().filter(off);
-                events.extend(moved.map(|vcpu| Event::Move(place, vcpu)));
+                for vcpu in world.vcpus().filter(off) {
+                    events.extend([Event::Move(place, vcpu), Event::Pull(place, vcpu)]);
+                }
             }
         }
     }

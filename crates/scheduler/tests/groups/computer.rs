@@ -139,6 +139,10 @@ impl Computer {
         group.scheduler().state(place.vcpu)
     }
 
+    pub fn place(&self, vcpu: VcpuNumber) -> Place {
+        self.directory.place(vcpu).unwrap()
+    }
+
     pub fn vm_of(&self, vcpu: VcpuNumber) -> VmId {
         let place = self.directory.place(vcpu).unwrap();
         let group = self.groups[place.group.index()].borrow();
@@ -172,7 +176,12 @@ impl Computer {
                 last: last(group),
                 changed: now.get().is_multiple_of(3),
             };
-            group.leave_and_dispatch((hart, left), now, &self.directory, &mut files)
+            group.leave_and_dispatch(
+                (hart, left),
+                now,
+                (&self.directory, &self.notices),
+                &mut files,
+            )
         });
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = next;
         self.deliver(kicks);

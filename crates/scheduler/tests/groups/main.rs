@@ -4,6 +4,7 @@ mod computer;
 #[path = "../simulation/guest.rs"]
 #[allow(dead_code, reason = "only its numbers are used")]
 mod guest;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -19,23 +20,21 @@ fn harts(count: u32) -> HartSet {
 }
 
 #[test]
-fn a_small_computer_has_one_group() {
-    for count in 1..=4 {
-        let layout = Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap();
-        assert_eq!(layout.groups(), 1);
-        assert_eq!(layout, Layout::single(harts(count), 64).unwrap());
-    }
+fn a_computer_of_one_hart_has_one_group() {
+    let layout = Layout::sharded(harts(1), 64).unwrap();
+    assert_eq!(layout.groups(), 1);
+    assert_eq!(layout, Layout::single(harts(1), 64).unwrap());
 }
 
 #[test]
-fn each_hart_is_in_one_group_of_four_at_most() {
+fn each_hart_is_in_a_group_of_its_own() {
     for count in 1..=64 {
-        let layout = Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap();
+        let layout = Layout::sharded(harts(count), 64).unwrap();
         let groups = (0..layout.groups()).map_while(GroupId::new);
         let mut seen = HartSet::EMPTY;
         for group in groups {
             let own = layout.harts_of(group);
-            assert!((1..=4).contains(&own.count()), "{count} harts: {own:?}");
+            assert_eq!(own.count(), 1, "{count} harts: {own:?}");
             assert!(own.intersection(seen).is_empty());
             assert!(
                 own.iter()
@@ -48,14 +47,10 @@ fn each_hart_is_in_one_group_of_four_at_most() {
 }
 
 #[test]
-fn many_vcpus_have_more_groups_or_are_refused() {
-    let groups = |count, vcpus| {
-        Layout::sharded(harts(count), Layout::USUAL_HARTS, vcpus).map(|all| all.groups())
-    };
-    assert_eq!(groups(64, 512), Ok(16));
-    assert_eq!(groups(4, 65), Ok(3));
-    let of = |most| Layout::sharded(harts(16), most, 128).map(|all| all.groups());
-    assert_eq!([of(1), of(2), of(64)], [Ok(16), Ok(8), Ok(4)]);
+fn more_vcpus_than_there_are_places_for_are_refused() {
+    let groups = |count, vcpus| Layout::sharded(harts(count), vcpus).map(|all| all.groups());
+    assert_eq!(groups(64, 512), Ok(64));
+    assert_eq!(groups(4, 65), Ok(4));
     assert_eq!(groups(2, 128), Ok(2));
     assert_eq!(groups(2, 129), Err(ConfigError::TooManyVcpus));
     assert_eq!(groups(64, 513), Err(ConfigError::TooManyVcpus));
@@ -65,10 +60,7 @@ fn many_vcpus_have_more_groups_or_are_refused() {
 /// Everything that can happen, in an order that chance chooses.
 fn walk(seed: u64, config: Config, count: u32, vms: &[u16], steps: u32) {
     let mut random = Random(seed);
-    let computer = Computer::new(
-        config,
-        Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap(),
-    );
+    let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
     let shared = |share| Allocation::Shared { share };
     let ids: Vec<VmId> = vms
         .iter()
@@ -148,7 +140,11 @@ fn act(
             let policy = SpinPolicy::ALL[random.below(8) as usize];
             computer.deliver(operator::set_spin(computer, policy, now));
         }
-        22..25 => computer.pending.borrow_mut().push(vcpu),
+        22 => {
+            let to = computer.group_of(hart);
+            computer.deliver(flow::pull(computer, vcpu, to, now));
+        }
+        23..26 => computer.pending.borrow_mut().push(vcpu),
         _ => hart_acts(computer, random, hart),
     }
 }
@@ -282,10 +278,7 @@ fn whatever_happens_nobody_is_lost_between_groups() {
 /// What each virtual machine of vCPUs that only compute gets, in harts.
 fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
     let config = Config::new(FREQUENCY);
-    let computer = Computer::new(
-        config,
-        Layout::sharded(harts(count), Layout::USUAL_HARTS, 64).unwrap(),
-    );
+    let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
     let ids: Vec<VmId> = vms
         .iter()
         .map(|&(vcpus, share)| {
@@ -302,7 +295,7 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
     let mut entered = vec![0; all.len()];
     let mut next = vec![Some(0); all.len()];
     let slice = config.slice.get();
-    let round = slice * u64::from(config.round);
+    let round = balance::interval(&config).get();
     let mut epoch = round;
     let end = slice * 20_000;
     loop {
@@ -351,8 +344,16 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
         };
     }
     // Those that run have not been charged for their last stay.
-    ids.iter()
-        .map(|&vm| computer.used(vm) as f64 / end as f64)
+    let mut used: Vec<u64> = ids.iter().map(|&vm| computer.used(vm)).collect();
+    for (place, hart) in all.iter().enumerate() {
+        if let Some(&vcpu) = computer.runs.borrow().get(hart) {
+            let vm = computer.vm_of(vcpu);
+            let place_of_vm = ids.iter().position(|&other| other == vm);
+            used[place_of_vm.unwrap()] += end.saturating_sub(entered[place]);
+        }
+    }
+    used.into_iter()
+        .map(|used| used as f64 / end as f64)
         .collect()
 }
 

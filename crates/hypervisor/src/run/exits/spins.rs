@@ -40,7 +40,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     let holder = word.and_then(|word| told_holder(exit, word).or_else(|| holder(exit, word)));
     exit.registers.holder = holder;
     let spins = SpinExit {
-        on: spin_on(word),
+        on: match spin_on(word) {
+            // Where the holder is in another group, the scheduler cannot tell that it is on no hart.
+            SpinOn::Turn { next } => SpinOn::Turn {
+                next: next && !holder.is_some_and(|holder| is_off_elsewhere(exit, holder)),
+            },
+            on => on,
+        },
         holder,
     };
     let groups = &exit.system.scheduler;
@@ -60,6 +66,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     count(Event::SpinSuspended);
     if holder.is_some_and(|holder| !is_running(exit, holder)) {
         count(Event::HolderFavoured);
+        let favours = matches!(
+            exit.system.spin(),
+            SpinMethod::Reservation | SpinMethod::Oracle
+        );
+        if let Some(holder) = holder.filter(|_| favours) {
+            exit.system.pull(holder, exit.hart.index);
+        }
     }
     if word.is_some() {
         *exit.vcpu.word.lock() = word;
@@ -119,6 +132,11 @@ fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
         .map(|sibling| sibling.id)
 }
 
+/// Whether a vCPU is in another group of harts, and not in its guest.
+fn is_off_elsewhere(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
+    exit.system.scheduler.is_elsewhere(vcpu, exit.hart.index) && !is_running(exit, vcpu)
+}
+
 fn is_running(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
@@ -129,7 +147,7 @@ fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
     if !exit.registers.looks.try_again() {
         return false;
     }
-    let there_and_back = exit.hart.change.mean() + exit.hart.change.mean();
+    let there_and_back = exit.hart.change.there_and_back();
     let end = hart::time() + there_and_back.min(longest).get();
     let by_reservation = exit.hart.has(Capability::WaitOnReservation);
     let mut has_come = false;

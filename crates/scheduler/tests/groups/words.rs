@@ -1,0 +1,146 @@
+//! Waits at locks whose vCPUs are in several groups.
+
+use super::*;
+
+fn hart(number: u16) -> HartId {
+    HartId::new(number).unwrap()
+}
+
+fn vcpu(number: u16) -> VcpuNumber {
+    VcpuNumber::new(number).unwrap()
+}
+
+/// Two harts with a queue each, and machines of so many vCPUs, which run wherever a hart takes them.
+fn computer(machines: &[u16]) -> Computer {
+    let config = Config {
+        spin: SpinPolicy::Reservation,
+        ..Config::new(FREQUENCY)
+    };
+    let layout = Layout::sharded(harts(2), 64).unwrap();
+    let computer = Computer::new(config, layout);
+    for &vcpus in machines {
+        let shared = Allocation::Shared { share: 1 };
+        computer.add_vm(vcpus, shared).unwrap();
+    }
+    // A time at which no word has changed.
+    computer.now.set(Ticks::new(1));
+    for vcpu in computer.vcpus() {
+        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
+    }
+    for place in [0, 1] {
+        leave(&computer, place, Leave::Preempted, true);
+    }
+    follow(&computer);
+    computer
+}
+
+fn leave(computer: &Computer, place: u16, reason: Leave, open: bool) {
+    let left = Left {
+        supervisor: true,
+        open,
+        ..Left::new(reason, Ticks::new(1))
+    };
+    let _ = computer.decide(hart(place), &left);
+}
+
+fn follow(computer: &Computer) {
+    while !computer.flows.borrow().is_empty() {
+        computer.follow(0);
+    }
+    computer.check();
+}
+
+fn runs(computer: &Computer, place: u16) -> Option<VcpuNumber> {
+    computer.runs.borrow().get(&hart(place)).copied()
+}
+
+fn is_with(computer: &Computer, vcpu: VcpuNumber, place: u16) -> bool {
+    computer.place(vcpu).group == computer.group_of(hart(place))
+}
+
+#[test]
+fn a_word_is_looked_at_by_a_hart_that_rests() {
+    let computer = computer(&[2, 1]);
+    assert_eq!(runs(&computer, 0), Some(vcpu(0)));
+    assert_eq!(runs(&computer, 1), Some(vcpu(1)));
+    assert!(is_with(&computer, vcpu(2), 0));
+    // The first waits for its turn, and its hart has another one to run.
+    leave(&computer, 0, Leave::SpinForTurn, false);
+    follow(&computer);
+    assert_eq!(runs(&computer, 0), Some(vcpu(2)));
+    assert!(is_with(&computer, vcpu(0), 0), "no hart rests");
+    leave(&computer, 1, Leave::SelfWait, true);
+    follow(&computer);
+    assert!(is_with(&computer, vcpu(0), 1));
+    assert_eq!(computer.state(vcpu(0)), VcpuState::SelfWait);
+    assert!(computer.kicked.get().contains(hart(1)));
+    let watched = match computer.decide(hart(1), &Left::new(Leave::Preempted, Ticks::ZERO)) {
+        Dispatch::Idle { watch, poll, .. } => poll && !watch.is_empty(),
+        Dispatch::Run { .. } => false,
+    };
+    assert!(watched, "the hart that rests looks at it");
+    // Its turn has come.
+    computer.now.set(Ticks::new(3));
+    leave(&computer, 1, Leave::Preempted, true);
+    assert_eq!(runs(&computer, 1), Some(vcpu(0)));
+}
+
+#[test]
+fn whoever_could_take_an_interrupt_is_not_sent_away_from_its_file() {
+    let computer = computer(&[2, 1]);
+    leave(&computer, 0, Leave::SpinForTurn, true);
+    leave(&computer, 1, Leave::SelfWait, true);
+    follow(&computer);
+    assert!(is_with(&computer, vcpu(0), 0));
+}
+
+#[test]
+fn a_holder_in_another_group_is_brought_to_the_hart_of_who_waits_for_it() {
+    let computer = computer(&[2, 1]);
+    leave(&computer, 0, Leave::Preempted, false);
+    leave(&computer, 0, Leave::SliceEnd, false);
+    let preempted = [0, 2].map(vcpu);
+    let preempted = preempted
+        .into_iter()
+        .find(|&vcpu| runs(&computer, 0) != Some(vcpu));
+    let preempted = preempted.unwrap();
+    assert!(is_with(&computer, preempted, 0));
+    let to = computer.group_of(hart(1));
+    computer.deliver(flow::pull(&computer, preempted, to, Ticks::new(1)));
+    follow(&computer);
+    assert!(is_with(&computer, preempted, 1));
+    // One that runs stays where it is.
+    let running = runs(&computer, 0).unwrap();
+    computer.deliver(flow::pull(&computer, running, to, Ticks::new(1)));
+    assert!(is_with(&computer, running, 0));
+}
+
+#[test]
+fn waits_trap_as_soon_as_another_group_has_work() {
+    let computer = computer(&[1, 1]);
+    let terms = |place| {
+        let group = computer.group_of(hart(place));
+        let answer = computer.with(group, |group| {
+            group.scheduler_mut().reconsider(hart(place), Ticks::new(1))
+        });
+        match answer {
+            Continue::Stay { trap_waits, .. } => trap_waits,
+            Continue::Leave(_) => panic!("it stays"),
+        }
+    };
+    assert!(!terms(0) && !terms(1), "each has a hart for itself");
+    let shared = Allocation::Shared { share: 1 };
+    computer.add_vm(1, shared).unwrap();
+    computer.kicked.set(HartSet::EMPTY);
+    computer.tell(vcpu(2), |scheduler, vcpu| {
+        scheduler.start(vcpu, Ticks::ZERO)
+    });
+    follow(&computer);
+    assert!(computer.kicked.get().contains(hart(0)) && computer.kicked.get().contains(hart(1)));
+    assert!(terms(0) && terms(1));
+    // It waits, and its hart takes what the other one has.
+    let other = if is_with(&computer, vcpu(2), 0) { 1 } else { 0 };
+    leave(&computer, other, Leave::SelfWait, true);
+    follow(&computer);
+    assert!(is_with(&computer, vcpu(2), other));
+}
