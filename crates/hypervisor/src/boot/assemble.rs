@@ -41,7 +41,7 @@ use crate::system::pages::PagesOf;
 use crate::system::policy;
 use crate::system::{self, Hypervisor, slots};
 use crate::vm::accounts::Accounts;
-use crate::vm::hardware::{self, Given};
+use crate::vm::hardware::{self, Given, SharingDevice};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -367,11 +367,12 @@ fn virtual_machine(
         .translation
         .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
+    let made = shared.devices_of((id, vm), frames)?;
     let table = table(
         board,
         mode,
         &at,
-        &devices,
+        (&devices, &made),
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
@@ -389,7 +390,6 @@ fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let made = shared.devices_of((id, vm), frames)?;
     let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
@@ -462,7 +462,7 @@ fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    devices: &[Given],
+    (devices, made): (&[Given], &[SharingDevice]),
     vcpus: u32,
     (frames, owner): (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -502,6 +502,11 @@ fn table(
         let region =
             GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
         stage.map(&mut tables, region, place, permissions)?;
+    }
+    for (number, device) in (0..).zip(made) {
+        let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
+        let region = region.ok_or(MapError::OutOfReach)?;
+        stage.map(&mut tables, region, device.page, Permissions::READ_ONLY)?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     for vcpu in 0..vcpus {

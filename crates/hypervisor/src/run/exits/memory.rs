@@ -126,8 +126,9 @@ fn device_access(
                 returned::step(exit.system, exit.vm, &chips);
             }
             drop(chips);
-            if outside.told() != 0 {
-                sharing::look_at_shared(exit.system, outside.told());
+            let told = outside.told();
+            if !told.is_empty() {
+                sharing::look_at_shared(exit.system, told);
             }
             answer
         }

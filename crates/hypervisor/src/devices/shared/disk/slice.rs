@@ -9,7 +9,6 @@ use super::{
     DiskNumber, FLUSH, MOST_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, SlotNumber,
     outcome,
 };
-use crate::devices::shared::Client;
 use crate::devices::shared::front::{Kind, Queues, Worked};
 use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
@@ -192,7 +191,7 @@ impl Slice {
         let more = self.pull(queue, reach);
         reach.with_disk(self.part.disk, &mut |disk, board| {
             let told = disk.begin(board);
-            Client::in_bits(told).for_each(|client| reach.tell(client));
+            told.iter().for_each(|client| reach.tell(client));
         });
         more
     }
