@@ -62,6 +62,9 @@ const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
 
+/// Bytes of the heap that a device has by which VMs share something, at most: a slice's pieces of a chain are the most of it.
+const SHARING_HEAP: usize = 12 << 10;
+
 /// Builds and installs the system.
 ///
 /// # Errors
@@ -175,7 +178,10 @@ fn grow_heap(
     let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
     // What a VM or a vCPU has beside its entry is less than that again.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
-    let wanted = of_harts + of_vms;
+    let sharing =
+        |vm: &VmDescription<'_>| vm.slices.len() + vm.ports.len() + usize::from(vm.balloon);
+    let of_shared = SHARING_HEAP * description.vms.iter().map(sharing).sum::<usize>();
+    let wanted = of_harts + of_vms + of_shared;
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }
