@@ -26,6 +26,7 @@ use crate::devices::simulated::shadow::AREA;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
+use crate::system::due;
 use crate::system::slots::TheBoard;
 use crate::vm::hardware::SharingDevice;
 
@@ -38,6 +39,8 @@ pub struct Shared {
     slots: Vec<Slot>,
     /// By VM: its ports of switches.
     ports: Vec<Vec<SharingDevice>>,
+    /// For how long what a guest has made available may wait, in ticks.
+    patience: u64,
     /// How many devices were made.
     clients: usize,
 }
@@ -59,6 +62,7 @@ impl Shared {
             switches: Vec::new(),
             slots,
             ports: description.vms.iter().map(|_| Vec::new()).collect(),
+            patience: due::patience(0, board.timebase_hertz.into()),
             clients: 0,
         };
         for (number, switch) in (0..).zip(&description.switches) {
@@ -184,6 +188,7 @@ impl Shared {
             read_only: slice.read_only || disk.has(READ_ONLY),
             flushes: disk.has(FLUSH),
             in_pages: vm.placement == Placement::Paged,
+            patience: self.patience,
             identity,
         }))
     }

@@ -27,8 +27,8 @@ use crate::vm::Vm;
 pub struct Surroundings<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
-    /// The devices of other VMs for which there is something.
-    told: Cell<Clients>,
+    /// The devices of other VMs for which there is something, if there are any: most exits tell nobody.
+    told: Cell<Option<Clients>>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -38,13 +38,13 @@ impl<'a> Surroundings<'a> {
         Self {
             system,
             vm,
-            told: Cell::new(Clients::NONE),
+            told: Cell::new(None),
         }
     }
 
-    /// The devices of other VMs for which there is something.
+    /// The devices of other VMs for which there is something, if there are any.
     #[must_use]
-    pub const fn told(&self) -> Clients {
+    pub const fn told(&self) -> Option<Clients> {
         self.told.get()
     }
 }
@@ -139,9 +139,9 @@ impl Reach for Surroundings<'_> {
     }
 
     fn tell(&self, client: Client) {
-        let mut told = self.told.get();
+        let mut told = self.told.get().unwrap_or_default();
         told.insert(client);
-        self.told.set(told);
+        self.told.set(Some(told));
     }
 }
 

@@ -126,8 +126,7 @@ fn device_access(
                 returned::step(exit.system, exit.vm, &chips);
             }
             drop(chips);
-            let told = outside.told();
-            if !told.is_empty() {
+            if let Some(told) = outside.told() {
                 sharing::look_at_shared(exit.system, told);
             }
             answer

@@ -30,6 +30,8 @@ const MEMORY: u64 = 0x20_0000;
 fn page_of(guest: usize) -> HostPhysical {
     HostPhysical::new(0x8000 + guest as u64 * PAGE_SIZE)
 }
+/// For how long something may wait, in ticks.
+pub const PATIENCE: u64 = 480;
 /// Entries of a guest's queue.
 pub const ENTRIES: u16 = 256;
 /// Sectors of a slice; the disk has some more on both sides.
@@ -63,6 +65,9 @@ pub struct World {
     pub sectors: RefCell<Vec<[u8; 512]>>,
     guests: usize,
     pub told: Cell<Clients>,
+    pub time: Cell<u64>,
+    /// Whether the guests are at work.
+    pub at_work: Cell<bool>,
 }
 
 impl Board for World {
@@ -209,7 +214,11 @@ struct View<'a> {
 
 impl Reach for View<'_> {
     fn time(&self) -> u64 {
-        0
+        self.world.time.get()
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.world.at_work.get()
     }
 
     fn look_by(&self, _: SourceNumber, _: u64) {}
@@ -444,6 +453,8 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
         sectors: RefCell::new((0..sectors).map(|sector| [sector as u8; 512]).collect()),
         guests,
         told: Cell::new(Clients::NONE),
+        time: Cell::new(0),
+        at_work: Cell::new(false),
     };
     let mut disk = Disk::start(DRIVER, HostPhysical::new(QUEUE_AREA), &world).unwrap();
     let guests = shares.iter().enumerate().map(|(number, share)| {
@@ -466,6 +477,7 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
                     read_only: false,
                     flushes: disk.has(FLUSH),
                     in_pages: false,
+                    patience: PATIENCE,
                     identity: *b"partita-slice-1\0\0\0\0\0",
                 }),
                 Some(page_of(number)),
