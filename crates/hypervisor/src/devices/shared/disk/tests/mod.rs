@@ -469,7 +469,7 @@ fn a_guest_at_work_tells_of_nothing_that_can_wait_for_the_next_end() {
     guests[0].notify(&world);
     let under_way = || world.given.borrow().len();
     assert_eq!(under_way(), 6);
-    let mut end_one = |guests: &mut Vec<Guest>| {
+    let end_one = |guests: &mut [Guest]| {
         world.time.set(world.time.get() + 100);
         world.ends(0, 0);
         serve(&world, guests);
