@@ -59,7 +59,7 @@ pub use parameters::{
     ROUND, SELF_WAIT_BUDGET,
 };
 
-pub use slices::SliceDescription;
+pub use slices::{SliceDescription, Slices};
 pub use switches::SwitchDescription;
 
 use arrayvec::{ArrayString, ArrayVec};
@@ -232,7 +232,7 @@ pub struct VmDescription<'a> {
     /// Those of the simulated ones that are simulated the fast way.
     pub fast: ArrayVec<Slot, MAX_SLOTS>,
     /// The slices of disks that it has.
-    pub slices: ArrayVec<SliceDescription, MAX_SLICES>,
+    pub slices: Slices<'a>,
     /// The switches of which it has a port, each a place in [`SystemDescription::switches`].
     pub ports: ArrayVec<u8, MAX_SWITCHES>,
     /// Whether it has a balloon, by which its guest gives pages of its memory back.

@@ -27,6 +27,7 @@ use crate::computer::{ComputerError, Process, firmware};
 use crate::image::{self, ImageError, slots::Assignment};
 use crate::images::{self, ImagesError, Progress};
 use crate::qemu::{self, Boot, QemuError};
+use crate::report::own_memory as parse_own_memory;
 use crate::system::{Bytes, Document, Mistakes, System};
 use footprint::Footprint;
 use machine::Start;
@@ -389,12 +390,6 @@ fn own_memory(cache: &Cache, files: &Files, options: &Options) -> Result<u64, Be
     };
     process.end(true).map_err(start)?;
     found.ok_or(BenchError::NoMemory(text))
-}
-
-/// The line is `[partita] … N KiB of memory used, …`.
-fn parse_own_memory(console: &str) -> Option<u64> {
-    let before = console.split_once(" KiB of memory used")?.0;
-    before.rsplit(' ').next()?.parse().ok()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, BenchError> {

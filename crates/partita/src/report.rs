@@ -179,4 +179,12 @@ pub struct Report {
     pub vms: Vec<VmReport>,
     /// The harts.
     pub harts: Vec<HartReport>,
+    /// KiB of memory that the hypervisor has for itself, as its first line says, if that was seen.
+    pub own_memory: Option<u64>,
+}
+
+/// How many KiB of memory the hypervisor has for itself, by its line `[partita] … N KiB of memory used, …`.
+pub fn own_memory(console: &str) -> Option<u64> {
+    let before = console.split_once(" KiB of memory used")?.0;
+    before.rsplit(' ').next()?.parse().ok()
 }

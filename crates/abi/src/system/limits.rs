@@ -18,11 +18,11 @@ pub const MAX_HARTS: u32 = 64;
 /// virtio-mmio slots have numbers below this.
 pub const MAX_SLOTS: usize = 32;
 /// Most slices of disks of a VM.
-pub const MAX_SLICES: usize = 8;
+pub const MAX_SLICES: usize = 32;
 /// Most switches between VMs.
 pub const MAX_SWITCHES: usize = 8;
 /// Most devices of all VMs together by which they share something.
-pub const MAX_SHARING: usize = 64;
+pub const MAX_SHARING: usize = 256;
 /// A VM's memory is a multiple of this many bytes: the G-stage's megapage.
 pub const MEMORY_GRANULE: u64 = 2 << 20;
 /// Bounds of the time slice in microseconds.

@@ -4,13 +4,12 @@ use super::names;
 use super::slices;
 use super::switches;
 use super::{
-    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLICES,
-    MAX_SLOTS, MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure,
-    PAUSE_LOOP, Parameters, PauseLoops, Placement, Problem, Purging, Queue, RELAXED_TERMS,
-    RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling,
-    SliceDescription, Slot, SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError,
-    TIME_SLICE_US, Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod,
-    WhenIdle,
+    AFFINITY, Allocation, COST, HartId, HartSet, Hidden, MAX_BOOTARGS_LENGTH, MAX_SLOTS,
+    MAX_SWITCHES, MAX_VCPUS, MAX_VCPUS_PER_VM, MEMORY_GRANULE, Migration, OnFailure, PAUSE_LOOP,
+    Parameters, PauseLoops, Placement, Problem, Purging, Queue, RELAXED_TERMS,
+    RESERVATION_LIMIT_US, ROUND, RemoteFences, SELF_WAIT_BUDGET, SHARE, Scheduling, Slices, Slot,
+    SpinMethod, Subject, SwitchDescription, SystemDescription, SystemError, TIME_SLICE_US,
+    Translations, ValueText, VmDescription, VmName, VmTranslation, WaitMethod, WhenIdle,
 };
 use crate::tree::{Property, Token, Tree, TreeError};
 use arrayvec::ArrayVec;
@@ -188,7 +187,7 @@ struct VmParts<'a> {
     devices: Option<ArrayVec<Slot, MAX_SLOTS>>,
     simulated: Option<ArrayVec<Slot, MAX_SLOTS>>,
     fast: Option<ArrayVec<Slot, MAX_SLOTS>>,
-    slices: Option<ArrayVec<SliceDescription, MAX_SLICES>>,
+    slices: Option<Slices<'a>>,
     ports: Option<ArrayVec<u8, MAX_SWITCHES>>,
     hidden: Option<Hidden>,
     pause_loops: PauseLoops,

@@ -55,25 +55,62 @@ impl SliceDescription {
     }
 }
 
-impl Field<'_> {
-    pub(super) fn slices(&self) -> Parsed<ArrayVec<SliceDescription, MAX_SLICES>> {
-        let numbers = self.property.numbers();
-        let mut numbers = numbers.ok_or_else(|| self.error(Problem::WrongType))?;
-        let mut slices = ArrayVec::new();
-        while let Some(disk) = numbers.next() {
-            let mut cells = [disk; CELLS];
-            for cell in cells.iter_mut().skip(1) {
-                *cell = numbers
-                    .next()
-                    .ok_or_else(|| self.error(Problem::WrongType))?;
-            }
-            let slice = SliceDescription::from_cells(cells);
-            let slice = slice.ok_or_else(|| self.refuse(disk, Problem::OutOfRange))?;
-            slices
-                .try_push(slice)
-                .map_err(|_| self.error(Problem::TooMany))?;
+/// Bytes of a slice in its property.
+const BYTES: usize = 4 * CELLS;
+
+/// The slices of a VM, as its property has them: a VM may have many, and few VMs have any.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slices<'a> {
+    /// Each was read once, and is good.
+    slices: &'a [[u8; BYTES]],
+}
+
+impl<'a> Slices<'a> {
+    /// How many they are.
+    pub const fn len(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// Whether the VM has none.
+    pub const fn is_empty(&self) -> bool {
+        self.slices.is_empty()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = SliceDescription> + use<'a> {
+        self.slices.iter().filter_map(read)
+    }
+}
+
+fn cells(bytes: &[u8; BYTES]) -> [u32; CELLS] {
+    let mut cells = [0; CELLS];
+    let (words, _) = bytes.as_chunks::<4>();
+    for (cell, word) in cells.iter_mut().zip(words) {
+        *cell = u32::from_be_bytes(*word);
+    }
+    cells
+}
+
+fn read(bytes: &[u8; BYTES]) -> Option<SliceDescription> {
+    SliceDescription::from_cells(cells(bytes))
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn slices(&self) -> Parsed<Slices<'a>> {
+        let (slices, rest) = self.property.value.as_chunks::<BYTES>();
+        if !rest.is_empty() {
+            return Err(self.error(Problem::WrongType));
         }
-        Ok(slices)
+        for slice in slices {
+            if read(slice).is_none() {
+                let [disk, ..] = cells(slice);
+                return Err(self.refuse(disk, Problem::OutOfRange));
+            }
+        }
+        match slices.len() <= MAX_SLICES {
+            true => Ok(Slices { slices }),
+            false => Err(self.error(Problem::TooMany)),
+        }
     }
 }
 
@@ -88,16 +125,16 @@ pub(super) fn check(system: &SystemDescription<'_>) -> Parsed<()> {
         if let Some(slot) = vm.devices.iter().find(|slot| system.disks.contains(slot)) {
             return Err(refused(subject, names::DEVICES, slot, Problem::Taken));
         }
-        for slice in &vm.slices {
+        for slice in vm.slices.iter() {
             let refuse = |problem| refused(subject, names::SLICES, slice.disk, problem);
             if slice.disk as usize >= system.disks.len() {
                 return Err(refuse(Problem::NoSuchDevice));
             }
-            if known.iter().any(|other| other.collides_with(slice)) {
+            if known.iter().any(|other| other.collides_with(&slice)) {
                 return Err(refuse(Problem::Taken));
             }
             known
-                .try_push(*slice)
+                .try_push(slice)
                 .map_err(|_| refuse(Problem::TooMany))?;
         }
     }

@@ -41,7 +41,7 @@ use crate::system::pages::PagesOf;
 use crate::system::policy;
 use crate::system::{self, Hypervisor, slots};
 use crate::vm::accounts::Accounts;
-use crate::vm::hardware::{self, Given};
+use crate::vm::hardware::{self, Given, SharingDevice};
 use crate::vm::vcpu::Vcpu;
 use crate::vm::{Settings, Vm};
 
@@ -61,6 +61,9 @@ const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
+
+/// Bytes of the heap that a device has by which VMs share something, at most: a slice's pieces of a chain are the most of it.
+const SHARING_HEAP: usize = 12 << 10;
 
 /// Builds and installs the system.
 ///
@@ -175,7 +178,10 @@ fn grow_heap(
     let of_harts = harts * (size_of::<Hart>() + Accounts::bytes(vms) + size_of::<Group>());
     // What a VM or a vCPU has beside its entry is less than that again.
     let of_vms = 2 * (vms * size_of::<Vm>() + vcpus * size_of::<Vcpu>());
-    let wanted = of_harts + of_vms;
+    let sharing =
+        |vm: &VmDescription<'_>| vm.slices.len() + vm.ports.len() + usize::from(vm.balloon);
+    let of_shared = SHARING_HEAP * description.vms.iter().map(sharing).sum::<usize>();
+    let wanted = of_harts + of_vms + of_shared;
     if wanted <= heap::BYTES / 2 {
         return Ok(());
     }
@@ -363,11 +369,12 @@ fn virtual_machine(
         .translation
         .mode_for(at.guest.end().raw())
         .map_err(AssembleError::Confinement)?;
+    let made = shared.devices_of((id, vm), frames)?;
     let table = table(
         board,
         mode,
         &at,
-        &devices,
+        (&devices, &made),
         vcpus.len() as u32,
         (frames, FrameOwner::Vm(id)),
     )
@@ -385,7 +392,6 @@ fn virtual_machine(
         let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
         Clock::new(clock::of_board(base), now)
     });
-    let made = shared.devices_of((id, vm), frames)?;
     let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
         .map_err(|error| AssembleError::Bus { vm: name, error })?;
     let settings = Settings {
@@ -458,7 +464,7 @@ fn table(
     board: &Board,
     mode: Mode,
     ram: &Ram,
-    devices: &[Given],
+    (devices, made): (&[Given], &[SharingDevice]),
     vcpus: u32,
     (frames, owner): (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
@@ -498,6 +504,11 @@ fn table(
         let region =
             GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
         stage.map(&mut tables, region, place, permissions)?;
+    }
+    for (number, device) in (0..).zip(made) {
+        let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
+        let region = region.ok_or(MapError::OutOfReach)?;
+        stage.map(&mut tables, region, device.page, Permissions::READ_ONLY)?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     for vcpu in 0..vcpus {

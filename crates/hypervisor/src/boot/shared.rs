@@ -17,7 +17,7 @@ use crate::devices::shared::balloon::Balloon;
 use crate::devices::shared::disk::slice::{IDENTITY, Part, Slice};
 use crate::devices::shared::disk::{Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES};
 use crate::devices::shared::driver::Driver;
-use crate::devices::shared::front::Front;
+use crate::devices::shared::front::{Front, Kind};
 use crate::devices::shared::switch::frame::Address;
 use crate::devices::shared::switch::port::Port;
 use crate::devices::shared::switch::uplink::{self, Card, Uplink};
@@ -26,6 +26,7 @@ use crate::devices::simulated::shadow::AREA;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
+use crate::system::due;
 use crate::system::slots::TheBoard;
 use crate::vm::hardware::SharingDevice;
 
@@ -38,6 +39,8 @@ pub struct Shared {
     slots: Vec<Slot>,
     /// By VM: its ports of switches.
     ports: Vec<Vec<SharingDevice>>,
+    /// For how long what a guest has made available may wait, in ticks.
+    patience: u64,
     /// How many devices were made.
     clients: usize,
 }
@@ -59,6 +62,7 @@ impl Shared {
             switches: Vec::new(),
             slots,
             ports: description.vms.iter().map(|_| Vec::new()).collect(),
+            patience: due::patience(0, board.timebase_hertz.into()),
             clients: 0,
         };
         for (number, switch) in (0..).zip(&description.switches) {
@@ -78,13 +82,15 @@ impl Shared {
     ) -> Result<Vec<SharingDevice>, AssembleError> {
         let owner = FrameOwner::Vm(id);
         let mut devices: Vec<SharingDevice> = Vec::new();
-        for (number, slice) in (1..).zip(&vm.slices) {
+        let no_room = || AssembleError::Areas { vm: vm.name };
+        for (number, slice) in (1..).zip(vm.slices.iter()) {
             let client = self.client()?;
-            let slice = self.slice((vm, number), slice, client, (owner, frames))?;
-            devices.push((client, Box::new(Front::new(slice))));
+            let slice = self.slice((vm, number), &slice, client, (owner, frames))?;
+            devices.push(device(client, slice, (owner, frames)).ok_or_else(no_room)?);
         }
         if vm.balloon {
-            devices.push((self.client()?, Box::new(Front::new(Balloon::new()))));
+            let client = self.client()?;
+            devices.push(device(client, Balloon::new(), (owner, frames)).ok_or_else(no_room)?);
         }
         if let Some(ports) = self.ports.get_mut(id.index()) {
             devices.append(ports);
@@ -130,7 +136,8 @@ impl Shared {
             if let Some(ports) = self.ports.get_mut(vm)
                 && let Some(port) = Port::new(Arc::clone(&switch), port)
             {
-                ports.push((client, Box::new(Front::new(port))));
+                let made = device(client, port, (FrameOwner::Hypervisor, frames));
+                ports.push(made.ok_or(AssembleError::Inboxes)?);
             }
         }
         self.switches.push(switch);
@@ -181,9 +188,24 @@ impl Shared {
             read_only: slice.read_only || disk.has(READ_ONLY),
             flushes: disk.has(FLUSH),
             in_pages: vm.placement == Placement::Paged,
+            patience: self.patience,
             identity,
         }))
     }
+}
+
+/// A device that VMs share something by, with a page for its registers; none where there is no memory for that.
+fn device(
+    client: Client,
+    kind: impl Kind + 'static,
+    (owner, frames): (FrameOwner, &mut Frames),
+) -> Option<SharingDevice> {
+    let page = frames.give(owner, PAGE_SIZE, PAGE_SIZE)?.base();
+    Some(SharingDevice {
+        client,
+        device: Box::new(Front::new(kind, Some(page))),
+        page,
+    })
 }
 
 /// What the board has in a slot.

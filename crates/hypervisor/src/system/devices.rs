@@ -6,7 +6,7 @@ use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
 use crate::devices::shared::disk::{Disk, DiskNumber};
-use crate::devices::shared::{Board, Client};
+use crate::devices::shared::{Board, Client, Clients};
 use crate::devices::trapped::{NotNow, Outside, Reach};
 use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
 use crate::hart::csr::{self, number};
@@ -27,8 +27,8 @@ use crate::vm::Vm;
 pub struct Surroundings<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
-    /// The devices of other VMs for which there is something, a bit each.
-    told: Cell<u64>,
+    /// The devices of other VMs for which there is something, if there are any: most exits tell nobody.
+    told: Cell<Option<Clients>>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -38,13 +38,13 @@ impl<'a> Surroundings<'a> {
         Self {
             system,
             vm,
-            told: Cell::new(0),
+            told: Cell::new(None),
         }
     }
 
-    /// The devices of other VMs for which there is something, a bit each.
+    /// The devices of other VMs for which there is something, if there are any.
     #[must_use]
-    pub const fn told(&self) -> u64 {
+    pub const fn told(&self) -> Option<Clients> {
         self.told.get()
     }
 }
@@ -139,7 +139,9 @@ impl Reach for Surroundings<'_> {
     }
 
     fn tell(&self, client: Client) {
-        self.told.set(self.told.get() | client.bit());
+        let mut told = self.told.get().unwrap_or_default();
+        told.insert(client);
+        self.told.set(Some(told));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Interrupts of the devices that the hypervisor serves, and what the devices of one VM tell those of others.
 
-use crate::devices::shared::Client;
+use crate::devices::shared::Clients;
 use crate::devices::shared::disk::DiskNumber;
 use crate::devices::shared::switch::SwitchNumber;
 use crate::system::Hypervisor;
@@ -64,8 +64,8 @@ fn serve_uplink(system: &Hypervisor, switch: SwitchNumber) {
 
 /// Devices that share something with others look at what there is for them.
 #[inline(never)]
-pub fn look_at_shared(system: &Hypervisor, told: u64) {
-    for client in Client::in_bits(told) {
+pub fn look_at_shared(system: &Hypervisor, told: Clients) {
+    for client in told.iter() {
         if let Some((vm, device)) = system.shared.get(client.index()).copied() {
             let vm = system.vm(vm);
             let outside = Surroundings::new(system, vm);

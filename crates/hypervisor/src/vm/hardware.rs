@@ -13,7 +13,7 @@ use crate::devices::shared::{Client, front};
 use crate::devices::simulated::{Means, Simulated};
 use crate::devices::trapped::Trapped;
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
@@ -49,10 +49,22 @@ pub struct Made {
 }
 
 /// The same while it is made.
-pub type SharingDevice = (Client, Box<dyn Trapped>);
+#[derive(Debug)]
+pub struct SharingDevice {
+    pub client: Client,
+    pub device: Box<dyn Trapped>,
+    /// The page that the guest reads in place of its registers.
+    pub page: HostPhysical,
+}
 
 /// Where such devices lie for a guest, a page each: above all that a VM has of the board's on most boards.
 const MADE_BASE: GuestPhysical = GuestPhysical::new(0x1020_0000);
+
+/// Where the guest finds the registers of the device with this number among those that the hypervisor makes for it.
+#[must_use]
+pub fn made_at(number: u64) -> Option<GuestPhysical> {
+    MADE_BASE.checked_add(number.checked_mul(PAGE_SIZE)?)
+}
 
 /// What a VM is built with.
 #[derive(Debug)]
@@ -105,9 +117,8 @@ pub fn build(
         let of_board = devices.iter().any(|given| given.device.source == *source);
         !of_board && ![UART_SOURCE, CLOCK_SOURCE].contains(source)
     });
-    for (number, (client, device)) in (0..).zip(shared) {
-        let base = MADE_BASE.checked_add(number * PAGE_SIZE);
-        let base = base.ok_or(NoRoom(MADE_BASE))?;
+    for (number, SharingDevice { client, device, .. }) in (0..).zip(shared) {
+        let base = made_at(number).ok_or(NoRoom(MADE_BASE))?;
         let registers = GuestRegion::new(base, front::SIZE).ok_or(NoRoom(base))?;
         let source = free.next().ok_or(NoRoom(base))?;
         let device = chips.add(SourceNumber(source), device);

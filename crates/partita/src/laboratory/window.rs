@@ -349,6 +349,7 @@ mod tests {
             seconds: 1.0,
             vms: vec![vm],
             harts: harts.iter().enumerate().map(of_hart).collect(),
+            own_memory: None,
         }
     }
 

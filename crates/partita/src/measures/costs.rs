@@ -8,7 +8,7 @@ use machine::monitor::{Counts, Event, Report as Monitor};
 use std::collections::BTreeMap;
 
 /// The measures of this file.
-pub(super) const COSTS: [Measure; 16] = [
+pub(super) const COSTS: [Measure; 18] = [
     measure(
         "event-cycles",
         "cycles",
@@ -131,6 +131,20 @@ pub(super) const COSTS: [Measure; 16] = [
         "translations that no TLB had, per instruction of the hypervisor",
         "VMCP-NITLBR of paper 001, table 3: as tlb-miss-ratio, in HS mode.",
     ),
+    measure(
+        "disks",
+        "",
+        Better::Neither,
+        "disks of the computer",
+        "The virtio disks that the hardware monitor tells of: what figure 7 of paper 001 has across, as far as each is a device of one VM.",
+    ),
+    measure(
+        "hypervisor-memory",
+        "KiB",
+        Better::Less,
+        "memory that the hypervisor has for itself",
+        "What its first line says: its image with heap and first stack, the other stacks, the G-stage tables, and the areas of simulated and shared devices;          guests' memory is not in it. One without areas, of the same VMs, is the base of what areas cost (paper 001, fig. 7).",
+    ),
 ];
 
 /// The measures that need nothing but these inputs.
@@ -222,6 +236,7 @@ fn per_event(count: u64, inputs: &Inputs<'_>, report: &Monitor) -> Option<f64> {
 
 /// What the hypervisor's own monitor says of exits.
 fn exits(report: &Report, put: &mut impl FnMut(&str, Option<f64>)) {
+    put("hypervisor-memory", report.own_memory.map(|kib| kib as f64));
     let work = || report.vms.iter().flat_map(|vm| &vm.work);
     let mut causes: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for (cause, exits) in work().flat_map(|work| &work.exits) {
@@ -249,6 +264,11 @@ fn events(inputs: &Inputs<'_>, report: &Monitor, put: &mut impl FnMut(&str, Opti
     let cycles: u64 = report.harts.iter().map(|hart| hart.cycles).sum();
     let instructions: u64 = report.harts.iter().map(|hart| hart.instructions).sum();
     let busy = cycles.saturating_sub(report.total(Event::Waited));
+    let disks = report
+        .devices
+        .iter()
+        .filter(|device| device.kind == "block");
+    put("disks", Some(disks.count() as f64));
     put("event-cycles", per_event(busy, inputs, report));
     put(
         "event-instructions",
@@ -413,6 +433,7 @@ mod tests {
                 work: vec![work],
             }],
             harts: Vec::new(),
+            own_memory: None,
         }
     }
 
@@ -458,6 +479,7 @@ mod tests {
         let figures = figures(&[WORK], &[], Some(&report));
         assert_eq!(figures["hypervisor-time"], 8.0);
         assert_eq!(figures["hypervisor-instruction-time"], 1.0);
+        assert_eq!(figures["disks"], 1.0);
         assert_eq!(figures["hypervisor-cache-miss-ratio"], 2.0);
         assert_eq!(figures["hypervisor-tlb-miss-ratio"], 0.0);
         assert_eq!(figures["operations-per-million"], 200.0);

@@ -43,6 +43,7 @@ fn case_one() -> (Report, Guests) {
         seconds: 2.0,
         vms: vec![vm],
         harts: (0..4).map(hart).collect(),
+        own_memory: Some(3156),
     };
     let mut guests = Guests::default();
     let lines = [
@@ -92,6 +93,7 @@ fn the_papers_figures_follow_from_each_other() {
     near(&figures, "itr", 9.690, 0.03);
     near(&figures, "guest-utilisation", 43.75, 1e-9);
     near(&figures, "scheduling-overhead", 2.48, 1e-9);
+    near(&figures, "hypervisor-memory", 3156.0, 1e-9);
     near(&figures, "simulation-overhead", 2.45, 1e-9);
     near(&figures, "simulation-overhead.wrs-nto", 1.45, 1e-9);
     near(&figures, "idle", 51.32, 1e-9);

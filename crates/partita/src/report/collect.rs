@@ -1,6 +1,6 @@
 //! Gathers reports out of a console's lines.
 
-use super::{GuestInterrupts, HartReport, Report, VmReport, Work};
+use super::{GuestInterrupts, HartReport, Report, VmReport, Work, own_memory};
 use abi::monitor::{HartId, MonitorError, Reader, Record, VmId, WorkCounters};
 use std::collections::BTreeMap;
 
@@ -36,6 +36,7 @@ pub struct Collector {
     failures: Vec<String>,
     /// What the exerciser of each VM said last.
     said: BTreeMap<String, String>,
+    own_memory: Option<u64>,
 }
 
 impl Collector {
@@ -52,7 +53,10 @@ impl Collector {
             return false;
         }
         match self.reader.line(line) {
-            Ok(None) => false,
+            Ok(None) => {
+                self.own_memory = self.own_memory.or_else(|| own_memory(line));
+                false
+            }
             Ok(Some(record)) => {
                 self.record(record);
                 true
@@ -67,6 +71,7 @@ impl Collector {
     /// The last report that was whole, with what the guests said.
     pub fn report(&self) -> Option<Report> {
         let mut report = self.report.clone()?;
+        report.own_memory = self.own_memory;
         for vm in &mut report.vms {
             vm.guest_interrupts = self.interrupts.get(&vm.name).copied();
         }
@@ -206,6 +211,7 @@ impl Parts {
             seconds: self.seconds,
             vms,
             harts: self.harts,
+            own_memory: None,
         }
     }
 }

@@ -19,6 +19,7 @@ impl Report {
             seconds: self.seconds - earlier.seconds,
             vms: vms.collect(),
             harts: harts.collect(),
+            own_memory: self.own_memory,
         }
     }
 }

@@ -6,6 +6,7 @@ use super::common::{hypervisor, room};
 use super::sum;
 use partita::cache::Cache;
 use partita::image::archive::Writer;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ errors = { per_million = 100_000 }
 late_interrupts = { per_million = 10_000 }
 late_nanoseconds = 200_000
 ";
+/// Blocks of which the victim tells before it is stopped.
+const BLOCKS: usize = 20;
 /// The VMs: name, placement, `io`, and the disk.
 const VMS: [(&str, &str, &str, &str); 4] = [
     ("general", "paged", "general", "{ file = \"DISK\" }"),
@@ -44,7 +47,7 @@ struct Run {
     rounds: u32,
     /// Whether one operation in ten fails.
     errors: bool,
-    /// The VM that is stopped and started in its first round.
+    /// The VM that is stopped in the midst of its writes, and started.
     victim: Option<&'static str>,
     /// Whether the machine looks for stale translations.
     checked: bool,
@@ -129,7 +132,8 @@ fn add(archive: &mut Writer, tree: &Path, name: &str) {
 }
 
 /// The system's file.
-fn system(folder: &Path, rounds: u32) -> PathBuf {
+fn system(folder: &Path, run: &Run) -> PathBuf {
+    let rounds = run.rounds;
     let initrd = initrd(folder);
     let disk = folder.join("disk");
     fs::File::create(&disk).unwrap().set_len(DISK).unwrap();
@@ -142,10 +146,15 @@ fn system(folder: &Path, rounds: u32) -> PathBuf {
         let its = its.replace("DISK", &disk);
         // The only vCPU of a VM is told of several operations at once while it is at work.
         let vcpus = if name == "fast" { 1 } else { 2 };
+        let is_victim = if run.victim == Some(name) {
+            "yes"
+        } else {
+            "no"
+        };
         text += &format!(
             "[vm.{name}]\nvcpus = {vcpus}\nmemory = \"256 MiB\"\nplacement = \"{placement}\"\nio = \"{io}\"\nshare = 25\n\
              kernel = \"image:debian/kernel\"\ninitrd = {initrd:?}\n\
-             command-line = \"console=ttyS0 quiet ways.rounds={rounds}\"\ndisks = [{its}]\n"
+             command-line = \"console=ttyS0 quiet ways.rounds={rounds} ways.until-stopped={is_victim}\"\ndisks = [{its}]\n"
         );
     }
     let path = folder.join("ways.toml");
@@ -170,7 +179,7 @@ fn survive(run: &Run) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_partita"));
-    command.arg("run").arg(system(folder.path(), run.rounds));
+    command.arg("run").arg(system(folder.path(), run));
     command.args(["--on", run.on, "--timeout", "7200", "--without-native"]);
     command.arg("--hypervisor").arg(hypervisor());
     command.arg("--control").arg(file("socket"));
@@ -194,9 +203,10 @@ fn survive(run: &Run) {
     if let Some(victim) = run.victim {
         said += &wait_for(&mut console, &format!("[{victim}] partita-guest start"));
         let mut client = std::os::unix::net::UnixStream::connect(file("socket")).unwrap();
-        // Its second round begins some time after this line; the others are in the midst of theirs.
-        let round = format!("[{victim}] partita-ways round number=1");
-        said += &wait_for(&mut console, &round);
+        // It writes until it is stopped, and its disk has told of as many blocks.
+        for _ in 0..BLOCKS {
+            said += &wait_for(&mut console, &acknowledged(victim));
+        }
         client
             .write_all(format!("vm stop {victim}\n").as_bytes())
             .unwrap();
@@ -219,6 +229,9 @@ fn survive(run: &Run) {
         let last = format!("[{vm}] partita-ways round number={} ok=yes", run.rounds);
         assert!(said.contains(&last), "{vm}\n{said}");
     }
+    if let Some(victim) = run.victim {
+        check_blocks(victim, &said);
+    }
     let stopped = said.contains("stopped (operator)");
     assert_eq!(stopped, run.victim.is_some(), "{said}");
     let read = |name: &str| -> serde_json::Value {
@@ -228,6 +241,33 @@ fn survive(run: &Run) {
     if run.on == "machine" {
         check_operations(run, &said, &read("monitor"));
     }
+}
+
+/// What the console says of a block that the victim's disk has.
+fn acknowledged(victim: &str) -> String {
+    format!("[{victim}] partita-ways acknowledged block=")
+}
+
+/// Each block of which the victim told before it was stopped is found by the guest that was started after it.
+fn check_blocks(victim: &str, said: &str) {
+    let numbers = |words: &str| -> BTreeSet<u32> {
+        let lines = said.lines().filter_map(|line| line.split_once(words));
+        lines
+            .map(|(_, number)| number.trim().parse().unwrap())
+            .collect()
+    };
+    let written = numbers(&acknowledged(victim));
+    let kept = numbers(&format!("[{victim}] partita-ways kept block="));
+    eprintln!(
+        "{victim}: {} blocks written, {} kept",
+        written.len(),
+        kept.len()
+    );
+    assert!(
+        written.len() >= BLOCKS && written.is_subset(&kept),
+        "{written:?} {kept:?}\n{said}"
+    );
+    assert!(!said.contains("was not stopped"), "{said}");
 }
 
 /// At least 99 of 100 chains of the VM with `io = "fast"` took the fast way, and each VM ran on both harts.

@@ -71,12 +71,17 @@ fn ports_that_cannot_be_are_refused() {
         refusal(&root(), &machines(&[0], &[])).0,
         Problem::NoSuchDevice
     );
-    // Nine VMs with eight ports each are more than there are devices for.
-    let all: Vec<u32> = (0..8).collect();
-    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "second"];
-    let vms = (0..).zip(names).map(|(slot, name)| {
+    // With one more VM that has all ports, there are more than there are devices for.
+    let all: Vec<u32> = (0..MAX_SWITCHES as u32).collect();
+    let most = MAX_SHARING / MAX_SWITCHES;
+    let vms = (0..=most).map(|number| {
+        let name = match number == most {
+            true => "second",
+            // Pairs of letters that follow each other, each another one.
+            false => &"abcdefghijklmnopqrstuvwxyzyxwvutsrqponmlk"[number..number + 2],
+        };
         let ports = Some(Value::Row(all.clone()));
-        with(vm(name, &[slot]), names::PORTS, ports)
+        with(vm(name, &[]), names::PORTS, ports)
     });
     let vms: Vec<Properties> = vms.collect();
     let (problem, told) = refusal(&switches(&[NO_UPLINK; MAX_SWITCHES]), &vms);
@@ -87,5 +92,5 @@ fn ports_that_cannot_be_are_refused() {
         names::CONSOLE_FOCUS,
         None,
     );
-    assert!(SystemDescription::parse(&blob(&focus, &vms[..8])).is_ok());
+    assert!(SystemDescription::parse(&blob(&focus, &vms[..most])).is_ok());
 }

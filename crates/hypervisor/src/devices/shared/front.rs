@@ -13,7 +13,8 @@ use crate::devices::virtio::{
     register, status, with_high, with_low,
 };
 use crate::hart::decode::Width;
-use crate::memory::address::HostRegion;
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::guest::HostMemory;
 
 /// Queues that such a device can have.
 pub const QUEUES: usize = 3;
@@ -85,6 +86,8 @@ pub struct Front<K> {
     kind: K,
     driver: Driver,
     queues: Queues,
+    /// A page that the guest reads in place of the registers, without leaving; memory that nobody else has.
+    page: Option<HostPhysical>,
 }
 
 /// What a driver has set.
@@ -104,8 +107,9 @@ struct Driver {
 impl<K: Kind> Front<K> {
     /// The device as after power-on.
     #[must_use]
-    pub fn new(kind: K) -> Self {
+    pub fn new(kind: K, page: Option<HostPhysical>) -> Self {
         Self {
+            page,
             kind,
             driver: Driver::default(),
             queues: [const { None }; QUEUES],
@@ -251,14 +255,32 @@ impl<K: Kind> Front<K> {
     }
 
     fn store_word(&mut self, register: u64, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
+        // What every operation needs comes first, and changes nothing else that a guest reads, unless its driver broke the rules.
         match register {
             register::QUEUE_NOTIFY => {
-                return match self.work(value as usize, reach) {
+                let more = self.work(value as usize, reach);
+                self.show_worked(reach);
+                return match more {
                     true => Err(NotNow),
                     false => Ok(()),
                 };
             }
-            register::INTERRUPT_ACKNOWLEDGE => self.driver.interrupt_status &= !value,
+            register::INTERRUPT_ACKNOWLEDGE => {
+                self.driver.interrupt_status &= !value;
+                self.show_interrupts(reach);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let taken = self.set_up(register, value, reach);
+        self.show(reach);
+        taken
+    }
+
+    /// A store to a register by which a driver sets its device up.
+    #[inline(never)]
+    fn set_up(&mut self, register: u64, value: u32, reach: &dyn Reach) -> Result<(), NotNow> {
+        match register {
             register::DEVICE_FEATURES_SELECT => self.driver.device_features_select = value,
             register::DRIVER_FEATURES_SELECT => self.driver.features_select = value,
             register::DRIVER_FEATURES if self.driver.status & status::FEATURES_OK == 0 => {
@@ -281,6 +303,74 @@ impl<K: Kind> Front<K> {
             _ => self.set_part(register, value),
         }
         Ok(())
+    }
+}
+
+/// The registers that a load shows something of, but for the interrupt status.
+const SHOWN: [u64; 12] = [
+    register::MAGIC,
+    register::VERSION,
+    register::DEVICE_ID,
+    register::VENDOR_ID,
+    register::DEVICE_FEATURES,
+    register::QUEUE_SIZE_MOST,
+    register::QUEUE_READY,
+    register::STATUS,
+    *register::SHARED_MEMORY.start(),
+    *register::SHARED_MEMORY.start() + 4,
+    *register::SHARED_MEMORY.start() + 8,
+    *register::SHARED_MEMORY.end(),
+];
+
+impl<K: Kind> Front<K> {
+    /// Shows everything, and nothing of what the page's memory held before.
+    #[cold]
+    fn show_first(&self, reach: &dyn Reach) {
+        let Some(page) = self.page else { return };
+        let host = reach.memory().host;
+        host.zero(page, PAGE_SIZE);
+        for offset in 0..SIZE - register::CONFIGURATION {
+            let at = HostPhysical::new(page.raw().wrapping_add(register::CONFIGURATION + offset));
+            host.set_byte(at, self.kind.configuration(offset));
+        }
+        self.show(reach);
+    }
+
+    /// Shows what the registers read as. The configuration of such a device stays as it is.
+    #[cold]
+    #[inline(never)]
+    fn show(&self, reach: &dyn Reach) {
+        for register in SHOWN {
+            self.set(register, self.load_word(register) as u32, reach);
+        }
+        self.show_interrupts(reach);
+    }
+
+    /// Shows what work on the queues has changed.
+    #[inline]
+    fn show_worked(&self, reach: &dyn Reach) {
+        match self.driver.status & status::NEEDS_RESET {
+            0 => self.show_interrupts(reach),
+            _ => self.show(reach),
+        }
+    }
+
+    #[inline]
+    fn show_interrupts(&self, reach: &dyn Reach) {
+        self.set(
+            register::INTERRUPT_STATUS,
+            self.driver.interrupt_status,
+            reach,
+        );
+    }
+
+    /// Sets a word of the page.
+    #[inline]
+    fn set(&self, register: u64, word: u32, reach: &dyn Reach) {
+        if let Some(page) = self.page {
+            let at = HostPhysical::new(page.raw().wrapping_add(register));
+            reach.memory().host.set_word(at, word.to_le());
+        }
     }
 }
 
@@ -319,6 +409,7 @@ impl<K: Kind> Trapped for Front<K> {
         {
             let worked = self.kind.look(&mut self.queues, reach);
             self.settle(worked);
+            self.show_worked(reach);
         }
     }
 
@@ -327,12 +418,16 @@ impl<K: Kind> Trapped for Front<K> {
     }
 
     fn reset(&mut self, outside: &dyn Outside) {
-        if let Some(reach) = outside.reach() {
+        let reach = outside.reach();
+        if let Some(reach) = reach {
             // What is still under way is asked for by `is_quiet`.
             let _ = self.kind.stop(reach);
         }
         self.driver = Driver::default();
         self.queues = [const { None }; QUEUES];
+        if let Some(reach) = reach {
+            self.show_first(reach);
+        }
     }
 
     fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {

@@ -124,6 +124,15 @@ impl Pace {
         self.is_at_work()
     }
 
+    /// At a look at a queue that is not looked at from time to time, but whenever something ends: whether what is made available meanwhile can wait for
+    /// that. It waits for a part of an operation's time alone where much is under way; and a guest at work can wait, for the patience at most if
+    /// operations are spread evenly.
+    pub fn can_wait(&mut self, under_way: u16, is_at_work: impl FnOnce() -> bool) -> bool {
+        let is_at_work = self.note_guest(under_way, is_at_work);
+        let soon = self.patience.saturating_mul(under_way.into());
+        self.part_of(under_way) >= WORTH || is_at_work && (1..=soon).contains(&self.takes)
+    }
+
     /// An operation begins, by a name that no other has meanwhile. It is timed unless another one is.
     #[inline]
     pub const fn begins(&mut self, operation: u16, now: u64) {
@@ -238,6 +247,25 @@ mod tests {
         // Nobody asks where it does not matter.
         for under_way in [2, 64] {
             assert!(!pace.note_guest(under_way, || panic!("it was asked")));
+        }
+    }
+
+    #[test]
+    fn what_is_available_can_wait_for_an_end_that_is_near() {
+        let mut near = after(1600, 480);
+        assert!(near.can_wait(64, || panic!("it was asked")));
+        let found = (0..STREAK).map(|_| near.can_wait(4, || true));
+        assert_eq!(found.filter(|can| *can).count(), 1);
+        assert!(!near.can_wait(2, || true), "too few are under way");
+        let mut far = after(4 * 480 + 4, 480);
+        for _ in 0..2 * STREAK {
+            assert!(!far.can_wait(4, || true));
+        }
+        assert!(far.can_wait(5, || true));
+        assert!(!far.can_wait(5, || false));
+        let mut unknown = Pace::new(480);
+        for _ in 0..2 * STREAK {
+            assert!(!unknown.can_wait(64, || true));
         }
     }
 

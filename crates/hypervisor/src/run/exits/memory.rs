@@ -126,8 +126,8 @@ fn device_access(
                 returned::step(exit.system, exit.vm, &chips);
             }
             drop(chips);
-            if outside.told() != 0 {
-                sharing::look_at_shared(exit.system, outside.told());
+            if let Some(told) = outside.told() {
+                sharing::look_at_shared(exit.system, told);
             }
             answer
         }

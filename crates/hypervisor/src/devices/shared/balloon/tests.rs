@@ -139,7 +139,7 @@ fn load(device: &mut Front<Balloon>, world: &World, offset: u64) -> u32 {
 
 /// A balloon whose driver has started it, with the queue `number`.
 fn started(world: &World, number: u32) -> Front<Balloon> {
-    let mut device = Front::new(Balloon::new());
+    let mut device = Front::new(Balloon::new(), None);
     for at in [AVAILABLE, USED] {
         world.set(at, &[0; 0x400]);
     }

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use self::fair::{Fair, Start};
 use super::driver::{Driver, DriverError, Features, Interrupt};
-use super::{Board, Client};
+use super::{Board, Client, Clients};
 use crate::devices::simulated::chain::{DESCRIPTOR, NEXT, Piece, WRITE};
 use crate::devices::simulated::shadow::{AREA, MOST_ENTRIES, Shadow};
 use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
@@ -206,9 +206,9 @@ impl Disk {
         Some(slot)
     }
 
-    /// Has the device begin what may begin now. Says which devices have something to look for, a bit each: those whose operations have ended
+    /// Has the device begin what may begin now. Says which devices have something to look for: those whose operations have ended
     /// because the disk has failed.
-    pub fn begin(&mut self, board: &dyn Board) -> u64 {
+    pub fn begin(&mut self, board: &dyn Board) -> Clients {
         if self.ring.is_none() {
             return self.end_staged();
         }
@@ -224,13 +224,13 @@ impl Disk {
         if any {
             self.driver.notify(REQUEST_QUEUE, board);
         }
-        0
+        Clients::NONE
     }
 
     /// Ends what is staged for a device that has failed.
     #[cold]
-    fn end_staged(&mut self) -> u64 {
-        let mut told = 0;
+    fn end_staged(&mut self) -> Clients {
+        let mut told = Clients::NONE;
         for slice in self
             .slices
             .iter_mut()
@@ -240,7 +240,7 @@ impl Disk {
             slice
                 .ended
                 .extend(staged.map(|(slot, _)| Ended::failed(slot)));
-            told |= slice.client.bit();
+            told.insert(slice.client);
         }
         told
     }
@@ -281,10 +281,10 @@ impl Disk {
         true
     }
 
-    /// The disk has interrupted the hypervisor. Says which devices have something to look for, a bit each.
-    pub fn serve(&mut self, board: &dyn Board) -> u64 {
+    /// The disk has interrupted the hypervisor. Says which devices have something to look for.
+    pub fn serve(&mut self, board: &dyn Board) -> Clients {
         let failed = match self.driver.interrupt(board) {
-            Interrupt::None => return 0,
+            Interrupt::None => return Clients::NONE,
             Interrupt::Ended => !self.take_ended(board.host()),
             Interrupt::Failed => true,
         };
@@ -292,8 +292,10 @@ impl Disk {
             self.fail(board);
         }
         let _ = self.begin(board);
-        let told = self.slices.iter().filter(|slice| !slice.ended.is_empty());
-        told.fold(0, |all, slice| all | slice.client.bit())
+        let mut told = Clients::NONE;
+        let ended = self.slices.iter().filter(|slice| !slice.ended.is_empty());
+        ended.for_each(|slice| told.insert(slice.client));
+        told
     }
 
     /// Notes what the device has ended. False where it has returned what it was not given.

@@ -9,10 +9,10 @@ use super::{
     DiskNumber, FLUSH, MOST_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, SlotNumber,
     outcome,
 };
-use crate::devices::shared::Client;
 use crate::devices::shared::front::{Kind, Queues, Worked};
 use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
+use crate::devices::simulated::pace::{BATCH, Pace};
 use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
@@ -47,6 +47,8 @@ pub struct Part {
     pub flushes: bool,
     /// Whether the guest's memory lies in pages.
     pub in_pages: bool,
+    /// For how long what the guest has made available may wait, in ticks.
+    pub patience: u64,
     /// What the guest is told when it asks.
     pub identity: [u8; IDENTITY],
 }
@@ -67,6 +69,13 @@ pub struct Slice {
     /// Whether the guest has made something available for which there was no slot: so something is under way, and when it ends it is looked
     /// at again.
     backlog: bool,
+    /// How many operations are under way.
+    under_way: u16,
+    pace: Pace,
+    /// Whether what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
+    /// and when it ends it is looked at.
+    can_wait: bool,
+    unasked: bool,
     /// The chain at hand, so that no memory is asked for with each.
     pieces: Vec<Piece>,
 }
@@ -84,9 +93,13 @@ impl Slice {
     #[must_use]
     pub fn new(part: Part) -> Self {
         Self {
+            pace: Pace::new(part.patience),
             part,
             pending: [None; SLOTS],
             backlog: false,
+            under_way: 0,
+            can_wait: false,
+            unasked: false,
             pieces: Vec::with_capacity(CHAIN),
         }
     }
@@ -162,19 +175,31 @@ impl Slice {
                         };
                         queue.take();
                         reach.count(Event::ChainGeneral, 1);
-                        if let Some(place) = self.pending.get_mut(slot.index()) {
-                            *place = Some(Pending {
+                        self.note_begun(
+                            slot,
+                            Pending {
                                 head,
                                 status: request.status,
-                            });
-                        }
+                            },
+                            reach,
+                        );
                     }
                 }
             }
             self.backlog = false;
-            if !queue.ask(memory)? {
+            self.unasked = self.can_wait && self.under_way + 1 >= BATCH;
+            if self.unasked || !queue.ask(memory)? {
                 return Ok(false);
             }
+        }
+    }
+
+    #[inline]
+    fn note_begun(&mut self, slot: SlotNumber, pending: Pending, reach: &dyn Reach) {
+        if let Some(place) = self.pending.get_mut(slot.index()) {
+            *place = Some(pending);
+            self.under_way += 1;
+            self.pace.begins(slot.index() as u16, reach.time());
         }
     }
 
@@ -192,7 +217,7 @@ impl Slice {
         let more = self.pull(queue, reach);
         reach.with_disk(self.part.disk, &mut |disk, board| {
             let told = disk.begin(board);
-            Client::in_bits(told).for_each(|client| reach.tell(client));
+            told.iter().for_each(|client| reach.tell(client));
         });
         more
     }
@@ -200,6 +225,7 @@ impl Slice {
     /// Returns what has ended.
     fn give_back(&mut self, queue: &mut GuestQueue, reach: &dyn Reach) -> Result<(), Wrong> {
         let memory = reach.memory();
+        let now = reach.time();
         for _ in 0..SLOTS {
             let mut ended = None;
             reach.with_disk(self.part.disk, &mut |disk, _| {
@@ -208,6 +234,8 @@ impl Slice {
             let Some(ended) = ended else { break };
             let pending = self.pending.get_mut(ended.slot.index());
             if let Some(pending) = pending.and_then(Option::take) {
+                self.under_way = self.under_way.saturating_sub(1);
+                self.pace.ends(ended.slot.index() as u16, now);
                 memory.host.set_byte(pending.status, ended.status);
                 queue.give_back(pending.head, ended.written, memory)?;
             }
@@ -259,8 +287,11 @@ impl Kind for Slice {
         let [Some(queue), ..] = queues else {
             return Ok(Worked::default());
         };
+        // What has just ended was under way until now.
+        let under_way = self.under_way;
+        self.can_wait = self.pace.can_wait(under_way, || reach.is_at_work());
         self.give_back(queue, reach)?;
-        if self.backlog {
+        if self.backlog || self.unasked {
             // More than is read in one go is made of requests that are refused, or it would not find slots: it waits for the guest's next
             // notification.
             self.pull_and_begin(queue, reach)?;
@@ -291,7 +322,9 @@ impl Kind for Slice {
             return Err(NotNow);
         }
         self.pending = [None; SLOTS];
-        self.backlog = false;
+        (self.backlog, self.can_wait, self.unasked) = (false, false, false);
+        self.under_way = 0;
+        self.pace.forget();
         Ok(())
     }
 }

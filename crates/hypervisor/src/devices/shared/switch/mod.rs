@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use self::frame::{Address, HEAD, HEADER, Head, Parcel, SLOT};
 use self::inbox::{Inbox, MEMBERS, SLOTS, Sender};
 use self::uplink::{Card, Uplink};
-use super::Client;
+use super::{Client, Clients};
 use crate::lock::{Mutex, place};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, TheHost};
@@ -78,8 +78,8 @@ pub struct Books {
 pub struct Passed {
     /// How many have it in their inboxes.
     pub copies: u32,
-    /// Of them, those whose devices are to be told, a bit each.
-    pub told: u64,
+    /// Of them, those whose devices are to be told.
+    pub told: Clients,
     /// Whether the uplink's card is to be told.
     pub card: bool,
 }
@@ -258,7 +258,7 @@ impl Switch {
             if let Some(port) = self.ports.get(member.index()) {
                 if inbox.commit(slot, parcel) {
                     passed.copies += 1;
-                    passed.told |= port.client.bit();
+                    passed.told.insert(port.client);
                 }
             } else if let Some(card) = card {
                 let frame = (

@@ -3,7 +3,7 @@
 use super::frame::{HEAD, HEADER, Head, LONGEST};
 use super::uplink::BUFFERS;
 use super::{Member, Passed, Switch};
-use crate::devices::shared::Board;
+use crate::devices::shared::{Board, Clients};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, TheHost};
 
@@ -12,15 +12,15 @@ const COPIES: u32 = 2 * BUFFERS as u32;
 
 impl Switch {
     /// The uplink's card has interrupted: what it has received is passed on, as many frames as it has buffers and [`COPIES`] of them. What comes
-    /// to more, as many broadcasts to many ports do, is dropped. Says which devices are to be told, a bit each.
-    pub fn serve_uplink(&self, board: &dyn Board) -> u64 {
+    /// to more, as many broadcasts to many ports do, is dropped. Says which devices are to be told.
+    pub fn serve_uplink(&self, board: &dyn Board) -> Clients {
         let (Some(uplink), Some(outside)) = (&self.uplink, self.outside()) else {
-            return 0;
+            return Clients::NONE;
         };
         if !uplink.has_interrupted(board) {
-            return 0;
+            return Clients::NONE;
         }
-        let mut told = 0;
+        let mut told = Clients::NONE;
         let mut back = None;
         let mut copies = COPIES;
         // What comes meanwhile interrupts again.
@@ -31,7 +31,7 @@ impl Switch {
             if copies > 0 {
                 let passed = self.pass_received(outside, at, written, board.host());
                 copies = copies.saturating_sub(passed.copies);
-                told |= passed.told;
+                told.add(passed.told);
             }
             back = Some(buffer);
         }

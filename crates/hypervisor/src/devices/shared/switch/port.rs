@@ -8,7 +8,7 @@ use abi::monitor::Event;
 use super::frame::{Address, HEAD, HEADER, Head, LONGEST, MTU};
 use super::uplink::{HAS_ADDRESS, RECEIVE, TRANSMIT};
 use super::{Member, Switch};
-use crate::devices::shared::Client;
+use crate::devices::shared::Clients;
 use crate::devices::shared::front::{Kind, Queues, Worked};
 use crate::devices::shared::queue::GuestQueue;
 use crate::devices::simulated::chain::{Piece, Wrong};
@@ -55,8 +55,8 @@ struct Frames {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     frames: Frames,
-    /// The devices that are to be told, a bit each, and whether the uplink's card is.
-    told: u64,
+    /// The devices that are to be told, and whether the uplink's card is.
+    told: Clients,
     card: bool,
 }
 
@@ -85,7 +85,7 @@ impl Port {
         {
             reach.device_store(uplink.notification(), Width::Word, TRANSMIT as u64);
         }
-        for client in Client::in_bits(sent.told) {
+        for client in sent.told.iter() {
             reach.tell(client);
         }
         count(reach, Event::FrameSent, sent.frames);
@@ -122,7 +122,7 @@ impl Port {
             let passed = self.send(memory.host);
             // What is dropped takes as long as a short frame.
             copies = copies.saturating_sub(passed.copies.max(1));
-            sent.told |= passed.told;
+            sent.told.add(passed.told);
             sent.card |= passed.card;
             match passed.copies {
                 0 => sent.frames.dropped += 1,

@@ -458,3 +458,55 @@ fn a_hostile_driver_reaches_its_own_memory_and_its_own_sectors_alone() {
     }
     assert!(broken > 100 && passed > 8000, "{broken} {passed}");
 }
+
+#[test]
+fn a_guest_at_work_tells_of_nothing_that_can_wait_for_the_next_end() {
+    let (world, mut guests) = system(&[10], 0);
+    world.at_work.set(true);
+    let mut requests = (0..48).cycle();
+    let mut ask = |guest: &mut Guest| guest.ask(&world, requests.next().unwrap(), read(1));
+    (0..6).for_each(|_| ask(&mut guests[0]));
+    guests[0].notify(&world);
+    let under_way = || world.given.borrow().len();
+    assert_eq!(under_way(), 6);
+    let end_one = |guests: &mut [Guest]| {
+        world.time.set(world.time.get() + 100);
+        world.ends(0, 0);
+        serve(&world, guests);
+    };
+    let mut told = 0;
+    for _ in 0..40 {
+        ask(&mut guests[0]);
+        end_one(&mut guests);
+        if under_way() == 5 {
+            told += 1;
+            guests[0].notify(&world);
+        }
+        assert_eq!(under_way(), 6);
+    }
+    assert!((16..=18).contains(&told), "{told}");
+    // The guest waits: it tells of each again, but of what is there already.
+    world.at_work.set(false);
+    ask(&mut guests[0]);
+    end_one(&mut guests);
+    assert_eq!(under_way(), 6);
+    ask(&mut guests[0]);
+    end_one(&mut guests);
+    assert_eq!(under_way(), 5);
+    guests[0].notify(&world);
+    // Nothing is left behind where too little is under way to wait for.
+    world.at_work.set(true);
+    for _ in 0..20 {
+        end_one(&mut guests);
+        ask(&mut guests[0]);
+        guests[0].notify(&world);
+    }
+    for left in (0..under_way()).rev() {
+        ask(&mut guests[0]);
+        end_one(&mut guests);
+        guests[0].notify(&world);
+        assert!(under_way() > left);
+        world.ends(0, 0);
+        serve(&world, &mut guests);
+    }
+}

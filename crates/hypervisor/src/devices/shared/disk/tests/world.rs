@@ -26,6 +26,12 @@ pub const HALF: u64 = 0x1_0000;
 const QUEUE_AREA: u64 = 0x2000;
 const OPERATIONS: u64 = 0x10_0000;
 const MEMORY: u64 = 0x20_0000;
+/// Where the page lies that the guest with a number reads in place of registers.
+fn page_of(guest: usize) -> HostPhysical {
+    HostPhysical::new(0x8000 + guest as u64 * PAGE_SIZE)
+}
+/// For how long something may wait, in ticks.
+pub const PATIENCE: u64 = 480;
 /// Entries of a guest's queue.
 pub const ENTRIES: u16 = 256;
 /// Sectors of a slice; the disk has some more on both sides.
@@ -58,7 +64,10 @@ pub struct World {
     pub given: RefCell<Vec<Given>>,
     pub sectors: RefCell<Vec<[u8; 512]>>,
     guests: usize,
-    pub told: Cell<u64>,
+    pub told: Cell<Clients>,
+    pub time: Cell<u64>,
+    /// Whether the guests are at work.
+    pub at_work: Cell<bool>,
 }
 
 impl Board for World {
@@ -205,7 +214,11 @@ struct View<'a> {
 
 impl Reach for View<'_> {
     fn time(&self) -> u64 {
-        0
+        self.world.time.get()
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.world.at_work.get()
     }
 
     fn look_by(&self, _: SourceNumber, _: u64) {}
@@ -235,7 +248,9 @@ impl Reach for View<'_> {
     }
 
     fn tell(&self, client: Client) {
-        self.world.told.set(self.world.told.get() | client.bit());
+        let mut told = self.world.told.get();
+        told.insert(client);
+        self.world.told.set(told);
     }
 }
 
@@ -282,7 +297,12 @@ impl Guest {
             world,
             memory: &self.memory,
         };
-        self.device.load(Access { offset, width }, &Alone(&view))
+        let value = self.device.load(Access { offset, width }, &Alone(&view));
+        if width == Width::Word {
+            let shown = world.host.get(page_of(self.number).raw() + offset);
+            assert_eq!(u64::from(u32::from_le_bytes(shown)), value, "{offset:#x}");
+        }
+        value
     }
 
     pub fn look(&mut self, world: &World) {
@@ -432,7 +452,9 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
         given: RefCell::default(),
         sectors: RefCell::new((0..sectors).map(|sector| [sector as u8; 512]).collect()),
         guests,
-        told: Cell::new(0),
+        told: Cell::new(Clients::NONE),
+        time: Cell::new(0),
+        at_work: Cell::new(false),
     };
     let mut disk = Disk::start(DRIVER, HostPhysical::new(QUEUE_AREA), &world).unwrap();
     let guests = shares.iter().enumerate().map(|(number, share)| {
@@ -446,16 +468,20 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
         let pieces = vec![piece(RAM, place), piece(RAM + HALF, place + 0x2_0000)];
         Guest {
             number,
-            device: Front::new(Slice::new(Part {
-                disk: DiskNumber(0),
-                slice,
-                first: first_of(number),
-                sectors: SECTORS,
-                read_only: false,
-                flushes: disk.has(FLUSH),
-                in_pages: false,
-                identity: *b"partita-slice-1\0\0\0\0\0",
-            })),
+            device: Front::new(
+                Slice::new(Part {
+                    disk: DiskNumber(0),
+                    slice,
+                    first: first_of(number),
+                    sectors: SECTORS,
+                    read_only: false,
+                    flushes: disk.has(FLUSH),
+                    in_pages: false,
+                    patience: PATIENCE,
+                    identity: *b"partita-slice-1\0\0\0\0\0",
+                }),
+                Some(page_of(number)),
+            ),
             memory: GuestMemory::new(pieces).unwrap(),
             available: 0,
             used: 0,
@@ -464,6 +490,7 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
     let mut guests: Vec<Guest> = guests.collect();
     world.disk.replace(Some(disk));
     for guest in &mut guests {
+        assert!(guest.reset(&world));
         guest.start(&world);
     }
     (world, guests)
@@ -471,10 +498,10 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
 
 /// The hypervisor attends to the disk's interrupt: every guest that is told looks.
 pub fn serve(world: &World, guests: &mut [Guest]) {
-    let told = world.disk.borrow_mut().as_mut().unwrap().serve(world);
-    let told = told | world.told.replace(0);
+    let mut told = world.disk.borrow_mut().as_mut().unwrap().serve(world);
+    told.add(world.told.take());
     for guest in guests {
-        if told & 1 << guest.number != 0 {
+        if told.iter().any(|client| client.index() == guest.number) {
             guest.look(world);
         }
     }

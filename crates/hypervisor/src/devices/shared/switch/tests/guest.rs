@@ -53,7 +53,7 @@ impl Guest {
         Self {
             number,
             memory: Arc::new(GuestMemory::new(pieces).unwrap()),
-            device: Front::new(Port::new(Arc::clone(&world.switch), number).unwrap()),
+            device: Front::new(Port::new(Arc::clone(&world.switch), number).unwrap(), None),
             event_indices: false,
             made: [0; 2],
             found: [0; 2],
@@ -309,6 +309,8 @@ impl Reach for View<'_> {
     }
 
     fn tell(&self, client: Client) {
-        self.world.told.set(self.world.told.get() | client.bit());
+        let mut told = self.world.told.get();
+        told.insert(client);
+        self.world.told.set(told);
     }
 }

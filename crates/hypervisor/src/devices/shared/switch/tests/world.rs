@@ -12,7 +12,7 @@ use super::super::uplink::{self, Uplink};
 use super::super::{INBOX_BYTES, PortPlace, Switch};
 use super::guest::Guest;
 use crate::devices::shared::driver::Driver;
-use crate::devices::shared::{Board, Client};
+use crate::devices::shared::{Board, Client, Clients};
 use crate::devices::testing::device::Device as TestDevice;
 use crate::devices::testing::memory::Host;
 use crate::devices::testing::outside::Alone;
@@ -47,7 +47,7 @@ pub struct World {
     /// The uplink's card.
     pub card: TestDevice,
     pub switch: Arc<Switch>,
-    pub told: Cell<u64>,
+    pub told: Cell<Clients>,
     pub counts: RefCell<BTreeMap<(usize, Event), u32>>,
 }
 
@@ -100,7 +100,7 @@ impl World {
             host,
             card,
             switch: Arc::new(switch),
-            told: Cell::new(0),
+            told: Cell::new(Clients::NONE),
             counts: RefCell::default(),
         }
     }
@@ -116,7 +116,7 @@ impl World {
 
     /// Those who were told look.
     pub fn settle(&self, guests: &mut [Guest]) {
-        for client in Client::in_bits(self.told.take()) {
+        for client in self.told.take().iter() {
             let guest = &mut guests[client.index() - 3];
             let view = guest.view(self);
             guest.device.look(&Alone(&view));
@@ -166,7 +166,9 @@ impl World {
 
     pub fn serve(&self) {
         let told = self.switch.serve_uplink(&(&self.host, &self.card));
-        self.told.set(self.told.get() | told);
+        let mut all = self.told.get();
+        all.add(told);
+        self.told.set(all);
     }
 }
 
