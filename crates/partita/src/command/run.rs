@@ -13,6 +13,7 @@ use partita::laboratory::{
 use partita::measures::{self, Inputs};
 use partita::report;
 use partita::run::{self, Ending, Options};
+use partita::storms::{Held, Storms};
 use partita::system::{FileName, System};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -238,6 +239,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
                 ("guests", to_json(path, &outcome.guests)?),
                 ("hardware", to_json(path, &outcome.monitor)?),
                 ("pause-loops", to_json(path, &pause_loops(&outcome))?),
+                ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
                 ("passages", to_json(path, &outcome.passages)?),
                 ("against-native", to_json(path, &against)?),
                 ("from-host", to_json(path, &from_host)?),
@@ -264,6 +266,17 @@ fn pause_loops(outcome: &run::Outcome) -> BTreeMap<String, u64> {
     let loops = outcome.storms.iter().flat_map(|storms| &storms.loops);
     loops
         .map(|(pause, exits)| (format!("{pause:#x}"), *exits))
+        .collect()
+}
+
+/// The locks that were held for the longest time in all, by the physical address of their word.
+fn locks(storms: Option<&Storms>) -> BTreeMap<String, Held> {
+    /// So many.
+    const SHOWN: usize = 64;
+    let locks = storms.map(|storms| storms.most_held(SHOWN));
+    let locks = locks.into_iter().flatten();
+    locks
+        .map(|(word, held)| (format!("{word:#x}"), held))
         .collect()
 }
 
@@ -446,6 +459,7 @@ fn native(arguments: &RunArguments, system: &System, cache: &Cache) -> Result<()
             ("measures", to_json(path, &figures)?),
             ("guests", to_json(path, &outcome.guests)?),
             ("hardware", to_json(path, &outcome.hardware)?),
+            ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
         ];
         write_report(arguments, cache, path, serde_json::json!({}), &parts)?;
     }

@@ -81,6 +81,19 @@ pub struct Storms {
     pub contended: u64,
     /// How long the locks were held at which a loop had exited, in nanoseconds.
     pub holds: Vec<u64>,
+    /// What each of these locks had, by the physical address of its word.
+    pub locks: BTreeMap<u64, Held>,
+}
+
+/// How long a lock was held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Held {
+    /// How often.
+    pub times: u64,
+    /// In all, in nanoseconds.
+    pub nanoseconds: u64,
+    /// For the longest time, in nanoseconds.
+    pub most: u64,
 }
 
 /// Exits of different vCPUs that are no further apart than this happen together, in nanoseconds.
@@ -89,6 +102,8 @@ pub const TOGETHER: u64 = 100_000;
 const MOST: usize = 1 << 22;
 /// Most loops that are told apart.
 const MOST_LOOPS: usize = 4096;
+/// Most locks that are told apart.
+const MOST_LOCKS: usize = 1 << 16;
 
 impl Storms {
     /// An exit of this class.
@@ -135,8 +150,26 @@ impl Storms {
         }
     }
 
-    /// A lock was held for so many nanoseconds.
-    pub(super) fn hold(&mut self, nanoseconds: u64) {
+    /// The locks that were held for the longest time in all.
+    pub fn most_held(&self, number: usize) -> Vec<(u64, Held)> {
+        let mut locks: Vec<_> = self
+            .locks
+            .iter()
+            .map(|(&word, &held)| (word, held))
+            .collect();
+        locks.sort_by_key(|&(word, held)| (std::cmp::Reverse(held.nanoseconds), word));
+        locks.truncate(number);
+        locks
+    }
+
+    /// The lock with this word was held for so many nanoseconds.
+    pub(super) fn hold(&mut self, word: u64, nanoseconds: u64) {
+        if self.locks.len() < MOST_LOCKS || self.locks.contains_key(&word) {
+            let held = self.locks.entry(word).or_default();
+            held.times += 1;
+            held.nanoseconds = held.nanoseconds.saturating_add(nanoseconds);
+            held.most = held.most.max(nanoseconds);
+        }
         if self.holds.len() < MOST {
             self.holds.push(nanoseconds);
         }

@@ -288,7 +288,7 @@ impl Watch {
 
     fn word(&mut self, word: u64, value: u64, by: Option<Vmid>, now: u64) {
         if let Some(hold) = self.locks.word(word, value, by, now) {
-            self.storms.hold(hold.end.saturating_sub(hold.start));
+            self.storms.hold(word, hold.end.saturating_sub(hold.start));
         }
         let Some(by) = by else { return };
         match self.locks.turn(word) {
