@@ -54,7 +54,8 @@ pub fn load_register(at: HostPhysical, width: Width) -> u64 {
     value
 }
 
-/// Sets a register of a virtio device, which then sees all that was written to memory before.
+/// Sets a register of a virtio device, which then sees all that was written to memory before. What is read from memory afterwards is read
+/// after that: an operation that ends while its interrupt is acknowledged is found, or interrupts again.
 pub fn store_register(at: HostPhysical, width: Width, value: u64) {
     let at = at.raw();
     fence::devices();
@@ -68,6 +69,7 @@ pub fn store_register(at: HostPhysical, width: Width, value: u64) {
             Width::Double => (at as *mut u64).write_volatile(value),
         }
     }
+    fence::devices();
 }
 
 fn load(device: BoardDevice, register: u64) -> u32 {
