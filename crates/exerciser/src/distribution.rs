@@ -127,11 +127,13 @@ impl Distribution {
             let count = u64::from(count);
             if seen + count >= wanted {
                 let below = bucket.checked_sub(1).map(Self::top_of);
-                let width = Self::top_of(bucket) - below.unwrap_or(0);
+                let below = below.unwrap_or(0);
+                // No value lies outside of these.
+                let width = Self::top_of(bucket).min(self.largest) - below;
                 // The rank is at least one and at most the count.
                 let into = u128::from(width) * u128::from(wanted - seen) / u128::from(count);
                 let into = u64::try_from(into).unwrap_or(width);
-                return (below.unwrap_or(0) + into).clamp(self.smallest(), self.largest);
+                return (below + into).max(self.smallest());
             }
             seen += count;
         }
