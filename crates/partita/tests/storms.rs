@@ -127,15 +127,22 @@ fn pause_loops_with(extensions: &str, system: &str, policy: &str, seed: u32) -> 
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("command-line = ")?.strip_suffix('"'));
     let line = line.expect("a command line");
+    let changes = [
+        format!("spin={policy}"),
+        format!("vm.one.command-line={line} seed={seed}\""),
+    ];
+    measures_of(extensions, system, "--without-native", &changes)
+}
+
+/// What came of a system of paper 004, with these changes, on harts with these extensions.
+fn measures_of(extensions: &str, system: &str, how: &str, changes: &[String]) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
     let output = Command::new(env!("CARGO_BIN_EXE_partita"))
         .arg("run")
         .arg(root().join("experiments/paper-004").join(system))
-        .args(["--without-native", "--quiet", "--set"])
-        .arg(format!("spin={policy}"))
-        .arg("--set")
-        .arg(format!("vm.one.command-line={line} seed={seed}\""))
+        .args([how, "--quiet"])
+        .args(changes.iter().flat_map(|change| ["--set", change]))
         .arg("--profile")
         .arg(with_extensions(folder.path(), extensions))
         .arg("--hypervisor")
@@ -176,30 +183,14 @@ fn harts_that_tell_who_holds_a_lock_name_more_holders_without_a_hart() {
 
 /// Locks of a kernel on the machine itself: a hold takes longer where it is asked to.
 #[test]
-#[ignore = "needs the exerciser; make test runs it"]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn holds_and_waits_are_told_natively() {
     let _room = room("machine");
     let run = |extensions: &str, hold: u32| {
-        let folder = tempfile::tempdir().unwrap();
-        let json = folder.path().join("report.json");
         let line = format!(
-            "exercise=work lock=ticket spin=pause-loop duration-ms=0 jobs=40 steps=4 compute=2000 locks=4 hold={hold} lock-count=1"
+            "vm.one.command-line=\"exercise=work lock=ticket spin=pause-loop duration-ms=0 jobs=40 steps=4 compute=2000 locks=4 hold={hold} lock-count=1\""
         );
-        let output = Command::new(env!("CARGO_BIN_EXE_partita"))
-            .arg("run")
-            .arg(root().join("experiments/paper-004/two-per-hart.toml"))
-            .args(["--native", "--quiet", "--set"])
-            .arg(format!("vm.one.command-line=\"{line}\""))
-            .arg("--profile")
-            .arg(with_extensions(folder.path(), extensions))
-            .arg("--json")
-            .arg(&json)
-            .output()
-            .unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{errors}");
-        let report = std::fs::read(json).unwrap();
-        serde_json::from_slice::<serde_json::Value>(&report).unwrap()["measures"].clone()
+        measures_of(extensions, "two-per-hart.toml", "--native", &[line])
     };
     let short = run("pause_loop_exit = true", 200);
     let long = run("pause_loop_exit = true", 2000);
