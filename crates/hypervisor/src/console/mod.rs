@@ -85,11 +85,11 @@ pub fn room(vm: VmId) -> usize {
         .map_or(0, |terminal| terminal.lock().console.room(vm))
 }
 
-/// Takes what a guest sends.
-pub fn guest_bytes(vm: VmId, bytes: impl Iterator<Item = u8>) {
+/// Takes what a guest sends. The bytes are the hypervisor's by now: to read a guest's memory takes locks that come before this one.
+pub fn guest_bytes(vm: VmId, bytes: &[u8]) {
     if let Some(terminal) = TERMINAL.get() {
         let mut terminal = terminal.lock();
-        for byte in bytes {
+        for &byte in bytes {
             terminal.console.push(vm, byte);
         }
         // What others have to send was begun when it came, and where the UART is busy its interrupt brings the rest.

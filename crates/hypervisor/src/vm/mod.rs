@@ -274,7 +274,7 @@ impl Vm {
     }
 
     /// Bytes that the guest sends to its console.
-    pub fn print(&self, bytes: impl Iterator<Item = u8>) {
+    pub fn print(&self, bytes: &[u8]) {
         console::guest_bytes(self.number(), bytes);
     }
 

@@ -9,7 +9,7 @@ use crate::memory::physical::Physical;
 use crate::run::exits::exit::{Exit, Next};
 
 /// At most so many bytes are taken in one call; the guest is told how many, and calls again.
-const LONGEST: u64 = 256;
+const LONGEST: usize = 256;
 
 /// Answers a DBCN call. A write of which nothing finds room is made again when others have had the hart.
 pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
@@ -24,7 +24,7 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
         0 => (write(exit, length, room, low, high), Next::Resume),
         1 => (read(exit, length, low, high), Next::Resume),
         2 => {
-            exit.vm.print(core::iter::once(length as u8));
+            exit.vm.print(&[length as u8]);
             (Ok(0), Next::Resume)
         }
         _ => (Err(SbiError::NotSupported), Next::Resume),
@@ -32,17 +32,21 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (SbiResult, Next) {
 }
 
 fn write(exit: &Exit<'_>, length: u64, room: u64, low: u64, high: u64) -> SbiResult {
-    let taken = length.min(LONGEST).min(room);
+    let taken = length.min(LONGEST as u64).min(room);
     let bytes = buffer(exit, length, low, high)?;
-    exit.vm
-        .print(bytes.iter(&Physical::default()).take(taken as usize));
+    let mut copy = [0; LONGEST];
+    let copy = &mut copy[..taken as usize];
+    for (to, from) in copy.iter_mut().zip(bytes.iter(&Physical::default())) {
+        *to = from;
+    }
+    exit.vm.print(copy);
     Ok(taken)
 }
 
 fn read(exit: &Exit<'_>, length: u64, low: u64, high: u64) -> SbiResult {
     let memory = buffer(exit, length, low, high)?;
     let mut count = 0;
-    while count < length.min(LONGEST)
+    while count < length.min(LONGEST as u64)
         && let Some(byte) = exit.vm.typed()
     {
         memory.write(count, byte, &Physical::default());
