@@ -97,6 +97,12 @@ impl Looks {
         self.left_out == 0
     }
 
+    /// Whether looks have come to something lately: then a wait behind one other is short.
+    #[must_use]
+    pub const fn have_luck(self) -> bool {
+        self.luck > 0
+    }
+
     /// A look has ended: what was waited for has come, or not.
     pub fn end(&mut self, has_come: bool) {
         self.luck = match has_come {

@@ -74,8 +74,9 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
             exit.system.pull(holder, exit.hart.index);
         }
     }
-    if word.is_some() {
-        *exit.vcpu.word.lock() = word;
+    if let Some(word) = word {
+        let early = exit.registers.looks.have_luck();
+        *exit.vcpu.word.lock() = Some(word.taken_early(early));
         exit.registers.waits_for_word = true;
     }
     Next::Leave(match word {
