@@ -109,7 +109,9 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     slice,
                     trap_waits,
                 };
+                vcpu.has_hart.store(true, Ordering::Relaxed);
                 left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
+                vcpu.has_hart.store(false, Ordering::Relaxed);
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active, again),

@@ -65,7 +65,7 @@ fn is_near(system: &Hypervisor, waits: &Vcpu, word: Word) -> bool {
         let partners = system.vcpus_of(waits.vm).iter();
         partners
             .filter(|partner| partner.place.is(before))
-            .any(|partner| partner.guest_hart().is_some())
+            .any(|partner| partner.has_hart.load(Ordering::Relaxed))
     })
 }
 

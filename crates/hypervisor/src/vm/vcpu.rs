@@ -197,6 +197,8 @@ pub struct Vcpu {
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
+    /// A hart is about to enter it, runs it, or handles one of its exits. A hint: others may see it late.
+    pub has_hart: AtomicBool,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
@@ -226,6 +228,7 @@ impl Vcpu {
             index,
             registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
+            has_hart: AtomicBool::new(false),
             interrupts: Mutex::new(Interrupts::default()),
             left_behind: LeftBehind::default(),
             word: Mutex::new(None),
