@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::Ticks;
 
+use super::word::Place;
+
 /// By how much one change counts: a new one makes up an eighth of the mean.
 const WEIGHT: u64 = 8;
 
@@ -97,18 +99,63 @@ impl Looks {
         self.left_out == 0
     }
 
-    /// Whether looks have come to something lately: then a wait behind one other is short.
-    #[must_use]
-    pub const fn have_luck(self) -> bool {
-        self.luck > 0
-    }
-
     /// A look has ended: what was waited for has come, or not.
     pub fn end(&mut self, has_come: bool) {
         self.luck = match has_come {
             true => (self.luck + 1).min(MOST_LUCK),
             false => self.luck.saturating_sub(1),
         };
+    }
+}
+
+/// By how much one dispatch that came too early counts against those that did not.
+const TOO_EARLY: u8 = 3;
+
+/// Whether it comes to anything that a vCPU gets a hart a turn before its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Earliness {
+    luck: u8,
+    left_out: u8,
+    /// The place for which it has got a hart early, until it is known what came of it.
+    early: Option<Place>,
+}
+
+impl Default for Earliness {
+    fn default() -> Self {
+        Self {
+            luck: MOST_LUCK / 2,
+            left_out: 0,
+            early: None,
+        }
+    }
+}
+
+impl Earliness {
+    /// The vCPU has got a hart for its wait at `place`, where its turn has not come.
+    pub fn begin(&mut self, place: Place) {
+        self.early = Some(place);
+    }
+
+    /// The vCPU gives up its hart to wait at `place`. Returns whether it had got it for the same wait too early, and settles what came of the last time.
+    pub fn end(&mut self, place: Option<Place>) -> bool {
+        let Some(early) = self.early.take() else {
+            return false;
+        };
+        let too_early = place == Some(early);
+        self.luck = match too_early {
+            true => self.luck.saturating_sub(TOO_EARLY),
+            false => (self.luck + 1).min(MOST_LUCK),
+        };
+        too_early
+    }
+
+    /// Whether to get a hart early in the wait that begins.
+    pub fn try_again(&mut self) -> bool {
+        if self.luck > 0 {
+            return true;
+        }
+        self.left_out = (self.left_out + 1) % TRIAL;
+        self.left_out == 0
     }
 }
 

@@ -17,7 +17,7 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
-use crate::vm::change::Looks;
+use crate::vm::change::{Earliness, Looks};
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
 use crate::vm::shadow::Shadow;
@@ -141,6 +141,8 @@ pub struct Registers {
     pub spinning: Spinning,
     /// Whether looking has been worth it.
     pub looks: Looks,
+    /// What comes of harts that it gets before its turn.
+    pub earliness: Earliness,
     /// The code of its last spin.
     pub code: KnownCode,
     pub float: Float,
@@ -167,6 +169,7 @@ impl Registers {
             pauses: PauseWindow::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
+            earliness: Earliness::default(),
             waits_for_word: false,
             holder: None,
             shadow: None,

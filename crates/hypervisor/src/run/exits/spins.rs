@@ -75,7 +75,11 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         }
     }
     if let Some(word) = word {
-        let early = exit.registers.looks.have_luck();
+        let earliness = &mut exit.registers.earliness;
+        if earliness.end(place) {
+            count(Event::FutileDispatch);
+        }
+        let early = earliness.try_again();
         *exit.vcpu.word.lock() = Some(word.taken_early(early));
         exit.registers.waits_for_word = true;
     }
