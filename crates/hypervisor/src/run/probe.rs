@@ -21,6 +21,8 @@ use crate::vm::word::Word;
 pub struct Tests<'a> {
     pub system: &'a Hypervisor,
     pub hart: &'a Hart,
+    /// The hart had nothing to do, and has found a vCPU whose turn is the next but one: it takes that.
+    pub early: bool,
 }
 
 impl Probe<VcpuNumber> for Tests<'_> {
@@ -55,7 +57,7 @@ impl Probe<VcpuNumber> for Tests<'_> {
         let waits = self.system.vcpu(vcpu);
         let mut word = waits.word.lock();
         word.as_mut()
-            .is_none_or(|word| word.test() || is_near(self.system, waits, *word))
+            .is_none_or(|word| word.test() || self.early && is_near(self.system, waits, *word))
     }
 }
 
@@ -95,7 +97,11 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
-            if interrupt_is_pending() || words().any(|(waits, word)| word.has_come() || is_near(system, waits, word)) {
+            if interrupt_is_pending() || words().any(|(_, word)| word.has_come()) {
+                break;
+            }
+            if words().any(|(waits, word)| is_near(system, waits, word)) {
+                hart.takes_early.store(true, Ordering::Relaxed);
                 break;
             }
             if let Some((_, word)) = words().next() {
