@@ -281,7 +281,7 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
     // hstatus.VGEIN does not name the vCPU's file yet.
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
-        match word.place().filter(|_| word.is_taken_early()) {
+        match word.place().filter(|_| word.just_before().is_some()) {
             Some(place) => registers.earliness.begin(place),
             None => books.count(Event::FutileDispatch),
         }

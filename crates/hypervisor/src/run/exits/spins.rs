@@ -24,6 +24,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
             count(Event::SpinsMoreByItself);
         }
     }
+    let at = match spin {
+        Spin::On(word) => word.place(),
+        _ => None,
+    };
+    if exit.registers.earliness.end(at) {
+        count(Event::FutileDispatch);
+    }
     let word = match spin {
         Spin::Over(_) => {
             count(Event::SpinOver);
@@ -75,11 +82,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         }
     }
     if let Some(word) = word {
-        let earliness = &mut exit.registers.earliness;
-        if earliness.end(place) {
-            count(Event::FutileDispatch);
-        }
-        let early = earliness.try_again();
+        let early = exit.registers.earliness.try_again();
         *exit.vcpu.word.lock() = Some(word.taken_early(early));
         exit.registers.waits_for_word = true;
     }
