@@ -57,7 +57,7 @@ impl Probe<VcpuNumber> for Tests<'_> {
         let waits = self.system.vcpu(vcpu);
         let mut word = waits.word.lock();
         word.as_mut()
-            .is_none_or(|word| word.test() || (self.early || word.is_taken_early()) && is_near(self.system, waits, *word))
+            .is_none_or(|word| word.test() || is_near(self.system, waits, *word))
     }
 }
 

@@ -8,6 +8,7 @@ pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
+pub mod early;
 pub mod pauses;
 pub mod seed;
 pub mod shadow;
@@ -43,6 +44,7 @@ use crate::vm::guest_tree::imsic_file;
 use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
+use crate::vm::early::EarlyTurns;
 use crate::vm::pauses::PauseTerms;
 use crate::vm::spacing::Spacing;
 use crate::vm::told::Told;
@@ -108,6 +110,8 @@ pub struct Vm {
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
     pub pauses: PauseTerms,
+    /// Whether its vCPUs get harts a turn early.
+    pub early: EarlyTurns,
     /// How often a line of the guest's report is printed.
     reports: Spacing,
 }
@@ -144,6 +148,7 @@ impl Vm {
             table,
             table_register,
             pauses,
+            early: EarlyTurns::default(),
             generation: AtomicU64::new(1),
             table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),

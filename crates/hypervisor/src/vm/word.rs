@@ -100,7 +100,7 @@ impl Word {
     /// For a ticket lock whose vCPU takes a hart a turn early: the ticket before its own, if that is served now.
     #[must_use]
     pub fn just_before(self) -> Option<Place> {
-        let ticket = self.ticket?;
+        let ticket = self.ticket.filter(|_| self.early)?;
         let before = ticket.wrapping_sub(1);
         (self.value() as u16 == before).then(|| Place::new(self.host, before))
     }
