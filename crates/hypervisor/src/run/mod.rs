@@ -53,8 +53,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     // Whom the hart watches while it has nothing to do.
     let mut watched = NumberSet::EMPTY;
     loop {
-        let early = hart.takes_early.swap(false, Ordering::Relaxed);
-        let mut probe = Tests { system, hart, early };
+        let mut probe = Tests { system, hart };
         let (now, stopped, decision, (flow, again), strays) = {
             // All under one lock: it is what all harts meet at.
             let mut group = system.scheduler.lock_of(hart.index);

@@ -21,8 +21,6 @@ use crate::vm::word::Word;
 pub struct Tests<'a> {
     pub system: &'a Hypervisor,
     pub hart: &'a Hart,
-    /// The hart had nothing to do, and has found a vCPU whose turn is the next but one: it takes that.
-    pub early: bool,
 }
 
 impl Probe<VcpuNumber> for Tests<'_> {
@@ -97,11 +95,9 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
-            if interrupt_is_pending() || words().any(|(_, word)| word.has_come()) {
-                break;
-            }
-            if words().any(|(waits, word)| is_near(system, waits, word)) {
-                hart.takes_early.store(true, Ordering::Relaxed);
+            let goes_on =
+                |(waits, word): (&Vcpu, Word)| word.has_come() || is_near(system, waits, word);
+            if interrupt_is_pending() || words().any(goes_on) {
                 break;
             }
             if let Some((_, word)) = words().next() {

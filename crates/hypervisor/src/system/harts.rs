@@ -61,8 +61,6 @@ pub struct Hart {
     pub waiting: Waiting,
     /// The hart has nothing to do but to wait.
     pub rests: AtomicBool,
-    /// It had nothing to do, and a vCPU waits whose turn is the next but one: only the hart itself sets and clears it.
-    pub takes_early: AtomicBool,
     /// The hart waits actively and looks at `told`, so that it need not be interrupted.
     pub polls: AtomicBool,
     /// Somebody has told the hart to ask the scheduler.
@@ -137,7 +135,6 @@ impl Hart {
             due: Due::default(),
             waiting: Waiting::default(),
             rests: AtomicBool::new(false),
-            takes_early: AtomicBool::new(false),
             polls: AtomicBool::new(false),
             told: AtomicBool::new(false),
             change: ChangeCost::default(),

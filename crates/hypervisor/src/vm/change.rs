@@ -162,6 +162,52 @@ impl Earliness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::address::HostPhysical;
+    use crate::vm::word::Word;
+
+    fn place(ticket: u16) -> Place {
+        let word = Word::new(HostPhysical::new(0x8000_0000), false, 0, Some(ticket));
+        word.place().unwrap()
+    }
+
+    #[test]
+    fn harts_that_come_too_early_too_often_come_seldom() {
+        let mut earliness = Earliness::default();
+        let mut made = 0;
+        for ticket in 0..1600 {
+            let early = earliness.try_again();
+            if early {
+                made += 1;
+                earliness.begin(place(ticket));
+            }
+            assert_eq!(earliness.end(Some(place(ticket))), early, "the same wait");
+            assert!(!earliness.end(Some(place(ticket))), "told once");
+        }
+        assert!((90..=110).contains(&made), "{made} of 1600");
+        let mut made = 0;
+        for ticket in 0..1600 {
+            if earliness.try_again() {
+                made += 1;
+                earliness.begin(place(ticket));
+            }
+            assert!(!earliness.end(Some(place(ticket + 1))), "another wait");
+        }
+        assert!(made > 1500, "{made} of 1600");
+    }
+
+    #[test]
+    fn one_in_four_may_come_too_early() {
+        let mut earliness = Earliness::default();
+        let mut made = 0;
+        for ticket in 0..1600 {
+            if earliness.try_again() {
+                made += 1;
+                earliness.begin(place(ticket));
+            }
+            let _ = earliness.end(Some(place(ticket + u16::from(ticket % 5 != 0))));
+        }
+        assert!(made > 1400, "{made} of 1600");
+    }
 
     #[test]
     fn who_has_no_luck_seldom_looks_and_finds_out_when_that_changes() {

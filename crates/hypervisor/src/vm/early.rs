@@ -97,3 +97,72 @@ impl EarlyTurns {
         self.early.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of epochs of 1,000,000 cycles, of which so many per cent are the guest's one way and the other. Returns in how many of 400 turns are taken early.
+    fn early(late_way: u64, early_way: u64) -> u32 {
+        let mut trial = Trial::default();
+        let mut spent = Spent::default();
+        let mut now = false;
+        let mut count = 0;
+        for _ in 0..400 {
+            count += u32::from(now);
+            let percent = if now { early_way } else { late_way };
+            spent.guest = spent.guest.wrapping_add(percent * 10_000);
+            spent.all = spent.all.wrapping_add(1_000_000);
+            now = trial.end(spent);
+        }
+        count
+    }
+
+    #[test]
+    fn the_better_way_is_taken_and_the_other_tried_now_and_then() {
+        let count = early(40, 60);
+        assert!((360..400).contains(&count), "{count}");
+        let count = early(60, 40);
+        assert!((15..40).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn where_neither_is_better_turns_are_not_taken_early() {
+        assert!(early(50, 50) < 40);
+        assert!(early(0, 0) < 40);
+    }
+
+    #[test]
+    fn a_guest_that_changes_is_found_out() {
+        let mut trial = Trial::default();
+        let mut spent = Spent::default();
+        let mut now = false;
+        let mut last = [0; 2];
+        for (part, last) in [(60, 40), (40, 60)].into_iter().zip(&mut last) {
+            for epoch in 0..200 {
+                let percent = if now { part.0 } else { part.1 };
+                spent.guest += percent * 10_000;
+                spent.all += 1_000_000;
+                now = trial.end(spent);
+                *last += u32::from(now && epoch >= 100);
+            }
+        }
+        assert!(last[0] > 90 && last[1] < 10, "{last:?}");
+    }
+
+    #[test]
+    fn epochs_are_of_so_many_waits_and_counters_may_wrap() {
+        let turns = EarlyTurns::default();
+        let mut sums = 0;
+        for wait in 0..EPOCH * 8 {
+            let _ = turns.wait(|| {
+                sums += 1;
+                Spent {
+                    guest: u64::MAX - 3,
+                    all: u64::from(wait).wrapping_sub(5),
+                }
+            });
+        }
+        assert_eq!(sums, 8);
+    }
+}

@@ -2,13 +2,13 @@
 
 pub mod accounts;
 pub mod change;
+pub mod early;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
-pub mod early;
 pub mod pauses;
 pub mod seed;
 pub mod shadow;
@@ -40,11 +40,11 @@ use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
+use crate::vm::early::EarlyTurns;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
-use crate::vm::early::EarlyTurns;
 use crate::vm::pauses::PauseTerms;
 use crate::vm::spacing::Spacing;
 use crate::vm::told::Told;

@@ -54,12 +54,6 @@ impl Word {
         Self { early, ..self }
     }
 
-    /// Whether its vCPU takes a hart a turn early.
-    #[must_use]
-    pub const fn is_taken_early(self) -> bool {
-        self.early
-    }
-
     /// Where the word is.
     #[must_use]
     pub const fn host(self) -> HostPhysical {

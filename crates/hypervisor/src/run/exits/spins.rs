@@ -80,7 +80,9 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         if earliness.end(place) {
             count(Event::FutileDispatch);
         }
-        let early = place.is_some() && exit.vm.early.wait(|| spent(exit)) && exit.registers.earliness.try_again();
+        let early = place.is_some()
+            && exit.vm.early.wait(|| spent(exit))
+            && exit.registers.earliness.try_again();
         *exit.vcpu.word.lock() = Some(word.taken_early(early));
         exit.registers.waits_for_word = true;
     }
