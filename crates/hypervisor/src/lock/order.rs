@@ -29,6 +29,7 @@ pub mod place {
     pub const TERMINAL: u8 = 16;
     pub const EARLY: u8 = 17;
     pub const FENCES: u8 = 18;
+    pub const TURNS: u8 = 19;
 }
 
 #[cfg(feature = "lock-order")]

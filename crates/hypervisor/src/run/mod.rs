@@ -109,7 +109,9 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     slice,
                     trap_waits,
                 };
+                vcpu.has_hart.store(true, Ordering::Relaxed);
                 left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
+                vcpu.has_hart.store(false, Ordering::Relaxed);
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active, again),
@@ -278,7 +280,10 @@ fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
     // hstatus.VGEIN does not name the vCPU's file yet.
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
-        books.count(Event::FutileDispatch);
+        match word.place().filter(|_| word.just_before().is_some()) {
+            Some(place) => registers.earliness.begin(place),
+            None => books.count(Event::FutileDispatch),
+        }
     } else {
         books.count(Event::SpinInterrupted);
         registers.spinning.interrupted();

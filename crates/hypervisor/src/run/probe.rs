@@ -13,6 +13,7 @@ use crate::interrupts::{self, Backing};
 use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::{self, InterruptPort};
+use crate::vm::vcpu::Vcpu;
 use crate::vm::word::Word;
 
 /// The tests, made on `hart`.
@@ -51,13 +52,21 @@ impl Probe<VcpuNumber> for Tests<'_> {
     }
 
     fn changed(&mut self, vcpu: VcpuNumber) -> bool {
-        self.system
-            .vcpu(vcpu)
-            .word
-            .lock()
-            .as_mut()
-            .is_none_or(Word::test)
+        let waits = self.system.vcpu(vcpu);
+        let mut word = waits.word.lock();
+        word.as_mut()
+            .is_none_or(|word| word.test() || is_near(self.system, waits, *word))
     }
+}
+
+/// Whether the vCPU before this one has its turn, and a hart.
+fn is_near(system: &Hypervisor, waits: &Vcpu, word: Word) -> bool {
+    word.just_before().is_some_and(|before| {
+        let partners = system.vcpus_of(waits.vm).iter();
+        partners
+            .filter(|partner| partner.place.is(before))
+            .any(|partner| partner.has_hart.load(Ordering::Relaxed))
+    })
 }
 
 /// How often an idle hart looks at words before it asks the scheduler again.
@@ -70,9 +79,10 @@ const LOOKS: u32 = 512;
 /// first of these for a short time, and the others are looked at in between; else WFI waits.
 pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     let words = || {
-        watch
-            .iter()
-            .filter_map(|vcpu| *system.vcpu(vcpu).word.lock())
+        watch.iter().filter_map(|vcpu| {
+            let waits = system.vcpu(vcpu);
+            waits.word.lock().map(|word| (waits, word))
+        })
     };
     let by_reservation = hart.has(Capability::WaitOnReservation);
     // Under host interrupts hgeie has these files already, and keeps them.
@@ -85,10 +95,12 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
-            if interrupt_is_pending() || words().any(|word| word.has_come()) {
+            let goes_on =
+                |(waits, word): (&Vcpu, Word)| word.has_come() || is_near(system, waits, word);
+            if interrupt_is_pending() || words().any(goes_on) {
                 break;
             }
-            if let Some(word) = words().next() {
+            if let Some((_, word)) = words().next() {
                 // SAFETY: the hart has what it is asked for.
                 unsafe { word.stall(by_reservation) };
             }

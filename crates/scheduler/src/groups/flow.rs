@@ -243,7 +243,8 @@ pub fn pull(access: &impl Access, number: VcpuNumber, to: GroupId, now: Ticks) -
     let pulled = access.with_two(place.group, to, |from, to| {
         let vcpu = from.here(access.directory(), Some(number))?;
         let scheduler = &from.scheduler;
-        if !scheduler.no_hart_searches() || !scheduler.resting().is_empty() {
+        // Nothing is changed here for one that has no place there.
+        if to.is_full() || !scheduler.no_hart_searches() || !scheduler.resting().is_empty() {
             return None;
         }
         if from.unseen().contains(vcpu) {
