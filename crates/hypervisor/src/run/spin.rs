@@ -81,7 +81,7 @@ impl Guest for AtPause<'_> {
 
 /// Where the word at a guest-virtual address lies, if it is aligned to its size and the vCPU that has just left this hart could load it.
 fn place(vm: &Vm, registers: &Registers, address: u64, size: u64) -> Option<HostPhysical> {
-    if address % size != 0 {
+    if !address.is_multiple_of(size) {
         return None;
     }
     let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
