@@ -20,16 +20,17 @@ pub mod place {
     pub const LEDGER: u8 = 7;
     pub const SCHEDULER: u8 = 8;
     pub const WORD: u8 = 9;
-    pub const INTERRUPTS: u8 = 10;
-    pub const TABLE: u8 = 11;
-    pub const FRAMES: u8 = 12;
-    pub const FILES: u8 = 13;
-    pub const SOURCE: u8 = 14;
-    pub const TYPED: u8 = 15;
-    pub const TERMINAL: u8 = 16;
-    pub const EARLY: u8 = 17;
-    pub const FENCES: u8 = 18;
-    pub const TURNS: u8 = 19;
+    pub const CONDITIONS: u8 = 10;
+    pub const INTERRUPTS: u8 = 11;
+    pub const TABLE: u8 = 12;
+    pub const FRAMES: u8 = 13;
+    pub const FILES: u8 = 14;
+    pub const SOURCE: u8 = 15;
+    pub const TYPED: u8 = 16;
+    pub const TERMINAL: u8 = 17;
+    pub const EARLY: u8 = 18;
+    pub const FENCES: u8 = 19;
+    pub const TURNS: u8 = 20;
 }
 
 #[cfg(feature = "lock-order")]

@@ -216,7 +216,7 @@ fn run_vcpu(
     if core::mem::take(&mut registers.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()
     {
-        end_spin(books, &mut registers, word, file);
+        end_spin(books, vcpu, &mut registers, word, file);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
     registers.pauses = vm.pauses.begin();
@@ -267,8 +267,8 @@ fn run_vcpu(
 }
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(books: Books<'_>, registers: &mut Registers, word: Word, file: u8) {
-    if word.was_seen_to_come() || word.has_come() {
+fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word, file: u8) {
+    if word.was_seen_to_come() || word.has_come(&vcpu.beside) {
         registers.spinning.has_come();
         return;
     }

@@ -55,7 +55,7 @@ impl Probe<VcpuNumber> for Tests<'_> {
         let waits = self.system.vcpu(vcpu);
         let mut word = waits.word.lock();
         word.as_mut()
-            .is_none_or(|word| word.test() || is_near(self.system, waits, *word))
+            .is_none_or(|word| word.test(&waits.beside) || is_near(self.system, waits, *word))
     }
 }
 
@@ -95,8 +95,9 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
-            let goes_on =
-                |(waits, word): (&Vcpu, Word)| word.has_come() || is_near(system, waits, word);
+            let goes_on = |(waits, word): (&Vcpu, Word)| {
+                word.has_come(&waits.beside) || is_near(system, waits, word)
+            };
             if interrupt_is_pending() || words().any(goes_on) {
                 break;
             }

@@ -7,13 +7,15 @@
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::decode::{Register, Width};
-use crate::hart::instruction::Place;
-use crate::memory::address::GuestPhysical;
+use crate::hart::instruction::{Guest, Place, Turn};
+use crate::hart::unprivileged;
+use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::vm::Vm;
+use crate::vm::conditions::{self, Conditions};
 use crate::vm::spin_code::{Code, KnownCode};
-use crate::vm::vcpu::Registers;
+use crate::vm::vcpu::{Registers, Vcpu};
 use crate::vm::word::{Spin, Word};
 
 /// Looks at what the vCPU that has just left this hart at a WRS.NTO or a PAUSE waits for. Its program counter still points there, and
@@ -22,17 +24,70 @@ use crate::vm::word::{Spin, Word};
 pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Spin {
     let known = watched(registers, read).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
-        if watched.address % size != 0 {
-            return None;
-        }
-        let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
-        let reader = reader(registers);
-        let read = |at| vm.memory.doubleword(at, &Physical::default());
-        let physical = walk::translate(vsatp, watched.address, reader, read)?;
-        let host = vm.memory.in_one(physical, size)?;
+        let host = place(vm, registers, watched.address, size)?;
         Some(Word::new(host, watched.wide, watched.seen, watched.ticket))
     });
     judge(known)
+}
+
+/// Looks at what the vCPU that has just left this hart at a PAUSE waits for, where its loop looks at several words: goes through one
+/// turn of the loop.
+#[must_use]
+pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
+    let turn = Turn::of(
+        &AtPause { vm, registers },
+        registers.context.program_counter,
+    );
+    let first = |place: u64| {
+        let wide = place.is_multiple_of(8);
+        Word::first_of_several(HostPhysical::new(place).align_down(4), wide)
+    };
+    match turn {
+        Some(Turn::Waits(conditions)) => {
+            let [condition, ..] = conditions;
+            // SAFETY: the places are those that `AtPause` told.
+            *vcpu.beside.lock() = unsafe { Conditions::new(conditions) };
+            condition.map_or(Spin::Unknown, |condition| Spin::On(first(condition.place)))
+        }
+        // A guest that comes back at once does not go the way that the code seems to show.
+        Some(Turn::Over(place)) if !registers.spinning.was_over_at(first(place)) => {
+            Spin::Over(first(place))
+        }
+        _ => Spin::Unknown,
+    }
+}
+
+/// The vCPU that has just left this hart at a PAUSE.
+struct AtPause<'a> {
+    vm: &'a Vm,
+    registers: &'a Registers,
+}
+
+impl Guest for AtPause<'_> {
+    fn fetch(&self, address: u64) -> Option<u16> {
+        unprivileged::fetch_halfword(address)
+    }
+
+    fn load(&self, address: u64, width: Width) -> Option<(u64, u64)> {
+        let host = place(self.vm, self.registers, address, width.bytes())?;
+        // SAFETY: it was just found in the VM's memory, aligned.
+        Some((host.raw(), unsafe { conditions::read(host, width) }))
+    }
+
+    fn register(&self, register: Register) -> u64 {
+        self.registers.context.get(register.number() as u8)
+    }
+}
+
+/// Where the word at a guest-virtual address lies, if it is aligned to its size and the vCPU that has just left this hart could load it.
+fn place(vm: &Vm, registers: &Registers, address: u64, size: u64) -> Option<HostPhysical> {
+    if !address.is_multiple_of(size) {
+        return None;
+    }
+    let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
+    let read = |at| vm.memory.doubleword(at, &Physical::default());
+    let physical = walk::translate(vsatp, address, reader(registers), read)?;
+    vm.memory.in_one(physical, size)
 }
 
 /// On whose behalf the word of a wait is read: as the load of the wait was, if there was one. A program may have
@@ -60,7 +115,7 @@ pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
 
 fn judge(word: Option<Word>) -> Spin {
     match word {
-        Some(word) if word.has_come() => Spin::Over(word),
+        Some(word) if word.has_changed() => Spin::Over(word),
         Some(word) => Spin::On(word),
         None => Spin::Unknown,
     }

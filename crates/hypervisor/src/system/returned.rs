@@ -31,8 +31,8 @@ impl Port for Around<'_> {
         self.chips.under_way(&outside, tell);
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let word = *vcpu.word.lock();
-            if let Some(word) = word.and_then(|word| HostRegion::new(word.host(), 1)) {
-                tell(word);
+            for place in word.into_iter().flat_map(|word| vcpu.words(word)) {
+                HostRegion::new(place, 1).into_iter().for_each(&mut *tell);
             }
         }
     }
@@ -64,8 +64,8 @@ impl Port for Around<'_> {
         // A vCPU may have begun to wait for a word behind the look above: nobody changes it there any more.
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let mut word = vcpu.word.lock();
-            let page = word.map(|word| word.host().align_down(PAGE_SIZE));
-            if page.is_some_and(|page| frames.contains(&page)) {
+            let goes = |place: HostPhysical| frames.contains(&place.align_down(PAGE_SIZE));
+            if word.is_some_and(|word| vcpu.words(word).any(goes)) {
                 *word = None;
                 drop(word);
                 system::wake(self.system, vcpu.id);

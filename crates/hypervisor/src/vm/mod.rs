@@ -2,6 +2,7 @@
 
 pub mod accounts;
 pub mod change;
+pub mod conditions;
 pub mod early;
 pub mod float;
 pub mod guest_tree;

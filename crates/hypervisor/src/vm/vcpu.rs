@@ -13,16 +13,18 @@ use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
 use crate::hart::csr::{self, number, status};
 use crate::interrupts::{Interrupts, LeftBehind};
+use crate::memory::address::HostPhysical;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
 use crate::vm::change::{Earliness, Looks};
+use crate::vm::conditions::Conditions;
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
 use crate::vm::shadow::Shadow;
 use crate::vm::spin_code::KnownCode;
-use crate::vm::word::{LastPlace, Spinning, Word};
+use crate::vm::word::{Beside, LastPlace, Spinning, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -216,6 +218,8 @@ pub struct Vcpu {
     pub registers: Mutex<Registers, { place::REGISTERS }>,
     /// The fences that siblings have asked for.
     pub fences: Fenced,
+    /// Where it waits for several words: what they have to be for the wait to go on.
+    pub beside: Beside,
 }
 
 impl Vcpu {
@@ -236,12 +240,20 @@ impl Vcpu {
             left_behind: LeftBehind::default(),
             word: Mutex::new(None),
             place: LastPlace::default(),
+            beside: Mutex::new(Conditions::default()),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             fences: Fenced::default(),
             in_guest: AtomicU16::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }
+    }
+
+    /// Where the words are that it waits for, the first of which is `word`.
+    pub fn words(&self, word: Word) -> impl Iterator<Item = HostPhysical> {
+        let beside = word.is_one_of_several().then(|| self.beside.lock().clone());
+        let several = beside.into_iter().flat_map(Conditions::into_places);
+        core::iter::once(word.host()).chain(several)
     }
 
     /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.

@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::hart;
+use crate::lock::{Mutex, place};
 use crate::memory::address::HostPhysical;
+use crate::vm::conditions::Conditions;
 
 /// How often a hart without Zawrs pauses between two looks at a word.
 const PAUSES: u32 = 16;
@@ -20,7 +22,12 @@ pub struct Word {
     came: bool,
     /// A turn comes soon enough after the one before it for a hart to be taken then.
     early: bool,
+    /// It is the first of several words: the conditions beside it tell whether the wait is over.
+    several: bool,
 }
+
+/// The conditions of a vCPU's wait for several words.
+pub type Beside = Mutex<Conditions, { place::CONDITIONS }>;
 
 /// What a look at the word in front of a WRS.NTO tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,23 @@ impl Word {
             ticket,
             came: false,
             early: false,
+            several: false,
         }
+    }
+
+    /// The first of several words: the one of 32 or, if `wide`, 64 bits at `host`, as for [`Word::new`].
+    #[must_use]
+    pub fn first_of_several(host: HostPhysical, wide: bool) -> Self {
+        Self {
+            several: true,
+            ..Self::new(host, wide, 0, None)
+        }
+    }
+
+    /// Whether it is the first of several words.
+    #[must_use]
+    pub const fn is_one_of_several(self) -> bool {
+        self.several
     }
 
     /// The same word, whose vCPU takes a hart a turn early or not.
@@ -73,15 +96,25 @@ impl Word {
         }
     }
 
-    /// Whether what the guest waits for has come: its ticket, or another value than it saw.
+    /// Whether what the guest waits for has come: its ticket, or another value than it saw; where it waits for several words, one
+    /// of the conditions `beside` does not hold any more.
     #[must_use]
-    pub fn has_come(self) -> bool {
+    pub fn has_come(self, beside: &Beside) -> bool {
+        match self.several {
+            true => !beside.lock().hold(),
+            false => self.has_changed(),
+        }
+    }
+
+    /// The same of one word.
+    #[must_use]
+    pub fn has_changed(self) -> bool {
         self.is_over_at(self.value())
     }
 
     /// Tests whether what the guest waits for has come, and remembers it.
-    pub fn test(&mut self) -> bool {
-        self.came |= self.has_come();
+    pub fn test(&mut self, beside: &Beside) -> bool {
+        self.came |= self.has_come(beside);
         self.came
     }
 
@@ -102,7 +135,7 @@ impl Word {
     fn is_over_at(self, value: u64) -> bool {
         match self.ticket {
             Some(ticket) => value as u16 == ticket,
-            None => value != self.seen,
+            None => value != self.seen && !self.several,
         }
     }
 
@@ -215,6 +248,12 @@ impl Spinning {
             (self.exits, self.interrupts) = (1, 0);
         }
         (!goes_on).then_some(before)
+    }
+
+    /// Whether the wait was for the word of this one, and is over.
+    #[must_use]
+    pub fn was_over_at(&self, word: Word) -> bool {
+        self.over && self.at == Some((word.host, word.ticket))
     }
 
     /// How many exits the wait has had so far.

@@ -58,7 +58,7 @@ pub enum Width {
 
 impl Width {
     /// The width whose base-two logarithm stands in the low two bits of `field`.
-    const fn from_field(field: u32) -> Self {
+    pub const fn from_field(field: u32) -> Self {
         match field & 3 {
             0 => Self::Byte,
             1 => Self::Half,

@@ -16,12 +16,15 @@
 mod code;
 mod pause;
 mod reservation;
+mod step;
 #[cfg(test)]
 mod tests;
 pub mod ticket;
+mod turn;
 
 pub use pause::{PauseLoop, Place};
 pub use reservation::WatchedWord;
+pub use turn::{Condition, Guest, MOST_CONDITIONS, Turn};
 
 use crate::hart::decode::Register;
 

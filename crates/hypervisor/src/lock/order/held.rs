@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
@@ -14,6 +14,7 @@ const NAMES: [&str; 19] = [
     "Groups::ledger",
     "Groups::groups",
     "Vcpu::word",
+    "Vcpu::beside",
     "Vcpu::interrupts",
     "Vm::table",
     "Hypervisor::frames",

@@ -155,7 +155,10 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         .scheduler()
         .waits_for_words();
     let seen = match waits_for_words {
-        true => spin::look(exit.vm, exit.registers, Code::of_pause),
+        true => match spin::look(exit.vm, exit.registers, Code::of_pause) {
+            Spin::Unknown => spin::look_at_several(exit.vm, exit.vcpu, exit.registers),
+            known => known,
+        },
         false => Spin::Unknown,
     };
     advance(exit);

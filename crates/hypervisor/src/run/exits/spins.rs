@@ -174,7 +174,7 @@ fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
     while !has_come && hart::time() < end {
         // SAFETY: the hart has what it is asked for.
         unsafe { word.stall(by_reservation) };
-        has_come = word.has_come();
+        has_come = word.has_come(&exit.vcpu.beside);
     }
     exit.registers.looks.end(has_come);
     if has_come {
