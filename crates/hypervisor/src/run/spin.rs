@@ -32,6 +32,9 @@ pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Cod
 
 /// Looks at what the vCPU that has just left this hart at a PAUSE waits for, where its loop looks at several words: goes through one
 /// turn of the loop.
+// Not in the way of the waits for one word.
+#[cold]
+#[inline(never)]
 #[must_use]
 pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
     let turn = Turn::of(
