@@ -259,8 +259,8 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
     assert!((closed - 100.0).abs() < 1e-6, "{ours}");
 }
 
-/// Stock Linux spins by PAUSE where it is not told of Zawrs, and most of its waits are in loops that tell their word. Most exits are not:
-/// a mutex's owner loop looks at three words in turn, and has a thousand exits in a wait in which nobody else wants the hart.
+/// Stock Linux spins by PAUSE where it is not told of Zawrs, and its loops are read: that of a mutex too, which looks at three words in turn. A vCPU that waits in such a
+/// loop does not come back to the same wait a thousand times where nobody else wants the hart.
 #[test]
 #[ignore = "soak: a boot of Debian in the measured gear; make soak runs it"]
 fn soak_a_stock_kernels_pause_loops_are_read() {
@@ -289,13 +289,12 @@ fn soak_a_stock_kernels_pause_loops_are_read() {
     let number = |name: &str| measures[name].as_f64().unwrap_or(0.0);
     let exits = number("pause-exits");
     assert!(exits > 0.0, "{measures}");
-    // A vCPU's exits in a row of loops that are not read count as one wait, and a wait that was read has one exit or two.
+    // A vCPU's exits in a row of loops that are not read count as one wait.
     let begun = number("events.spin-begun");
     let short = number("events.spins-1") + number("events.spins-2");
     println!("{short} of {begun} waits in {exits} exits are short");
-    assert!(short >= 0.75 * begun, "{measures}");
-    let read = begun - number("events.spins-more-by-itself");
-    assert!(read >= 10.0, "{measures}");
+    assert!(begun >= 10.0 && short >= 0.85 * begun, "{measures}");
+    assert!(exits <= 2.0 * begun, "{measures}");
 }
 
 /// The most vCPUs that a guest may have, eight to a hart.
