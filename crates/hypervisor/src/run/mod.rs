@@ -213,10 +213,12 @@ fn run_vcpu(
     if file == 0 {
         books.count(Event::MemoryFile);
     }
+    let mut too_early = None;
     if core::mem::take(&mut registers.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()
+        && end_spin(books, vcpu, &mut registers, word, file)
     {
-        end_spin(books, vcpu, &mut registers, word, file);
+        too_early = comes_too_early(hart, vcpu, &mut registers, word);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
     registers.pauses = vm.pauses.begin();
@@ -236,7 +238,10 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = stay(exit, terms.began, generation, holders);
+    let reason = match too_early {
+        Some(word) => wait_again(exit, word),
+        None => stay(exit, terms.began, generation, holders),
+    };
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -266,11 +271,17 @@ fn run_vcpu(
     left
 }
 
-/// A vCPU that had given its hart away because it waited for `word` is on a hart again.
-fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word, file: u8) {
+/// A vCPU that had given its hart away because it waited for `word` is on a hart again. Whether it got it a turn before its own.
+fn end_spin(
+    books: Books<'_>,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+    word: Word,
+    file: u8,
+) -> bool {
     if word.was_seen_to_come() || word.has_come(&vcpu.beside) {
         registers.spinning.has_come();
-        return;
+        return false;
     }
     // An interrupt that it can take is a reason to run.
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
@@ -280,14 +291,42 @@ fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word
     // hstatus.VGEIN does not name the vCPU's file yet.
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
-        match word.place().filter(|_| word.just_before().is_some()) {
-            Some(place) => registers.earliness.begin(place),
-            None => books.count(Event::FutileDispatch),
+        if word.just_before().is_some() {
+            return true;
         }
+        books.count(Event::FutileDispatch);
     } else {
         books.count(Event::SpinInterrupted);
         registers.spinning.interrupted();
     }
+    false
+}
+
+/// A vCPU that has got a hart a turn before its own waits there for its turn, for as long as it takes to change to another vCPU and back: in the guest it would spin, and exit once
+/// more. The word, if the turn has not come then.
+#[inline(never)]
+fn comes_too_early(
+    hart: &Hart,
+    vcpu: &Vcpu,
+    registers: &mut Registers,
+    word: Word,
+) -> Option<Word> {
+    let has_come = probe::comes_within(hart, vcpu, word, hart.change.there_and_back());
+    registers.earliness.ends(has_come);
+    if has_come {
+        registers.spinning.has_come();
+        return None;
+    }
+    Some(word)
+}
+
+/// The vCPU, whose guest has not run, goes on to wait for its turn, and comes no earlier this time.
+#[inline(never)]
+fn wait_again(exit: Exit<'_>, word: Word) -> Leave {
+    exit.books.count(Event::FutileDispatch);
+    *exit.vcpu.word.lock() = Some(word.taken_early(false));
+    exit.registers.waits_for_word = true;
+    Leave::SpinForTurn
 }
 
 /// Enters the guest again and again, until there is a reason to leave.

@@ -4,7 +4,7 @@
 use core::sync::atomic::Ordering;
 
 use scheduler::groups::NumberSet;
-use scheduler::{Probe, VcpuNumber};
+use scheduler::{Probe, Ticks, VcpuNumber};
 
 use crate::hart::capabilities::Capability;
 use crate::hart::csr::{self, number};
@@ -67,6 +67,19 @@ fn is_near(system: &Hypervisor, waits: &Vcpu, word: Word) -> bool {
             .filter(|partner| partner.place.is(before))
             .any(|partner| partner.has_hart.load(Ordering::Relaxed))
     })
+}
+
+/// Looks at the word that `vcpu` waits for, which is on this hart, for `longest` at most. Whether what it waits for has come.
+pub fn comes_within(hart: &Hart, vcpu: &Vcpu, word: Word, longest: Ticks) -> bool {
+    let end = hart::time() + longest.get();
+    let by_reservation = hart.has(Capability::WaitOnReservation);
+    let mut has_come = false;
+    while !has_come && hart::time() < end {
+        // SAFETY: the hart has what it is asked for.
+        unsafe { word.stall(by_reservation) };
+        has_come = word.has_come(&vcpu.beside);
+    }
+    has_come
 }
 
 /// How often an idle hart looks at words before it asks the scheduler again.

@@ -5,8 +5,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use scheduler::Ticks;
 
-use super::word::Place;
-
 /// By how much one change counts: a new one makes up an eighth of the mean.
 const WEIGHT: u64 = 8;
 
@@ -116,8 +114,6 @@ const TOO_EARLY: u8 = 3;
 pub struct Earliness {
     luck: u8,
     left_out: u8,
-    /// The place for which it has got a hart early, until it is known what came of it.
-    early: Option<Place>,
 }
 
 impl Default for Earliness {
@@ -125,28 +121,17 @@ impl Default for Earliness {
         Self {
             luck: MOST_LUCK / 2,
             left_out: 0,
-            early: None,
         }
     }
 }
 
 impl Earliness {
-    /// The vCPU has got a hart for its wait at `place`, where its turn has not come.
-    pub fn begin(&mut self, place: Place) {
-        self.early = Some(place);
-    }
-
-    /// The vCPU gives up its hart to wait at `place`. Returns whether it had got it for the same wait too early, and settles what came of the last time.
-    pub fn end(&mut self, place: Option<Place>) -> bool {
-        let Some(early) = self.early.take() else {
-            return false;
+    /// The vCPU has got a hart early, and its turn has come while it waited there, or not.
+    pub fn ends(&mut self, has_come: bool) {
+        self.luck = match has_come {
+            false => self.luck.saturating_sub(TOO_EARLY),
+            true => (self.luck + 1).min(MOST_LUCK),
         };
-        let too_early = place == Some(early);
-        self.luck = match too_early {
-            true => self.luck.saturating_sub(TOO_EARLY),
-            false => (self.luck + 1).min(MOST_LUCK),
-        };
-        too_early
     }
 
     /// Whether to get a hart early in the wait that begins.
@@ -162,50 +147,31 @@ impl Earliness {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::address::HostPhysical;
-    use crate::vm::word::Word;
 
-    fn place(ticket: u16) -> Place {
-        let word = Word::new(HostPhysical::new(0x8000_0000), false, 0, Some(ticket));
-        word.place().unwrap()
+    /// In how many of 1,600 waits a hart is got early, where the turn comes in time in those that `comes` names.
+    fn made(earliness: &mut Earliness, comes: impl Fn(u32) -> bool) -> u32 {
+        let tried = (0..1600).filter(|&number| {
+            let early = earliness.try_again();
+            if early {
+                earliness.ends(comes(number));
+            }
+            early
+        });
+        tried.count() as u32
     }
 
     #[test]
     fn harts_that_come_too_early_too_often_come_seldom() {
         let mut earliness = Earliness::default();
-        let mut made = 0;
-        for ticket in 0..1600 {
-            let early = earliness.try_again();
-            if early {
-                made += 1;
-                earliness.begin(place(ticket));
-            }
-            assert_eq!(earliness.end(Some(place(ticket))), early, "the same wait");
-            assert!(!earliness.end(Some(place(ticket))), "told once");
-        }
-        assert!((90..=110).contains(&made), "{made} of 1600");
-        let mut made = 0;
-        for ticket in 0..1600 {
-            if earliness.try_again() {
-                made += 1;
-                earliness.begin(place(ticket));
-            }
-            assert!(!earliness.end(Some(place(ticket + 1))), "another wait");
-        }
-        assert!(made > 1500, "{made} of 1600");
+        let never = made(&mut earliness, |_| false);
+        assert!((90..=110).contains(&never), "{never} of 1600");
+        let always = made(&mut earliness, |_| true);
+        assert!(always > 1500, "{always} of 1600");
     }
 
     #[test]
-    fn one_in_four_may_come_too_early() {
-        let mut earliness = Earliness::default();
-        let mut made = 0;
-        for ticket in 0..1600 {
-            if earliness.try_again() {
-                made += 1;
-                earliness.begin(place(ticket));
-            }
-            let _ = earliness.end(Some(place(ticket + u16::from(ticket % 5 != 0))));
-        }
+    fn one_in_five_may_come_too_early() {
+        let made = made(&mut Earliness::default(), |number| number % 5 != 0);
         assert!(made > 1400, "{made} of 1600");
     }
 

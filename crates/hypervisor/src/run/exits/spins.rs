@@ -5,9 +5,9 @@ use abi::system::SpinMethod;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuNumber};
 
 use super::exit::{Exit, Next};
-use crate::hart;
 use crate::hart::capabilities::Capability;
 use crate::hart::custom;
+use crate::run::probe;
 use crate::vm::early::Spent;
 use crate::vm::word::{Spin, Word};
 
@@ -76,10 +76,6 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         }
     }
     if let Some(word) = word {
-        let earliness = &mut exit.registers.earliness;
-        if earliness.end(place) {
-            count(Event::FutileDispatch);
-        }
         let early = place.is_some()
             && exit.vm.early.wait(|| spent(exit))
             && exit.registers.earliness.try_again();
@@ -168,14 +164,7 @@ fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
         return false;
     }
     let there_and_back = exit.hart.change.there_and_back();
-    let end = hart::time() + there_and_back.min(longest).get();
-    let by_reservation = exit.hart.has(Capability::WaitOnReservation);
-    let mut has_come = false;
-    while !has_come && hart::time() < end {
-        // SAFETY: the hart has what it is asked for.
-        unsafe { word.stall(by_reservation) };
-        has_come = word.has_come(&exit.vcpu.beside);
-    }
+    let has_come = probe::comes_within(exit.hart, exit.vcpu, word, there_and_back.min(longest));
     exit.registers.looks.end(has_come);
     if has_come {
         exit.registers.spinning.has_come();
