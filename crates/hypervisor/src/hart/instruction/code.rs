@@ -1,5 +1,6 @@
 //! The few instructions of which a wait for a word is made, as the code of a guest shows them.
 
+use super::step::Load;
 use crate::hart::decode::{Register, Width};
 
 /// One instruction, of two or four bytes.
@@ -51,19 +52,6 @@ fn bit(value: u32, from: u32, to: u32) -> u32 {
     (value >> from & 1) << to
 }
 
-/// An integer load of a word or a doubleword.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Where the value goes.
-    pub to: Register,
-    /// Holds the address, less the offset.
-    pub base: Register,
-    /// The offset.
-    pub offset: i64,
-    /// Four or eight bytes.
-    pub width: Width,
-}
-
 /// LW, LD and their compressed forms.
 pub fn loaded(parcel: Parcel) -> Option<Load> {
     let stack = Register::from_field(2);
@@ -77,6 +65,7 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
             } else {
                 Width::Double
             },
+            signed: true,
         },
         // C.LW: offset bits 5:3 in 12:10, 2 in 6, 6 in 5.
         Parcel::Short(bits) if bits & 0xe003 == 0x4000 => Load {
@@ -84,6 +73,7 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
             base: short(bits >> 7),
             offset: i64::from((bits >> 10 & 7) << 3 | bit(bits, 6, 2) | bit(bits, 5, 6)),
             width: Width::Word,
+            signed: true,
         },
         // C.LD: offset bits 5:3 in 12:10, 7:6 in 6:5.
         Parcel::Short(bits) if bits & 0xe003 == 0x6000 => Load {
@@ -91,6 +81,7 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
             base: short(bits >> 7),
             offset: i64::from((bits >> 10 & 7) << 3 | (bits >> 5 & 3) << 6),
             width: Width::Double,
+            signed: true,
         },
         // C.LWSP: offset bit 5 in 12, 4:2 in 6:4, 7:6 in 3:2.
         Parcel::Short(bits) if bits & 0xe003 == 0x4002 => Load {
@@ -98,6 +89,7 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
             base: stack,
             offset: i64::from(bit(bits, 12, 5) | (bits >> 4 & 7) << 2 | (bits >> 2 & 3) << 6),
             width: Width::Word,
+            signed: true,
         },
         // C.LDSP: offset bit 5 in 12, 4:3 in 6:5, 8:6 in 4:2.
         Parcel::Short(bits) if bits & 0xe003 == 0x6002 => Load {
@@ -105,6 +97,7 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
             base: stack,
             offset: i64::from(bit(bits, 12, 5) | (bits >> 5 & 3) << 3 | (bits >> 2 & 7) << 6),
             width: Width::Double,
+            signed: true,
         },
         _ => return None,
     })

@@ -189,13 +189,7 @@ impl Step {
             return Some(Self::Jump(offset));
         }
         if let Some(load) = code::loaded(parcel) {
-            return Some(Self::Load(Load {
-                to: load.to,
-                base: load.base,
-                offset: load.offset,
-                width: load.width,
-                signed: true,
-            }));
+            return Some(Self::Load(load));
         }
         if let Some((registers, _, offset)) = code::branch(parcel) {
             let funct3 = match parcel {
