@@ -33,6 +33,15 @@ pub(crate) fn next_of(after: VcpuSet, all: VcpuSet) -> Option<VcpuId> {
     after.first().or_else(|| all.first())
 }
 
+/// Whether something is so that depends on times and numbers.
+pub(crate) fn either(is_so: bool) -> bool {
+    #[cfg(test)]
+    if let Some(place) = oracle::choose(2) {
+        return place == 1;
+    }
+    is_so
+}
+
 #[cfg(test)]
 pub(crate) use oracle::every;
 

@@ -71,6 +71,8 @@ pub struct Left<V = VcpuId> {
     pub holder: Option<V>,
     /// For a spin: how many exits this wait has had, with this one.
     pub exits: u32,
+    /// How long it takes to change to another vCPU and back.
+    pub change: Ticks,
 }
 
 impl<V> Left<V> {
@@ -84,6 +86,7 @@ impl<V> Left<V> {
             open: true,
             holder: None,
             exits: 1,
+            change: Ticks::ZERO,
         }
     }
 
@@ -96,6 +99,7 @@ impl<V> Left<V> {
             open: self.open,
             holder,
             exits: self.exits,
+            change: self.change,
         }
     }
 }

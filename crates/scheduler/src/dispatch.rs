@@ -44,11 +44,12 @@ impl Scheduler {
         }
         self.harts[hart.index()].doing = Doing::Searching;
         let chosen = self.choose(hart, now, probe);
+        let hurried = self.end_hurry(hart);
         let place = &mut self.harts[hart.index()];
         place.avoid = None;
         place.favour = None;
         let next = match chosen {
-            Some(vcpu) => self.enter(hart, vcpu, now),
+            Some(vcpu) => self.enter(hart, vcpu, hurried == Some(vcpu), now),
             None => self.rest(hart, now),
         };
         (stopped, next)
@@ -105,6 +106,9 @@ impl Scheduler {
                 entry.woken = false;
             }
         }
+        if self.next_by_hurry(hart).is_some() {
+            return Continue::Leave(Leave::Preempted);
+        }
         let terms = self.terms(hart, vcpu);
         let end = terms.sliced.then(|| {
             let slice = self.config.slice;
@@ -133,6 +137,7 @@ impl Scheduler {
                 trap_waits,
                 charged_from,
                 in_place: false,
+                hurried: run.hurried,
             }),
         );
         Continue::Stay {
@@ -143,7 +148,7 @@ impl Scheduler {
 
     /// Puts `vcpu` on `hart`, which searches.
     #[inline]
-    fn enter(&mut self, hart: HartId, vcpu: VcpuId, now: Ticks) -> Dispatch {
+    fn enter(&mut self, hart: HartId, vcpu: VcpuId, hurried: bool, now: Ticks) -> Dispatch {
         // Only one that waited can be one of the first three, and only one that was ready one of the others.
         if self.queues.remove(vcpu) == Some(Queue::SelfWait) {
             self.self_wait_ready.remove(vcpu);
@@ -196,6 +201,7 @@ impl Scheduler {
                 trap_waits,
                 charged_from: contended.then_some(Ticks::ZERO),
                 in_place: false,
+                hurried,
             }),
         );
         let words = self.hand_words_over(hart);

@@ -105,7 +105,8 @@ impl Scheduler {
             }
             Phase::SelfWait => {
                 self.make_ready(vcpu, now);
-                self.cover()
+                let hurry = self.hurry(vcpu, now);
+                self.cover().and(hurry)
             }
             Phase::Stopped | Phase::Ready => Kicks::NONE,
         }

@@ -17,6 +17,8 @@ pub(crate) struct Run {
     pub(crate) charged_from: Option<Ticks>,
     /// Waits for its own interrupts, without having left.
     pub(crate) in_place: bool,
+    /// It has the hart because it did not wait for the end of another one's slice, and pays for the changes.
+    pub(crate) hurried: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -61,6 +61,9 @@ impl Scheduler {
         if let Some(from) = run.charged_from {
             self.charge(vcpu, left.ran - from);
         }
+        if run.hurried {
+            self.pay_for_hurry(run, left);
+        }
         self.working.remove(vcpu);
         let preempted = matches!(left.reason, Leave::SliceEnd | Leave::Preempted);
         if preempted && left.supervisor {
@@ -73,6 +76,9 @@ impl Scheduler {
             return false;
         };
         entry.used = entry.used + left.ran;
+        if let Some(vm) = self.vms[entry.vm.index()].as_mut() {
+            vm.note_stay(left.ran);
+        }
         let woken = core::mem::take(&mut entry.woken);
         if core::mem::take(&mut entry.stopping) || left.reason == Leave::Stopped {
             entry.phase = Phase::Stopped;

@@ -27,6 +27,7 @@
 extern crate std;
 
 mod allocation;
+mod behind;
 mod choice;
 mod config;
 mod decision;

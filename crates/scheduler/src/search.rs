@@ -32,6 +32,9 @@ impl Scheduler {
         }
         let is_next =
             |vcpu: &VcpuId| dispatchable.contains(*vcpu) && !self.is_out_of_service(*vcpu);
+        if let Some(vcpu) = self.next_by_hurry(hart) {
+            return Some(vcpu);
+        }
         if let Some(vcpu) = self.harts[hart.index()].favour.filter(is_next) {
             return Some(vcpu);
         }

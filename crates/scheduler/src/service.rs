@@ -6,6 +6,7 @@
 //! because a hart cannot wait for what happens on others. What is consumed beyond the quantity is a
 //! debt that the next rounds pay, so that shares are exact over time.
 
+use crate::behind::Pace;
 use crate::id::{HartId, MAX_VCPUS, VcpuId, VcpuSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
@@ -248,6 +249,7 @@ impl Scheduler {
         let harts = self.shared.count().max(1);
         let shares = self.sharing().map(Vm::share_here).sum();
         self.for_each_sharing(|vm| {
+            vm.pace = Pace::of(vm.share);
             let share = vm.share_here();
             vm.service
                 .set_quantity((share, shares), (harts, round), slice);

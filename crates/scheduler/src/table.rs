@@ -1,5 +1,6 @@
 //! The scheduler's tables, and what an operator changes in them.
 
+use crate::behind::{Pace, VirtualTime};
 use crate::config::{
     Allocation, Config, ConfigError, Migration, Placement, SpinPolicy, VmConfig, WaitPolicy,
 };
@@ -37,6 +38,8 @@ pub struct Scheduler {
     pub(crate) relaxed: HartSet,
     /// Another group has work for a hart whose vCPU only waits.
     pub(crate) wanted: bool,
+    /// Harts on which a vCPU does not wait for the end of the slice.
+    pub(crate) hurrying: HartSet,
     /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
     pub(crate) self_wait_ready: VcpuSet,
     /// Self-waiting for a word.
@@ -66,6 +69,8 @@ pub struct Scheduler {
     /// All virtual machines have places below this one.
     pub(crate) vms_end: usize,
     pub(crate) harts: [Hart; MAX_HARTS],
+    /// For each of those that are `hurrying`, the vCPU.
+    pub(crate) hurried: [Option<VcpuId>; MAX_HARTS],
     pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
     pub(crate) vms: [Option<Vm>; MAX_VMS],
 }
@@ -91,6 +96,8 @@ impl Scheduler {
         Ok(Self {
             config,
             rules: wait::rules(config.wait),
+            hurrying: HartSet::EMPTY,
+            hurried: [None; MAX_HARTS],
             own_accounts: config.placement == Placement::Fixed,
             taken: VcpuSet::EMPTY,
             present: VmSet::EMPTY,
@@ -171,6 +178,8 @@ impl Scheduler {
             placement,
             service: Service::new(),
             favoured: None,
+            stayed: VirtualTime::START,
+            pace: Pace::of(share),
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);
         self.present.insert(vm);
@@ -217,6 +226,7 @@ impl Scheduler {
         self.preempted_in_supervisor = self.preempted_in_supervisor.without(vcpus);
         self.preempted_closed = self.preempted_closed.without(vcpus);
         self.gave_way_in_supervisor = self.gave_way_in_supervisor.without(vcpus);
+        self.forget_hurry(vcpus);
         for hart in self.online.iter() {
             let last_on = &mut self.last_on[hart.index()];
             *last_on = last_on.without(vcpus);

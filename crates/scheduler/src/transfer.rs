@@ -4,6 +4,7 @@
 //! do; where a vCPU waited for interrupts or for a word, it is ready afterwards, because the tests that would find its reason
 //! are made on the harts that it leaves. A wait may end at any time, so that its guest looks and waits again.
 
+use crate::behind::{Pace, VirtualTime};
 use crate::choice;
 use crate::config::Placement;
 use crate::decision::Kicks;
@@ -48,6 +49,8 @@ impl Scheduler {
             placement,
             service: Service::new(),
             favoured: None,
+            stayed: VirtualTime::START,
+            pace: Pace::of(share),
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);
     }
@@ -148,6 +151,7 @@ impl Scheduler {
             preempted_closed: self.preempted_closed.contains(vcpu),
             gave_way_in_supervisor: self.gave_way_in_supervisor.contains(vcpu),
         };
+        self.forget_hurry(VcpuSet::only(vcpu));
         for set in [
             &mut self.preempted_in_supervisor,
             &mut self.preempted_closed,

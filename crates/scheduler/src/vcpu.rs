@@ -1,5 +1,6 @@
 //! What a vCPU is doing.
 
+use crate::behind::{Pace, VirtualTime};
 use crate::config::Placement;
 use crate::id::{HartId, VcpuId, VcpuSet, VmId};
 use crate::service::Service;
@@ -76,4 +77,8 @@ pub(crate) struct Vm {
     pub(crate) service: Service,
     /// The last vCPU that the policy `directed` or `reservation` favoured.
     pub(crate) favoured: Option<VcpuId>,
+    /// How far it has come in virtual time.
+    pub(crate) stayed: VirtualTime,
+    /// What a tick with a hart is in virtual time.
+    pub(crate) pace: Pace,
 }

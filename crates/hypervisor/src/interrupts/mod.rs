@@ -12,6 +12,7 @@
 pub mod file;
 mod forward;
 mod guest_file;
+mod hear;
 mod kept;
 mod left;
 #[cfg(test)]
@@ -23,6 +24,7 @@ mod table;
 
 pub use forward::{attend, deliver, look, serve, synchronised};
 pub use guest_file::GuestFile;
+pub use hear::{begin_to_hear, end_hearing};
 pub use kept::{Backing, Generation, Interrupts, Life, Route};
 pub use left::LeftBehind;
 pub use moves::{Departure, attach, detach, open_hart, reset, send_sources_again};

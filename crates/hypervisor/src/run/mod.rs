@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering;
 
 use abi::monitor::Event;
 use scheduler::groups::{Access, NumberSet};
-use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber};
+use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber, VcpuSet};
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
@@ -50,8 +50,9 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     // Who had the hart last, and since when. The scheduler ignores how it left where it has been told already.
     let mut last: Option<(&Vcpu, Ticks)> = None;
     let mut left = Left::new(Leave::Preempted, Ticks::ZERO);
-    // Whom the hart watches while it has nothing to do.
+    // Whom the hart watches while it has nothing to do, or hears of while it runs another vCPU.
     let mut watched = NumberSet::EMPTY;
+    let mut watches;
     loop {
         let mut probe = Tests { system, hart };
         let (now, stopped, decision, (flow, again), strays) = {
@@ -63,10 +64,15 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let places = (system.scheduler.places(), system.notices());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
-            if let Dispatch::Idle {
-                watch, poll: true, ..
-            } = decision
-            {
+            let watch = match decision {
+                Dispatch::Run { .. } => group.scheduler_mut().to_be_heard(hart.index),
+                Dispatch::Idle {
+                    watch, poll: true, ..
+                } => watch,
+                Dispatch::Idle { .. } => VcpuSet::EMPTY,
+            };
+            watches = !watch.is_empty();
+            if watches {
                 group.name(watch, &mut watched);
             }
             costs::spend(system.costs.of_pass(&decision));
@@ -110,7 +116,14 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     trap_waits,
                 };
                 vcpu.has_hart.store(true, Ordering::Relaxed);
+                let heard = match watches {
+                    true => probe::begin_to_hear(system, hart, &watched),
+                    false => 0,
+                };
                 left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
+                if heard != 0 {
+                    probe::end_hearing(system, hart, heard);
+                }
                 vcpu.has_hart.store(false, Ordering::Relaxed);
                 last = Some((vcpu, now));
             }
@@ -265,6 +278,7 @@ fn run_vcpu(
         open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
+        change: hart.change.there_and_back(),
     };
     drop(registers);
     hart.change.leave(now());

@@ -192,6 +192,21 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
     })
 }
 
+/// Lets an interrupt for one of `vcpus`, which wait here, interrupt the hypervisor while another vCPU has the hart. The bits of their files.
+pub fn begin_to_hear(system: &Hypervisor, hart: &Hart, vcpus: &NumberSet) -> u64 {
+    let port = InterruptPort::new(system, hart);
+    let hear = |bits, vcpu| bits | interrupts::begin_to_hear(&port, vcpu);
+    vcpus.iter().fold(0, hear)
+}
+
+/// The end of [`begin_to_hear`].
+pub fn end_hearing(system: &Hypervisor, hart: &Hart, heard: u64) {
+    // The operator may have chosen a policy meanwhile under which all files of those that wait are watched.
+    if !system.host_interrupts() {
+        interrupts::end_hearing(&InterruptPort::new(system, hart), heard);
+    }
+}
+
 fn watch_file(system: &Hypervisor, hart: &Hart, vcpu: VcpuNumber, on: bool) {
     if let Some(file) = system.vcpu(vcpu).interrupts.lock().file_on(hart.index) {
         interrupt_port::watch(file, on);

@@ -155,6 +155,7 @@ impl Port for InterruptPort<'_> {
 
     fn wake(&self, vcpu: VcpuNumber, sign: Sign) {
         if sign == Sign::Interrupt {
+            // What it costs comes first, so that it delays the wake-up.
             let vm = self.system.vcpu(vcpu).vm;
             let books = self.hart.accounts.of(vm);
             books.count(Event::HostInterrupt);
@@ -164,7 +165,10 @@ impl Port for InterruptPort<'_> {
                 books.book_forwarding(began);
             }
         }
-        system::wake(self.system, vcpu);
+        match sign {
+            Sign::Interrupt => system::hear(self.system, vcpu),
+            Sign::Look => system::wake(self.system, vcpu),
+        }
     }
 
     fn synchronise(&self) -> bool {

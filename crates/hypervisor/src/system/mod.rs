@@ -331,6 +331,12 @@ pub fn now() -> Ticks {
     Ticks::new(hart::time())
 }
 
+/// Tells the scheduler that an interrupt for `vcpu`, which waits, has interrupted the hypervisor.
+pub fn hear(system: &Hypervisor, vcpu: VcpuNumber) {
+    let now = now();
+    system.tell(vcpu, |scheduler, vcpu| scheduler.hear(vcpu, now));
+}
+
 /// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.
 pub fn wake(system: &Hypervisor, vcpu: VcpuNumber) {
     let now = now();

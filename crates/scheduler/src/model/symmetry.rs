@@ -194,7 +194,11 @@ impl World {
         (
             (mode, self.kicked[hart.index()], entry.self_waits),
             scheduler.searching.contains(hart),
-            (entry.avoid.is_some(), entry.favour.is_some()),
+            (
+                entry.avoid.is_some(),
+                entry.favour.is_some(),
+                scheduler.hurrying.contains(hart),
+            ),
             (
                 scheduler.last_on[hart.index()].count(),
                 scheduler.relaxed.contains(hart),
@@ -324,6 +328,7 @@ impl Scheduler {
             entry.favour = entry.favour.map(vcpu);
             let place = numbers.hart(old).index();
             new.harts[place] = entry;
+            new.hurried[place] = self.hurried[old.index()].map(vcpu);
             new.may_run[place] = numbers.vcpu_set(self.may_run[old.index()]);
             new.last_on[place] = numbers.vcpu_set(self.last_on[old.index()]);
         }
@@ -348,6 +353,7 @@ impl Scheduler {
         new.shared = numbers.hart_set(self.shared);
         new.searching = numbers.hart_set(self.searching);
         new.idle = numbers.hart_set(self.idle);
+        new.hurrying = numbers.hart_set(self.hurrying);
         new.in_place = numbers.hart_set(self.in_place);
         new.relaxed = numbers.hart_set(self.relaxed);
         new

@@ -2,8 +2,10 @@
 
 use std::vec::Vec;
 
+use crate::behind::VirtualTime;
 use crate::config::{Allocation, Config, SpinPolicy, VmConfig, WaitPolicy};
 use crate::decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
+use crate::hart::Doing;
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -520,6 +522,7 @@ impl Scheduler {
     fn abstract_numbers(&mut self) {
         for vm in self.vms.iter_mut().flatten() {
             vm.service.set_credit(i64::from(!vm.service.is_out()));
+            vm.stayed = VirtualTime::START;
         }
         self.queues = self.queues.renumbered(|vcpu| vcpu);
         let slice = self.config.slice;
@@ -533,6 +536,9 @@ impl Scheduler {
         self.note_service();
         for hart in &mut self.harts {
             hart.rests_since = None;
+            if let Doing::Running(run) = &mut hart.doing {
+                run.hurried = false;
+            }
             hart.self_waits = hart.self_waits.min(self.config.self_wait_budget);
         }
     }

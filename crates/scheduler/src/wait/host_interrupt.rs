@@ -7,6 +7,7 @@ pub(super) const ONE_HART: Rules = Rules {
     tests: false,
     in_place: false,
     grants_all: false,
+    hurries: false,
     wakes_every_hart: false,
     polls: false,
     orders_by_service: false,

@@ -18,6 +18,8 @@ pub(crate) struct Rules {
     pub(crate) in_place: bool,
     /// An interrupt of one vCPU is a reason to run for all that wait of its virtual machine.
     pub(crate) grants_all: bool,
+    /// One that is woken goes before those whose virtual machines have had more.
+    pub(crate) hurries: bool,
     /// Every idle hart is woken when there is work for one.
     pub(crate) wakes_every_hart: bool,
     /// An idle hart does not sleep: it polls whether it was told of work.

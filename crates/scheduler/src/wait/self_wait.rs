@@ -7,6 +7,7 @@ pub(super) const ONE_VCPU: Rules = Rules {
     tests: true,
     in_place: true,
     grants_all: false,
+    hurries: true,
     wakes_every_hart: false,
     polls: false,
     orders_by_service: true,
@@ -17,5 +18,6 @@ pub(super) const WHOLE_VM: Rules = Rules {
     // Where one's interrupt is a reason for all of them, all must be in the queue.
     in_place: false,
     grants_all: true,
+    hurries: false,
     ..ONE_VCPU
 };

@@ -1,5 +1,6 @@
 //! Each rule of the papers, and each of ours, by itself.
 
+mod behind;
 mod bench;
 mod in_place;
 mod queues;

@@ -82,6 +82,7 @@ fn actions_of(world: &World, actions: &mut Vec<Action>) {
 fn elsewhere(step: Step, other: Step) -> bool {
     let hart = |step| match step {
         Step::Dispatch(hart, _)
+        | Step::Hear(hart, _)
         | Step::Enter(hart)
         | Step::Exit(hart)
         | Step::Attend(hart)
@@ -168,6 +169,18 @@ fn broken(world: &World) -> Option<&'static str> {
                 return Some("a guest can send to a file that is not its VM's");
             }
         }
+        let heard = world.harts[hart.index()].heard & file.bit() != 0;
+        let waits = |vcpu: VcpuNumber| {
+            let departure = world.vcpu(vcpu).departure;
+            matches!(departure, Some(Departure::Waits { watched: true }))
+        };
+        if let Owner::Vcpu(vcpu) = owner
+            && watched
+            && !heard
+            && !waits(vcpu)
+        {
+            return Some("a file is watched of which nobody wants to hear");
+        }
         if owner == Owner::Free {
             if *state != HardwareFile::default() || watched {
                 return Some("a free file is not empty");
@@ -250,7 +263,9 @@ fn drains(world: &World) -> Result<(), &'static str> {
         }
         let told = match (kept.backing(), vcpu.departure) {
             (Backing::Memory, Some(Departure::Waits { .. })) => true,
-            (Backing::File { .. }, Some(Departure::Waits { watched })) => watched,
+            (Backing::File { hart, file }, Some(Departure::Waits { watched })) => {
+                watched || world.harts[hart.index()].heard & file.bit() != 0
+            }
             (_, Some(Departure::Ready) | None) => false,
         };
         if told && pending & vcpu.enabled != 0 && !vcpu.woken {

@@ -5,7 +5,8 @@ use std::vec::Vec;
 use scheduler::{HartId, VcpuNumber};
 
 use super::super::{
-    Backing, Departure, Route, attach, attend, deliver, detach, look, reset, serve, synchronised,
+    Backing, Departure, Route, attach, attend, begin_to_hear, deliver, detach, end_hearing, look,
+    reset, serve, synchronised,
 };
 use super::computer::Computer;
 use super::world::{COUNTED, ENABLED, Hart, Message, NOISE, OF_SOURCE, World};
@@ -16,6 +17,8 @@ use crate::interrupts::softfile::{Identity, State};
 pub(super) enum Step {
     /// A hart without a vCPU takes one.
     Dispatch(HartId, VcpuNumber),
+    /// It hears of a vCPU that waits there, from before it enters the guest.
+    Hear(HartId, VcpuNumber),
     /// Its guest is entered.
     Enter(HartId),
     /// The guest is left for a reason that has nothing to do with interrupts.
@@ -63,6 +66,10 @@ impl Step {
                 let kept = computer.kept[vcpu.index()].lock();
                 change(&|world| world.check_attached(hart, vcpu, given, &kept));
             }
+            Self::Hear(hart, vcpu) => {
+                let bits = begin_to_hear(&computer.on(hart), vcpu);
+                change(&|world| world.harts[hart.index()].heard |= bits);
+            }
             Self::Enter(hart) => change(&|world| world.enter(hart)),
             Self::Exit(hart) => change(&|world| world.harts[hart.index()].in_guest = false),
             Self::Attend(hart) => {
@@ -86,6 +93,9 @@ impl Step {
                 let vcpu = computer.world.borrow().hart(hart).vcpu;
                 let Some(vcpu) = vcpu else { return };
                 detach(&computer.on(hart), vcpu, departure);
+                let heard = computer.world.borrow().hart(hart).heard;
+                end_hearing(&computer.on(hart), heard);
+                change(&|world| world.harts[hart.index()].heard = 0);
                 change(&|world| {
                     let left = &mut world.harts[hart.index()];
                     left.vcpu = None;

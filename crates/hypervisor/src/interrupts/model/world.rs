@@ -38,6 +38,8 @@ pub(super) struct Hart {
     pub(super) waiting: u64,
     /// `hgeie`.
     pub(super) watched: u64,
+    /// The files that are watched while the hart has another vCPU, a bit each.
+    pub(super) heard: u64,
     pub(super) kicked: bool,
     /// The message of a synchronisation has arrived.
     pub(super) synchronised: bool,
@@ -149,6 +151,7 @@ impl World {
                     hardware: std::vec![HardwareFile::default(); usize::from(files)],
                     waiting: 0,
                     watched: 0,
+                    heard: 0,
                     kicked: false,
                     synchronised: false,
                     in_flight: Vec::new(),
@@ -273,6 +276,7 @@ impl World {
                 Step::Arrive(hart),
             ]);
             candidates.extend(self.vcpu_ids().map(|vcpu| Step::Dispatch(hart, vcpu)));
+            candidates.extend(self.vcpu_ids().map(|vcpu| Step::Hear(hart, vcpu)));
             candidates.extend(all.map(|identity| Step::Claim(hart, identity)));
             for &(to, through) in &self.hart(hart).reach {
                 candidates.extend([COUNTED, NOISE].map(|identity| Step::Send {
@@ -295,6 +299,16 @@ impl World {
     pub(super) fn is_possible(&self, step: Step) -> bool {
         match step {
             Step::Dispatch(hart, vcpu) => self.hart(hart).vcpu.is_none() && self.is_off(vcpu),
+            // Only where waits are not watched anyway.
+            Step::Hear(hart, vcpu) => {
+                let file = self.vcpu(vcpu).interrupts.file_on(hart);
+                let waits = matches!(self.vcpu(vcpu).departure, Some(Departure::Waits { .. }));
+                !self.watches
+                    && self.hart(hart).vcpu.is_some()
+                    && !self.hart(hart).in_guest
+                    && waits
+                    && file.is_some_and(|file| self.hart(hart).heard & file.bit() == 0)
+            }
             Step::Enter(hart) => self.hart(hart).vcpu.is_some() && !self.hart(hart).in_guest,
             Step::Exit(hart) => self.hart(hart).in_guest,
             Step::Attend(hart) => self.is_interrupted(hart),

@@ -1,0 +1,30 @@
+//! Files of vCPUs that wait on a hart while another vCPU has it: an interrupt for one of them interrupts the hypervisor.
+
+use scheduler::VcpuNumber;
+
+use super::{GuestFile, Owner, Port};
+
+/// Watches the file that `vcpu`, which waits on this hart, has here. The file's bit; none where its interrupts are elsewhere.
+#[must_use]
+pub fn begin_to_hear(port: &impl Port, vcpu: VcpuNumber) -> u64 {
+    let Some(kept) = port.interrupts(vcpu) else {
+        return 0;
+    };
+    let Some(file) = kept.lock().file_on(port.here()) else {
+        return 0;
+    };
+    port.watch(file, true);
+    file.bit()
+}
+
+/// Watches these files no more, but for those that have become forwarders since.
+pub fn end_hearing(port: &impl Port, heard: u64) {
+    let Some(files) = port.files(port.here()) else {
+        return;
+    };
+    for file in GuestFile::in_bits(heard) {
+        if !matches!(files.owner(file), Owner::Forwarder(_)) {
+            port.watch(file, false);
+        }
+    }
+}
