@@ -107,7 +107,7 @@ impl Scheduler {
         choice::either(u64::try_from(behind).is_ok_and(|behind| behind >= enough))
     }
 
-    /// The vCPU whose hart `vcpu` takes if it is woken now: the one on the hart on which it ran last, where no hart is free, nobody hurries there, and its
+    /// The hart that `vcpu` takes from another vCPU if it is woken now: the one on which it ran last, where no hart is free, nobody hurries there, and its
     /// machine is behind.
     fn would_hurry(&mut self, vcpu: VcpuId, now: Ticks) -> Option<HartId> {
         let hart = self.last_hart(vcpu).filter(|_| self.rules.hurries)?;
