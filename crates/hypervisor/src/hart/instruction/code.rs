@@ -1,6 +1,5 @@
 //! The few instructions of which a wait for a word is made, as the code of a guest shows them.
 
-use super::step::Load;
 use crate::hart::decode::{Register, Width};
 
 /// One instruction, of two or four bytes.
@@ -50,6 +49,21 @@ fn signed(value: u32, bits: u32) -> i64 {
 /// Bit `from` of a value, as bit `to`.
 fn bit(value: u32, from: u32, to: u32) -> u32 {
     (value >> from & 1) << to
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Where the value goes.
+    pub to: Register,
+    /// Holds the address, less the offset.
+    pub base: Register,
+    /// The offset.
+    pub offset: i64,
+    /// How much is loaded.
+    pub width: Width,
+    /// Whether the rest of the register is filled with the sign, or with zeros.
+    pub signed: bool,
 }
 
 /// LW, LD and their compressed forms.

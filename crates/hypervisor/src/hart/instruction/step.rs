@@ -1,6 +1,6 @@
 //! One instruction of a pause loop, as far as such loops are understood.
 
-use super::code::{self, Parcel};
+use super::code::{self, Load, Parcel};
 use crate::hart::decode::{Register, Width};
 
 /// What is computed: `funct3` of OP and OP-IMM, and bit 30 of the instruction (unprivileged architecture, "RV32I Base Integer
@@ -142,21 +142,6 @@ impl Comparison {
     pub const fn is_of_signed(self) -> bool {
         self.funct3 >> 1 == 2
     }
-}
-
-/// A load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Where the value goes.
-    pub to: Register,
-    /// Holds the address, less the offset.
-    pub base: Register,
-    /// The offset.
-    pub offset: i64,
-    /// How much is loaded.
-    pub width: Width,
-    /// Whether the rest of the register is filled with the sign, or with zeros.
-    pub signed: bool,
 }
 
 /// What an instruction does.

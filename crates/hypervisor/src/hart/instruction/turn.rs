@@ -24,8 +24,8 @@
 //! may change in it, or the next turn would be another one. A word that an address depends on has to stay as it is. As with
 //! [`PauseLoop`](super::PauseLoop), all of this is a hint.
 
-use super::code;
-use super::step::{Comparison, Kind, Load, Operand, Operation, Step};
+use super::code::{self, Load};
+use super::step::{Comparison, Kind, Operand, Operation, Step};
 use crate::hart::decode::{Register, Width};
 
 /// Instructions of a turn that are gone through at most.
