@@ -186,7 +186,7 @@ fn storm(change: u64, between: u64, times: u32) -> (u64, u64) {
 
 #[test]
 fn who_is_woken_all_the_time_pays_for_the_changes() {
-    // Without that, the machine would have a tick in five of the time that it takes from the other one.
+    // Without that, it has three quarters, changes included.
     let (worked, lost) = storm(5, 1, 200_000);
     let part = lost * 100 / (worked + lost);
     assert!(
