@@ -250,6 +250,37 @@ impl Scheduler {
         self.for_words.intersection(self.may_run[hart.index()])
     }
 
+    /// The partners of the vCPU on `hart` that wait for words and would be next there if these had come.
+    #[must_use]
+    #[inline]
+    pub fn waiting_partners(&self, hart: HartId) -> VcpuSet {
+        match self.for_words.is_empty() {
+            true => VcpuSet::EMPTY,
+            false => self.partners_for_words(hart),
+        }
+    }
+
+    #[inline(never)]
+    fn partners_for_words(&self, hart: HartId) -> VcpuSet {
+        let Some(vcpu) = self.running(hart).filter(|&vcpu| !self.has_own_hart(vcpu)) else {
+            return VcpuSet::EMPTY;
+        };
+        let comes_here = |&partner: &VcpuId| {
+            let entry = self.vcpus[partner.index()].as_ref();
+            let word = entry.and_then(|entry| entry.word);
+            word.is_some_and(|word| word.turn || self.is_at_its_place(hart, partner))
+        };
+        let waiting = self.words_for(hart).intersection(self.partners(vcpu));
+        waiting.iter().filter(comes_here).collect()
+    }
+
+    /// Those of them that no other hart looks for, because none is free.
+    #[must_use]
+    pub fn unseen_partners(&self, hart: HartId) -> VcpuSet {
+        let unseen = |&partner: &VcpuId| !self.has_free_hart(partner);
+        self.waiting_partners(hart).iter().filter(unseen).collect()
+    }
+
     /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run
     /// those that wait for words is to look at them instead.
     #[inline]

@@ -127,7 +127,7 @@ impl Scheduler {
 
     /// Whether `vcpu` ran last on `hart`, or where a partner runs now: who waits for each other had better run at the same
     /// time than one after the other.
-    fn is_at_its_place(&self, hart: HartId, vcpu: VcpuId) -> bool {
+    pub(crate) fn is_at_its_place(&self, hart: HartId, vcpu: VcpuId) -> bool {
         let Some(last) = self.last_hart(vcpu) else {
             return true;
         };

@@ -30,7 +30,6 @@ pub mod place {
     pub const TERMINAL: u8 = 17;
     pub const EARLY: u8 = 18;
     pub const FENCES: u8 = 19;
-    pub const TURNS: u8 = 20;
 }
 
 #[cfg(feature = "lock-order")]

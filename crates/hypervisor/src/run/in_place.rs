@@ -132,6 +132,7 @@ impl InPlace<'_> {
         // SAFETY: the files are those of vCPUs that wait here; the bits are taken back below, and with sstatus.SIE = 0
         // no interrupt is taken meanwhile.
         unsafe { csr::set::<{ number::HGEIE }>(files) };
+        hart.looks.end();
         let look = hart.next_look.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
         set_timer(system, hart);

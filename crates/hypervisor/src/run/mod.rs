@@ -4,6 +4,7 @@ pub mod attention;
 pub mod exits;
 pub mod in_place;
 pub mod loading;
+pub mod looks;
 pub mod probe;
 pub mod requests;
 pub mod shadow;
@@ -55,7 +56,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     let mut watches;
     loop {
         let mut probe = Tests { system, hart };
-        let (now, stopped, decision, (flow, again), strays) = {
+        let (now, stopped, decision, looks, (flow, again), strays) = {
             // All under one lock: it is what all harts meet at.
             let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
@@ -64,6 +65,12 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let places = (system.scheduler.places(), system.notices());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
+            let runs = matches!(decision, Dispatch::Run { .. });
+            let looks = runs
+                && !group
+                    .scheduler_mut()
+                    .waiting_partners(hart.index)
+                    .is_empty();
             let watch = match decision {
                 Dispatch::Run { .. } => group.scheduler_mut().to_be_heard(hart.index),
                 Dispatch::Idle {
@@ -86,7 +93,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 }
                 Dispatch::Run { .. } => (system.scheduler.publish(&group), None),
             };
-            (now, stopped, decision, flow, !group.strays().is_empty())
+            let strays = !group.strays().is_empty();
+            (now, stopped, decision, looks, flow, strays)
         };
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
@@ -114,8 +122,8 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     began: now,
                     slice,
                     trap_waits,
+                    looks,
                 };
-                vcpu.has_hart.store(true, Ordering::Relaxed);
                 let heard = match watches {
                     true => probe::begin_to_hear(system, hart, &watched),
                     false => 0,
@@ -124,7 +132,6 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 if heard != 0 {
                     probe::end_hearing(system, hart, heard);
                 }
-                vcpu.has_hart.store(false, Ordering::Relaxed);
                 last = Some((vcpu, now));
             }
             Dispatch::Idle { active: true, .. } => idle(system, hart, &Rest::Active, again),
@@ -144,6 +151,8 @@ struct Terms {
     slice: Option<Ticks>,
     /// Whether its waits trap.
     trap_waits: bool,
+    /// Whether the hart looks at the words that partners wait for.
+    looks: bool,
 }
 
 /// How an idle hart waits.
@@ -195,6 +204,7 @@ fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) 
 }
 
 /// Runs a vCPU until it leaves this hart, and says how it has. The scheduler is still to be told.
+#[inline(always)]
 fn run_vcpu(
     system: &Hypervisor,
     hart: &Hart,
@@ -226,18 +236,19 @@ fn run_vcpu(
     if file == 0 {
         books.count(Event::MemoryFile);
     }
-    let mut too_early = None;
     if core::mem::take(&mut registers.waits_for_word)
         && let Some(word) = vcpu.word.lock().take()
-        && end_spin(books, vcpu, &mut registers, word, file)
     {
-        too_early = comes_too_early(hart, vcpu, &mut registers, word);
+        end_spin(books, vcpu, &mut registers, word, file);
     }
     registers.context.hstatus = terms::hstatus(registers.context.hstatus, file, terms.trap_waits);
     registers.pauses = vm.pauses.begin();
     terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
+    if terms.looks {
+        hart.looks.begin(ready, hart.change.mean());
+    }
     set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
     books.count_dispatch();
@@ -251,10 +262,8 @@ fn run_vcpu(
         registers: &mut registers,
         books,
     };
-    let reason = match too_early {
-        Some(word) => wait_again(exit, word),
-        None => stay(exit, terms.began, generation, holders),
-    };
+    let reason = stay(exit, terms.began, generation, holders);
+    hart.looks.end();
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -285,17 +294,11 @@ fn run_vcpu(
     left
 }
 
-/// A vCPU that had given its hart away because it waited for `word` is on a hart again. Whether it got it a turn before its own.
-fn end_spin(
-    books: Books<'_>,
-    vcpu: &Vcpu,
-    registers: &mut Registers,
-    word: Word,
-    file: u8,
-) -> bool {
+/// A vCPU that had given its hart away because it waited for `word` is on a hart again.
+fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word, file: u8) {
     if word.was_seen_to_come() || word.has_come(&vcpu.beside) {
         registers.spinning.has_come();
-        return false;
+        return;
     }
     // An interrupt that it can take is a reason to run.
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
@@ -305,42 +308,11 @@ fn end_spin(
     // hstatus.VGEIN does not name the vCPU's file yet.
     let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
     if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
-        if word.just_before().is_some() {
-            return true;
-        }
         books.count(Event::FutileDispatch);
     } else {
         books.count(Event::SpinInterrupted);
         registers.spinning.interrupted();
     }
-    false
-}
-
-/// A vCPU that has got a hart a turn before its own waits there for its turn, for as long as it takes to change to another vCPU and back: in the guest it would spin, and exit once
-/// more. The word, if the turn has not come then.
-#[inline(never)]
-fn comes_too_early(
-    hart: &Hart,
-    vcpu: &Vcpu,
-    registers: &mut Registers,
-    word: Word,
-) -> Option<Word> {
-    let has_come = probe::comes_within(hart, vcpu, word, hart.change.there_and_back());
-    registers.earliness.ends(has_come);
-    if has_come {
-        registers.spinning.has_come();
-        return None;
-    }
-    Some(word)
-}
-
-/// The vCPU, whose guest has not run, goes on to wait for its turn, and comes no earlier this time.
-#[inline(never)]
-fn wait_again(exit: Exit<'_>, word: Word) -> Leave {
-    exit.books.count(Event::FutileDispatch);
-    *exit.vcpu.word.lock() = Some(word.taken_early(false));
-    exit.registers.waits_for_word = true;
-    Leave::SpinForTurn
 }
 
 /// Enters the guest again and again, until there is a reason to leave.
@@ -404,6 +376,9 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
                 // Whoever has had the whole slice leaves, and the scheduler is asked once.
                 if slice_is_over(hart) {
                     return Leave::SliceEnd;
+                }
+                if hart.looks.is_due(now()) && looks::has_come(system, hart) {
+                    return Leave::Preempted;
                 }
                 if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                     return reason;

@@ -54,19 +54,8 @@ impl Probe<VcpuNumber> for Tests<'_> {
     fn changed(&mut self, vcpu: VcpuNumber) -> bool {
         let waits = self.system.vcpu(vcpu);
         let mut word = waits.word.lock();
-        word.as_mut()
-            .is_none_or(|word| word.test(&waits.beside) || is_near(self.system, waits, *word))
+        word.as_mut().is_none_or(|word| word.test(&waits.beside))
     }
-}
-
-/// Whether the vCPU before this one has its turn, and a hart.
-fn is_near(system: &Hypervisor, waits: &Vcpu, word: Word) -> bool {
-    word.just_before().is_some_and(|before| {
-        let partners = system.vcpus_of(waits.vm).iter();
-        partners
-            .filter(|partner| partner.place.is(before))
-            .any(|partner| partner.has_hart.load(Ordering::Relaxed))
-    })
 }
 
 /// Looks at the word that `vcpu` waits for, which is on this hart, for `longest` at most. Whether what it waits for has come.
@@ -108,9 +97,7 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         let _ = rest(system, hart);
     } else {
         for _ in 0..LOOKS {
-            let goes_on = |(waits, word): (&Vcpu, Word)| {
-                word.has_come(&waits.beside) || is_near(system, waits, word)
-            };
+            let goes_on = |(waits, word): (&Vcpu, Word)| word.has_come(&waits.beside);
             if interrupt_is_pending() || words().any(goes_on) {
                 break;
             }

@@ -1,4 +1,5 @@
-//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next looks into the interrupt files and at devices.
+//! A hart's timer: the end of the slice, the deadlines of those that wait here, and the next looks into the interrupt files, at devices and at
+//! the words that partners wait for.
 
 use core::sync::atomic::Ordering;
 
@@ -9,7 +10,7 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 
 /// Sets the hart's timer to the end of the slice, to the earliest deadline of those that wait here, to the time of devices, or to the next look
-/// into the interrupt files where there is something to see.
+/// at partners' words, or into the interrupt files where there is something to see.
 pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     let (waits, earliest) =
         system
@@ -23,8 +24,9 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
     } else {
         u64::MAX
     };
-    let end = hart.slice_end.load(Ordering::Relaxed).min(look);
-    hart.due.set_timer(earliest.min(end));
+    let end = hart.slice_end.load(Ordering::Relaxed);
+    let next = end.min(look).min(hart.looks.next());
+    hart.due.set_timer(earliest.min(next));
 }
 
 /// Whether the running slice is over.

@@ -12,6 +12,7 @@ use crate::hart::{
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
+use crate::run::looks::PartnerLooks;
 use crate::system::due::Due;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
@@ -55,6 +56,8 @@ pub struct Hart {
     pub ask: AtomicBool,
     /// When the running slice ends, in the board's time.
     pub slice_end: AtomicU64,
+    /// When the hart next looks at the words that partners of its vCPU wait for.
+    pub looks: PartnerLooks,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
@@ -131,6 +134,7 @@ impl Hart {
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
+            looks: PartnerLooks::default(),
             next_look: AtomicU64::new(0),
             due: Due::default(),
             waiting: Waiting::default(),

@@ -12,7 +12,6 @@ use abi::monitor::{Cycles, Event, ExitCause, HartCounters, WorkCounters};
 use scheduler::VmId;
 
 use crate::hart;
-use crate::vm::early::Spent;
 
 /// Whether anything is counted. Without it, the hypervisor is what the monitor's own cost is measured against.
 const MONITORED: bool = !cfg!(feature = "unmonitored");
@@ -260,18 +259,6 @@ impl Accounts {
             self.booked.set(0);
         }
         passed.wrapping_sub(booked)
-    }
-
-    /// What the hart has spent for `vm`.
-    #[must_use]
-    pub fn spent(&self, vm: VmId) -> Spent {
-        let work = self.work.get(vm.index()).unwrap_or(&self.spare);
-        let simulation = work.exits.iter().map(|exits| exits.simulation.get());
-        let (guest, scheduling) = (work.guest.get(), work.scheduling.get());
-        Spent {
-            guest,
-            all: simulation.fold(guest.wrapping_add(scheduling), u64::wrapping_add),
-        }
     }
 
     /// The hart has looked for something to run in vain.

@@ -106,74 +106,9 @@ impl Looks {
     }
 }
 
-/// By how much one dispatch that came too early counts against those that did not.
-const TOO_EARLY: u8 = 3;
-
-/// Whether it comes to anything that a vCPU gets a hart a turn before its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Earliness {
-    luck: u8,
-    left_out: u8,
-}
-
-impl Default for Earliness {
-    fn default() -> Self {
-        Self {
-            luck: MOST_LUCK / 2,
-            left_out: 0,
-        }
-    }
-}
-
-impl Earliness {
-    /// The vCPU has got a hart early, and its turn has come while it waited there, or not.
-    pub fn ends(&mut self, has_come: bool) {
-        self.luck = match has_come {
-            false => self.luck.saturating_sub(TOO_EARLY),
-            true => (self.luck + 1).min(MOST_LUCK),
-        };
-    }
-
-    /// Whether to get a hart early in the wait that begins.
-    pub fn try_again(&mut self) -> bool {
-        if self.luck > 0 {
-            return true;
-        }
-        self.left_out = (self.left_out + 1) % TRIAL;
-        self.left_out == 0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// In how many of 1,600 waits a hart is got early, where the turn comes in time in those that `comes` names.
-    fn made(earliness: &mut Earliness, comes: impl Fn(u32) -> bool) -> u32 {
-        let tried = (0..1600).filter(|&number| {
-            let early = earliness.try_again();
-            if early {
-                earliness.ends(comes(number));
-            }
-            early
-        });
-        tried.count() as u32
-    }
-
-    #[test]
-    fn harts_that_come_too_early_too_often_come_seldom() {
-        let mut earliness = Earliness::default();
-        let never = made(&mut earliness, |_| false);
-        assert!((90..=110).contains(&never), "{never} of 1600");
-        let always = made(&mut earliness, |_| true);
-        assert!(always > 1500, "{always} of 1600");
-    }
-
-    #[test]
-    fn one_in_five_may_come_too_early() {
-        let made = made(&mut Earliness::default(), |number| number % 5 != 0);
-        assert!(made > 1400, "{made} of 1600");
-    }
 
     #[test]
     fn who_has_no_luck_seldom_looks_and_finds_out_when_that_changes() {

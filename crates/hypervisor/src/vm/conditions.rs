@@ -92,7 +92,7 @@ mod tests {
         let place = HostPhysical::new(memory.expose_provenance() as u64);
         let mut word = Word::first_of_several(place, true);
         let beside = Mutex::new(conditions(memory));
-        assert!(!word.test(&beside) && word.place().is_none() && word.just_before().is_none());
+        assert!(!word.test(&beside) && word.place().is_none());
         let set = |first: u64, second: u64| {
             // SAFETY: it is memory of this test alone.
             unsafe { memory.write_volatile([first, second]) };

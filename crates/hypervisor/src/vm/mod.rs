@@ -3,7 +3,6 @@
 pub mod accounts;
 pub mod change;
 pub mod conditions;
-pub mod early;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
@@ -41,7 +40,6 @@ use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::SharedTable;
 use crate::memory::translations::Tag;
 use crate::memory::translations::changes::Changes;
-use crate::vm::early::EarlyTurns;
 use crate::vm::guest_tree::imsic_file;
 use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
@@ -111,8 +109,6 @@ pub struct Vm {
     pub told: Mutex<Told, { place::TOLD }>,
     /// When its pause loops exit.
     pub pauses: PauseTerms,
-    /// Whether its vCPUs get harts a turn early.
-    pub early: EarlyTurns,
     /// How often a line of the guest's report is printed.
     reports: Spacing,
 }
@@ -149,7 +145,6 @@ impl Vm {
             table,
             table_register,
             pauses,
-            early: EarlyTurns::default(),
             generation: AtomicU64::new(1),
             table_changes: Changes::new(imsic_file),
             time_offset: AtomicU64::new(0),

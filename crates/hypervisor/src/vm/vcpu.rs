@@ -18,7 +18,7 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
-use crate::vm::change::{Earliness, Looks};
+use crate::vm::change::Looks;
 use crate::vm::conditions::Conditions;
 use crate::vm::float::Float;
 use crate::vm::pauses::PauseWindow;
@@ -143,8 +143,6 @@ pub struct Registers {
     pub spinning: Spinning,
     /// Whether looking has been worth it.
     pub looks: Looks,
-    /// What comes of harts that it gets before its turn.
-    pub earliness: Earliness,
     /// The code of its last spin.
     pub code: KnownCode,
     pub float: Float,
@@ -171,7 +169,6 @@ impl Registers {
             pauses: PauseWindow::default(),
             spinning: Spinning::default(),
             looks: Looks::default(),
-            earliness: Earliness::default(),
             waits_for_word: false,
             holder: None,
             shadow: None,
@@ -202,8 +199,6 @@ pub struct Vcpu {
     requests: AtomicU32,
     /// The VM's life is to be asked before the vCPU next enters its guest: `system::lifecycle::dispatched`.
     pub asks_at_dispatch: AtomicBool,
-    /// A hart is about to enter it, runs it, or handles one of its exits. A hint: others may see it late.
-    pub has_hart: AtomicBool,
     /// A software interrupt (SBI IPI) that is not yet in hvip.
     software_interrupt: AtomicBool,
     /// When it wants to be woken while it waits, in the board's time.
@@ -235,7 +230,6 @@ impl Vcpu {
             index,
             registers: Mutex::new(registers),
             asks_at_dispatch: AtomicBool::new(true),
-            has_hart: AtomicBool::new(false),
             interrupts: Mutex::new(Interrupts::default()),
             left_behind: LeftBehind::default(),
             word: Mutex::new(None),

@@ -20,8 +20,6 @@ pub struct Word {
     ticket: Option<u16>,
     /// A test has found that it has come. It may have changed back since: words are used again.
     came: bool,
-    /// A turn comes soon enough after the one before it for a hart to be taken then.
-    early: bool,
     /// It is the first of several words: the conditions beside it tell whether the wait is over.
     several: bool,
 }
@@ -51,7 +49,6 @@ impl Word {
             seen,
             ticket,
             came: false,
-            early: false,
             several: false,
         }
     }
@@ -69,12 +66,6 @@ impl Word {
     #[must_use]
     pub const fn is_one_of_several(self) -> bool {
         self.several
-    }
-
-    /// The same word, whose vCPU takes a hart a turn early or not.
-    #[must_use]
-    pub const fn taken_early(self, early: bool) -> Self {
-        Self { early, ..self }
     }
 
     /// Where the word is.
@@ -122,14 +113,6 @@ impl Word {
     #[must_use]
     pub fn was_seen_to_come(self) -> bool {
         self.came
-    }
-
-    /// For a ticket lock whose vCPU takes a hart a turn early: the ticket before its own, if that is served now.
-    #[must_use]
-    pub fn just_before(self) -> Option<Place> {
-        let ticket = self.ticket.filter(|_| self.early)?;
-        let before = ticket.wrapping_sub(1);
-        (self.value() as u16 == before).then(|| Place::new(self.host, before))
     }
 
     fn is_over_at(self, value: u64) -> bool {

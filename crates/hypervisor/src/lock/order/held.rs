@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 /// The locks as `LOCKS.md` calls them, by their places.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 20] = [
     "Vcpu::registers",
     "Vm::loading",
     "Vm::chips",
@@ -24,7 +24,6 @@ const NAMES: [&str; 21] = [
     "TERMINAL",
     "EARLY",
     "Vcpu::fences",
-    "Vm::early",
 ];
 
 fn name(place: u8) -> &'static str {

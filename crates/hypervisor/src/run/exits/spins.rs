@@ -8,7 +8,6 @@ use super::exit::{Exit, Next};
 use crate::hart::capabilities::Capability;
 use crate::hart::custom;
 use crate::run::probe;
-use crate::vm::early::Spent;
 use crate::vm::word::{Spin, Word};
 
 /// What becomes of a vCPU that spins; its program counter is behind the instruction already.
@@ -76,28 +75,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         }
     }
     if let Some(word) = word {
-        let early = place.is_some()
-            && exit.vm.early.wait(|| spent(exit))
-            && exit.registers.earliness.try_again();
-        *exit.vcpu.word.lock() = Some(word.taken_early(early));
+        *exit.vcpu.word.lock() = Some(word);
         exit.registers.waits_for_word = true;
     }
     Next::Leave(match word {
         Some(_) if place.is_some() => Leave::SpinForTurn,
         Some(_) => Leave::SpinOnWord,
         None => Leave::Spin,
-    })
-}
-
-/// What all harts have spent for the VM.
-fn spent(exit: &Exit<'_>) -> Spent {
-    let harts = exit.system.harts.iter();
-    harts.fold(Spent::default(), |sum, hart| {
-        let spent = hart.accounts.spent(exit.vm.id);
-        Spent {
-            guest: sum.guest.wrapping_add(spent.guest),
-            all: sum.all.wrapping_add(spent.all),
-        }
     })
 }
 
