@@ -1,9 +1,10 @@
 //! System files good and bad.
 
 use super::*;
-use abi::system::{Costs, PauseLoops};
 use std::path::Path;
 
+mod fits;
+mod parameters;
 mod slices;
 mod switches;
 
@@ -66,22 +67,6 @@ fn mistake(text: &str, changes: &[&str], words: &[&str]) {
     for word in words {
         assert!(mistake.contains(word), "{mistake:?} lacks {word:?}");
     }
-}
-
-/// What a check lets through must not fail in the hypervisor: both know one list of limits.
-#[test]
-fn six_vms_of_sixteen_vcpus_are_too_many() {
-    let vm = |number: u32| {
-        format!(
-            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n"
-        )
-    };
-    let system = |vms| {
-        let tables: String = (0..vms).map(vm).collect();
-        format!("harts = 4\nmemory = \"2 GiB\"\n{tables}")
-    };
-    assert_eq!(read(&system(4), &[]).unwrap().vms.len(), 4);
-    mistake(&system(6), &[], &["vm.v4.vcpus", "80 vCPUs", "64 at most"]);
 }
 
 #[test]
@@ -231,200 +216,6 @@ fn mistakes_name_place_key_value_and_remedy() {
         GOOD,
         &["vm.web.disks=[{ file = \"image:debian/disk\", path = \"x\" }]"],
         &["vm.web.disks[0].path"],
-    );
-}
-
-#[test]
-fn parameters_are_read_whatever_the_policies_are() {
-    assert_eq!(read(GOOD, &[]).unwrap().parameters, Parameters::default());
-    let changes = [
-        "affinity=0",
-        "self-wait-budget = 1024",
-        "reservation-limit=20 ms",
-        "round=2",
-        "relaxed-terms=0",
-        "ple-gap=64",
-        "ple-window=0",
-        "ple-window-most=4294967295",
-        "host-interrupt-cost=1000",
-        "futile-pass-cost=200",
-        "dispatch-cost=1000000",
-        "mode-change-cost=0",
-    ];
-    for spin in SpinMethod::ALL {
-        let spin = format!("spin={}", spin.name());
-        let changes = [&changes[..], &[&spin]].concat();
-        let expected = Parameters {
-            affinity: Some(0),
-            self_wait_budget: Some(1024),
-            reservation_limit_us: Some(20_000),
-            round: Some(2),
-            relaxed_terms: Some(0),
-            pause_loops: PauseLoops {
-                gap: Some(64),
-                window: Some(0),
-                window_most: Some(u32::MAX),
-            },
-            costs: Costs {
-                host_interrupt: Some(1000),
-                futile_pass: Some(200),
-                dispatch: Some(1_000_000),
-                mode_change: Some(0),
-            },
-        };
-        assert_eq!(read(GOOD, &changes).unwrap().parameters, expected);
-    }
-    // As long as a slice, and a second.
-    for limit in ["2 ms", "1 s"] {
-        read(GOOD, &[&format!("reservation-limit={limit}")]).unwrap();
-    }
-}
-
-#[test]
-fn parameters_out_of_their_limits_are_named_with_them() {
-    let cases: [(&str, &str, &[&str]); 17] = [
-        ("time-slice", "999 us", &["1 ms to 10 ms"]),
-        ("time-slice", "11 ms", &["1 ms to 10 ms"]),
-        ("affinity", "65", &["0 to 64"]),
-        ("affinity", "-1", &["0 to 64"]),
-        ("affinity", "true", &["whole number"]),
-        ("self-wait-budget", "0", &["1 to 1024"]),
-        ("self-wait-budget", "1025", &["1 to 1024"]),
-        ("round", "1", &["2 to 1024"]),
-        ("round", "4294967298", &["2 to 1024"]),
-        ("relaxed-terms", "2", &["0 to 1"]),
-        ("dispatch-cost", "1000001", &["0 to 1000000"]),
-        ("mode-change-cost", "-1", &["0 to 1000000"]),
-        ("reservation-limit", "999 us", &["1 ms to 1 s"]),
-        (
-            "reservation-limit",
-            "1 ms",
-            &["below the time slice, 2 ms", "2 ms to 1 s"],
-        ),
-        ("reservation-limit", "2 s", &["1 ms to 1 s"]),
-        ("reservation-limit", "100", &["a text"]),
-        ("reservation-limit", "a while", &["unit"]),
-    ];
-    for (key, value, words) in cases {
-        let change = format!("{key}={value}");
-        let shown = format!("{key} = {value}");
-        let words = [&[&change[..], &shown], words].concat();
-        mistake(GOOD, &[&change], &words);
-    }
-    let text = format!("round = 1\n{GOOD}");
-    mistake(&text, &[], &["a.toml:1: round = 1", "use 2 to 1024"]);
-    mistake(GOOD, &["afinity=3"], &["did you mean affinity?"]);
-    mistake(
-        GOOD,
-        &["vm.web.affinity=3"],
-        &["vm.web.affinity", "no such key"],
-    );
-}
-
-#[test]
-fn what_does_not_fit_is_found() {
-    let line = format!(
-        "a.toml:{}",
-        1 + GOOD[..GOOD.find("dedicated").unwrap()].lines().count()
-    );
-    let text = GOOD.replace("[2, 3]", "[2, 9]");
-    mistake(
-        &text,
-        &[],
-        &[
-            &line,
-            "vm.control.dedicated-harts = [2, 9]",
-            "hart 9",
-            "0 to 3",
-        ],
-    );
-    mistake(
-        GOOD,
-        &["vm.control.dedicated-harts=[3]"],
-        &["1 harts for 2 vCPUs"],
-    );
-    mistake(
-        GOOD,
-        &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
-        &["every hart is dedicated"],
-    );
-    read(GOOD, &["migration=always"]).unwrap();
-    mistake(
-        GOOD,
-        &["migration=always", "scheduling=fixed"],
-        &["migration=always", "scheduling is fixed"],
-    );
-    mistake(
-        GOOD,
-        &["translations=keep"],
-        &["translations=keep", "go to other harts", "one-shot"],
-    );
-    read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
-    read(GOOD, &["translations=one-shot"]).unwrap();
-    read(GOOD, &["purge=rename", "remote-fences=any-vcpu"]).unwrap();
-    // A VM says it otherwise than its system.
-    let fixed = "vm.web.scheduling=fixed";
-    read(GOOD, &["translations=keep", fixed]).unwrap();
-    let floats = "vm.web.scheduling=floating";
-    mistake(
-        GOOD,
-        &["translations=keep", "scheduling=fixed", floats],
-        &[floats, "go to other harts", "one-shot"],
-    );
-    mistake(
-        GOOD,
-        &["migration=always", fixed],
-        &["migration=always", "scheduling is fixed"],
-    );
-    mistake(
-        GOOD,
-        &["vm.control.scheduling=fixed"],
-        &["vm.control.scheduling=fixed", "harts of its own", "leave"],
-    );
-    mistake(
-        GOOD,
-        &[
-            "harts=3",
-            "vm.control.dedicated-harts=[1, 2]",
-            "migration=always",
-        ],
-        &["migration=always", "1 of the harts is shared", "share two"],
-    );
-    mistake(
-        GOOD,
-        &["memory=768 MiB"],
-        &["memory = 768 MiB", "768 MiB do not fit", "for 512 MiB"],
-    );
-    let cards = "vm.control.network=[\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]";
-    mistake(GOOD, &[cards], &["9 devices", "8 slots"]);
-    let twice = "vm.control.disks=[{ file = \"image:debian/disk\", slot = 1 }]";
-    let text = GOOD.replace(
-        "{ file = \"image:debian/disk\" }",
-        "{ file = \"image:debian/disk\", slot = 1 }",
-    );
-    mistake(
-        &text,
-        &[twice],
-        &["vm.control.disks[0].slot = 1", "vm.web.disks[0]"],
-    );
-}
-
-#[test]
-fn a_disk_that_keeps_belongs_to_one_vm() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let name = file.path().to_str().unwrap();
-    let kept = format!("vm.web.disks=[{{ file = {name:?}, keep = true }}]");
-    let other = format!("vm.control.disks=[{{ file = {name:?} }}]");
-    read(GOOD, &[&kept]).unwrap();
-    mistake(
-        GOOD,
-        &[&kept, &other],
-        &["vm.control.disks[0].file", "vm.web.disks[0]"],
-    );
-    mistake(
-        GOOD,
-        &["vm.web.disks=[{ file = \"image:debian/disk\", keep = true }]"],
-        &["vm.web.disks[0].file", "cache"],
     );
 }
 

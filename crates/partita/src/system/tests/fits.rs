@@ -1,0 +1,126 @@
+//! What VMs ask for that does not fit: too many vCPUs, harts or devices, and disks that two VMs claim.
+
+use super::*;
+
+/// What a check lets through must not fail in the hypervisor: both know one list of limits.
+#[test]
+fn six_vms_of_sixteen_vcpus_are_too_many() {
+    let vm = |number: u32| {
+        format!(
+            "[vm.v{number}]\nvcpus = 16\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"image:debian/kernel\"\n"
+        )
+    };
+    let system = |vms| {
+        let tables: String = (0..vms).map(vm).collect();
+        format!("harts = 4\nmemory = \"2 GiB\"\n{tables}")
+    };
+    assert_eq!(read(&system(4), &[]).unwrap().vms.len(), 4);
+    mistake(&system(6), &[], &["vm.v4.vcpus", "80 vCPUs", "64 at most"]);
+}
+
+#[test]
+fn what_does_not_fit_is_found() {
+    let line = format!(
+        "a.toml:{}",
+        1 + GOOD[..GOOD.find("dedicated").unwrap()].lines().count()
+    );
+    let text = GOOD.replace("[2, 3]", "[2, 9]");
+    mistake(
+        &text,
+        &[],
+        &[
+            &line,
+            "vm.control.dedicated-harts = [2, 9]",
+            "hart 9",
+            "0 to 3",
+        ],
+    );
+    mistake(
+        GOOD,
+        &["vm.control.dedicated-harts=[3]"],
+        &["1 harts for 2 vCPUs"],
+    );
+    mistake(
+        GOOD,
+        &["harts=2", "vm.control.dedicated-harts=[0, 1]"],
+        &["every hart is dedicated"],
+    );
+    read(GOOD, &["migration=always"]).unwrap();
+    mistake(
+        GOOD,
+        &["migration=always", "scheduling=fixed"],
+        &["migration=always", "scheduling is fixed"],
+    );
+    mistake(
+        GOOD,
+        &["translations=keep"],
+        &["translations=keep", "go to other harts", "one-shot"],
+    );
+    read(GOOD, &["translations=keep", "scheduling=fixed"]).unwrap();
+    read(GOOD, &["translations=one-shot"]).unwrap();
+    read(GOOD, &["purge=rename", "remote-fences=any-vcpu"]).unwrap();
+    // A VM says it otherwise than its system.
+    let fixed = "vm.web.scheduling=fixed";
+    read(GOOD, &["translations=keep", fixed]).unwrap();
+    let floats = "vm.web.scheduling=floating";
+    mistake(
+        GOOD,
+        &["translations=keep", "scheduling=fixed", floats],
+        &[floats, "go to other harts", "one-shot"],
+    );
+    mistake(
+        GOOD,
+        &["migration=always", fixed],
+        &["migration=always", "scheduling is fixed"],
+    );
+    mistake(
+        GOOD,
+        &["vm.control.scheduling=fixed"],
+        &["vm.control.scheduling=fixed", "harts of its own", "leave"],
+    );
+    mistake(
+        GOOD,
+        &[
+            "harts=3",
+            "vm.control.dedicated-harts=[1, 2]",
+            "migration=always",
+        ],
+        &["migration=always", "1 of the harts is shared", "share two"],
+    );
+    mistake(
+        GOOD,
+        &["memory=768 MiB"],
+        &["memory = 768 MiB", "768 MiB do not fit", "for 512 MiB"],
+    );
+    let cards = "vm.control.network=[\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]";
+    mistake(GOOD, &[cards], &["9 devices", "8 slots"]);
+    let twice = "vm.control.disks=[{ file = \"image:debian/disk\", slot = 1 }]";
+    let text = GOOD.replace(
+        "{ file = \"image:debian/disk\" }",
+        "{ file = \"image:debian/disk\", slot = 1 }",
+    );
+    mistake(
+        &text,
+        &[twice],
+        &["vm.control.disks[0].slot = 1", "vm.web.disks[0]"],
+    );
+}
+
+#[test]
+fn a_disk_that_keeps_belongs_to_one_vm() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let name = file.path().to_str().unwrap();
+    let kept = format!("vm.web.disks=[{{ file = {name:?}, keep = true }}]");
+    let other = format!("vm.control.disks=[{{ file = {name:?} }}]");
+    read(GOOD, &[&kept]).unwrap();
+    mistake(
+        GOOD,
+        &[&kept, &other],
+        &["vm.control.disks[0].file", "vm.web.disks[0]"],
+    );
+    mistake(
+        GOOD,
+        &["vm.web.disks=[{ file = \"image:debian/disk\", keep = true }]"],
+        &["vm.web.disks[0].file", "cache"],
+    );
+}
