@@ -1,0 +1,86 @@
+//! A run without the hypervisor.
+
+use super::arguments::computer;
+use super::ending::its_limit;
+use super::report::{EXPLAIN, locks, to_json, write_report};
+use crate::command::Failure;
+use crate::command::run::RunArguments;
+use partita::cache::Cache;
+use partita::computer::Kind;
+use partita::laboratory::checkpoint::Boot;
+use partita::laboratory::{self, NativeFailure};
+use partita::measures::{self, Inputs};
+use partita::system::System;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The first VM's kernel on the computer itself, or all VMs under KVM on it.
+pub(super) fn native(
+    arguments: &RunArguments,
+    system: &System,
+    cache: &Cache,
+) -> Result<(), Failure> {
+    let Kind::Machine(chosen) = computer(arguments)? else {
+        let option = if arguments.kvm { "--kvm" } else { "--native" };
+        return Err(Failure::MachineOnly(option));
+    };
+    let limit = arguments.timeout.map(Duration::from_secs);
+    let mut out = std::io::stdout().lock();
+    let mut show = |line: &str| {
+        if !arguments.quiet {
+            // A reader that has gone needs no line.
+            let _ = writeln!(out, "{line}");
+        }
+    };
+    let outcome = if let (Some(path), Some(span)) = (&arguments.checkpoint, &arguments.span) {
+        let stop = AtomicBool::new(false);
+        let boot = Boot {
+            system,
+            cache,
+            // It is not below them.
+            hypervisor: Path::new(""),
+            chosen: *chosen,
+            text: "",
+            limit,
+            stop: &stop,
+        };
+        let failure = |error: String| Failure::Laboratory(error);
+        if arguments.kvm {
+            laboratory::kvm_span(&boot, path, span, &mut show)
+                .map_err(|error| failure(error.to_string()))?
+        } else {
+            laboratory::native_span(&boot, path, span, &mut show)
+                .map_err(|error| failure(error.to_string()))?
+        }
+    } else if arguments.kvm {
+        let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);
+        outcome.map_err(|error| Failure::Laboratory(error.to_string()))?
+    } else {
+        laboratory::native(system, cache, &chosen, limit, &mut show)?
+    };
+    let figures = measures::compute(&Inputs {
+        report: None,
+        hardware: Some(&outcome.hardware),
+        storms: outcome.storms.as_ref(),
+        passages: &[],
+        guests: &outcome.guests,
+    });
+    let table = measures::show(&figures);
+    let _ = write!(out, "\n{table}{EXPLAIN}");
+    if let Some(path) = &arguments.json {
+        let parts = [
+            ("measures", to_json(path, &figures)?),
+            ("guests", to_json(path, &outcome.guests)?),
+            ("hardware", to_json(path, &outcome.hardware)?),
+            ("locks", to_json(path, &locks(outcome.storms.as_ref()))?),
+        ];
+        write_report(arguments, cache, path, serde_json::json!({}), &parts)?;
+    }
+    match outcome.failure {
+        None => Ok(()),
+        Some(NativeFailure::TimeLimit) => Err(Failure::TimeLimit(its_limit(arguments, system))),
+        Some(NativeFailure::Other(why)) => Err(Failure::Vm(vec![why])),
+    }
+}

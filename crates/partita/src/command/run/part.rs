@@ -1,0 +1,72 @@
+//! A run of which a part is measured.
+
+use super::RunArguments;
+use super::arguments::computer;
+use crate::command::Failure;
+use partita::cache::Cache;
+use partita::computer::Kind;
+use partita::laboratory::checkpoint::{self, Boot};
+use partita::laboratory::{Figures, Start, Window, shares, window};
+use partita::run;
+use partita::system::System;
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The part of a run that is measured.
+pub(super) enum Part<'a> {
+    /// From a checkpoint on.
+    From(&'a Path),
+    /// In a window.
+    Within(&'a Window),
+    /// All of it, and its shares in a window.
+    Shares(&'a Window),
+}
+
+/// Measures a part of a run, with nobody at the terminal.
+pub(super) fn alone(
+    arguments: &RunArguments,
+    system: &System,
+    cache: &Cache,
+    part: Part<'_>,
+) -> Result<(run::Outcome, Figures), Failure> {
+    let Kind::Machine(chosen) = computer(arguments)? else {
+        let option = match part {
+            Part::From(_) => "--checkpoint",
+            Part::Within(_) => "--steady",
+            Part::Shares(_) => "--shares",
+        };
+        return Err(Failure::MachineOnly(option));
+    };
+    let stop = AtomicBool::new(false);
+    let boot = Boot {
+        system,
+        cache,
+        hypervisor: &arguments.hypervisor.path()?,
+        chosen: *chosen,
+        text: "",
+        limit: arguments.timeout.map(Duration::from_secs),
+        stop: &stop,
+    };
+    let mut show = |line: &str| {
+        // A reader that has gone needs no line.
+        let _ = writeln!(std::io::stdout(), "{line}");
+    };
+    let outcome = match part {
+        Part::From(path) => {
+            let start = Start {
+                text: String::new(),
+                commands: arguments.commands.clone(),
+                span: arguments.span,
+            };
+            checkpoint::measure(&boot, path, &start, &mut show)
+                .map(|outcome| (outcome, Figures::new()))
+        }
+        Part::Within(window) => {
+            window::measure(&boot, window, &mut show).map(|outcome| (outcome, Figures::new()))
+        }
+        Part::Shares(window) => shares::measure(&boot, window, &mut show),
+    };
+    outcome.map_err(|error| Failure::Laboratory(error.to_string()))
+}
