@@ -186,7 +186,7 @@ fn survive(run: &Run) {
     command.arg("--json").arg(file("report"));
     if run.on == "machine" {
         let faults = if run.errors { DISKS } else { "" };
-        let ideal = include_str!("../../../../profiles/ideal.toml");
+        let ideal = include_str!("../../../../../profiles/ideal.toml");
         fs::write(file("profile.toml"), format!("{ideal}{faults}")).unwrap();
         command.arg("--profile").arg(file("profile.toml"));
         command.arg("--monitor").arg(file("monitor"));

@@ -1,0 +1,122 @@
+//! Consoles, and runs that end before their guests do.
+
+use super::common::room;
+use super::{COMPUTERS, run_command, wait_for, with_console};
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_guests_console_can_be_used() {
+    for on in COMPUTERS {
+        let _room = room(on);
+        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
+        wait_for(&mut console, "partita-guest start workload=shell");
+        wait_for(&mut console, "# ");
+        keys.write_all(b"echo 6 times 7 is $((6 * 7))\n").unwrap();
+        wait_for(&mut console, "6 times 7 is 42");
+        keys.write_all(b"exit\n").unwrap();
+        wait_for(&mut console, "interrupts: direct");
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// Flag, code and interrupt tell a guest of each change of its allocation (paper 000 §3.1): the exerciser compares them
+/// and fails if one hart was not told.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_guest_is_told_how_it_gets_its_harts_while_it_runs() {
+    let _room = room("qemu");
+    let changes = [
+        "harts=3",
+        "vm.one.command-line=exercise=allocation duration-ms=12000 changes=4",
+        "vm.two.command-line=exercise=heartbeat duration-ms=12000",
+    ];
+    let (mut child, mut console, mut keys) =
+        with_console("qemu", "exercises.toml", "partita", &changes);
+    wait_for(&mut console, "allocation start code=0x0 flag=0 harts=0");
+    for harts in ["0,1", "shared", "2,1", "shared"] {
+        writeln!(keys, "harts one {harts}").unwrap();
+        let answer = if harts == "shared" {
+            "one: on shared harts"
+        } else {
+            "one: on harts of its own"
+        };
+        wait_for(&mut console, answer);
+    }
+    wait_for(&mut console, "untold=0");
+    wait_for(&mut console, "[one] exerciser: PASS allocation");
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn the_escape_key_powers_everything_off() {
+    for on in COMPUTERS {
+        let _room = room(on);
+        let (mut child, mut console, mut keys) = with_console(on, "shell.toml", "debian", &[]);
+        wait_for(&mut console, "partita-guest start workload=shell");
+        keys.write_all(b"\x1dq").unwrap();
+        wait_for(&mut console, "interrupts: direct");
+        // Whoever leaves wants it to end: that the guest did not power itself off is no failure.
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_run_that_is_broken_off_leaves_nothing_behind() {
+    for on in COMPUTERS {
+        let _room = room(on);
+        let mut child = run_command(on, "shell.toml")
+            .args(["--timeout", "240"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut console = child.stdout.take().unwrap();
+        wait_for(&mut console, "partita-guest start workload=shell");
+        let id = child.id();
+        let interrupt = Command::new("kill")
+            .args(["-INT", &id.to_string()])
+            .status()
+            .unwrap();
+        assert!(interrupt.success());
+        // Everything that is still said must be read, or it would wait.
+        std::io::copy(&mut console, &mut std::io::sink()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        assert!(children.is_err(), "the process is still there");
+    }
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the images; make test runs it"]
+fn a_run_that_takes_too_long_is_ended() {
+    for on in COMPUTERS {
+        let _room = room(on);
+        // No host boots Debian in a second.
+        let output = run_command(on, "one-debian.toml")
+            .args(["--timeout", "1"])
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{on}: {errors}");
+        assert!(errors.contains("--timeout 1"), "{on}: {errors}");
+    }
+}
+
+/// Nobody waits for a prompt: everything is there before the guest is.
+#[test]
+#[ignore = "needs the hypervisor and the images; make test runs it"]
+fn a_script_reaches_a_guest() {
+    let _room = room("machine");
+    let (mut child, mut console, mut keys) = with_console("machine", "shell.toml", "debian", &[]);
+    keys.write_all(b"echo 6 times 7 is $((6 * 7))\nexit\n")
+        .unwrap();
+    drop(keys);
+    wait_for(&mut console, "6 times 7 is 42");
+    wait_for(&mut console, "interrupts: direct");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
