@@ -1,0 +1,140 @@
+//! Interrupts are neither lost nor doubled, and come to nobody else.
+
+use super::common::hypervisor;
+use super::told::{dispatches, measure, migrations};
+use super::{COMPUTERS, GUEST_FILES, MOST_GUEST_FILES, SPINS, exercise, together};
+
+const WAITS: [&str; 5] = [
+    "host-interrupt",
+    "host-interrupt-all",
+    "active-wait-all",
+    "self-wait",
+    "self-wait-all",
+];
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn interrupts_are_neither_lost_nor_doubled() {
+    let qemu = GUEST_FILES.map(|files| ("qemu", files));
+    let machine = [MOST_GUEST_FILES, 3, 0].map(|files| ("machine", files));
+    for (on, files) in qemu.into_iter().chain(machine) {
+        for wait in ["host-interrupt", "self-wait"] {
+            let files = format!("guest-files={files}");
+            let wait = format!("wait=\"{wait}\"");
+            together(on, "ipi", &[&files, &wait]);
+            together(on, "timer", &[&files, &wait]);
+        }
+    }
+}
+
+/// Seven vCPUs on three harts, each dispatch on another hart than the one before, with enough interrupt files for all and
+/// with too few.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn no_interrupt_is_lost_or_doubled_while_vcpus_move_under_any_policy() {
+    for wait in WAITS {
+        for (index, spin) in SPINS.into_iter().enumerate() {
+            interrupts_on_the_move("machine", wait, spin, GUEST_FILES[index % 2], 40);
+        }
+    }
+    for wait in ["host-interrupt", "self-wait"] {
+        interrupts_on_the_move("qemu", wait, "wapd", GUEST_FILES[0], 20);
+    }
+}
+
+/// Counts interrupts between all pairs of vCPUs while every dispatch is on another hart.
+fn interrupts_on_the_move(on: &str, wait: &str, spin: &str, files: u32, count: u32) {
+    const VCPUS: u64 = 7;
+    let changes = [
+        "harts=3",
+        "vm.one.vcpus=3",
+        "vm.two.vcpus=4",
+        "migration=\"always\"",
+        &format!("wait=\"{wait}\""),
+        &format!("spin=\"{spin}\""),
+        &format!("guest-files={files}"),
+    ];
+    let told = together(on, &format!("ipi count={count}"), &changes);
+    let (dispatches, migrations) = (dispatches(&told), migrations(&told));
+    assert!(dispatches > 100, "{on}, {wait}, {spin}\n{told}");
+    // The first dispatch after a start is no move: the VM starts its first vCPU, and this one the others.
+    assert!(
+        migrations + VCPUS >= dispatches,
+        "{on}, {wait}, {spin}: {migrations} of {dispatches} dispatches moved\n{told}"
+    );
+}
+
+/// Guests make every identity above those they were told of pending and enabled in their interrupt files, and take none, while
+/// every dispatch is on another hart. A file that its vCPU has left must not go on interrupting the hart for them. Without that
+/// there were 250 exits for each move.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn files_that_vcpus_have_left_interrupt_nobody_for_ever() {
+    for (wait, for_waits) in [("self-wait", 0), ("host-interrupt", 1)] {
+        let changes = [
+            "harts=3",
+            "vm.one.vcpus=3",
+            "vm.two.vcpus=4",
+            "migration=\"always\"",
+            "guest-files=7",
+            &format!("wait=\"{wait}\""),
+        ];
+        let told = together("machine", "hostile test=files storm-ms=100", &changes);
+        let exits = measure(&told, "exits-per-second.guest-external") * measure(&told, "seconds");
+        // Under host interrupts, the end of each wait is one more.
+        let most = (migrations(&told) + for_waits * dispatches(&told)) as f64;
+        assert!(most > 1000.0 && exits <= most, "{exits} of {most}\n{told}");
+    }
+}
+
+/// A vCPU that suspends itself or waits while an enabled interrupt is pending goes on at once, whichever interrupt it is.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn nobody_sleeps_over_a_pending_interrupt() {
+    for on in COMPUTERS {
+        for files in [7, 0] {
+            let files = format!("guest-files={files}");
+            together(on, "hostile test=suspend", &[&files]);
+        }
+    }
+}
+
+/// A VM has a hart of its own, the first, beside one whose disk interrupts go through the hypervisor: these come to the other
+/// hart alone.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_hart_of_one_vm_takes_no_interrupts_of_others() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let exerciser = hypervisor().with_file_name("exerciser");
+    std::fs::write(folder.join("blocks"), vec![0; 4 << 20]).unwrap();
+    let vm = |name: &str, harts: &str, exercise: &str, disks: &str| {
+        format!(
+            "[vm.{name}]\nvcpus = 1\nmemory = \"64 MiB\"\n{harts}\nkernel = {exerciser:?}\n\
+             command-line = \"exercise={exercise}\"\n{disks}\n"
+        )
+    };
+    let system = [
+        "harts = 2\nmemory = \"2 GiB\"\nguest-files = 0\ntime-limit = \"5 min\"\n",
+        &vm(
+            "own",
+            "dedicated-harts = [0]",
+            "heartbeat duration-ms=400",
+            "",
+        ),
+        &vm(
+            "shares",
+            "share = 50",
+            "work terminals=4 steps=1 reads=1 sectors=8 compute=1000 duration-ms=200",
+            "disks = [{ file = \"blocks\" }]",
+        ),
+    ];
+    let file = folder.join("own-and-shared.toml");
+    std::fs::write(&file, system.concat()).unwrap();
+    let told = exercise("machine", file.to_str().unwrap(), 2, &[]);
+    let mut rows = told.lines().map(str::split_whitespace);
+    let mut row = rows
+        .find(|row| row.clone().next() == Some("host-external"))
+        .unwrap_or_else(|| panic!("no interrupt of the disk\n{told}"));
+    let [own, shares] = [1, 0].map(|skip| row.nth(skip).unwrap().parse::<f64>().unwrap());
+    assert!(own == 0.0 && shares > 1000.0, "{own}, {shares}\n{told}");
+}

@@ -1,0 +1,151 @@
+//! No translation is stale.
+
+use super::common::root;
+use super::told::event_of_vms;
+use super::{COMPUTERS, GUEST_FILES, both, exercise, exercise_with, together};
+use abi::system::Translations;
+use std::path::Path;
+
+/// The same on the machine with the papers' hardware, every use of a translation checked.
+fn checked(exercise_and_parameters: &str, changes: &[&str]) -> String {
+    checked_with_vmids(14, exercise_and_parameters, changes)
+}
+
+/// The same where VMIDs have so many bits.
+fn checked_with_vmids(bits: u32, exercise_and_parameters: &str, changes: &[&str]) -> String {
+    let usual = std::fs::read_to_string(root().join("profiles/k3-class.toml")).unwrap();
+    let profile = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("purge-mask-{bits}.toml"));
+    let usual = format!("vmid_bits = {bits}\n{usual}");
+    let more = "\n[extensions]\npurge_mask = true\npurge_check = true\n";
+    std::fs::write(&profile, usual + more).unwrap();
+    let more = [
+        "--check-translations",
+        "--profile",
+        profile.to_str().expect("a path that is text"),
+    ];
+    let changes = both(exercise_and_parameters, changes);
+    exercise_with("machine", "exercises.toml", 2, &changes, &more)
+}
+
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn no_translation_is_stale() {
+    for files in GUEST_FILES {
+        together("qemu", "stale", &[&format!("guest-files={files}")]);
+    }
+}
+
+/// Guests on shadow tables change their tables all the time, one of them in single pages, while their vCPUs move; and a hostile one tries
+/// everything.
+#[test]
+#[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
+fn shadow_tables_are_right_and_confine() {
+    let shadow = [
+        "vm.one.translation=\"shadow\"",
+        "vm.two.translation=\"shadow\"",
+        "vm.two.placement=\"paged\"",
+    ];
+    checked("stale rounds=200", &shadow);
+    for on in COMPUTERS {
+        together(on, "stale rounds=2000", &shadow);
+        let hostile = [
+            "vm.hostile.translation=\"shadow\"",
+            "vm.victim.translation=\"shadow\"",
+            "vm.victim.command-line=\"exercise=heartbeat duration-ms=3000\"",
+        ];
+        exercise(on, "hostile.toml", 2, &hostile.map(String::from));
+    }
+}
+
+/// Guests that change their tables all the time, with more vCPUs than the harts have VMIDs, on a machine that holds each
+/// translation that it uses against the tables. What differs is the number of VMID bits (none, few, as many as there can be) and
+/// whether a purge is a fence or a new VMID.
+/// Both guests have the same addresses. With a hypervisor that takes the bits for granted there were 2,503 stale uses, and 759.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_translation_is_stale_however_few_vmids_there_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profile.toml");
+    let ideal = std::fs::read_to_string(root().join("profiles/ideal.toml")).unwrap();
+    for (bits, purge) in [0, 3, 14]
+        .map(|bits| [(bits, "fence"), (bits, "rename")])
+        .concat()
+    {
+        std::fs::write(&profile, format!("vmid_bits = {bits}\n{ideal}")).unwrap();
+        let mut all: Vec<String> = ["harts=1", "time-slice=\"1 ms\""].map(String::from).into();
+        all.push(format!("purge=\"{purge}\""));
+        for (vm, placement) in [("one", "resident"), ("two", "paged")] {
+            all.push(format!("vm.{vm}.vcpus=5"));
+            all.push(format!("vm.{vm}.placement={placement:?}"));
+            all.push(format!("vm.{vm}.command-line=\"exercise=stale rounds=40\""));
+        }
+        let more = [
+            "--check-translations",
+            "--profile",
+            profile.to_str().unwrap(),
+        ];
+        exercise_with("machine", "exercises.toml", 2, &all, &more);
+    }
+}
+
+/// The machine looks at every use of a translation itself; only private pages are remapped, since a guest that uses a shared one
+/// before it has been told is wrong by itself. The methods that need the papers' hardware have it.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_method_keeps_a_stale_translation() {
+    for method in Translations::ALL {
+        let scheduling = match method {
+            Translations::Keep => ["scheduling=\"fixed\"", "migration=\"as-needed\""],
+            _ => ["scheduling=\"floating\"", "migration=\"always\""],
+        };
+        let method = format!("translations=\"{}\"", method.name());
+        let told = checked(
+            "stale rounds=200 remap=private sleep-one-in=20",
+            &[scheduling[0], scheduling[1], &method],
+        );
+        assert!(!told.contains("may be stale"), "{method}\n{told}");
+    }
+}
+
+/// The same where a purge is a new VMID, with seven of them: each hart begins many rounds.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn no_new_vmid_brings_back_a_stale_translation() {
+    for method in ["last-host", "one-shot"] {
+        let told = checked_with_vmids(
+            3,
+            "stale rounds=200 remap=private sleep-one-in=20",
+            &[
+                "migration=\"always\"",
+                "purge=\"rename\"",
+                &format!("translations=\"{method}\""),
+            ],
+        );
+        assert!(!told.contains("may be stale"), "{method}\n{told}");
+        // On both harts, beyond the vCPUs' first VMIDs and the first round.
+        let renamed: u64 = event_of_vms(&told, "translations-renamed").iter().sum();
+        assert!(renamed > 2 * (7 + 4), "{method}: {renamed}\n{told}");
+    }
+}
+
+/// Pages that all share are remapped, and the others are told by SBI RFENCE, while every vCPU changes its hart at each dispatch.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn a_fence_of_a_sibling_reaches_what_a_vcpu_has_left_on_other_harts() {
+    for (form, method) in [
+        ("precise", "one-shot"),
+        ("precise", "last-host"),
+        ("any-address", "one-shot"),
+        ("any-vcpu", "one-shot"),
+    ] {
+        together(
+            "machine",
+            "stale rounds=400 method=sbi sleep-one-in=20",
+            &[
+                "migration=\"always\"",
+                &format!("remote-fences=\"{form}\""),
+                &format!("translations=\"{method}\""),
+            ],
+        );
+    }
+}
