@@ -1,11 +1,12 @@
 //! A computer as the model checker sees it: every order of events, no time.
 
+mod harts;
+mod numbers;
+
 use std::vec::Vec;
 
-use crate::behind::VirtualTime;
 use crate::config::{Allocation, Config, SpinPolicy, VmConfig, WaitPolicy};
-use crate::decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
-use crate::hart::Doing;
+use crate::decision::{Kicks, Leave, Left, VcpuState};
 use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
@@ -91,27 +92,6 @@ pub(super) struct World {
     pub(super) changed: VcpuSet,
     /// How many more things may happen from outside.
     pub(super) disturbances: u8,
-}
-
-/// What a hart can find out: the interrupts in its own files, and all memory.
-struct Tests {
-    pending: VcpuSet,
-    changed: VcpuSet,
-    any_file: bool,
-}
-
-impl Probe for Tests {
-    fn pending(&mut self, vcpu: VcpuId) -> bool {
-        self.pending.contains(vcpu)
-    }
-
-    fn reaches_every_file(&self) -> bool {
-        self.any_file
-    }
-
-    fn changed(&mut self, vcpu: VcpuId) -> bool {
-        self.changed.contains(vcpu)
-    }
 }
 
 impl World {
@@ -338,154 +318,6 @@ impl World {
         }
     }
 
-    fn kick(&mut self, hart: HartId) {
-        self.kicked[hart.index()] = false;
-        self.arm_as_wanted(hart);
-        if !matches!(self.modes[hart.index()], Mode::Guest { .. } | Mode::InPlace) {
-            return self.dispatch(hart);
-        }
-        self.reconsider(hart, Ticks::ZERO, false);
-    }
-
-    fn reconsider(&mut self, hart: HartId, ran: Ticks, consumed: bool) {
-        let answer = self.scheduler.reconsider(hart, ran);
-        self.follow(hart, answer, ran, consumed);
-    }
-
-    fn follow(&mut self, hart: HartId, answer: Continue, ran: Ticks, consumed: bool) {
-        match answer {
-            Continue::Stay { slice, trap_waits } => {
-                if self.modes[hart.index()] == Mode::InPlace {
-                    self.looks(hart);
-                }
-                let sliced = slice.is_some();
-                self.modes[hart.index()] = Mode::Guest {
-                    sliced,
-                    trap_waits,
-                    waiting: false,
-                };
-            }
-            Continue::Leave(reason) => self.leave(hart, Left::new(reason, ran), consumed),
-        }
-    }
-
-    fn guest(&mut self, hart: HartId, left: Left) {
-        let Mode::Guest {
-            sliced, trap_waits, ..
-        } = self.modes[hart.index()]
-        else {
-            // An interrupt of another one ends a wait in place.
-            return self.leave(hart, left, false);
-        };
-        if left.reason == Leave::SelfWait && trap_waits {
-            match self.scheduler.wait_in_place(hart, Ticks::ZERO, Ticks::ZERO) {
-                InPlace::No => {}
-                InPlace::Woken => return self.looks(hart),
-                InPlace::With(_) => {
-                    self.modes[hart.index()] = Mode::InPlace;
-                    return;
-                }
-            }
-        }
-        if left.reason == Leave::SelfWait && !trap_waits {
-            self.modes[hart.index()] = Mode::Guest {
-                sliced,
-                trap_waits,
-                waiting: true,
-            };
-            return;
-        }
-        self.leave(hart, left, false);
-    }
-
-    fn leave(&mut self, hart: HartId, left: Left, consumed: bool) {
-        let Some(vcpu) = self.scheduler.running(hart) else {
-            return;
-        };
-        self.scheduler.prepare_charge(vcpu, consumed);
-        if self.surroundings.together {
-            let answer = {
-                let mut tests = self.tests(hart);
-                let now = Ticks::ZERO;
-                let (stopped, answer) = self
-                    .scheduler
-                    .leave_and_dispatch(hart, &left, now, &mut tests);
-                let state = self.scheduler.state(vcpu);
-                assert_eq!(stopped, state == VcpuState::Stopped);
-                answer
-            };
-            self.go(hart, answer);
-            if self.scheduler.running_on(vcpu).is_none() {
-                self.put_away(vcpu);
-            }
-            return;
-        }
-        let kicks = self.scheduler.leave(hart, left, Ticks::ZERO);
-        self.deliver(kicks);
-        self.modes[hart.index()] = Mode::Between;
-        self.put_away(vcpu);
-    }
-
-    /// What the hypervisor does for a vCPU that has left its hart.
-    fn put_away(&mut self, vcpu: VcpuId) {
-        match self.scheduler.state(vcpu) {
-            VcpuState::Stopped => self.forget(vcpu),
-            _ => {
-                if !self.tests_files() {
-                    self.armed.insert(vcpu);
-                }
-                self.report(vcpu);
-            }
-        }
-    }
-
-    pub(super) fn dispatch(&mut self, hart: HartId) {
-        if core::mem::take(&mut self.kicked[hart.index()]) {
-            self.arm_as_wanted(hart);
-        }
-        let mut tests = self.tests(hart);
-        let answer = self.scheduler.dispatch(hart, Ticks::ZERO, &mut tests);
-        self.go(hart, answer);
-    }
-
-    /// What this hart can find out.
-    fn tests(&self, hart: HartId) -> Tests {
-        let any_file = self.surroundings.tests_any_file;
-        let here = |vcpu: &VcpuId| any_file || self.scheduler.last_hart(*vcpu) == Some(hart);
-        let pending = self.pending.iter().filter(here).collect();
-        Tests {
-            pending,
-            changed: self.changed,
-            any_file,
-        }
-    }
-
-    /// The hart does what it was told.
-    fn go(&mut self, hart: HartId, answer: Dispatch) {
-        match answer {
-            Dispatch::Run {
-                vcpu,
-                slice,
-                trap_waits,
-                kicks,
-                ..
-            } => {
-                self.forget(vcpu);
-                let sliced = slice.is_some();
-                self.modes[hart.index()] = Mode::Guest {
-                    sliced,
-                    trap_waits,
-                    waiting: false,
-                };
-                self.deliver(kicks);
-            }
-            Dispatch::Idle { poll, kicks, .. } => {
-                self.modes[hart.index()] = if poll { Mode::Polling } else { Mode::Asleep };
-                self.deliver(kicks);
-            }
-        }
-    }
-
     /// Reduces what only counts to what matters, so that the states are finitely many.
     pub(super) fn abstract_numbers(&mut self) {
         self.scheduler.abstract_numbers();
@@ -494,52 +326,3 @@ impl World {
 
 /// Both slices, in ticks of the model's clock.
 pub(super) const SLICES: [u64; 2] = [2_000, 5_000];
-
-impl Scheduler {
-    /// Lets the next charge consume the service quantity of `vcpu`, or not.
-    fn prepare_charge(&mut self, vcpu: VcpuId, consumed: bool) {
-        let fixed = self.own_accounts;
-        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
-            return;
-        };
-        let Some(vm) = self.vms[entry.vm.index()].as_mut() else {
-            return;
-        };
-        let service = if fixed {
-            &mut entry.service
-        } else {
-            &mut vm.service
-        };
-        let credit = if consumed || service.is_out() {
-            1
-        } else {
-            i64::MAX
-        };
-        service.set_credit(credit);
-        self.note_service();
-    }
-
-    fn abstract_numbers(&mut self) {
-        for vm in self.vms.iter_mut().flatten() {
-            vm.service.set_credit(i64::from(!vm.service.is_out()));
-            vm.stayed = VirtualTime::START;
-        }
-        self.queues = self.queues.renumbered(|vcpu| vcpu);
-        let slice = self.config.slice;
-        let affinity = self.config.affinity;
-        for vcpu in self.vcpus.iter_mut().flatten() {
-            vcpu.slice = slice;
-            vcpu.used = Ticks::ZERO;
-            vcpu.passed_over = vcpu.passed_over.min(affinity);
-            vcpu.service.set_credit(i64::from(!vcpu.service.is_out()));
-        }
-        self.note_service();
-        for hart in &mut self.harts {
-            hart.rests_since = None;
-            if let Doing::Running(run) = &mut hart.doing {
-                run.hurried = false;
-            }
-            hart.self_waits = hart.self_waits.min(self.config.self_wait_budget);
-        }
-    }
-}
