@@ -1,49 +1,36 @@
 //! Builds the system that the image describes on the board that there is.
 
+mod machine;
+mod memory;
+
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::cpio::Archive;
-use abi::system::{
-    Allocation, FILE_NAME, Migration, Placement, Queue, SHADOW_BYTES, Scheduling,
-    SystemDescription, VmDescription, VmTranslation,
-};
+use abi::system::{FILE_NAME, Migration, Placement, Queue, SystemDescription, VmDescription};
 use scheduler::groups::{Group, Layout};
-use scheduler::{Config, HartId, HartSet, VcpuNumber, VmConfig, VmId};
+use scheduler::{Config, HartId, HartSet, VcpuNumber, VmId};
 
+use self::machine::{placement, shadow_tables, virtual_machine};
 use crate::board::{Board, Range};
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::boot::{handover, parameters, speed};
 use crate::console;
 use crate::console::say;
-use crate::devices::clock::{self, Clock};
-use crate::devices::simulated::{self, Means};
-use crate::devices::wires::SourceNumber;
 use crate::hart;
 use crate::heap::{self, HEAP};
-use crate::lock::Mutex;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
-use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
-use crate::memory::guest::{BadPieces, GuestMemory};
-use crate::memory::physical::Physical;
 use crate::memory::placement;
-use crate::memory::shadow::ShadowTables;
-use crate::memory::tables::PhysicalTables;
-use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::operator;
-use crate::system::due;
 use crate::system::groups::Groups;
 use crate::system::harts::{Hart, MAX_HARTS};
-use crate::system::pages::PagesOf;
 use crate::system::policy;
-use crate::system::{self, Hypervisor, slots};
+use crate::system::{self, Hypervisor};
+use crate::vm::Vm;
 use crate::vm::accounts::Accounts;
-use crate::vm::hardware::{self, Given, SharingDevice};
 use crate::vm::vcpu::Vcpu;
-use crate::vm::{Settings, Vm};
 
 // What the description may ask for and what the scheduler is built for are the same.
 const _: () = assert!(
@@ -52,12 +39,6 @@ const _: () = assert!(
         && abi::system::MAX_HARTS as usize <= scheduler::MAX_HARTS
         && MAX_HARTS <= scheduler::MAX_HARTS
 );
-
-/// What [`GStage::cut`] forgets at once.
-const GIBIBYTE: u64 = 1 << 30;
-
-/// Where a guest's RAM begins under placements `resident` and `paged`: where RAM begins on most boards, above all that a VM has besides.
-const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 
 /// Stack of a hart other than the first.
 const STACK_BYTES: u64 = 64 << 10;
@@ -274,254 +255,6 @@ fn scheduler(
     layout
         .and_then(|layout| Groups::new(config, &layout))
         .map_err(AssembleError::Scheduler)
-}
-
-/// What the scheduler calls it.
-const fn placement(scheduling: Scheduling) -> scheduler::Placement {
-    match scheduling {
-        Scheduling::Floating => scheduler::Placement::Floating,
-        Scheduling::Fixed => scheduler::Placement::Fixed,
-    }
-}
-
-/// The frames for the shadow tables of one of the VM's vCPUs, if it has such.
-fn shadow_tables(
-    vm: &VmDescription<'_>,
-    id: VmId,
-    frames: &mut Frames,
-) -> Result<Option<ShadowTables>, AssembleError> {
-    match vm.translation {
-        VmTranslation::TwoStage => Ok(None),
-        VmTranslation::Shadow => {
-            let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);
-            let region = region.ok_or(AssembleError::Shadow { vm: vm.name })?;
-            Ok(Some(ShadowTables::new(region)))
-        }
-    }
-}
-
-fn virtual_machine(
-    (vm, scheduling): (&VmDescription<'static>, Scheduling),
-    place: Option<HostRegion>,
-    archive: &Archive<'static>,
-    board: &Board,
-    (frames, shared): (&mut Frames, &mut Shared),
-    scheduler: &Groups,
-    first_vcpu: usize,
-) -> Result<Vm, AssembleError> {
-    let name = vm.name;
-    let part = |file: &'static str| {
-        let found = archive.find(file).map_err(AssembleError::Archive)?;
-        found.ok_or(AssembleError::NoPart { vm: name, file })
-    };
-    let mut chosen = Vec::new();
-    for slot in &vm.devices {
-        let slot = slot.0;
-        let device = board.virtio.get(usize::from(slot)).copied();
-        let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
-        let simulated = vm.simulated.iter().any(|other| other.0 == slot);
-        let reaches_memory = match vm.placement {
-            Placement::Real => true,
-            Placement::Resident => slots::takes_platform_addresses(device),
-            // Its pages lie anywhere, and are there only once they were touched.
-            Placement::Paged => false,
-        };
-        if !simulated && !reaches_memory {
-            return Err(AssembleError::DirectDevice { vm: name, slot });
-        }
-        let fast = vm.fast.iter().any(|other| other.0 == slot);
-        chosen.push((device, simulated.then_some(fast)));
-    }
-    let (allocation, dedicated) = allocation(vm, board)?;
-    let config = VmConfig {
-        vcpus: vm.vcpus as u16,
-        allocation,
-    };
-    let id = scheduler
-        .add_vm(config, placement(scheduling))
-        .map_err(|error| AssembleError::Vm { vm: name, error })?;
-    let mut devices = Vec::new();
-    for (device, fast) in chosen {
-        let simulation = match fast {
-            Some(fast) => {
-                let region = frames.give(FrameOwner::Vm(id), simulated::BYTES, simulated::AREA);
-                let region = region.ok_or(AssembleError::Areas { vm: name })?;
-                let page = fast && board.has_page_of_its_own(device);
-                Some(simulated::Means {
-                    registers: HostPhysical::new(device.base),
-                    size: device.size,
-                    source: SourceNumber(device.source),
-                    areas: region.base(),
-                    fast,
-                    page: page
-                        .then(|| region.base().checked_add(simulated::QUEUE_BYTES))
-                        .flatten(),
-                    patience: due::patience(device.source, board.timebase_hertz.into()),
-                })
-            }
-            None => None,
-        };
-        devices.push(Given { device, simulation });
-    }
-    let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
-    let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
-    let mode = board
-        .translation
-        .mode_for(at.guest.end().raw())
-        .map_err(AssembleError::Confinement)?;
-    let made = shared.devices_of((id, vm), frames)?;
-    let table = table(
-        board,
-        mode,
-        &at,
-        (&devices, &made),
-        vcpus.len() as u32,
-        (frames, FrameOwner::Vm(id)),
-    )
-    .map_err(|error| AssembleError::Table { vm: name, error })?;
-    let table: SharedTable = Arc::new(Mutex::new(table));
-    let memory = match at.host {
-        Some(host) => GuestMemory::in_one_piece(at.guest, host)
-            .map_err(|error| AssembleError::Pieces { vm: name, error })?,
-        None => {
-            let pages = TouchedPages::new(at.guest, Arc::clone(&table), PagesOf(id));
-            GuestMemory::of_pages(at.guest, Box::new(pages))
-        }
-    };
-    let clock = board.clock.map(|base| {
-        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
-        Clock::new(clock::of_board(base), now)
-    });
-    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
-        .map_err(|error| AssembleError::Bus { vm: name, error })?;
-    let settings = Settings {
-        name,
-        kernel: part(vm.kernel)?,
-        initrd: vm.initrd.map(part).transpose()?,
-        bootargs: vm.bootargs,
-        devices,
-        made: hardware.made,
-        bus: hardware.bus,
-        autostart: vm.autostart,
-        on_failure: vm.on_failure,
-        dedicated,
-        hidden: vm.hidden,
-        translation: vm.translation,
-        pause_loops: vm.pause_loops,
-    };
-    let chips = hardware.chips;
-    Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
-}
-
-/// Where a guest sees its RAM, and where that lies, if it lies in one piece.
-struct Ram {
-    guest: GuestRegion,
-    host: Option<HostPhysical>,
-}
-
-/// The VM's RAM, which has got this place in the host's, if it is to have one.
-fn ram(vm: &VmDescription<'_>, place: Option<HostRegion>) -> Result<Ram, BadPieces> {
-    let host = place.map(|place| place.base());
-    let base = match (vm.placement, host) {
-        // The guest's addresses are the host's.
-        (Placement::Real, Some(host)) => GuestPhysical::new(host.raw()),
-        _ => RESIDENT_RAM,
-    };
-    let guest = GuestRegion::new(base, vm.memory).ok_or(BadPieces::OutOfReach(base))?;
-    if guest.is_empty() {
-        return Err(BadPieces::Empty);
-    }
-    if host.is_none() && !guest.size().is_multiple_of(PAGE_SIZE) {
-        return Err(BadPieces::NotPages(base));
-    }
-    Ok(Ram { guest, host })
-}
-
-fn allocation(
-    vm: &VmDescription<'_>,
-    board: &Board,
-) -> Result<(scheduler::Allocation, Option<u32>), AssembleError> {
-    match vm.allocation {
-        Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
-        Allocation::Dedicated { harts } => {
-            let set = board
-                .harts_of(harts)
-                .map_err(|hart| AssembleError::NoHart {
-                    vm: vm.name,
-                    hart: hart.0,
-                })?;
-            Ok((
-                scheduler::Allocation::Dedicated { harts: set },
-                Some(set.count()),
-            ))
-        }
-    }
-}
-
-/// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they
-/// have one.
-fn table(
-    board: &Board,
-    mode: Mode,
-    ram: &Ram,
-    (devices, made): (&[Given], &[SharingDevice]),
-    vcpus: u32,
-    (frames, owner): (&mut Frames, FrameOwner),
-) -> Result<GStage, MapError> {
-    let mut tables = PhysicalTables::growing(frames, owner, Physical::default());
-    let mut stage = GStage::new(mode, &mut tables)?;
-    match ram.host {
-        Some(host) => stage.map(&mut tables, ram.guest, host, Permissions::MEMORY)?,
-        // What comes there later goes by gibibytes, so nothing else may be there.
-        None => {
-            let end = ram
-                .guest
-                .end()
-                .align_up(GIBIBYTE)
-                .ok_or(MapError::OutOfReach)?;
-            let beside = devices
-                .iter()
-                .map(|given| GuestPhysical::new(given.device.base));
-            let within = |at: &GuestPhysical| ram.guest.base() <= *at && *at < end;
-            if let Some(at) = beside.into_iter().find(within) {
-                return Err(MapError::Mapped(at));
-            }
-            stage.cut(&mut tables, ram.guest)?;
-        }
-    }
-    for Given { device, simulation } in devices {
-        let (size, place, permissions) = match simulation {
-            None => (
-                device.size,
-                HostPhysical::new(device.base),
-                Permissions::DEVICE,
-            ),
-            Some(Means {
-                page: Some(page), ..
-            }) => (PAGE_SIZE, *page, Permissions::READ_ONLY),
-            Some(_) => continue,
-        };
-        let region =
-            GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
-        stage.map(&mut tables, region, place, permissions)?;
-    }
-    for (number, device) in (0..).zip(made) {
-        let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
-        let region = region.ok_or(MapError::OutOfReach)?;
-        stage.map(&mut tables, region, device.page, Permissions::READ_ONLY)?;
-    }
-    // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
-    for vcpu in 0..vcpus {
-        let page = crate::vm::guest_tree::imsic_file(vcpu);
-        stage.set_page(
-            &mut tables,
-            page,
-            Some(HostPhysical::new(board.imsic.base)),
-            Permissions::DEVICE,
-        )?;
-        stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
-    }
-    Ok(stage)
 }
 
 /// A number of things, in words for people.

@@ -1,0 +1,188 @@
+//! One VM, as its description has it.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::cpio::Archive;
+use abi::system::{Allocation, Placement, SHADOW_BYTES, Scheduling, VmDescription, VmTranslation};
+use scheduler::{VmConfig, VmId};
+
+use super::memory::{ram, table};
+use crate::board::Board;
+use crate::boot::error::AssembleError;
+use crate::boot::shared::Shared;
+use crate::devices::clock::{self, Clock};
+use crate::devices::simulated;
+use crate::devices::wires::SourceNumber;
+use crate::hart;
+use crate::lock::Mutex;
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::frames::{FrameOwner, Frames};
+use crate::memory::guest::GuestMemory;
+use crate::memory::shadow::ShadowTables;
+use crate::memory::touched::{SharedTable, TouchedPages};
+use crate::system::due;
+use crate::system::groups::Groups;
+use crate::system::pages::PagesOf;
+use crate::system::slots;
+use crate::vm::hardware::{self, Given};
+use crate::vm::{Settings, Vm};
+
+pub(super) fn virtual_machine(
+    (vm, scheduling): (&VmDescription<'static>, Scheduling),
+    place: Option<HostRegion>,
+    archive: &Archive<'static>,
+    board: &Board,
+    (frames, shared): (&mut Frames, &mut Shared),
+    scheduler: &Groups,
+    first_vcpu: usize,
+) -> Result<Vm, AssembleError> {
+    let name = vm.name;
+    let part = |file: &'static str| {
+        let found = archive.find(file).map_err(AssembleError::Archive)?;
+        found.ok_or(AssembleError::NoPart { vm: name, file })
+    };
+    let mut chosen = Vec::new();
+    for slot in &vm.devices {
+        let slot = slot.0;
+        let device = board.virtio.get(usize::from(slot)).copied();
+        let device = device.ok_or(AssembleError::NoSlot { vm: name, slot })?;
+        let simulated = vm.simulated.iter().any(|other| other.0 == slot);
+        let reaches_memory = match vm.placement {
+            Placement::Real => true,
+            Placement::Resident => slots::takes_platform_addresses(device),
+            // Its pages lie anywhere, and are there only once they were touched.
+            Placement::Paged => false,
+        };
+        if !simulated && !reaches_memory {
+            return Err(AssembleError::DirectDevice { vm: name, slot });
+        }
+        let fast = vm.fast.iter().any(|other| other.0 == slot);
+        chosen.push((device, simulated.then_some(fast)));
+    }
+    let (allocation, dedicated) = allocation(vm, board)?;
+    let config = VmConfig {
+        vcpus: vm.vcpus as u16,
+        allocation,
+    };
+    let id = scheduler
+        .add_vm(config, placement(scheduling))
+        .map_err(|error| AssembleError::Vm { vm: name, error })?;
+    let mut devices = Vec::new();
+    for (device, fast) in chosen {
+        let simulation = match fast {
+            Some(fast) => {
+                let region = frames.give(FrameOwner::Vm(id), simulated::BYTES, simulated::AREA);
+                let region = region.ok_or(AssembleError::Areas { vm: name })?;
+                let page = fast && board.has_page_of_its_own(device);
+                Some(simulated::Means {
+                    registers: HostPhysical::new(device.base),
+                    size: device.size,
+                    source: SourceNumber(device.source),
+                    areas: region.base(),
+                    fast,
+                    page: page
+                        .then(|| region.base().checked_add(simulated::QUEUE_BYTES))
+                        .flatten(),
+                    patience: due::patience(device.source, board.timebase_hertz.into()),
+                })
+            }
+            None => None,
+        };
+        devices.push(Given { device, simulation });
+    }
+    let at = ram(vm, place).map_err(|error| AssembleError::Pieces { vm: name, error })?;
+    let vcpus = first_vcpu..first_vcpu + vm.vcpus as usize;
+    let mode = board
+        .translation
+        .mode_for(at.guest.end().raw())
+        .map_err(AssembleError::Confinement)?;
+    let made = shared.devices_of((id, vm), frames)?;
+    let table = table(
+        board,
+        mode,
+        &at,
+        (&devices, &made),
+        vcpus.len() as u32,
+        (frames, FrameOwner::Vm(id)),
+    )
+    .map_err(|error| AssembleError::Table { vm: name, error })?;
+    let table: SharedTable = Arc::new(Mutex::new(table));
+    let memory = match at.host {
+        Some(host) => GuestMemory::in_one_piece(at.guest, host)
+            .map_err(|error| AssembleError::Pieces { vm: name, error })?,
+        None => {
+            let pages = TouchedPages::new(at.guest, Arc::clone(&table), PagesOf(id));
+            GuestMemory::of_pages(at.guest, Box::new(pages))
+        }
+    };
+    let clock = board.clock.map(|base| {
+        let now = clock::nanoseconds(hart::time(), board.timebase_hertz);
+        Clock::new(clock::of_board(base), now)
+    });
+    let hardware = hardware::build(board.aplic.sources, vm.vcpus, &devices, clock, made)
+        .map_err(|error| AssembleError::Bus { vm: name, error })?;
+    let settings = Settings {
+        name,
+        kernel: part(vm.kernel)?,
+        initrd: vm.initrd.map(part).transpose()?,
+        bootargs: vm.bootargs,
+        devices,
+        made: hardware.made,
+        bus: hardware.bus,
+        autostart: vm.autostart,
+        on_failure: vm.on_failure,
+        dedicated,
+        hidden: vm.hidden,
+        translation: vm.translation,
+        pause_loops: vm.pause_loops,
+    };
+    let chips = hardware.chips;
+    Ok(Vm::new(id, settings, vcpus, memory, table, chips, board))
+}
+
+fn allocation(
+    vm: &VmDescription<'_>,
+    board: &Board,
+) -> Result<(scheduler::Allocation, Option<u32>), AssembleError> {
+    match vm.allocation {
+        Allocation::Shared { share } => Ok((scheduler::Allocation::Shared { share }, None)),
+        Allocation::Dedicated { harts } => {
+            let set = board
+                .harts_of(harts)
+                .map_err(|hart| AssembleError::NoHart {
+                    vm: vm.name,
+                    hart: hart.0,
+                })?;
+            Ok((
+                scheduler::Allocation::Dedicated { harts: set },
+                Some(set.count()),
+            ))
+        }
+    }
+}
+
+/// What the scheduler calls it.
+pub(super) const fn placement(scheduling: Scheduling) -> scheduler::Placement {
+    match scheduling {
+        Scheduling::Floating => scheduler::Placement::Floating,
+        Scheduling::Fixed => scheduler::Placement::Fixed,
+    }
+}
+
+/// The frames for the shadow tables of one of the VM's vCPUs, if it has such.
+pub(super) fn shadow_tables(
+    vm: &VmDescription<'_>,
+    id: VmId,
+    frames: &mut Frames,
+) -> Result<Option<ShadowTables>, AssembleError> {
+    match vm.translation {
+        VmTranslation::TwoStage => Ok(None),
+        VmTranslation::Shadow => {
+            let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);
+            let region = region.ok_or(AssembleError::Shadow { vm: vm.name })?;
+            Ok(Some(ShadowTables::new(region)))
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A VM's RAM, and the table by which its guest reaches memory and devices.
+
+use abi::system::{Placement, VmDescription};
+
+use crate::board::Board;
+use crate::devices::simulated::Means;
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::frames::{FrameOwner, Frames};
+use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
+use crate::memory::guest::BadPieces;
+use crate::memory::physical::Physical;
+use crate::memory::tables::PhysicalTables;
+use crate::vm::hardware::{self, Given, SharingDevice};
+
+/// What [`GStage::cut`] forgets at once.
+const GIBIBYTE: u64 = 1 << 30;
+
+/// Where a guest's RAM begins under placements `resident` and `paged`: where RAM begins on most boards, above all that a VM has besides.
+const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
+
+/// Where a guest sees its RAM, and where that lies, if it lies in one piece.
+pub(super) struct Ram {
+    pub(super) guest: GuestRegion,
+    pub(super) host: Option<HostPhysical>,
+}
+
+/// The VM's RAM, which has got this place in the host's, if it is to have one.
+pub(super) fn ram(vm: &VmDescription<'_>, place: Option<HostRegion>) -> Result<Ram, BadPieces> {
+    let host = place.map(|place| place.base());
+    let base = match (vm.placement, host) {
+        // The guest's addresses are the host's.
+        (Placement::Real, Some(host)) => GuestPhysical::new(host.raw()),
+        _ => RESIDENT_RAM,
+    };
+    let guest = GuestRegion::new(base, vm.memory).ok_or(BadPieces::OutOfReach(base))?;
+    if guest.is_empty() {
+        return Err(BadPieces::Empty);
+    }
+    if host.is_none() && !guest.size().is_multiple_of(PAGE_SIZE) {
+        return Err(BadPieces::NotPages(base));
+    }
+    Ok(Ram { guest, host })
+}
+
+/// The VM's memory and devices, in the largest leaves that fit; the pages of its interrupt files are mapped when they
+/// have one.
+pub(super) fn table(
+    board: &Board,
+    mode: Mode,
+    ram: &Ram,
+    (devices, made): (&[Given], &[SharingDevice]),
+    vcpus: u32,
+    (frames, owner): (&mut Frames, FrameOwner),
+) -> Result<GStage, MapError> {
+    let mut tables = PhysicalTables::growing(frames, owner, Physical::default());
+    let mut stage = GStage::new(mode, &mut tables)?;
+    match ram.host {
+        Some(host) => stage.map(&mut tables, ram.guest, host, Permissions::MEMORY)?,
+        // What comes there later goes by gibibytes, so nothing else may be there.
+        None => {
+            let end = ram
+                .guest
+                .end()
+                .align_up(GIBIBYTE)
+                .ok_or(MapError::OutOfReach)?;
+            let beside = devices
+                .iter()
+                .map(|given| GuestPhysical::new(given.device.base));
+            let within = |at: &GuestPhysical| ram.guest.base() <= *at && *at < end;
+            if let Some(at) = beside.into_iter().find(within) {
+                return Err(MapError::Mapped(at));
+            }
+            stage.cut(&mut tables, ram.guest)?;
+        }
+    }
+    for Given { device, simulation } in devices {
+        let (size, place, permissions) = match simulation {
+            None => (
+                device.size,
+                HostPhysical::new(device.base),
+                Permissions::DEVICE,
+            ),
+            Some(Means {
+                page: Some(page), ..
+            }) => (PAGE_SIZE, *page, Permissions::READ_ONLY),
+            Some(_) => continue,
+        };
+        let region =
+            GuestRegion::new(GuestPhysical::new(device.base), size).ok_or(MapError::OutOfReach)?;
+        stage.map(&mut tables, region, place, permissions)?;
+    }
+    for (number, device) in (0..).zip(made) {
+        let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
+        let region = region.ok_or(MapError::OutOfReach)?;
+        stage.map(&mut tables, region, device.page, Permissions::READ_ONLY)?;
+    }
+    // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
+    for vcpu in 0..vcpus {
+        let page = crate::vm::guest_tree::imsic_file(vcpu);
+        stage.set_page(
+            &mut tables,
+            page,
+            Some(HostPhysical::new(board.imsic.base)),
+            Permissions::DEVICE,
+        )?;
+        stage.set_page(&mut tables, page, None, Permissions::DEVICE)?;
+    }
+    Ok(stage)
+}
