@@ -6,7 +6,7 @@ use abi::monitor::ExitCause;
 
 use super::queue::{GuestQueue, MOST_ENTRIES};
 use crate::devices::simulated::chain::Wrong;
-use crate::devices::simulated::queue::Place;
+use crate::devices::simulated::place::Place;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{
     CONFIGURATION_CHANGE, DeviceKind, EVENT_INDICES, INDIRECT_TABLES, USED_BUFFER, VERSION_1,

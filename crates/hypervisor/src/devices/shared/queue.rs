@@ -5,7 +5,8 @@ use core::sync::atomic::{Ordering, fence};
 
 use crate::devices::simulated::chain::{self, Piece, Wrong};
 use crate::devices::simulated::fast::Area;
-use crate::devices::simulated::queue::{Place, is_passed};
+use crate::devices::simulated::place::Place;
+use crate::devices::simulated::queue::is_passed;
 use crate::devices::simulated::rings::{Part, Rings};
 use crate::memory::address::GuestRegion;
 use crate::memory::guest::Memory;

@@ -22,6 +22,7 @@ pub mod chain;
 pub mod fast;
 pub mod pace;
 mod page;
+pub mod place;
 pub mod queue;
 pub mod rings;
 mod scattered;
@@ -34,7 +35,8 @@ use abi::monitor::ExitCause;
 
 pub use self::shadow::AREA;
 
-use self::queue::{How, Place, Queue};
+use self::place::Place;
+use self::queue::{How, Queue};
 use self::shadow::MOST_ENTRIES;
 use crate::devices::trapped::{Access, NotNow, Outside, Reach, Trapped};
 use crate::devices::virtio::{

@@ -6,10 +6,11 @@ use core::sync::atomic::{Ordering, fence};
 use super::chain::{self, Piece, Wrong};
 use super::fast::Area;
 use super::pace::{BATCH, MANY, Pace};
+use super::place::Place;
 use super::rings::{Part, Rings};
 use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion};
+use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, Memory, TheHost};
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
@@ -21,50 +22,6 @@ const AT_A_LOOK: usize = 128;
 const NO_INTERRUPT: u16 = 1;
 /// Flag of the used ring: the driver need not notify (§2.7.10).
 const NO_NOTIFY: u16 = 1;
-
-/// Where a guest has put a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Entries, as the guest chose them.
-    pub size: u32,
-    /// Descriptors, available ring and used ring.
-    pub parts: [u64; 3],
-}
-
-impl Place {
-    /// The parts and the size of a queue that lies there, of at most so many `entries`: one that virtio 1.2, §2.7, allows, and all of it
-    /// the guest's memory.
-    ///
-    /// # Errors
-    /// [`Wrong::BadQueue`], and [`Wrong::Outside`].
-    pub fn checked(
-        self,
-        entries: u16,
-        memory: Memory<'_>,
-    ) -> Result<([GuestPhysical; 3], u16), Wrong> {
-        let guest @ [descriptors, available, used] = self.parts.map(GuestPhysical::new);
-        let size = u16::try_from(self.size).map_err(|_| Wrong::BadQueue)?;
-        if !size.is_power_of_two() || size > entries {
-            return Err(Wrong::BadQueue);
-        }
-        // Bytes and alignment of the parts (§2.7).
-        let entries_of = u64::from(size);
-        for (at, bytes, alignment) in [
-            (descriptors, 16 * entries_of, 16),
-            (available, 6 + 2 * entries_of, 2),
-            (used, 6 + 8 * entries_of, 4),
-        ] {
-            if !at.is_aligned(alignment) {
-                return Err(Wrong::BadQueue);
-            }
-            let region = GuestRegion::new(at, bytes).ok_or(Wrong::Outside(at))?;
-            if !memory.guest.region().covers(region) {
-                return Err(Wrong::Outside(at));
-            }
-        }
-        Ok((guest, size))
-    }
-}
 
 /// A guest's queue that is in use.
 #[derive(Debug)]
