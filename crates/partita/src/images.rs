@@ -33,9 +33,20 @@ pub const INIT: &str = include_str!("../../../guests/init");
 /// The package of the kernel.
 pub(crate) const KERNEL: &str = "linux-image-riscv64";
 /// The packages of the programs.
-const PACKAGES: [&str; 4] = ["busybox-static", "rt-tests", "fio", "stress-ng"];
+const PACKAGES: [&str; 5] = [
+    "busybox-static",
+    "coreutils",
+    "rt-tests",
+    "fio",
+    "stress-ng",
+];
 /// The programs that the disk holds.
-const PROGRAMS: [&str; 3] = ["usr/bin/hackbench", "usr/bin/fio", "usr/bin/stress-ng"];
+const PROGRAMS: [&str; 4] = [
+    "usr/bin/hackbench",
+    "usr/bin/fio",
+    "usr/bin/sort",
+    "usr/bin/stress-ng",
+];
 /// Those of them that the initial RAM disk holds too, for guests without a disk.
 const SMALL_PROGRAMS: [&str; 1] = ["usr/bin/hackbench"];
 /// The modules that a guest may load.

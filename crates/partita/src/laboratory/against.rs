@@ -6,11 +6,12 @@ use crate::system::{System, Vm};
 use std::path::Path;
 
 /// What a kernel's command line holds if its workload's ends are counted, so that a native run has something to say.
-const COUNTED: [&str; 6] = [
+const COUNTED: [&str; 7] = [
     "exercise=work",
     "partita.workload=batch",
     "partita.workload=heavy-io",
     "partita.workload=locks",
+    "partita.workload=sort",
     "partita.workload=system-calls",
     "partita.workload=tss",
 ];
