@@ -12,12 +12,12 @@ use crate::hart::{
 };
 use crate::interrupts::{GuestFile, HartFiles};
 use crate::memory::physical::Physical;
-use crate::run::looks::PartnerLooks;
 use crate::system::due::Due;
 use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
 use crate::vm::float::FloatUnit;
+use crate::vm::looks::PartnerLooks;
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;

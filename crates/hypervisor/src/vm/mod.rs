@@ -9,6 +9,7 @@ pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
+pub mod looks;
 pub mod pauses;
 pub mod seed;
 pub mod shadow;
