@@ -3,7 +3,8 @@
 //! What may happen when is [`Life`], which is pure; here it is asked under its lock, and reaches the scheduler. The lock of
 //! a VM's life is taken before the scheduler's, and nothing is printed under it.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::convert::Infallible;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use scheduler::groups::Access;
 use scheduler::{Scheduler, VcpuState};
@@ -130,9 +131,7 @@ pub fn start(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
 /// # Errors
 /// [`Refusal::DoesNotRun`] where it does not run.
 pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(), Refusal> {
-    let outcome = ask(system, vm, |life, reach| life.end(ending, who, reach))?;
-    conclude(system, vm, outcome);
-    Ok(())
+    see_to(system, vm, |life, reach| life.end(ending, who, reach))
 }
 
 /// Starts a VM anew for the operator, or for the first time.
@@ -140,12 +139,10 @@ pub fn end(system: &Hypervisor, vm: &Vm, ending: Ending, who: Who) -> Result<(),
 /// # Errors
 /// None that a VM's life can come to: it runs, or it does not.
 pub fn restart(system: &Hypervisor, vm: &Vm) -> Result<(), Refusal> {
-    let outcome = ask(system, vm, |life, reach| {
+    see_to(system, vm, |life, reach| {
         life.end(Ending::Restart, Who::Operator, reach)
             .or_else(|_| life.start(reach).map(|()| Outcome::Goes))
-    })?;
-    conclude(system, vm, outcome);
-    Ok(())
+    })
 }
 
 /// Pauses a VM: its vCPUs leave their harts and stay ready.
@@ -229,8 +226,28 @@ pub fn load_failed(system: &Hypervisor, vm: &Vm) {
 #[cold]
 #[inline(never)]
 pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
-    let outcome = ask(system, vm, |life, reach| life.left(reach));
-    conclude(system, vm, outcome);
+    let _ = see_to(system, vm, |life, reach| {
+        Ok::<_, Infallible>(life.left(reach))
+    });
+}
+
+/// How many harts see to the end of a run now, and whether one of these runs was a VM's last.
+static ENDING: AtomicUsize = AtomicUsize::new(0);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Asks `question` of a VM's life, and does what follows. Where several harts do this at the same time, the last of them asks whether
+/// the board is idle: before that, a VM that has stopped may have its line still to come.
+fn see_to<E>(
+    system: &Hypervisor,
+    vm: &Vm,
+    question: impl FnOnce(&mut Life, &mut Reach<'_>) -> Result<Outcome, E>,
+) -> Result<(), E> {
+    ENDING.fetch_add(1, Ordering::SeqCst);
+    let answer = ask(system, vm, question).map(|outcome| conclude(system, vm, outcome));
+    if ENDING.fetch_sub(1, Ordering::SeqCst) == 1 && STOPPED.swap(false, Ordering::SeqCst) {
+        power_off_if_idle(system);
+    }
+    answer
 }
 
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
@@ -243,7 +260,7 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
             pages::end(system, vm);
             console::guest_ended(vm.number());
             say!("{name}: stopped ({reason})");
-            power_off_if_idle(system);
+            STOPPED.store(true, Ordering::SeqCst);
         }
     }
 }
