@@ -204,29 +204,35 @@ fn holds_and_waits_are_told_natively() {
 }
 
 /// Waits at locks are the same for all policies until a vCPU's pause loop exits. Then `reservation`, which reads the loop, lets it wait
-/// without running, and others let it look again and again.
+/// without running, and whoever's turn comes gets a hart, so that no storm goes on. Others let it look again and again.
 #[test]
 #[ignore = "needs the hypervisor and the exerciser; make test runs it"]
 fn a_pause_loop_that_is_read_exits_three_times_a_wait_at_most() {
     let _room = room("machine");
     let number = |measures: &serde_json::Value, name: &str| measures[name].as_f64().unwrap_or(0.0);
-    // A storm begins when a slice ends within a lock's hold, in more than half of the start phases. Which phases these are changes with
+    let phases = |policy: &str| -> Vec<serde_json::Value> {
+        (1..=16)
+            .map(|seed| pause_loops("four-per-hart.toml", policy, seed))
+            .collect()
+    };
+    let storms = |phases: &[serde_json::Value]| {
+        let exits = phases.iter().map(|phase| number(phase, "pause-exits"));
+        exits.filter(|&exits| exits > 1000.0).count()
+    };
+    // A storm begins when a slice ends within a lock's hold, in about half of the start phases. Which phases these are changes with
     // each build of the hypervisor.
-    let ours: Vec<serde_json::Value> = (1..=16)
-        .map(|seed| pause_loops("four-per-hart.toml", "reservation", seed))
-        .filter(|measures| number(measures, "pause-exits") > 1000.0)
-        .collect();
-    assert!(ours.len() >= 4, "{} phases had a storm", ours.len());
+    let (ours, others) = (phases("reservation"), phases("directed"));
+    let (of_ours, of_others) = (storms(&ours), storms(&others));
+    println!("{of_ours} storms under reservation, {of_others} under directed");
+    assert!(of_others >= 4, "{of_others} phases had a storm");
+    assert!(of_ours * 4 <= of_others, "{of_ours} of {of_others} go on");
     // The mean over the phases is bounded: in a single phase a few exits at swap locks, whose waits are not counted, may outweigh the
     // waits at ticket locks that ended without an exit.
     let contended = ours
         .iter()
         .map(|measures| number(measures, "exits-per-contended"));
     let mean = contended.sum::<f64>() / ours.len() as f64;
-    println!(
-        "{mean:.4} exits for each contended acquisition, in the mean of {} phases",
-        ours.len()
-    );
+    println!("{mean:.4} exits for each contended acquisition");
     assert!(mean <= 1.0, "{mean}");
     for measures in &ours {
         exits_are_of_waits_that_were_read(measures);
@@ -244,7 +250,11 @@ fn exits_are_of_waits_that_were_read(ours: &serde_json::Value) {
         .sum();
     let at_locks = at_locks / 100.0 * number(ours, "pause-exits");
     let read = number(ours, "events.ticket-known") + number(ours, "events.spin-over");
-    assert!(read >= 0.99 * at_locks, "{read} of {at_locks}: {ours}");
+    // Without a storm there are some ten, of which one may be of a wait that was not read.
+    assert!(
+        read >= 0.99 * at_locks - 1.0,
+        "{read} of {at_locks}: {ours}"
+    );
     let closed: f64 = [
         "holder-off",
         "next-off",
