@@ -3,6 +3,7 @@
 mod behind;
 mod bench;
 mod in_place;
+mod partners;
 mod queues;
 mod reservation;
 mod spins;
