@@ -274,11 +274,11 @@ impl Scheduler {
         waiting.iter().filter(comes_here).collect()
     }
 
-    /// Those of them that no other hart looks for, because none is free.
+    /// Those of `waiting` that no other hart looks for, because none is free.
     #[must_use]
-    pub fn unseen_partners(&self, hart: HartId) -> VcpuSet {
+    pub fn unseen(&self, waiting: VcpuSet) -> VcpuSet {
         let unseen = |&partner: &VcpuId| !self.has_free_hart(partner);
-        self.waiting_partners(hart).iter().filter(unseen).collect()
+        waiting.iter().filter(unseen).collect()
     }
 
     /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run

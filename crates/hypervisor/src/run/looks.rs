@@ -15,10 +15,10 @@ pub fn has_come(system: &Hypervisor, hart: &Hart) -> bool {
     let mut partners = NumberSet::EMPTY;
     let some_wait = system.with_hart(hart.index, |group| {
         let scheduler = group.scheduler_mut();
-        let some_wait = !scheduler.waiting_partners(hart.index).is_empty();
-        let unseen = scheduler.unseen_partners(hart.index);
+        let waiting = scheduler.waiting_partners(hart.index);
+        let unseen = scheduler.unseen(waiting);
         group.name(unseen, &mut partners);
-        some_wait
+        !waiting.is_empty()
     });
     let for_turns = hart.looks.is_for_turns();
     let comes = |vcpu| {

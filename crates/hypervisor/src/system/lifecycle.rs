@@ -102,19 +102,14 @@ fn ask<T>(
     question(&mut life, &mut Reach { system, vm })
 }
 
-/// Set while the VMs that start with the system are started: that one ends before the next is started is no end of all.
-static STARTING: AtomicBool = AtomicBool::new(false);
-
-/// Starts the VMs that start with the system.
+/// Starts the VMs that start with the system. That one ends before the next is started is no end of all.
 pub fn start_automatic(system: &Hypervisor) {
-    STARTING.store(true, Ordering::SeqCst);
-    let chosen = system.vms.iter().filter(|vm| vm.settings.autostart);
-    let started = chosen.filter(|vm| start(system, vm).is_ok()).count();
-    STARTING.store(false, Ordering::SeqCst);
+    let started = changing_lives(system, || {
+        let chosen = system.vms.iter().filter(|vm| vm.settings.autostart);
+        chosen.filter(|vm| start(system, vm).is_ok()).count()
+    });
     if started == 0 {
         say!("no VM starts by itself; Ctrl-] m opens the operator's prompt");
-    } else {
-        power_off_if_idle(system);
     }
 }
 
@@ -231,23 +226,30 @@ pub fn vcpu_left(system: &Hypervisor, vm: &Vm) {
     });
 }
 
-/// How many harts see to the end of a run now, and whether one of these runs was a VM's last.
-static ENDING: AtomicUsize = AtomicUsize::new(0);
+/// How many harts start the system's VMs or see to the end of a run now, and whether one of these runs was a VM's last.
+static CHANGING: AtomicUsize = AtomicUsize::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
-/// Asks `question` of a VM's life, and does what follows. Where several harts do this at the same time, the last of them asks whether
-/// the board is idle: before that, a VM that has stopped may have its line still to come.
+/// Makes `change`. Where several harts change VMs' lives at the same time, the last of them asks whether the board is idle: before that,
+/// a VM that has stopped may have its line still to come, and one that starts with the system may not have been started.
+fn changing_lives<T>(system: &Hypervisor, change: impl FnOnce() -> T) -> T {
+    CHANGING.fetch_add(1, Ordering::SeqCst);
+    let result = change();
+    if CHANGING.fetch_sub(1, Ordering::SeqCst) == 1 && STOPPED.swap(false, Ordering::SeqCst) {
+        power_off_if_idle(system);
+    }
+    result
+}
+
+/// Asks `question` of a VM's life, and does what follows.
 fn see_to<E>(
     system: &Hypervisor,
     vm: &Vm,
     question: impl FnOnce(&mut Life, &mut Reach<'_>) -> Result<Outcome, E>,
 ) -> Result<(), E> {
-    ENDING.fetch_add(1, Ordering::SeqCst);
-    let answer = ask(system, vm, question).map(|outcome| conclude(system, vm, outcome));
-    if ENDING.fetch_sub(1, Ordering::SeqCst) == 1 && STOPPED.swap(false, Ordering::SeqCst) {
-        power_off_if_idle(system);
-    }
-    answer
+    changing_lives(system, || {
+        ask(system, vm, question).map(|outcome| conclude(system, vm, outcome))
+    })
 }
 
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
@@ -267,9 +269,6 @@ fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
 
 /// A VM has ended: powers the board off, if no other runs and that is what the system's description wants then.
 fn power_off_if_idle(system: &Hypervisor) {
-    if STARTING.load(Ordering::SeqCst) {
-        return;
-    }
     let states = system.vms.iter().map(|vm| vm.life.lock().state());
     if powers_off(system.when_idle, states) {
         power_off(system);
