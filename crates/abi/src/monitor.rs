@@ -244,6 +244,8 @@ named! {
         FrameDropped = "frame-dropped",
         /// The form of allocation changed while the VM ran, and a vCPU was told by an interrupt.
         Notified = "notified",
+        /// A vCPU that waited without leaving its guest was found by a look.
+        SpinFound = "spin-found",
     }
 }
 

@@ -274,6 +274,16 @@ impl Scheduler {
         waiting.iter().filter(comes_here).collect()
     }
 
+    /// Whether the vCPU on `hart` may wait for a partner without leaving, under a policy that waits for words.
+    #[must_use]
+    #[inline]
+    pub fn may_wait_unseen(&self, hart: HartId) -> bool {
+        self.waits_for_words()
+            && self.running(hart).is_some_and(|vcpu| {
+                !self.has_own_hart(vcpu) && self.partners(vcpu) != VcpuSet::only(vcpu)
+            })
+    }
+
     /// Those of `waiting` that no other hart looks for, because none is free.
     #[must_use]
     pub fn unseen(&self, waiting: VcpuSet) -> VcpuSet {

@@ -39,6 +39,7 @@ use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::life::Begin;
+use crate::vm::looks::LookFor;
 use crate::vm::vcpu::{Registers, Vcpu};
 use crate::vm::word::Word;
 
@@ -66,11 +67,10 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
             let runs = matches!(decision, Dispatch::Run { .. });
-            let looks = runs
-                && !group
-                    .scheduler_mut()
-                    .waiting_partners(hart.index)
-                    .is_empty();
+            let looks = match runs {
+                true => looks::reason(group.scheduler_mut(), hart.index),
+                false => None,
+            };
             let watch = match decision {
                 Dispatch::Run { .. } => group.scheduler_mut().to_be_heard(hart.index),
                 Dispatch::Idle {
@@ -151,8 +151,8 @@ struct Terms {
     slice: Option<Ticks>,
     /// Whether its waits trap.
     trap_waits: bool,
-    /// Whether the hart looks at the words that partners wait for.
-    looks: bool,
+    /// Why the hart looks now and then, if it does.
+    looks: Option<LookFor>,
 }
 
 /// How an idle hart waits.
@@ -246,8 +246,13 @@ fn run_vcpu(
     terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
-    if terms.looks {
-        hart.looks.begin(ready, hart.change.mean());
+    // Where nobody else wants the hart, no partner does.
+    let nobody_else = terms.slice.is_none();
+    if let Some(reason) = terms.looks
+        && !(nobody_else && reason != LookFor::Partners)
+    {
+        let reason = reason.of(registers.spins_unseen);
+        hart.looks.begin(ready, hart.change.mean(), reason);
     }
     set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
@@ -377,8 +382,10 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
                 if slice_is_over(hart) {
                     return Leave::SliceEnd;
                 }
-                if hart.looks.is_due(now()) && looks::has_come(system, hart) {
-                    return Leave::Preempted;
+                if hart.looks.is_due(now())
+                    && let Some(reason) = looks::look(&mut exit)
+                {
+                    return reason;
                 }
                 if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                     return reason;

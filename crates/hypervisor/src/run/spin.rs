@@ -7,7 +7,7 @@
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::decode::{Register, Width};
-use crate::hart::instruction::{Guest, Place, Turn};
+use crate::hart::instruction::{Ahead, Guest, Place, Turn};
 use crate::hart::unprivileged;
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::physical::Physical;
@@ -22,7 +22,26 @@ use crate::vm::word::{Spin, Word};
 /// `read` understands the code around such an instruction.
 #[must_use]
 pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Spin {
-    let known = watched(registers, read).and_then(|watched| {
+    look_from(vm, registers, None, read)
+}
+
+/// Looks at what the vCPU that has just left this hart, by no act of its own, is about to wait for by a WRS.NTO. [`Spin::Unknown`] where it is at work, as far as can be told.
+#[must_use]
+pub fn look_ahead(vm: &Vm, registers: &mut Registers) -> Spin {
+    let guest = AtExit { vm, registers };
+    match Ahead::of(&guest, registers.context.program_counter) {
+        Some(ahead) => look_from(vm, registers, Some(&ahead), Code::of_reservation),
+        None => Spin::Unknown,
+    }
+}
+
+fn look_from(
+    vm: &Vm,
+    registers: &mut Registers,
+    ahead: Option<&Ahead>,
+    read: impl Fn(u64) -> Option<Code>,
+) -> Spin {
+    let known = watched(registers, ahead, read).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
         let host = place(vm, registers, watched.address, size)?;
         Some(Word::new(host, watched.wide, watched.seen, watched.ticket))
@@ -37,10 +56,7 @@ pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Cod
 #[inline(never)]
 #[must_use]
 pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
-    let turn = Turn::of(
-        &AtPause { vm, registers },
-        registers.context.program_counter,
-    );
+    let turn = Turn::of(&AtExit { vm, registers }, registers.context.program_counter);
     let first = |place: u64| {
         let wide = place.is_multiple_of(8);
         Word::first_of_several(HostPhysical::new(place).align_down(4), wide)
@@ -48,7 +64,7 @@ pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
     match turn {
         Some(Turn::Waits(conditions)) => {
             let [condition, ..] = conditions;
-            // SAFETY: the places are those that `AtPause` told.
+            // SAFETY: the places are those that `AtExit` told.
             *vcpu.beside.lock() = unsafe { Conditions::new(conditions) };
             condition.map_or(Spin::Unknown, |condition| Spin::On(first(condition.place)))
         }
@@ -60,13 +76,13 @@ pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
     }
 }
 
-/// The vCPU that has just left this hart at a PAUSE.
-struct AtPause<'a> {
+/// The vCPU that has just left this hart.
+struct AtExit<'a> {
     vm: &'a Vm,
     registers: &'a Registers,
 }
 
-impl Guest for AtPause<'_> {
+impl Guest for AtExit<'_> {
     fn fetch(&self, address: u64) -> Option<u16> {
         unprivileged::fetch_halfword(address)
     }
@@ -79,6 +95,10 @@ impl Guest for AtPause<'_> {
 
     fn register(&self, register: Register) -> u64 {
         self.registers.context.get(register.number() as u8)
+    }
+
+    fn clock(&self) -> u64 {
+        csr::read::<{ number::TIME }>().wrapping_add(csr::read::<{ number::HTIMEDELTA }>())
     }
 }
 
@@ -133,21 +153,30 @@ struct Watched {
     ticket: Option<u16>,
 }
 
-fn watched(registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Option<Watched> {
+fn watched(
+    registers: &mut Registers,
+    ahead: Option<&Ahead>,
+    read: impl Fn(u64) -> Option<Code>,
+) -> Option<Watched> {
     let context = &registers.context;
+    let wait = ahead.map_or(context.program_counter, |ahead| ahead.at);
     // A kernel's code is the same in all of its address spaces.
     let user = context.in_user_mode();
     let space = user.then(|| registers.address_space(csr::read::<{ number::VSATP }>));
-    let at = (context.program_counter, space);
+    let at = (wait, space);
     let code = match registers.code.at(at) {
         Some(code) => code,
         None => {
-            let code = read(context.program_counter)?;
+            let code = read(wait)?;
             registers.code = KnownCode::new(at, code);
             code
         }
     };
-    let register = |register: Register| context.get(register.number() as u8);
+    let register = |register: Register| {
+        ahead
+            .and_then(|ahead| ahead.written(register))
+            .unwrap_or_else(|| context.get(register.number() as u8))
+    };
     let wide = code.width == Width::Double;
     let seen = register(code.seen);
     Some(Watched {

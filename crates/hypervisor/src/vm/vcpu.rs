@@ -133,6 +133,8 @@ pub struct Registers {
     pub supervisor: SupervisorState,
     /// It has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
+    /// The last look while it had a hart found that it waited there without leaving.
+    pub spins_unseen: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuNumber>,
     /// Its shadow tables, where its VM is translated by such.
@@ -170,6 +172,7 @@ impl Registers {
             spinning: Spinning::default(),
             looks: Looks::default(),
             waits_for_word: false,
+            spins_unseen: false,
             holder: None,
             shadow: None,
         }

@@ -197,6 +197,102 @@ pub fn is_fence(parcel: Parcel) -> bool {
     matches!(parcel, Parcel::Long(bits) if bits & 0x707f == 0x0f)
 }
 
+/// LR.W and LR.D: a load.
+pub fn reserved(parcel: Parcel) -> Option<Load> {
+    match parcel {
+        // AMO with funct5 00010 and no second source.
+        Parcel::Long(bits) if matches!(bits & 0xf9f0_707f, 0x1000_202f | 0x1000_302f) => {
+            Some(Load {
+                to: register(bits >> 7),
+                base: register(bits >> 15),
+                offset: 0,
+                width: if bits & 0x1000 == 0 {
+                    Width::Word
+                } else {
+                    Width::Double
+                },
+                signed: true,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// AMOSWAP, AMOOR and AMOAND of words and doublewords: the load in it, what is done, and the register with the operand.
+pub fn atomic(parcel: Parcel) -> Option<(Load, Atomic, Register)> {
+    let Parcel::Long(bits) = parcel else {
+        return None;
+    };
+    if !matches!(bits & 0x707f, 0x202f | 0x302f) {
+        return None;
+    }
+    let done = match bits >> 27 {
+        0b00001 => Atomic::Swap,
+        0b01000 => Atomic::Or,
+        0b01100 => Atomic::And,
+        _ => return None,
+    };
+    let load = Load {
+        to: register(bits >> 7),
+        base: register(bits >> 15),
+        offset: 0,
+        width: if bits & 0x1000 == 0 {
+            Width::Word
+        } else {
+            Width::Double
+        },
+        signed: true,
+    };
+    Some((load, done, register(bits >> 20)))
+}
+
+/// What an atomic operation does to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomic {
+    /// AMOSWAP.
+    Swap,
+    /// AMOOR.
+    Or,
+    /// AMOAND.
+    And,
+}
+
+impl Atomic {
+    /// Whether it leaves a word of this width as it is.
+    #[must_use]
+    pub const fn leaves(self, word: u64, operand: u64, width: Width) -> bool {
+        let after = match self {
+            Self::Swap => operand,
+            Self::Or => word | operand,
+            Self::And => word & operand,
+        };
+        width.truncate(after) == width.truncate(word)
+    }
+}
+
+/// RDTIME: where the value goes.
+pub fn clock(parcel: Parcel) -> Option<Register> {
+    match parcel {
+        // CSRRS of time, number 0xC01, with x0.
+        Parcel::Long(bits) if bits & 0xffff_f07f == 0xc010_2073 => Some(register(bits >> 7)),
+        _ => None,
+    }
+}
+
+/// JALR without a link, or C.JR: which register has the address, and what is added to it.
+pub fn jump_to(parcel: Parcel) -> Option<(Register, i64)> {
+    match parcel {
+        Parcel::Long(bits) if bits & 0x7fff == 0x0067 => {
+            Some((register(bits >> 15), signed(bits >> 20, 12)))
+        }
+        // C.JR: 100 0 rs1 00000 10; with x0 it is reserved.
+        Parcel::Short(bits) if bits & 0xf07f == 0x8002 && bits >> 7 & 0x1f != 0 => {
+            Some((register(bits >> 7), 0))
+        }
+        _ => None,
+    }
+}
+
 /// JAL without a link, or C.J: by how much.
 pub fn jump(parcel: Parcel) -> Option<i64> {
     match parcel {

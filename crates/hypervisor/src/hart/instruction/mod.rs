@@ -13,6 +13,7 @@
     )
 )]
 
+mod ahead;
 mod code;
 mod pause;
 mod reservation;
@@ -22,6 +23,7 @@ mod tests;
 pub mod ticket;
 mod turn;
 
+pub use ahead::Ahead;
 pub use pause::{PauseLoop, Place};
 pub use reservation::WatchedWord;
 pub use turn::{Condition, Guest, MOST_CONDITIONS, Turn};

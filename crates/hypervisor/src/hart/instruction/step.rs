@@ -1,6 +1,6 @@
 //! One instruction of a pause loop, as far as such loops are understood.
 
-use super::code::{self, Load, Parcel};
+use super::code::{self, Atomic, Load, Parcel};
 use crate::hart::decode::{Register, Width};
 
 /// What is computed: `funct3` of OP and OP-IMM, and bit 30 of the instruction (unprivileged architecture, "RV32I Base Integer
@@ -151,14 +151,20 @@ pub enum Step {
     Nothing,
     /// A load.
     Load(Load),
+    /// An atomic operation with a register's value, which is a load where it leaves the word as it is.
+    Atomic(Load, Atomic, Register),
     /// A register gets a value that the code tells, at this distance from the instruction's own address.
     Relative(Register, i64),
     /// A register gets this value.
     Value(Register, u64),
     /// A register gets what is computed of another one and an operand.
     Compute(Register, Operation, Register, Operand),
+    /// A register gets the time of the guest's clock.
+    Clock(Register),
     /// A jump by so much.
     Jump(i64),
+    /// A jump to where a register leads, and so much further.
+    JumpTo(Register, i64),
     /// A branch by so much, where this holds of two registers.
     Branch(Comparison, (Register, Register), i64),
 }
@@ -173,8 +179,17 @@ impl Step {
         if let Some(offset) = code::jump(parcel) {
             return Some(Self::Jump(offset));
         }
-        if let Some(load) = code::loaded(parcel) {
+        if let Some((to, offset)) = code::jump_to(parcel) {
+            return Some(Self::JumpTo(to, offset));
+        }
+        if let Some(load) = code::loaded(parcel).or_else(|| code::reserved(parcel)) {
             return Some(Self::Load(load));
+        }
+        if let Some((load, done, operand)) = code::atomic(parcel) {
+            return Some(Self::Atomic(load, done, operand));
+        }
+        if let Some(to) = code::clock(parcel) {
+            return Some(Self::Clock(to));
         }
         if let Some((registers, _, offset)) = code::branch(parcel) {
             let funct3 = match parcel {

@@ -64,7 +64,7 @@ impl Condition {
 }
 
 /// What a load leaves in its register.
-const fn extended(raw: u64, width: Width, signed: bool) -> u64 {
+pub(super) const fn extended(raw: u64, width: Width, signed: bool) -> u64 {
     let raw = width.truncate(raw);
     match (signed, width) {
         (true, Width::Byte) => raw as i8 as u64,
@@ -74,7 +74,7 @@ const fn extended(raw: u64, width: Width, signed: bool) -> u64 {
     }
 }
 
-/// The guest at its PAUSE.
+/// The guest in its wait.
 pub trait Guest {
     /// The halfword of code at a guest-virtual address, if there is one.
     fn fetch(&self, address: u64) -> Option<u16>;
@@ -82,6 +82,8 @@ pub trait Guest {
     fn load(&self, address: u64, width: Width) -> Option<(u64, u64)>;
     /// What the register has, which is not x0.
     fn register(&self, register: Register) -> u64;
+    /// The time of its clock.
+    fn clock(&self) -> u64;
 }
 
 /// What a pause loop waits for.
@@ -264,7 +266,18 @@ impl<'a, G: Guest> Way<'a, G> {
         let next = at.wrapping_add(parcel.length());
         match Step::decode(parcel)? {
             Step::Nothing => {}
-            Step::Load(load) => self.load(load)?,
+            Step::Load(load) => {
+                self.load(load)?;
+            }
+            Step::Atomic(load, done, operand) => {
+                let operand = self.get(operand);
+                let (number, word) = self.load(load)?;
+                // It wrote to the word if that were another one, or the operand.
+                self.fixed |= 1 << number | operand.loads;
+                if !done.leaves(word, operand.now, load.width) {
+                    return None;
+                }
+            }
             Step::Relative(to, distance) => {
                 self.set(to, Value::fixed(at.wrapping_add_signed(distance)));
             }
@@ -277,7 +290,14 @@ impl<'a, G: Guest> Way<'a, G> {
                 };
                 self.set(to, computed(operation, first, second, &self.loads));
             }
+            // No turn would be as the one before.
+            Step::Clock(_) => return None,
             Step::Jump(offset) => return Some(at.wrapping_add_signed(offset)),
+            Step::JumpTo(register, offset) => {
+                let to = self.get(register);
+                self.fixed |= to.loads;
+                return Some(to.now.wrapping_add_signed(offset) & !1);
+            }
             Step::Branch(comparison, (first, second), offset) => {
                 let (first, second) = (self.get(first), self.get(second));
                 return Some(match self.branch(comparison, first, second)? {
@@ -310,7 +330,8 @@ impl<'a, G: Guest> Way<'a, G> {
         }
     }
 
-    fn load(&mut self, load: Load) -> Option<()> {
+    /// Which load it was, and the word.
+    fn load(&mut self, load: Load) -> Option<(usize, u64)> {
         let base = self.get(load.base);
         self.fixed |= base.loads;
         let address = base.now.wrapping_add_signed(load.offset);
@@ -336,7 +357,7 @@ impl<'a, G: Guest> Way<'a, G> {
                 view: Some(view),
             },
         );
-        Some(())
+        Some((number, now))
     }
 
     /// Whether a branch is taken, and what has to be for that.
@@ -478,4 +499,4 @@ fn is_of_31_bits(view: View, loads: &[Option<Loaded>; MOST_LOADS]) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

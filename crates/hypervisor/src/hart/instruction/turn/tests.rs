@@ -7,16 +7,17 @@ use super::*;
 
 mod any;
 
-const BASE: u64 = 0xffff_ffff_8000_1000;
+pub const BASE: u64 = 0xffff_ffff_8000_1000;
 const PAUSE: [u16; 2] = [0x000f, 0x0100];
 
 /// A guest whose code starts at `BASE` and whose words lie where it says.
 #[derive(Clone, Debug, Default)]
-struct Machine {
-    code: Vec<u16>,
-    registers: [u64; 32],
-    memory: BTreeMap<u64, u64>,
-    looks: Cell<usize>,
+pub struct Machine {
+    pub code: Vec<u16>,
+    pub registers: [u64; 32],
+    pub memory: BTreeMap<u64, u64>,
+    pub time: u64,
+    pub looks: Cell<usize>,
 }
 
 impl Guest for Machine {
@@ -35,10 +36,14 @@ impl Guest for Machine {
     fn register(&self, register: Register) -> u64 {
         self.registers[register.number()]
     }
+
+    fn clock(&self) -> u64 {
+        self.time
+    }
 }
 
 impl Machine {
-    fn new(code: &[u16], registers: &[(usize, u64)], memory: &[(u64, u64)]) -> Self {
+    pub fn new(code: &[u16], registers: &[(usize, u64)], memory: &[(u64, u64)]) -> Self {
         let mut machine = Self {
             code: code.to_vec(),
             memory: memory.iter().copied().collect(),
@@ -69,7 +74,7 @@ impl Machine {
             .all(|condition| condition.holds(raw(condition)))
     }
 
-    fn with(&self, place: u64, value: u64) -> Self {
+    pub fn with(&self, place: u64, value: u64) -> Self {
         let mut other = self.clone();
         other.memory.insert(place, value);
         other
@@ -176,6 +181,27 @@ fn a_mutex_goes_the_way_that_its_registers_say() {
     assert_eq!(conditions.len(), 4);
     assert!(!machine.with(CONTEXT + 16, 1).hold(&conditions));
     assert!(!machine.with(LOCK + 16, 1).hold(&conditions));
+}
+
+/// A test-and-set lock by AMOOR with one bit of a word: the loop waits for as long as the whole word is as it was, since any other may be a free lock.
+#[test]
+fn a_lock_that_is_tried_by_an_atomic_operation_waits_for_its_word() {
+    // amoor.w.aq a4, a5, (a3); and a4, a4, a5; beqz a4, 16; pause; j 0; nop; nop; ret
+    let code = [
+        0xa72f, 0x44f6, 0x8f7d, 0xc709, 0x000f, 0x0100, 0xbfd5, 0x0001, 0x0001, 0x8082,
+    ];
+    let machine = Machine::new(&code, &[(13, LOCK), (15, 1)], &[(LOCK, 5)]);
+    let conditions = machine.waits(8);
+    let [condition] = &conditions[..] else {
+        panic!("{conditions:x?}");
+    };
+    assert_eq!((condition.place, condition.width), (LOCK, Width::Word));
+    assert!(machine.hold(&conditions));
+    for other in [0, 1, 4, 7] {
+        assert!(!machine.with(LOCK, other).hold(&conditions), "{other}");
+    }
+    // It would be taken, which is no wait.
+    assert_eq!(machine.with(LOCK, 4).turn(8), None);
 }
 
 /// `rwsem_spin_on_owner`: its loop from where it tests the flags. Its PAUSE is at 20.
