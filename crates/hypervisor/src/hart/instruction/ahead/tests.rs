@@ -48,9 +48,11 @@ fn register(number: u32) -> Register {
 fn a_wait_is_found_from_everywhere_in_its_loop() {
     for place in PLACES {
         let mut machine = waits();
-        // What LR, AUIPC and ADDI leave for what follows them.
+        // What LR, and AUIPC and ADDI, leave for what follows them.
         machine.registers[14] = if place == 4 { 7 } else { 0 };
         machine.registers[5] = BASE + if place == 38 { 42 } else { 32 };
+        // What RDTIME and SUB do.
+        machine.registers[10] = if place == 18 { 1050 } else { 50 };
         let found = Ahead::of(&machine, BASE + place).unwrap();
         assert_eq!(found.at, WAIT);
         let value = |number| {
@@ -169,7 +171,7 @@ proptest! {
                 1 => (bits & 0xfff) << 20 | first << 15 | 7 << 12 | to << 7 | 0x13,
                 2 => (bits & 63) << 20 | first << 15 | 1 << 12 | to << 7 | 0x13,
                 3 => (bits & 1) << 30 | second << 20 | first << 15 | to << 7 | 0x33,
-                4 => second << 20 | first << 15 | (bits & 1) << 12 | 8 << 8 | 0x63,
+                4 => second << 20 | first << 15 | (bits & 1) << 12 | 4 << 8 | 0x63,
                 _ => 0xc010_2073 | to << 7,
             };
             code.extend([bits as u16, (bits >> 16) as u16]);
