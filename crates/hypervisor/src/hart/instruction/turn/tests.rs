@@ -203,6 +203,22 @@ fn a_lock_that_is_tried_by_an_atomic_operation_waits_for_its_word() {
     assert_eq!(machine.with(LOCK, 4).turn(8), None);
 }
 
+/// A loop that goes on where a word says: it waits for as long as that word is as it was, too.
+#[test]
+fn a_jump_to_where_a_word_says_waits_for_that_word() {
+    // pause; lw a5, 0(a0); ld a4, 8(a0); jr a4; ret; beqz a5, 0; ret
+    let code = [
+        0x000f, 0x0100, 0x411c, 0x6518, 0x8702, 0x8082, 0xdbf5, 0x8082,
+    ];
+    let words = [(0x1000, 0), (0x1008, BASE + 12)];
+    let machine = Machine::new(&code, &[(10, 0x1000)], &words);
+    let conditions = machine.waits(0);
+    assert!(machine.hold(&conditions));
+    assert!(!machine.with(0x1000, 1).hold(&conditions));
+    assert!(!machine.with(0x1008, BASE + 10).hold(&conditions));
+    assert_eq!(machine.with(0x1008, BASE + 10).turn(0), None);
+}
+
 /// `rwsem_spin_on_owner`: its loop from where it tests the flags. Its PAUSE is at 20.
 #[test]
 fn a_semaphore_waits_for_its_owner() {
