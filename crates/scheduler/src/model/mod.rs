@@ -8,6 +8,7 @@
 //! ([`symmetry`]). Beyond those, long random ways are walked.
 
 mod pair;
+mod refinement;
 mod soak;
 mod steps;
 mod symmetry;

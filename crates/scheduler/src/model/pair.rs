@@ -20,8 +20,8 @@ use crate::ticks::Ticks;
 
 /// Both groups, and who is where.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Pair {
-    worlds: [World; 2],
+pub(super) struct Pair {
+    pub(super) worlds: [World; 2],
     names: [[Option<VcpuNumber>; MAX_VCPUS]; 2],
     /// A hart has found that a vCPU can go from this group to the other one, and is about to see to it.
     flows: [bool; 2],
@@ -31,7 +31,7 @@ struct Pair {
 
 /// What happens next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Event {
+pub(super) enum Event {
     In(usize, Step),
     Follow(usize),
     /// As a balance between groups does.
@@ -249,7 +249,7 @@ impl Pair {
             .map(|(from, to)| from.gives() && (to.takes() || to.relaxes()))
     }
 
-    fn number(&self, place: usize, vcpu: VcpuId) -> VcpuNumber {
+    pub(super) fn number(&self, place: usize, vcpu: VcpuId) -> VcpuNumber {
         self.names[place][vcpu.index()].unwrap()
     }
 
@@ -289,10 +289,10 @@ impl Pair {
 }
 
 /// A pair to explore.
-struct System {
-    config: Config,
-    disturbances: u8,
-    moves: u8,
+pub(super) struct System {
+    pub(super) config: Config,
+    pub(super) disturbances: u8,
+    pub(super) moves: u8,
 }
 
 impl Model for System {

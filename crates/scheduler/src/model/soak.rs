@@ -3,6 +3,7 @@
 //!
 //! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` say how far, and how many disturbances there are (1).
 
+use super::refinement::Single;
 use super::systems::{WITHOUT_LIMIT, reduced, whole};
 use super::world::Surroundings;
 use super::{System, strict};
@@ -108,5 +109,23 @@ fn two_machines_with_three_vcpus_and_disturbances() {
         for wait in WaitPolicy::ALL {
             explore(reduced(strict(spin, wait), &[3, 3], disturbances()));
         }
+    }
+}
+
+/// One queue with two disturbances against two groups with fewer, whole as far as their number allows.
+#[test]
+#[ignore = "takes minutes"]
+fn two_groups_do_what_one_queue_could_do() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
+    ] {
+        let single = Single::new(spin, wait, 2);
+        single.could_do([0, 0], WITHOUT_LIMIT);
+        for disturbances in [[1, 0], [0, 1]] {
+            single.could_do(disturbances, 8);
+        }
+        single.could_do([1, 1], 6);
     }
 }
