@@ -118,6 +118,7 @@ fn two_machines_with_three_vcpus_and_disturbances() {
 fn two_groups_do_what_one_queue_could_do() {
     for (spin, wait) in [
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
         (SpinPolicy::Directed, WaitPolicy::HostInterrupt),
         (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
     ] {

@@ -166,12 +166,6 @@ fn all_states_of_four_vcpus_on_three_harts() {
 }
 
 #[test]
-fn undisturbed_states_of_two_machines_with_three_vcpus() {
-    let config = strict(SpinPolicy::Wapd, WaitPolicy::SelfWait);
-    reduced(config, &[3, 3], 0).explore(WITHOUT_LIMIT);
-}
-
-#[test]
 fn first_steps_of_two_machines_with_three_vcpus() {
     for (spin, wait) in [
         (SpinPolicy::Wapd, WaitPolicy::SelfWait),
