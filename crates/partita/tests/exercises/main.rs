@@ -89,13 +89,20 @@ fn thirty_two_vcpus_of_a_vm_work_together() {
 #[test]
 #[ignore = "needs QEMU, the hypervisor and the exerciser; make test runs it"]
 fn a_vcpu_keeps_its_state_wherever_it_runs() {
+    state_is_kept(3);
+}
+
+#[test]
+#[ignore = "soak: minutes of QEMU; make soak runs it"]
+fn soak_a_vcpu_keeps_its_state_however_many_guest_files_there_are() {
     for files in GUEST_FILES {
-        together(
-            "qemu",
-            "state rounds=100 strict=1",
-            &[&format!("guest-files={files}")],
-        );
+        state_is_kept(files);
     }
+}
+
+fn state_is_kept(files: u32) {
+    let files = format!("guest-files={files}");
+    together("qemu", "state rounds=100 strict=1", &[&files]);
 }
 
 /// Two VMs count the same at once on two harts, then one does beside a guest that takes all counters and keeps them. On the
