@@ -172,7 +172,9 @@ impl PaperArguments {
         let too_few = paper::too_few(&published, &plan);
         if let Some(first) = too_few.first() {
             let all = too_few.len();
-            eprintln!("partita: these start phases cannot decide {all} comparisons, such as {first}");
+            eprintln!(
+                "partita: these start phases cannot decide {all} comparisons, such as {first}"
+            );
         }
         let laboratory = Laboratory::new(&self.laboratory, name)?;
         let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
@@ -269,10 +271,7 @@ impl PaperArguments {
             let (published, plan) = self.plan_as(quick)?;
             let words = if quick { " of --quick" } else { "" };
             for line in paper::too_few(&published, &plan) {
-                let _ = writeln!(
-                    std::io::stdout(),
-                    "the phases{words} cannot decide {line}"
-                );
+                let _ = writeln!(std::io::stdout(), "the phases{words} cannot decide {line}");
             }
         }
         Ok(())

@@ -1,11 +1,10 @@
 //! What a plan's start phases can decide at best, before anything is run.
 //!
-//! The plan is judged with figures that are made up: every run has every measure that the paper names, and all phases agree. What is
-//! refused even then is refused whatever the runs will say.
+//! The plan is judged with figures that are made up: every run has every measure that the paper names, each method has more of it than the
+//! one before, and all phases agree about that. What is refused even then cannot be an effect, whatever the runs will say.
 
 use super::judge::judge;
 use super::plan::Plan;
-use super::published::NATIVE;
 use super::registration::State;
 use super::{Judgement, Published, Question};
 use crate::laboratory::verdict::{Answer, refusal};
@@ -30,11 +29,9 @@ fn made_up(paper: &Published, plan: &Plan) -> Vec<Entry> {
     let negatives = paper.negatives.iter().map(|negative| &negative.measure);
     let named = figures.chain(negatives).map(String::as_str);
     let names: Vec<&str> = named.chain(COMPARED).collect();
-    let entry = |method: &str, phase: usize, point: &Point| {
-        // Phases differ, as those that agree in every figure are one run. The native run has more of everything, so that what is
-        // relative to it is not 0.
-        let beside = if method == NATIVE { 2.0 } else { 1.0 };
-        let value = beside * (1.0 + phase as f64);
+    let entry = |method: usize, phase: usize, point: &Point| {
+        // Phases that agree in every figure are one run.
+        let value = 4.0_f64.powi(method as i32) * (1.0 + phase as f64);
         let figures: Figures = names
             .iter()
             .map(|name| (String::from(*name), value))
@@ -55,13 +52,12 @@ fn made_up(paper: &Published, plan: &Plan) -> Vec<Entry> {
         }
     };
     let groups = plan.cases.iter().map(|(_, group)| group);
-    let methods = groups
-        .chain(&plan.negatives)
-        .flat_map(|group| &group.methods);
     let mut entries = Vec::new();
-    for (method, points) in methods {
-        let phases = points.iter().enumerate();
-        entries.extend(phases.map(|(phase, point)| entry(method, phase, point)));
+    for group in groups.chain(&plan.negatives) {
+        for (method, (_, points)) in group.methods.iter().enumerate() {
+            let phases = points.iter().enumerate();
+            entries.extend(phases.map(|(phase, point)| entry(method, phase, point)));
+        }
     }
     entries
 }
@@ -70,7 +66,11 @@ fn undecidable(judgement: &Judgement) -> Vec<String> {
     let mut lines = Vec::new();
     let mut tell = |place: String, question: &Question| {
         // What no run has is left out, and not refused for its phases.
-        if let Answer::Refused { phases: phases @ 1.., needed } = question.answer {
+        if let Answer::Refused {
+            phases: phases @ 1..,
+            needed,
+        } = question.answer
+        {
             lines.push(format!("{place}: {}", refusal(phases, needed)));
         }
     };
@@ -100,54 +100,4 @@ fn undecidable(judgement: &Judgement) -> Vec<String> {
         tell(negative.title.clone(), &negative.question);
     }
     lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::laboratory::Computer;
-    use crate::paper::{PROFILE, Wanted};
-    use std::path::Path;
-
-    fn told(paper: &str, seeds: u32) -> Vec<String> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-        let folder = folder.join(paper);
-        let paper = Published::read(&folder.join("published.toml")).unwrap();
-        let computer = Computer::Machine {
-            profile: Some(String::from(PROFILE)),
-        };
-        let wanted = Wanted {
-            table: Some(1),
-            quick: false,
-            seeds,
-            computer,
-            hertz: Some(45_000_000),
-        };
-        too_few(&paper, &Plan::new(&paper, &folder, &wanted).unwrap())
-    }
-
-    #[test]
-    fn few_phases_are_told_before_any_is_run() {
-        let few = told("paper-002", 2);
-        let etr = "table 1, case 5: etr of self-wait-all: refused: 2 phases cannot tell; ";
-        assert!(few.iter().any(|line| line.starts_with(etr)), "{few:#?}");
-        let value = "table 1, case 5: the value of native-etr of self-wait-all: refused: ";
-        assert!(few.iter().any(|line| line.starts_with(value)), "{few:#?}");
-        let claim = "case 5: self-waiting takes less than a hundredth of";
-        assert!(few.iter().any(|line| line.contains(claim)), "{few:#?}");
-        assert_eq!(told("paper-002", 20), Vec::<String>::new());
-    }
-
-    #[test]
-    fn as_many_as_a_refusal_asks_for_are_enough() {
-        let few = told("paper-002", 3);
-        let needed = |line: &String| {
-            let (_, rest) = line.split_once("cannot tell; ").unwrap();
-            let (number, _) = rest.split_once(' ').unwrap();
-            number.parse::<u32>().unwrap()
-        };
-        let needed = few.iter().map(needed).max().unwrap();
-        assert!(!told("paper-002", needed - 1).is_empty());
-        assert_eq!(told("paper-002", needed), Vec::<String>::new());
-    }
 }

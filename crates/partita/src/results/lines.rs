@@ -135,6 +135,9 @@ mod tests {
         ];
         let wanted = wanted.join("\n");
         assert_eq!(text, wanted);
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), deep);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            deep
+        );
     }
 }
