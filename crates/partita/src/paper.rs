@@ -9,6 +9,7 @@ mod narrow;
 mod plan;
 mod published;
 pub mod registration;
+mod rehearsal;
 mod relation;
 mod result;
 mod show;
@@ -25,6 +26,7 @@ pub use published::{
     Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Part, Published, PublishedError,
     Setting, SmallestEffect, Variant, Word,
 };
+pub use rehearsal::too_few;
 pub use relation::Relation;
 pub use result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,

@@ -3,6 +3,8 @@
 //! `partita results refresh` runs what is missing and writes the files; `partita results render` makes the pages, and with
 //! `--check` says which are not those of their files. A test of this module does the same, so a stale page fails.
 
+mod lines;
+
 use crate::claims::{self, Judged};
 use crate::laboratory::{Entry, Fingerprint};
 use crate::paper::{self, Judgement};
@@ -188,8 +190,7 @@ impl Kept {
     /// As the file holds it.
     pub fn text(&self) -> String {
         // Text keys and plain values alone: this cannot fail.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        text + "\n"
+        lines::to_string(self).unwrap_or_default() + "\n"
     }
 }
 

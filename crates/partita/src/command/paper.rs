@@ -119,6 +119,11 @@ impl PaperArguments {
 
     /// The paper and its runs.
     fn plan(&self) -> Result<(Published, Plan), Failure> {
+        self.plan_as(self.quick)
+    }
+
+    /// The same in short runs or in full ones.
+    fn plan_as(&self, quick: bool) -> Result<(Published, Plan), Failure> {
         let folder = self.experiments().join(self.paper.folder());
         let published = Published::read(&folder.join("published.toml"))?;
         let published = published.narrowed(&Selection {
@@ -137,10 +142,10 @@ impl PaperArguments {
             } => Some(super::laboratory::profile(profile)?.hertz),
             _ => None,
         };
-        let usual = if self.quick { 12 } else { 20 };
+        let usual = if quick { 12 } else { 20 };
         let wanted = Wanted {
             table: self.table,
-            quick: self.quick,
+            quick,
             seeds: self.seeds.unwrap_or(usual),
             computer,
             hertz,
@@ -164,6 +169,13 @@ impl PaperArguments {
         // What is registered is the whole, whatever part of it is run.
         let whole = self.experiments().join(name).join("published.toml");
         let state = registration::state(&self.experiments(), name, &Published::read(&whole)?)?;
+        let too_few = paper::too_few(&published, &plan);
+        if let Some(first) = too_few.first() {
+            let all = too_few.len();
+            eprintln!(
+                "partita: these start phases cannot decide {all} comparisons, such as {first}"
+            );
+        }
         let laboratory = Laboratory::new(&self.laboratory, name)?;
         let entries = laboratory.run(laboratory.with_phases(plan.points())?)?;
         let judgement = paper::judge(&published, &plan, &entries, state);
@@ -255,6 +267,13 @@ impl PaperArguments {
             "registered {files} files as they are in commit {commit}; commit {name}/{}",
             registration::FILE
         );
+        for quick in [true, false] {
+            let (published, plan) = self.plan_as(quick)?;
+            let words = if quick { " of --quick" } else { "" };
+            for line in paper::too_few(&published, &plan) {
+                let _ = writeln!(std::io::stdout(), "the phases{words} cannot decide {line}");
+            }
+        }
         Ok(())
     }
 }

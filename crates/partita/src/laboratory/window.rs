@@ -151,6 +151,8 @@ fn measure_run(
             let harts = counted.harts.iter();
             let passed = harts.map(|hart| (hart.hart, hart.cycles)).collect();
             leave_out_what_was_before(&mut report, &passed);
+            // The copies have not heard the hypervisor's first line.
+            report.own_memory = outcome.report.and_then(|own| own.own_memory);
             outcome.report = Some(report);
             outcome.monitor = Some(counted);
             outcome.passages = counted_passages;

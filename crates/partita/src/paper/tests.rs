@@ -207,8 +207,8 @@ fn judged(paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
     judged_with(8, paper, figure)
 }
 
-/// The same with so many start phases.
-fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
+/// A paper's file, and its plan with so many start phases for one system with two VMs.
+fn paper_and_plan(seeds: u32, paper: &str) -> (Published, Plan) {
     let tree = tempfile::tempdir().unwrap();
     let vm = "vcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n\
               command-line = \"exercise=work duration-ms=10000 jobs=4\"\n";
@@ -225,6 +225,12 @@ fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> J
         hertz: Some(450_000_000),
     };
     let plan = Plan::new(&paper, tree.path(), &wanted).unwrap();
+    (paper, plan)
+}
+
+/// The same judged.
+fn judged_with(seeds: u32, paper: &str, figure: impl Fn(&Point) -> Figures) -> Judgement {
+    let (paper, plan) = paper_and_plan(seeds, paper);
     let made_by = MadeBy {
         partita: String::new(),
         system: String::new(),

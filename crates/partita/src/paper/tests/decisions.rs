@@ -331,3 +331,26 @@ fn a_claim_may_be_that_a_measure_is_more_than_a_number() {
         assert!(error.contains("either `more` and `less`"), "{error}");
     }
 }
+
+#[test]
+fn too_few_phases_are_told_before_any_is_run() {
+    let told_with = |seeds| {
+        let (paper, plan) = paper_and_plan(seeds, PAPER);
+        too_few(&paper, &plan)
+    };
+    // As below: 2 * 2^-6 is above 0.05 / 3, and 2 * 2^-7 is not. The claim has one direction alone: 2^-6 is below it, and the effects are refused.
+    let few = told_with(6);
+    let effects = [
+        "table 1, case 1: etr of self-wait: refused: 6 phases cannot tell; 7 are needed",
+        "table 1, case 1: etr of native: refused: 6 phases cannot tell; 7 are needed",
+    ];
+    for effect in effects {
+        assert!(few.iter().any(|line| line == effect), "{few:#?}");
+    }
+    assert_eq!(told_with(7), Vec::<String>::new());
+    // The claim and the negative cannot be decided by two, either.
+    let few = told_with(2);
+    for place in ["table 1, case 1: more: refused: 2", "nothing: refused: 2"] {
+        assert!(few.iter().any(|line| line.starts_with(place)), "{few:#?}");
+    }
+}
