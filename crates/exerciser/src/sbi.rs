@@ -11,6 +11,8 @@ pub struct Return {
 
 /// Base extension (chapter 4).
 pub const BASE: u64 = 0x10;
+/// KVM's number among the implementations (chapter 4, "SBI Implementation IDs").
+pub const KVM: u64 = 3;
 /// Timer extension (chapter 6).
 pub const TIME: u64 = 0x5449_4d45;
 /// Inter-processor interrupts (chapter 7).

@@ -23,8 +23,8 @@ pub use judge::judge;
 pub use narrow::Selection;
 pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};
 pub use published::{
-    Against, Case, Claim, Figure, Gain, Negative, Order, PROFILE, Part, Published, PublishedError,
-    Setting, SmallestEffect, Variant, Word,
+    Against, Case, Claim, Figure, Gain, KVM, Negative, Order, PROFILE, Part, Published,
+    PublishedError, Setting, SmallestEffect, Variant, Word,
 };
 pub use rehearsal::too_few;
 pub use relation::Relation;

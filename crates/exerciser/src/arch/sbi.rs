@@ -32,6 +32,11 @@ pub fn probe(extension: u64) -> bool {
     answer.error == 0 && answer.value != 0
 }
 
+/// Which implementation the environment is (Base, function 1).
+pub fn implementation() -> u64 {
+    call(exerciser::sbi::BASE, 1, [0; 6]).value
+}
+
 /// Writes bytes to the debug console; returns how many were taken.
 pub fn console_write(bytes: &[u8]) -> Option<usize> {
     let address = bytes.as_ptr().addr() as u64;

@@ -197,7 +197,12 @@ impl PaperArguments {
             names if names.is_empty() => String::new(),
             names => format!(" Without --quick there are besides: {names}."),
         };
-        let how = format!("On {computers}; {runs}; medians and their intervals.{left_out}");
+        let by_name = match plan.by_name.join("; ") {
+            names if names.is_empty() => String::new(),
+            names => format!(" Run where they are named, with --table or --case: {names}."),
+        };
+        let how =
+            format!("On {computers}; {runs}; medians and their intervals.{left_out}{by_name}");
         let of = |(_, methods): &(Case, Group)| {
             let methods = methods.methods.iter();
             let each = methods.map(|(name, points)| (name.clone(), points.len()));

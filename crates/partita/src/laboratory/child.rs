@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often a child is asked whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
+const GLANCE: Duration = Duration::from_millis(5);
 /// How long a child may take to end in order once it is asked to.
 const GRACE: Duration = Duration::from_secs(15);
 /// How much of the end of a child's output is looked at, and how many of its lines are shown, if it fails.

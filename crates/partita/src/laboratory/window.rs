@@ -8,10 +8,11 @@ use super::checkpoint::{Boot, CheckpointFailure, ask, look};
 use crate::computer::Setup;
 use crate::computer::headless::{Limits, Run};
 use crate::image::{self, slots::Assignment};
-use crate::passages::Passages;
+use crate::passages::{Passages, Row};
 use crate::report::{Report, Work};
 use crate::run::{Line, Outcome, check_memory};
 use crate::system::System;
+use machine::checkpoint::CheckpointError;
 use machine::{Machine, Stop};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,14 +108,13 @@ fn measure_run(
     if let Some(passages) = &passages {
         run.machine.listen(Box::new(passages.clone()));
     }
-    let from = sample(&mut run.machine, setup)?;
+    let from = report_of(&copy(&mut run.machine)?, setup)?;
     let to_end = Limits {
         stop: Some(boot.stop),
         ..Limits::of(boot.system, boot.limit, run.machine.clock())
     };
     let a_millisecond = run.machine.clock().cycles_per_second() / 1000;
-    let mut closed = None;
-    let mut counted_passages = Vec::new();
+    let mut ends = Vec::new();
     let mut stop = Stop::Limit;
     for margin in margins(window.milliseconds) {
         let length = window.milliseconds.saturating_sub(margin);
@@ -128,40 +128,61 @@ fn measure_run(
         if stop != Stop::Limit || run.machine.now() < end {
             break;
         }
-        let counted = run.machine.report_since(&before);
-        let rows = passages.as_ref().map(Passages::rows).unwrap_or_default();
-        match sample(&mut run.machine, setup) {
-            Ok(to) if same_vms_run(&from, &to) => {
-                closed = Some((to, counted));
-                counted_passages = rows;
-            }
-            // The work ended before the prompt had answered.
-            Ok(_) | Err(CheckpointFailure::Refused { .. }) => break,
-            Err(other) => return Err(other),
-        }
+        ends.push(End {
+            copy: copy(&mut run.machine)?,
+            counted: run.machine.report_since(&before),
+            passages: passages.as_ref().map(Passages::rows).unwrap_or_default(),
+        });
     }
+    let closed = last_that_closes(ends, &from, |copy| report_of(copy, setup))?;
     let stop = match stop {
         Stop::Limit if closed.is_some() => run.follow(&to_end, show),
         other => other,
     };
     let mut outcome = run.finish(stop).outcome;
     match closed {
-        Some((to, counted)) => {
+        Some((to, end)) => {
             let mut report = between(&from, &to);
-            let harts = counted.harts.iter();
+            let harts = end.counted.harts.iter();
             let passed = harts.map(|hart| (hart.hart, hart.cycles)).collect();
             leave_out_what_was_before(&mut report, &passed);
             // The copies have not heard the hypervisor's first line.
             report.own_memory = outcome.report.and_then(|own| own.own_memory);
             outcome.report = Some(report);
-            outcome.monitor = Some(counted);
-            outcome.passages = counted_passages;
+            outcome.monitor = Some(end.counted);
+            outcome.passages = end.passages;
         }
         None => outcome.failures.push(String::from(
             "it came to no steady window: the work ended before its time",
         )),
     }
     Ok(outcome)
+}
+
+/// Where a window may end.
+struct End {
+    /// The machine there.
+    copy: Vec<u8>,
+    counted: machine::monitor::Report,
+    passages: Vec<Row>,
+}
+
+/// The last of `ends` at which all VMs still worked when the prompt had answered, and what it answered. The last is asked first: it nearly
+/// always closes the window, and a copy costs more to be asked than to be made.
+fn last_that_closes(
+    ends: Vec<End>,
+    from: &Report,
+    ask: impl Fn(&[u8]) -> Result<Report, CheckpointFailure>,
+) -> Result<Option<(Report, End)>, CheckpointFailure> {
+    for end in ends.into_iter().rev() {
+        match ask(&end.copy) {
+            Ok(to) if same_vms_run(from, &to) => return Ok(Some((to, end))),
+            // The work ended before the prompt had answered.
+            Ok(_) | Err(CheckpointFailure::Refused { .. }) => {}
+            Err(other) => return Err(other),
+        }
+    }
+    Ok(None)
 }
 
 /// The margins that leave a window at least half of its work, the longest first.
@@ -298,18 +319,25 @@ fn leave_out_what_was_before(report: &mut Report, passed: &BTreeMap<u32, u64>) {
     }
 }
 
-/// Asks a copy of the machine for its report.
-fn sample(machine: &mut Machine, setup: &Setup<'_>) -> Result<Report, CheckpointFailure> {
-    let copying = |error| CheckpointFailure::Checkpoint {
-        path: std::path::PathBuf::from("a copy of the machine"),
-        error,
-    };
+/// The machine as it is, as a checkpoint.
+fn copy(machine: &mut Machine) -> Result<Vec<u8>, CheckpointFailure> {
     let mut bytes = Vec::new();
     machine.checkpoint(&mut bytes).map_err(copying)?;
-    let copy = Machine::restore(&bytes).map_err(copying)?;
-    drop(bytes);
+    Ok(bytes)
+}
+
+/// Asks a copy of the machine for its report.
+fn report_of(copy: &[u8], setup: &Setup<'_>) -> Result<Report, CheckpointFailure> {
+    let copy = Machine::restore(copy).map_err(copying)?;
     let (_, report) = ask(copy, setup, &[], &mut |_| {})?;
     Ok(report)
+}
+
+fn copying(error: CheckpointError) -> CheckpointFailure {
+    CheckpointFailure::Checkpoint {
+        path: std::path::PathBuf::from("a copy of the machine"),
+        error,
+    }
 }
 
 #[cfg(test)]
@@ -412,6 +440,48 @@ mod tests {
         assert!(same_vms_run(&before, &after));
         after.vms[0].state = "stopped";
         assert!(!same_vms_run(&before, &after));
+    }
+
+    #[test]
+    fn the_last_end_at_which_all_vms_worked_closes_the_window() {
+        let accounts = [(100, 80, 10, 10), (100, 60, 5, 35)];
+        let from = report(accounts);
+        let machine = Machine::new(machine::Config::default()).unwrap();
+        let ends = || -> Vec<End> {
+            let each = [b"1", b"2", b"3", b"4"].into_iter();
+            each.map(|name| End {
+                copy: name.to_vec(),
+                counted: machine.report(),
+                passages: Vec::new(),
+            })
+            .collect()
+        };
+        // The third is refused, and in the last a VM has stopped; the first is never asked.
+        let asked = std::cell::RefCell::new(Vec::new());
+        let closed = last_that_closes(ends(), &from, |copy| {
+            asked.borrow_mut().push(copy.to_vec());
+            let mut answer = report(accounts);
+            match copy {
+                b"4" => answer.vms[0].state = "stopped",
+                b"3" => {
+                    return Err(CheckpointFailure::Refused {
+                        command: String::from("stats"),
+                        said: String::new(),
+                    });
+                }
+                _ => {}
+            }
+            Ok(answer)
+        });
+        assert_eq!(closed.unwrap().unwrap().1.copy, b"2");
+        assert_eq!(asked.take(), [b"4", b"3", b"2"]);
+        let never = last_that_closes(ends(), &from, |_| Err(CheckpointFailure::TimeLimit));
+        assert!(never.is_err());
+        assert!(
+            last_that_closes(Vec::new(), &from, |_| Ok(report(accounts)))
+                .unwrap()
+                .is_none()
+        );
     }
 
     fn window(lines: &[&str]) -> Option<Window> {

@@ -66,6 +66,7 @@ impl Published {
             }
             if !part.cases.is_empty() {
                 case.quick_phases = case.quick_phases.filter(|phases| *phases > 0);
+                case.by_name = false;
             }
             case.native = case.native.take().filter(|_| wanted(NATIVE));
             case.kvm &= wanted(KVM);

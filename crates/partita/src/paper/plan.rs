@@ -107,6 +107,8 @@ pub struct Plan {
     pub negatives: Vec<Group>,
     /// The cases that short runs leave out.
     pub left_out: Vec<String>,
+    /// The cases that are run only where they are named, and were not.
+    pub by_name: Vec<String>,
 }
 
 impl Plan {
@@ -124,8 +126,11 @@ impl Plan {
         }
         let cases = paper.cases.iter();
         let asked = cases.filter(|case| wanted.table.is_none_or(|table| case.table == table));
+        let (by_name, asked): (Vec<&Case>, Vec<&Case>) =
+            asked.partition(|case| case.by_name && wanted.table.is_none());
         let is_left_out = |case: &&Case| wanted.quick && case.quick_phases == Some(0);
-        let (left_out, cases): (Vec<&Case>, Vec<&Case>) = asked.partition(is_left_out);
+        let (left_out, cases): (Vec<&Case>, Vec<&Case>) = asked.into_iter().partition(is_left_out);
+        let names = |cases: Vec<&Case>| cases.into_iter().map(|case| case.name.clone()).collect();
         let cases: Result<Vec<_>, PlanError> = cases
             .into_iter()
             .map(|case| {
@@ -150,6 +155,7 @@ impl Plan {
                     native: case.native.as_ref().filter(|_| beside(NATIVE)),
                     kvm: case.kvm && beside(KVM),
                     beside: case.beside_phases,
+                    kvm_phases: case.kvm_phases,
                     part: match wanted.quick {
                         true => case.quick_part.as_ref().or(case.part.as_ref()),
                         false => case.part.as_ref(),
@@ -174,6 +180,7 @@ impl Plan {
                     native: None,
                     kvm: false,
                     beside: None,
+                    kvm_phases: None,
                     part: None,
                 };
                 group.plan()
@@ -182,7 +189,8 @@ impl Plan {
         Ok(Self {
             cases: cases?,
             negatives: negatives?,
-            left_out: left_out.into_iter().map(|case| case.name.clone()).collect(),
+            left_out: names(left_out),
+            by_name: names(by_name),
         })
     }
 
@@ -250,6 +258,7 @@ struct Runs<'a> {
     passages: bool,
     kvm: bool,
     beside: Option<u32>,
+    kvm_phases: Option<u32>,
     part: Option<&'a Part>,
 }
 
@@ -316,11 +325,12 @@ impl Runs<'_> {
         let (fewest, most) = self.phases;
         let all = self.wanted.seeds.max(fewest);
         let all = most.map_or(all, |most| most.min(all));
-        let most = match (below, self.beside) {
-            (Below::Nobody | Below::Kvm, Some(most)) => all.min(most),
-            _ => all,
+        let most = match below {
+            Below::Hypervisor => None,
+            Below::Nobody => self.beside,
+            Below::Kvm => self.kvm_phases.or(self.beside),
         };
-        (0..u64::from(most))
+        (0..u64::from(most.map_or(all, |most| most.min(all))))
             .map(|seed| {
                 let point = with_parameters(point(seed), parameters, self.wanted.hertz)?;
                 // Keys of the profile are no keys of the system, so the window is found before they are added.

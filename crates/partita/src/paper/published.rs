@@ -151,6 +151,9 @@ pub struct Case {
     /// The start phases of short runs, instead of `phases`; with 0 short runs leave the case out.
     #[serde(default)]
     pub quick_phases: Option<u32>,
+    /// Whether it is run only where it is named, by itself or by its table: such a case takes more time than all others together.
+    #[serde(default)]
+    pub by_name: bool,
     /// The most start phases: a case whose phases hardly differ, and of which little is judged, needs no more.
     #[serde(default)]
     pub most_phases: Option<u32>,
@@ -162,6 +165,9 @@ pub struct Case {
     /// The most start phases of native runs and of those under KVM, which boot for each run; without it, as many as of the methods.
     #[serde(default)]
     pub beside_phases: Option<u32>,
+    /// The same for runs under KVM alone, which boot a whole host each.
+    #[serde(default)]
+    pub kvm_phases: Option<u32>,
     /// The part of the work that is measured, where a run is measured in its midst.
     #[serde(default)]
     pub part: Option<Part>,

@@ -3,7 +3,7 @@
 use super::{Beside, Judged, Kind, PaperClaim, Place};
 use crate::laboratory::verdict::{Answer, Verdict};
 use crate::measures::number;
-use crate::paper::{CaseResult, Judgement};
+use crate::paper::{CaseResult, EffectResult, Judgement, KVM};
 use serde::Serialize;
 
 /// What our results have for a place.
@@ -16,12 +16,27 @@ pub struct Found {
     /// The paper's ratio, ours, and the ends of our interval, where the place has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratios: Option<(f64, f64, f64, f64)>,
+    /// What KVM and its way to spin come to there, where they were run: as ours, and not judged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Other>,
     /// The verdict.
     pub verdict: String,
     /// What it says of the claim.
     #[serde(skip)]
     pub says: Says,
 }
+
+/// What another method comes to in a place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Other {
+    /// Which.
+    pub method: &'static str,
+    /// What it comes to.
+    pub ours: String,
+}
+
+/// The methods that stand beside ours where they were run: KVM under the same guest, and its way to spin on Partita's own devices.
+pub(super) const OTHERS: [&str; 2] = [KVM, "directed"];
 
 /// What one place says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +157,18 @@ fn of_band(answer: Answer) -> Says {
     }
 }
 
+/// A method's ratio to its base, or its value where it has none.
+fn came_to(effect: &EffectResult) -> String {
+    match (&effect.ratio, &effect.ours) {
+        (Some(ratio), _) => format!(
+            "x {:.4} [{:.4} .. {:.4}]",
+            ratio.median, ratio.low, ratio.high
+        ),
+        (None, Some(ours)) => number(ours.median),
+        (None, None) => String::from("-"),
+    }
+}
+
 impl Place {
     fn find(&self, judgement: &Judgement) -> Found {
         let named = |case: &&CaseResult| {
@@ -153,6 +180,7 @@ impl Place {
             place: place.clone(),
             ours: ours.clone(),
             ratios: None,
+            beside: Vec::new(),
             verdict,
             says: match answer {
                 Answer::Above => Says::Yes,
@@ -191,6 +219,7 @@ impl Place {
             place,
             ours: String::from("-"),
             ratios: None,
+            beside: Vec::new(),
             verdict: String::from("not in the result"),
             says: Says::Nothing,
         })
@@ -230,6 +259,7 @@ impl Place {
             place: String::from(place),
             ours,
             ratios: None,
+            beside: Vec::new(),
             verdict: (found.words()).unwrap_or_else(|| String::from(Outcome::Shown.words())),
             says: answer.map_or(Says::Shown, of_band),
         })
@@ -240,14 +270,17 @@ impl Place {
         let mut effects = case.effects.iter();
         let effect =
             effects.find(|effect| effect.measure == *measure && effect.method == *method)?;
-        let ours = match (&effect.ratio, &effect.ours) {
-            (Some(ratio), _) => format!(
-                "x {:.4} [{:.4} .. {:.4}]",
-                ratio.median, ratio.low, ratio.high
-            ),
-            (None, Some(ours)) => number(ours.median),
-            (None, None) => String::from("-"),
-        };
+        let others = OTHERS.into_iter().filter(|other| other != method);
+        let beside = others.filter_map(|other| {
+            let mut effects = case.effects.iter();
+            let found = effects.find(|one| one.measure == *measure && one.method == other)?;
+            // A value says nothing beside a ratio: its own base was not run.
+            let comparable = found.ratio.is_some() || effect.ratio.is_none();
+            comparable.then(|| Other {
+                method: other,
+                ours: came_to(found),
+            })
+        });
         // A value that is held to the paper's own decides where its ratio does not.
         let mut absolutes = case.absolutes.iter();
         let absolute = absolutes.find(|one| one.measure == *measure && one.method == *method);
@@ -273,7 +306,8 @@ impl Place {
         let both = effect.paper_ratio.zip(effect.ratio);
         Some(Found {
             place: String::from(place),
-            ours,
+            ours: came_to(effect),
+            beside: beside.collect(),
             ratios: both.map(|(paper, ours)| (paper, ours.median, ours.low, ours.high)),
             verdict: verdict.unwrap_or_else(|| String::from(Outcome::Shown.words())),
             says,

@@ -1,7 +1,9 @@
 //! The claims as people read them: on a terminal and on the page of the results, and as an HTML page with a picture.
 
+use super::find::OTHERS;
 use super::{Beside, FILE, Judged, Kind, Outcome};
 use crate::drawing::{self, Page, Pair};
+use crate::paper::KVM;
 use crate::report::Table;
 use std::fmt::Write;
 
@@ -182,7 +184,11 @@ fn of(claim: &Beside<'_>) -> String {
             .unwrap_or(0)
     };
     let places = width(&mut claim.found.iter().map(|found| &found.place));
-    let ours = width(&mut claim.found.iter().map(|found| &found.ours));
+    let all = claim.found.iter().flat_map(|found| {
+        let beside = found.beside.iter().map(|other| &other.ours);
+        std::iter::once(&found.ours).chain(beside)
+    });
+    let ours = width(&mut all.into_iter());
     for found in &claim.found {
         // Writing to a String does not fail.
         let _ = match found.ours.chars().count() > COLUMN {
@@ -197,6 +203,15 @@ fn of(claim: &Beside<'_>) -> String {
                 found.place, found.ours, found.verdict
             ),
         };
+        for other in &found.beside {
+            let _ = writeln!(
+                text,
+                "    {:<places$}  {:>ours$}  {}",
+                "",
+                other.ours,
+                name(other.method)
+            );
+        }
     }
     if let Some(reason) = claim.reason {
         let _ = writeln!(text, "    why: {reason}");
@@ -204,16 +219,21 @@ fn of(claim: &Beside<'_>) -> String {
     text
 }
 
+/// What a page calls a method that stands beside ours.
+fn name(method: &'static str) -> &'static str {
+    match method {
+        KVM => "KVM",
+        other => other,
+    }
+}
+
 fn table(claims: &[Beside<'_>]) -> Table {
-    let mut table = Table::new([
-        "claim",
-        "the paper",
-        "where",
-        "ours",
-        "verdict",
-        "outcome",
-        "why",
-    ]);
+    let mut table = Table::new(
+        ["claim", "outcome", "the paper", "where", "ours"]
+            .into_iter()
+            .chain(OTHERS.map(name))
+            .chain(["verdict"]),
+    );
     for claim in claims {
         let first = |text: &str, row: usize| match row {
             0 => String::from(text),
@@ -227,14 +247,20 @@ fn table(claims: &[Beside<'_>]) -> Table {
         for row in 0..rows {
             let found = claim.found.get(row);
             let cell = |text: Option<&String>| text.cloned().unwrap_or_default();
-            table.row([
+            let beside = OTHERS.map(|method| {
+                let mut all = found.into_iter().flat_map(|found| &found.beside);
+                let other = all.find(|other| other.method == method);
+                cell(other.map(|other| &other.ours))
+            });
+            let before = [
                 first(&format!("{}{kind}", claim.text), row),
                 first(claim.outcome.words(), row),
                 first(claim.figure, row),
                 cell(found.map(|found| &found.place)),
                 cell(found.map(|found| &found.ours)),
-                cell(found.map(|found| &found.verdict)),
-            ]);
+            ];
+            let verdict = cell(found.map(|found| &found.verdict));
+            table.row(before.into_iter().chain(beside).chain([verdict]));
         }
     }
     table

@@ -6,7 +6,7 @@ mod instructions;
 mod memory;
 mod paging;
 mod sbi;
-pub(super) mod spins;
+pub mod spins;
 
 use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};

@@ -239,13 +239,15 @@ fn a_gain_is_drawn_over_what_is_lost() {
     }
 }
 
+/// A system of one machine.
+const SYSTEM: &str = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n";
+
 /// How many start phases of each method the plan has.
 fn planned(paper: &str, quick: bool) -> (Vec<(String, usize)>, Vec<String>) {
     let paper: Published = toml::from_str(paper).unwrap();
     let tree = tempfile::tempdir().unwrap();
     std::fs::write(tree.path().join("kernel"), "").unwrap();
-    let system = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\n";
-    std::fs::write(tree.path().join("system.toml"), system).unwrap();
+    std::fs::write(tree.path().join("system.toml"), SYSTEM).unwrap();
     let wanted = Wanted {
         table: None,
         quick,
@@ -257,6 +259,44 @@ fn planned(paper: &str, quick: bool) -> (Vec<(String, usize)>, Vec<String>) {
     let methods = plan.cases.iter().flat_map(|(_, group)| &group.methods);
     let phases = methods.map(|(method, points)| (method.clone(), points.len()));
     (phases.collect(), plan.left_out)
+}
+
+#[test]
+fn a_case_that_is_run_by_name_is_in_no_whole_form() {
+    let paper = PAPER.replacen(
+        "system = \"system.toml\"",
+        "system = \"system.toml\"\nby-name = true",
+        1,
+    );
+    for quick in [false, true] {
+        assert_eq!(planned(&paper, quick), (Vec::new(), Vec::new()));
+    }
+    let tree = tempfile::tempdir().unwrap();
+    std::fs::write(tree.path().join("kernel"), "").unwrap();
+    std::fs::write(tree.path().join("system.toml"), SYSTEM).unwrap();
+    let whole: Published = toml::from_str(&paper).unwrap();
+    let case = whole.cases.first().unwrap().clone();
+    let wanted = |table| Wanted {
+        table,
+        quick: false,
+        seeds: 12,
+        computer: Computer::Machine { profile: None },
+        hertz: None,
+    };
+    let plan = Plan::new(&whole, tree.path(), &wanted(None)).unwrap();
+    assert_eq!(
+        (plan.cases.len(), plan.by_name),
+        (0, vec![case.name.clone()])
+    );
+    // By its table, and by its own name.
+    let plan = Plan::new(&whole, tree.path(), &wanted(Some(case.table))).unwrap();
+    assert_eq!((plan.cases.len(), plan.by_name.len()), (1, 0));
+    let named = whole.narrowed(&Selection {
+        cases: vec![case.name],
+        methods: Vec::new(),
+    });
+    let plan = Plan::new(&named.unwrap(), tree.path(), &wanted(None)).unwrap();
+    assert_eq!((plan.cases.len(), plan.by_name.len()), (1, 0));
 }
 
 #[test]
@@ -275,6 +315,8 @@ fn short_runs_have_phases_of_their_own_and_leave_cases_out() {
     assert_eq!((full, none), (phases(&[40, 40, 2, 2]), Vec::new()));
     let (quick, left_out) = planned(&with("quick-phases = 0"), true);
     assert_eq!((quick, left_out), (Vec::new(), vec![String::from("1")]));
+    let (full, _) = planned(&with("kvm-phases = 1"), false);
+    assert_eq!(full, phases(&[40, 40, 1, 2]));
     let (quick, _) = planned(&with("quick-phases = 30"), true);
     assert_eq!(quick, phases(&[30, 30, 2, 2]));
     let (quick, _) = planned(&with(""), true);
