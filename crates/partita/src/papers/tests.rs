@@ -199,9 +199,9 @@ fn kvm_and_its_way_to_spin_stand_beside_ours_where_they_were_run() {
     let claims = judged.claims(Kind::Hard);
     let found = || claims.iter().flat_map(|claim| &claim.found);
     let mut beside = found().flat_map(|found| found.beside.iter().map(move |one| (found, one)));
-    // Each has the form of ours: a ratio beside a ratio.
+    // Beside a ratio stands a ratio to the same base, and never a value.
     assert!(
-        beside.all(|(found, other)| { found.ours.starts_with('x') == other.ours.starts_with('x') })
+        beside.all(|(found, other)| { !found.ours.starts_with('x') || other.ours.starts_with('x') })
     );
     let methods = |name| {
         found()
