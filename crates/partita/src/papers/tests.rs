@@ -201,7 +201,8 @@ fn kvm_and_its_way_to_spin_stand_beside_ours_where_they_were_run() {
     let mut beside = found().flat_map(|found| found.beside.iter().map(move |one| (found, one)));
     // Beside a ratio stands a ratio to the same base, and never a value.
     assert!(
-        beside.all(|(found, other)| { !found.ours.starts_with('x') || other.ours.starts_with('x') })
+        beside
+            .all(|(found, other)| { !found.ours.starts_with('x') || other.ours.starts_with('x') })
     );
     let methods = |name| {
         found()

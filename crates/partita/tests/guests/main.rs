@@ -6,6 +6,7 @@ mod balloon;
 mod common;
 mod console;
 mod control;
+mod kvm;
 mod network;
 mod translations;
 mod ways;
@@ -31,6 +32,11 @@ fn run_command(on: &str, system: &str) -> Command {
 
 /// Runs an example with changes; it must end well. Returns its report.
 fn run(on: &str, system: &str, changes: &[&str]) -> serde_json::Value {
+    run_with(on, system, changes, &[])
+}
+
+/// The same with more options.
+fn run_with(on: &str, system: &str, changes: &[&str], options: &[&str]) -> serde_json::Value {
     let _room = room(on);
     let folder = tempfile::tempdir().unwrap();
     let json = folder.path().join("report.json");
@@ -38,7 +44,8 @@ fn run(on: &str, system: &str, changes: &[&str]) -> serde_json::Value {
     for change in changes {
         command.args(["--set", change]);
     }
-    let output = command.arg("--json").arg(&json).output().unwrap();
+    command.args(options).arg("--json").arg(&json);
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
