@@ -330,7 +330,6 @@ mod tests {
     use crate::compare::Variation;
     use crate::laboratory::statistics::Summary;
     use crate::laboratory::{Computer, Figures, Fingerprint, MadeBy, Outcome};
-    use std::collections::BTreeMap;
     use std::path::Path;
 
     /// Start phases of each: four comparisons need them.
@@ -355,12 +354,7 @@ mod tests {
                 entries.push(Entry {
                     id: Fingerprint::of(b""),
                     point,
-                    made_by: MadeBy {
-                        partita: String::new(),
-                        system: String::new(),
-                        profile: None,
-                        files: BTreeMap::new(),
-                    },
+                    made_by: MadeBy::default(),
                     outcome: Outcome::Finished {
                         figures: Figures::from([(String::from("etr"), etr)]),
                         report: serde_json::Value::Null,

@@ -1,6 +1,5 @@
 use super::*;
 use crate::laboratory::{Entry, Figures, Fingerprint, MadeBy, Outcome};
-use std::collections::BTreeMap;
 
 const FILE: &str = r#"
 title = "Two"
@@ -29,12 +28,7 @@ fn entry(point: Point, figures: &[(&str, f64)]) -> Entry {
         .map(|(name, value)| (String::from(*name), *value));
     Entry {
         id: Fingerprint::of(format!("{point:?}").as_bytes()),
-        made_by: MadeBy {
-            partita: String::new(),
-            system: String::new(),
-            profile: None,
-            files: BTreeMap::new(),
-        },
+        made_by: MadeBy::default(),
         outcome: Outcome::Finished {
             figures: figures.collect::<Figures>(),
             report: serde_json::Value::Null,

@@ -113,7 +113,7 @@ pub struct Shift {
 }
 
 /// What made a result. Two results with equal makers on the machine are equal to the last digit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeBy {
     /// Version of this command.
     pub partita: String,

@@ -182,18 +182,12 @@ pub(super) fn table(events: &[EventCostResult]) -> Table {
 mod tests {
     use super::*;
     use crate::laboratory::{Figures, Fingerprint, MadeBy, Outcome, Point};
-    use std::collections::BTreeMap;
 
     fn entries(values: &[f64]) -> Vec<Entry> {
         let entry = |value: &f64| Entry {
             id: Fingerprint::of(b"id"),
             point: Point::default(),
-            made_by: MadeBy {
-                partita: String::new(),
-                system: String::new(),
-                profile: None,
-                files: BTreeMap::new(),
-            },
+            made_by: MadeBy::default(),
             outcome: Outcome::Finished {
                 figures: Figures::from([
                     (String::from("event-cycles"), *value),

@@ -9,7 +9,6 @@ use super::registration::State;
 use super::{Judgement, Published, Question};
 use crate::laboratory::verdict::{Answer, refusal};
 use crate::laboratory::{Entry, Figures, Fingerprint, MadeBy, Outcome, Point};
-use std::collections::BTreeMap;
 
 /// What measures that compare with the native run are computed from (`measures::relative`).
 const COMPARED: [&str; 3] = ["etr", "itr", "event-cycles"];
@@ -39,12 +38,7 @@ fn made_up(paper: &Published, plan: &Plan) -> Vec<Entry> {
         Entry {
             id: Fingerprint::of(b""),
             point: point.clone(),
-            made_by: MadeBy {
-                partita: String::new(),
-                system: String::new(),
-                profile: None,
-                files: BTreeMap::new(),
-            },
+            made_by: MadeBy::default(),
             outcome: Outcome::Finished {
                 figures,
                 report: serde_json::Value::Null,

@@ -184,11 +184,11 @@ fn of(claim: &Beside<'_>) -> String {
             .unwrap_or(0)
     };
     let places = width(&mut claim.found.iter().map(|found| &found.place));
-    let all = claim.found.iter().flat_map(|found| {
+    let mut all = claim.found.iter().flat_map(|found| {
         let beside = found.beside.iter().map(|other| &other.ours);
         std::iter::once(&found.ours).chain(beside)
     });
-    let ours = width(&mut all.into_iter());
+    let ours = width(&mut all);
     for found in &claim.found {
         // Writing to a String does not fail.
         let _ = match found.ours.chars().count() > COLUMN {
