@@ -20,13 +20,13 @@ use crate::system::{Hypervisor, now};
 use crate::vm::looks::LookFor;
 use crate::vm::word::Spin;
 
-/// Why the hart is to look at the vCPU that it is given to.
-pub fn reason(scheduler: &mut Scheduler, hart: HartId) -> Option<LookFor> {
+/// Why the hart is to look at the vCPU that it is given to, for a slice or not. Where nobody else wants the hart, no partner does.
+pub fn reason(scheduler: &mut Scheduler, hart: HartId, has_slice: bool) -> Option<LookFor> {
     match scheduler.waiting_partners(hart).is_empty() {
         false => Some(LookFor::Partners),
-        true => scheduler
-            .may_wait_unseen(hart)
-            .then_some(LookFor::Wait { again: false }),
+        true => {
+            (has_slice && scheduler.may_wait_unseen(hart)).then_some(LookFor::Wait { again: false })
+        }
     }
 }
 
@@ -81,10 +81,10 @@ fn wait_of(exit: &mut Exit<'_>) -> Next {
         return Next::Resume;
     }
     let found = spin::look_ahead(exit.vm, exit.registers);
-    if !matches!(found, Spin::On(_)) {
+    exit.registers.spins_unseen = matches!(found, Spin::On(_));
+    if !exit.registers.spins_unseen {
         return Next::Resume;
     }
-    exit.registers.spins_unseen = true;
     exit.books.count(Event::SpinFound);
     spins::spin(exit, found)
 }
