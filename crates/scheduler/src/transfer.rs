@@ -50,6 +50,7 @@ impl Scheduler {
             service: Service::new(),
             favoured: None,
             stayed: VirtualTime::START,
+            had: 0,
             pace: Pace::of(share),
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);

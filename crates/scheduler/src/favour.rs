@@ -1,0 +1,233 @@
+//! Favour: one virtual machine at a time comes first on every hart, for a slice of wall time.
+//!
+//! Machines whose vCPUs wait for each other at every step need harts often, and for a moment each; beside machines whose vCPUs do not leave they
+//! come last in every queue. So where a machine is behind in virtual time by what falls to it in a slice, the one that is furthest behind is favoured for a slice: a hart
+//! that looks for work takes one of its vCPUs first, as long as it is on no more harts than fall to it by its share, and one. Others fill the gaps. Where the machine is on no
+//! hart at all, whoever fills the gap looks after two changes of vCPU whether one of it can go on, and gives way. At the end of the slice the machine is chosen anew, so that changes
+//! of machine are bounded. Who has not gained by the favour cannot use more, and what it was behind is forgotten.
+
+use crate::behind::Pace;
+use crate::decision::Probe;
+use crate::id::{HartId, VcpuId, VcpuSet, VmId, VmSet};
+use crate::queue::Queue;
+use crate::table::Scheduler;
+use crate::ticks::Ticks;
+
+/// A machine is favoured that is behind by what falls to it in so many milliseconds of wall time.
+const BEHIND_MS: i64 = 1;
+/// It has gained nothing by it where it is nearer to the mean by less than one of so many parts of what falls to it in a slice.
+const GAIN: i64 = 8;
+/// No machine is further behind the mean than what falls to it in so many slices.
+const MOST_BEHIND: i64 = 4;
+/// Nor further before it than what falls to it in so many milliseconds: who had harts that nobody else wanted does not pay for that for long.
+const MOST_BEFORE_MS: i64 = 5;
+
+/// Who is favoured, and until when.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Favour {
+    pub(crate) vm: Option<VmId>,
+    pub(crate) until: Ticks,
+    /// How far the machine was from the mean when it was chosen.
+    pub(crate) far: i64,
+    /// On so many harts it comes first.
+    pub(crate) harts: u32,
+}
+
+impl Scheduler {
+    /// Chooses the favoured machine anew, where its time is over.
+    #[inline]
+    pub(crate) fn renew_favour(&mut self, now: Ticks) {
+        if now < self.favour.until {
+            return;
+        }
+        let before = self.favour;
+        self.favour = Favour {
+            vm: None,
+            until: now + self.config.slice,
+            far: 0,
+            harts: 0,
+        };
+        if self.waits_for_words() && !self.own_accounts {
+            self.furthest_behind(before, now);
+        }
+        if self.favour.vm.is_none() {
+            self.favour.until = now + Ticks::new(self.config.slice.get() / 4);
+        }
+    }
+
+    #[inline(never)]
+    fn furthest_behind(&mut self, before: Favour, now: Ticks) {
+        let wants = self
+            .queues
+            .ready()
+            .union(self.for_words)
+            .union(self.self_wait_ready)
+            .union(self.working);
+        // What vCPUs on harts have had since they were dispatched.
+        for hart in self.shared.iter() {
+            let Some(run) = self.harts[hart.index()].run() else {
+                continue;
+            };
+            let ran = now - run.since;
+            let counted = core::mem::replace(&mut self.harts[hart.index()].counted, ran);
+            if let Some(vm) = self.vm_mut(run.vcpu) {
+                vm.had = vm.had.wrapping_add(vm.pace.of_time(ran - counted));
+            }
+        }
+        let wanting = |vm: &VmId| {
+            self.vms[vm.index()].is_some_and(|entry| {
+                !entry.dedicated && !entry.vcpus.intersection(wants).is_empty()
+            })
+        };
+        let wanting: VmSet = self.present.iter().filter(wanting).collect();
+        let mut reference = None;
+        let (mut shares, mut sum, mut count) = (0_i64, 0_i64, 0);
+        for vm in wanting.iter() {
+            let Some(entry) = self.vms[vm.index()].as_ref() else {
+                continue;
+            };
+            let from = *reference.get_or_insert(entry.had);
+            let share = i64::from(entry.share);
+            shares += share;
+            let far = entry.had.wrapping_sub(from).cast_signed();
+            sum = sum.saturating_add(far.clamp(-(1 << 48), 1 << 48).saturating_mul(share));
+            count += 1;
+        }
+        let Some(from) = reference.filter(|_| count > 1) else {
+            return;
+        };
+        let mean = sum / shares.max(1);
+        // What falls to each in a slice of wall time.
+        let harts = i64::from(self.shared.count());
+        let all = u32::try_from(shares).unwrap_or(u32::MAX);
+        let due = Pace::of(all).of_time(self.config.slice).cast_signed() * harts;
+        let millisecond = Ticks::new(self.config.frequency / 1000);
+        let due_in_ms = Pace::of(all).of_time(millisecond).cast_signed() * harts;
+        let mut chosen = None;
+        let mut least = 0;
+        for vm in wanting.iter() {
+            let Some(entry) = self.vms[vm.index()].as_mut() else {
+                continue;
+            };
+            let far = entry.had.wrapping_sub(from).cast_signed() - mean;
+            let mut kept = far.clamp(-MOST_BEHIND * due, MOST_BEFORE_MS * due_in_ms);
+            // Who has not gained by the favour cannot use more, and is not favoured for a while.
+            if before.vm == Some(vm) && kept - before.far < due / GAIN {
+                kept = due / 2;
+            }
+            entry.had = entry.had.wrapping_add((kept - far).cast_unsigned());
+            if kept < -BEHIND_MS * due_in_ms && kept < least {
+                least = kept;
+                chosen = Some(vm);
+            }
+        }
+        self.favour.vm = chosen;
+        self.favour.far = least;
+        let share = chosen
+            .and_then(|vm| self.vms[vm.index()].as_ref())
+            .map_or(0, |vm| vm.share);
+        let due = i64::from(share) * harts / shares.max(1);
+        self.favour.harts = u32::try_from(due + 1).unwrap_or(u32::MAX);
+    }
+
+    /// The vCPUs of the favoured machine.
+    #[inline]
+    pub(crate) fn favoured_vcpus(&self) -> VcpuSet {
+        match self.favour.vm {
+            Some(vm) => self.vcpus(vm),
+            None => VcpuSet::EMPTY,
+        }
+    }
+
+    /// The next on `hart` of the favoured machine.
+    #[inline(never)]
+    pub(crate) fn take_favoured(
+        &mut self,
+        hart: HartId,
+        now: Ticks,
+        probe: &mut impl Probe,
+    ) -> Option<VcpuId> {
+        let favoured = self.favoured_vcpus().intersection(self.takes(hart));
+        if favoured.intersection(self.working).count() >= self.favour.harts {
+            return None;
+        }
+        let words = self.for_words.intersection(favoured);
+        let mut rest = words;
+        while let Some((vcpu, _)) = self.queues.first_to_wait(rest) {
+            rest.remove(vcpu);
+            let word = self.vcpus[vcpu.index()].as_ref()?.word?;
+            let over = now >= word.until || probe.changed(vcpu);
+            if over && (word.turn || self.is_at_its_place(hart, vcpu)) {
+                return Some(vcpu);
+            }
+            if over {
+                self.make_ready_early(vcpu, now);
+            }
+        }
+        let files = match self.rules.tests {
+            true => self.last_on[hart.index()].union(self.self_wait_ready),
+            false => self.self_wait_ready,
+        };
+        let waiting = self.queues.members(Queue::SelfWait).intersection(favoured);
+        let deaf = self.deaf.without(self.self_wait_ready);
+        for vcpu in waiting.intersection(files).without(deaf).iter() {
+            if self.has_interrupt(vcpu, probe) {
+                return Some(vcpu);
+            }
+        }
+        let ready = self.dispatchable_on(hart).intersection(favoured);
+        if ready.is_empty() {
+            return None;
+        }
+        if let Some(next) = self.harts[hart.index()]
+            .favour
+            .filter(|&vcpu| ready.contains(vcpu))
+        {
+            return Some(next);
+        }
+        let at_home = |vcpu: &VcpuId| self.last_hart(*vcpu) == Some(hart);
+        let of = |queue: Queue| self.queues.iter(queue).filter(|&vcpu| ready.contains(vcpu));
+        let in_order = || {
+            of(Queue::ProperReady)
+                .chain(of(Queue::TimeSliceEnd))
+                .chain(of(Queue::OutService))
+        };
+        in_order().find(at_home).or_else(|| in_order().next())
+    }
+
+    /// The vCPUs for which `hart` is to be freed, because they are of the favoured machine and the one on the hart is not: those that wait for words.
+    #[must_use]
+    pub fn favoured_words(&self, hart: HartId) -> VcpuSet {
+        match self.fills(hart) {
+            true => self.favoured_vcpus().intersection(self.words_for(hart)),
+            false => VcpuSet::EMPTY,
+        }
+    }
+
+    /// Whether one of the favoured machine is ready for `hart`, whose vCPU is of another.
+    #[must_use]
+    pub fn favoured_is_ready(&self, hart: HartId) -> bool {
+        self.fills(hart)
+            && !self
+                .dispatchable_on(hart)
+                .intersection(self.favoured_vcpus())
+                .is_empty()
+    }
+
+    /// Whether the vCPU on `hart` fills a gap that the favoured machine leaves.
+    #[must_use]
+    pub fn fills(&self, hart: HartId) -> bool {
+        let Some(vm) = self.favour.vm else {
+            return false;
+        };
+        self.running(hart).is_some_and(|vcpu| {
+            !self.has_own_hart(vcpu)
+                && self.vm_of(vcpu) != Some(vm)
+                && !self
+                    .favoured_vcpus()
+                    .intersection(self.takes(hart))
+                    .is_empty()
+                && self.favoured_vcpus().intersection(self.working).is_empty()
+        })
+    }
+}
