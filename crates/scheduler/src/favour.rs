@@ -7,14 +7,15 @@
 //! of machine are bounded. Who has not gained by the favour cannot use more, and what it was behind is forgotten.
 
 use crate::behind::Pace;
+use crate::choice;
 use crate::decision::Probe;
-use crate::id::{HartId, VcpuId, VcpuSet, VmId, VmSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId, VmSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
 
-/// A machine is favoured that is behind by what falls to it in so many milliseconds of wall time.
-const BEHIND_MS: i64 = 1;
+/// A machine is favoured that is behind by what falls to it in a slice of wall time, and in so many milliseconds at most.
+const BEHIND_MS: i64 = 3;
 /// It has gained nothing by it where it is nearer to the mean by less than one of so many parts of what falls to it in a slice.
 const GAIN: i64 = 8;
 /// No machine is further behind the mean than what falls to it in so many slices.
@@ -31,6 +32,8 @@ pub(crate) struct Favour {
     pub(crate) far: i64,
     /// On so many harts it comes first.
     pub(crate) harts: u32,
+    /// They have looked for interrupts of others since then.
+    pub(crate) looked: HartSet,
 }
 
 impl Scheduler {
@@ -46,6 +49,7 @@ impl Scheduler {
             until: now + self.config.slice,
             far: 0,
             harts: 0,
+            looked: HartSet::EMPTY,
         };
         if self.waits_for_words() && !self.own_accounts {
             self.furthest_behind(before, now);
@@ -103,6 +107,7 @@ impl Scheduler {
         let due = Pace::of(all).of_time(self.config.slice).cast_signed() * harts;
         let millisecond = Ticks::new(self.config.frequency / 1000);
         let due_in_ms = Pace::of(all).of_time(millisecond).cast_signed() * harts;
+        let enough = due.min(BEHIND_MS * due_in_ms);
         let mut chosen = None;
         let mut least = 0;
         for vm in wanting.iter() {
@@ -116,11 +121,12 @@ impl Scheduler {
                 kept = due / 2;
             }
             entry.had = entry.had.wrapping_add((kept - far).cast_unsigned());
-            if kept < -BEHIND_MS * due_in_ms && kept < least {
+            if kept < -enough && kept < least {
                 least = kept;
                 chosen = Some(vm);
             }
         }
+        let chosen = choice::machine(chosen, wanting);
         self.favour.vm = chosen;
         self.favour.far = least;
         let share = chosen
@@ -164,16 +170,8 @@ impl Scheduler {
                 self.make_ready_early(vcpu, now);
             }
         }
-        let files = match self.rules.tests {
-            true => self.last_on[hart.index()].union(self.self_wait_ready),
-            false => self.self_wait_ready,
-        };
-        let waiting = self.queues.members(Queue::SelfWait).intersection(favoured);
-        let deaf = self.deaf.without(self.self_wait_ready);
-        for vcpu in waiting.intersection(files).without(deaf).iter() {
-            if self.has_interrupt(vcpu, probe) {
-                return Some(vcpu);
-            }
+        if let Some(vcpu) = self.take_favoured_by_interrupt(hart, favoured, now, probe) {
+            return Some(vcpu);
         }
         let ready = self.dispatchable_on(hart).intersection(favoured);
         if ready.is_empty() {
@@ -185,14 +183,66 @@ impl Scheduler {
         {
             return Some(next);
         }
-        let at_home = |vcpu: &VcpuId| self.last_hart(*vcpu) == Some(hart);
-        let of = |queue: Queue| self.queues.iter(queue).filter(|&vcpu| ready.contains(vcpu));
-        let in_order = || {
-            of(Queue::ProperReady)
-                .chain(of(Queue::TimeSliceEnd))
-                .chain(of(Queue::OutService))
+        self.next_of_favoured(hart, ready)
+    }
+
+    /// The first of the favoured that waits and has an interrupt. Interrupts of others are looked for once by each hart, so that it is seen who wants a hart.
+    fn take_favoured_by_interrupt(
+        &mut self,
+        hart: HartId,
+        favoured: VcpuSet,
+        now: Ticks,
+        probe: &mut impl Probe,
+    ) -> Option<VcpuId> {
+        let files = match self.rules.tests {
+            true => self.last_on[hart.index()].union(self.self_wait_ready),
+            false => self.self_wait_ready,
         };
-        in_order().find(at_home).or_else(|| in_order().next())
+        let deaf = self.deaf.without(self.self_wait_ready);
+        let waiting = self
+            .queues
+            .members(Queue::SelfWait)
+            .intersection(files)
+            .without(deaf);
+        if !choice::either(self.favour.looked.contains(hart)) {
+            self.favour.looked.insert(hart);
+            for vcpu in waiting.without(favoured).iter() {
+                if self.has_interrupt(vcpu, probe) {
+                    self.make_ready(vcpu, now);
+                }
+            }
+        }
+        for vcpu in waiting.intersection(favoured).iter() {
+            if self.has_interrupt(vcpu, probe) {
+                return Some(vcpu);
+            }
+        }
+        None
+    }
+
+    /// The next of `ready`, in the order of the subqueues: one that ran on `hart` last, unless this would pass over somebody too often.
+    fn next_of_favoured(&mut self, hart: HartId, ready: VcpuSet) -> Option<VcpuId> {
+        let affinity = self.config.affinity;
+        let mut first = None;
+        let mut passed = VcpuSet::EMPTY;
+        for queue in [Queue::ProperReady, Queue::TimeSliceEnd, Queue::OutService] {
+            for vcpu in self.queues.iter(queue).filter(|&vcpu| ready.contains(vcpu)) {
+                first = first.or(Some(vcpu));
+                let entry = self.vcpus[vcpu.index()].as_ref();
+                if entry
+                    .is_some_and(|entry| entry.passed_over >= affinity || entry.last == Some(hart))
+                {
+                    for other in passed.iter() {
+                        if let Some(entry) = self.vcpus[other.index()].as_mut() {
+                            entry.passed_over = entry.passed_over.saturating_add(1);
+                        }
+                    }
+                    return Some(vcpu);
+                }
+                passed.insert(vcpu);
+            }
+        }
+        first
     }
 
     /// The vCPUs for which `hart` is to be freed, because they are of the favoured machine and the one on the hart is not: those that wait for words.
