@@ -190,7 +190,7 @@ impl Scheduler {
         } = self.terms(hart, vcpu);
         let end = sliced.then(|| match contended {
             true if self
-                .favour
+                .favoured_machine
                 .vm
                 .is_some_and(|vm| self.vm_of(vcpu) == Some(vm)) =>
             {

@@ -33,7 +33,7 @@ mod config;
 mod decision;
 mod dispatch;
 mod event;
-mod favour;
+mod favoured_machine;
 pub mod groups;
 mod hart;
 mod id;

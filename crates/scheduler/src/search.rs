@@ -18,9 +18,9 @@ impl Scheduler {
         now: Ticks,
         probe: &mut impl Probe,
     ) -> Option<VcpuId> {
-        self.renew_favour(now);
-        if self.favour.vm.is_some()
-            && let Some(vcpu) = self.take_favoured(hart, now, probe)
+        self.renew_favoured_machine(now);
+        if self.favoured_machine.vm.is_some()
+            && let Some(vcpu) = self.take_of_favoured_machine(hart, now, probe)
         {
             return Some(vcpu);
         }

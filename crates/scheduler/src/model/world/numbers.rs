@@ -37,9 +37,9 @@ impl Scheduler {
             vm.had = 0;
         }
         // Its time is always over, so that it is chosen anew at each search.
-        self.favour.until = Ticks::ZERO;
-        self.favour.far = 0;
-        self.favour.looked = HartSet::EMPTY;
+        self.favoured_machine.until = Ticks::ZERO;
+        self.favoured_machine.far = 0;
+        self.favoured_machine.looked = HartSet::EMPTY;
         self.queues = self.queues.renumbered(|vcpu| vcpu);
         let slice = self.config.slice;
         let affinity = self.config.affinity;

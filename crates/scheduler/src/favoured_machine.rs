@@ -1,10 +1,13 @@
-//! Favour: one virtual machine at a time comes first on every hart, for a slice of wall time.
+//! The favoured machine: one virtual machine at a time comes first on every hart, for a slice of wall time.
 //!
-//! Machines whose vCPUs wait for each other at every step need harts often, and for a moment each; beside machines whose vCPUs do not leave they
-//! come last in every queue. So where a machine is behind in virtual time by what falls to it in a slice, the one that is furthest behind is favoured for a slice: a hart
-//! that looks for work takes one of its vCPUs first, as long as it is on no more harts than fall to it by its share, and one. Others fill the gaps. Where the machine is on no
-//! hart at all, whoever fills the gap looks after two changes of vCPU whether one of it can go on, and gives way. At the end of the slice the machine is chosen anew, so that changes
-//! of machine are bounded. Who has not gained by the favour cannot use more, and what it was behind is forgotten.
+//! A machine whose vCPUs wait for each other at every step needs harts often, and for a moment each. Beside machines whose vCPUs do not leave it
+//! comes last in every queue. So the machine that is furthest behind, by what falls to it in a slice, is favoured for a slice. A hart that looks for
+//! work takes one of its vCPUs first, as long as the machine is on no more harts than fall to it by its share, and one. Others fill the gaps. Where
+//! the machine is on no hart at all, a hart that fills a gap looks after two changes of vCPU whether one of its vCPUs can go on, and is given to it.
+//!
+//! How far a machine is behind is told by a virtual time of its own ([`crate::behind`] has another one, for two machines at a time): the time that
+//! its vCPUs had harts, divided by its share, from the mean of all machines that want harts. A machine that has not gained by the favour cannot use
+//! more, and what it was behind is forgotten.
 
 use crate::behind::Pace;
 use crate::choice;
@@ -13,6 +16,7 @@ use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId, VmSet};
 use crate::queue::Queue;
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
+use crate::vcpu::Vm;
 
 /// A machine is favoured that is behind by what falls to it in a slice of wall time, and in so many milliseconds at most.
 const BEHIND_MS: i64 = 3;
@@ -25,7 +29,7 @@ const MOST_BEFORE_MS: i64 = 5;
 
 /// Who is favoured, and until when.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Favour {
+pub(crate) struct FavouredMachine {
     pub(crate) vm: Option<VmId>,
     pub(crate) until: Ticks,
     /// How far the machine was from the mean when it was chosen.
@@ -36,15 +40,32 @@ pub(crate) struct Favour {
     pub(crate) looked: HartSet,
 }
 
+impl Vm {
+    /// How far its virtual time is from `from`. A machine that wants no hart for days may be any number of slices from others.
+    fn far_from(&self, from: u64) -> i64 {
+        const MOST: i64 = 1 << 48;
+        self.had.wrapping_sub(from).cast_signed().clamp(-MOST, MOST)
+    }
+}
+
 impl Scheduler {
+    /// A virtual time with which a machine that comes is neither behind nor before the others.
+    pub(crate) fn virtual_time_of_others(&self) -> u64 {
+        let other = self
+            .present
+            .first()
+            .and_then(|vm| self.vms[vm.index()].as_ref());
+        other.map_or(0, |other| other.had)
+    }
+
     /// Chooses the favoured machine anew, where its time is over.
     #[inline]
-    pub(crate) fn renew_favour(&mut self, now: Ticks) {
-        if now < self.favour.until {
+    pub(crate) fn renew_favoured_machine(&mut self, now: Ticks) {
+        if now < self.favoured_machine.until {
             return;
         }
-        let before = self.favour;
-        self.favour = Favour {
+        let before = self.favoured_machine;
+        self.favoured_machine = FavouredMachine {
             vm: None,
             until: now + self.config.slice,
             far: 0,
@@ -54,13 +75,13 @@ impl Scheduler {
         if self.waits_for_words() && !self.own_accounts {
             self.furthest_behind(before, now);
         }
-        if self.favour.vm.is_none() {
-            self.favour.until = now + Ticks::new(self.config.slice.get() / 4);
+        if self.favoured_machine.vm.is_none() {
+            self.favoured_machine.until = now + Ticks::new(self.config.slice.get() / 4);
         }
     }
 
     #[inline(never)]
-    fn furthest_behind(&mut self, before: Favour, now: Ticks) {
+    fn furthest_behind(&mut self, before: FavouredMachine, now: Ticks) {
         let wants = self
             .queues
             .ready()
@@ -93,8 +114,7 @@ impl Scheduler {
             let from = *reference.get_or_insert(entry.had);
             let share = i64::from(entry.share);
             shares += share;
-            let far = entry.had.wrapping_sub(from).cast_signed();
-            sum = sum.saturating_add(far.clamp(-(1 << 48), 1 << 48).saturating_mul(share));
+            sum = sum.saturating_add(entry.far_from(from).saturating_mul(share));
             count += 1;
         }
         let Some(from) = reference.filter(|_| count > 1) else {
@@ -110,36 +130,43 @@ impl Scheduler {
         let enough = due.min(BEHIND_MS * due_in_ms);
         let mut chosen = None;
         let mut least = 0;
-        for vm in wanting.iter() {
+        // Of machines that are as far behind, the one after the last favoured.
+        let is_after = |vm: &VmId| before.vm.is_none_or(|last| *vm > last);
+        let in_turn = wanting.iter().filter(is_after);
+        for vm in in_turn.chain(wanting.iter().filter(|vm| !is_after(vm))) {
             let Some(entry) = self.vms[vm.index()].as_mut() else {
                 continue;
             };
-            let far = entry.had.wrapping_sub(from).cast_signed() - mean;
+            let far = entry.far_from(from) - mean;
             let mut kept = far.clamp(-MOST_BEHIND * due, MOST_BEFORE_MS * due_in_ms);
             // Who has not gained by the favour cannot use more, and is not favoured for a while.
             if before.vm == Some(vm) && kept - before.far < due / GAIN {
                 kept = due / 2;
             }
-            entry.had = entry.had.wrapping_add((kept - far).cast_unsigned());
+            entry.had = from.wrapping_add((kept + mean).cast_unsigned());
             if kept < -enough && kept < least {
                 least = kept;
                 chosen = Some(vm);
             }
         }
         let chosen = choice::machine(chosen, wanting);
-        self.favour.vm = chosen;
-        self.favour.far = least;
+        self.favoured_machine.vm = chosen;
+        // Those whose slices have ended, and that are out of service, come next in their order: none of the machine's waits for a service round.
+        let members = self.favoured_vcpus();
+        self.move_members(Queue::TimeSliceEnd, members, Queue::ProperReady);
+        self.move_members(Queue::OutService, members, Queue::ProperReady);
+        self.favoured_machine.far = least;
         let share = chosen
             .and_then(|vm| self.vms[vm.index()].as_ref())
             .map_or(0, |vm| vm.share);
         let due = i64::from(share) * harts / shares.max(1);
-        self.favour.harts = u32::try_from(due + 1).unwrap_or(u32::MAX);
+        self.favoured_machine.harts = u32::try_from(due + 1).unwrap_or(u32::MAX);
     }
 
     /// The vCPUs of the favoured machine.
     #[inline]
     pub(crate) fn favoured_vcpus(&self) -> VcpuSet {
-        match self.favour.vm {
+        match self.favoured_machine.vm {
             Some(vm) => self.vcpus(vm),
             None => VcpuSet::EMPTY,
         }
@@ -147,14 +174,14 @@ impl Scheduler {
 
     /// The next on `hart` of the favoured machine.
     #[inline(never)]
-    pub(crate) fn take_favoured(
+    pub(crate) fn take_of_favoured_machine(
         &mut self,
         hart: HartId,
         now: Ticks,
         probe: &mut impl Probe,
     ) -> Option<VcpuId> {
         let favoured = self.favoured_vcpus().intersection(self.takes(hart));
-        if favoured.intersection(self.working).count() >= self.favour.harts {
+        if favoured.intersection(self.working).count() >= self.favoured_machine.harts {
             return None;
         }
         let words = self.for_words.intersection(favoured);
@@ -204,8 +231,8 @@ impl Scheduler {
             .members(Queue::SelfWait)
             .intersection(files)
             .without(deaf);
-        if !choice::either(self.favour.looked.contains(hart)) {
-            self.favour.looked.insert(hart);
+        if !choice::either(self.favoured_machine.looked.contains(hart)) {
+            self.favoured_machine.looked.insert(hart);
             for vcpu in waiting.without(favoured).iter() {
                 if self.has_interrupt(vcpu, probe) {
                     self.make_ready(vcpu, now);
@@ -267,7 +294,7 @@ impl Scheduler {
     /// Whether the vCPU on `hart` fills a gap that the favoured machine leaves.
     #[must_use]
     pub fn fills(&self, hart: HartId) -> bool {
-        let Some(vm) = self.favour.vm else {
+        let Some(vm) = self.favoured_machine.vm else {
             return false;
         };
         self.running(hart).is_some_and(|vcpu| {
