@@ -239,12 +239,8 @@ impl Scheduler {
                 }
             }
         }
-        for vcpu in waiting.intersection(favoured).iter() {
-            if self.has_interrupt(vcpu, probe) {
-                return Some(vcpu);
-            }
-        }
-        None
+        let mut those = waiting.intersection(favoured).iter();
+        those.find(|&vcpu| self.has_interrupt(vcpu, probe))
     }
 
     /// The next of `ready`, in the order of the subqueues: one that ran on `hart` last, unless this would pass over somebody too often.
