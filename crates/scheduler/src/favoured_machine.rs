@@ -24,7 +24,8 @@ const BEHIND_MS: i64 = 3;
 const GAIN: i64 = 8;
 /// No machine is further behind the mean than what falls to it in so many slices.
 const MOST_BEHIND: i64 = 4;
-/// Nor further before it than what falls to it in so many milliseconds: who had harts that nobody else wanted does not pay for that for long.
+/// Nor further before it than what falls to it in so many milliseconds, or what one favour gives it where that is more: who had harts that nobody else
+/// wanted does not pay for that for long.
 const MOST_BEFORE_MS: i64 = 5;
 
 /// Who is favoured, and until when.
@@ -138,7 +139,10 @@ impl Scheduler {
                 continue;
             };
             let far = entry.far_from(from) - mean;
-            let mut kept = far.clamp(-MOST_BEHIND * due, MOST_BEFORE_MS * due_in_ms);
+            let first_on = i64::from(entry.share) * harts / shares.max(1) + 1;
+            let by_favour = entry.pace.of_time(self.config.slice).cast_signed() * first_on;
+            let most_before = by_favour.max(MOST_BEFORE_MS * due_in_ms);
+            let mut kept = far.clamp(-MOST_BEHIND * due, most_before);
             // Who has not gained by the favour cannot use more, and is not favoured for a while.
             if before.vm == Some(vm) && kept - before.far < due / GAIN {
                 kept = due / 2;
