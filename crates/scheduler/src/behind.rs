@@ -36,7 +36,7 @@ impl Pace {
         Self(FINE.div_ceil(if share == 0 { 1 } else { share }))
     }
 
-    const fn of_time(self, ran: Ticks) -> u64 {
+    pub(crate) const fn of_time(self, ran: Ticks) -> u64 {
         ran.get().wrapping_mul(self.0 as u64)
     }
 }
@@ -79,6 +79,7 @@ impl Scheduler {
     pub(crate) fn pay_for_hurry(&mut self, run: Run, left: &Left) {
         if let Some(vm) = self.vm_mut(run.vcpu) {
             vm.note_stay(left.change);
+            vm.had = vm.had.wrapping_add(vm.pace.of_time(left.change));
         }
     }
 
@@ -118,7 +119,8 @@ impl Scheduler {
             && self.takes(hart).contains(vcpu)
             && !self.is_out_of_service(vcpu)
             && self.next_by_hurry(hart).is_none()
-            && self.is_behind(vcpu, run, now - run.since);
+            && (self.fills(hart) && self.favoured_vcpus().contains(vcpu)
+                || self.is_behind(vcpu, run, now - run.since));
         behind.then_some(hart)
     }
 

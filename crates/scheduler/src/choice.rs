@@ -4,7 +4,7 @@
 //! that number, so the model checker lets each of them be taken ([`every`]): then a state and the same state with other
 //! numbers go the same ways, and only one of the two has to be explored.
 
-use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
+use crate::id::{HartId, HartSet, VcpuId, VcpuSet, VmId, VmSet};
 
 /// One of the harts.
 pub(crate) fn hart(among: HartSet) -> Option<HartId> {
@@ -31,6 +31,17 @@ pub(crate) fn next_of(after: VcpuSet, all: VcpuSet) -> Option<VcpuId> {
         return vcpu(all);
     }
     after.first().or_else(|| all.first())
+}
+
+/// `chosen` by times and numbers; to the model checker any of `among`, or none.
+pub(crate) fn machine(chosen: Option<VmId>, among: VmSet) -> Option<VmId> {
+    #[cfg(test)]
+    if let Some(place) = oracle::choose(among.count() + 1) {
+        return among.iter().nth(place);
+    }
+    #[cfg(not(test))]
+    let _ = among;
+    chosen
 }
 
 /// Whether something is so that depends on times and numbers.

@@ -189,6 +189,13 @@ impl Scheduler {
             trap_waits,
         } = self.terms(hart, vcpu);
         let end = sliced.then(|| match contended {
+            true if self
+                .favoured_machine
+                .vm
+                .is_some_and(|vm| self.vm_of(vcpu) == Some(vm)) =>
+            {
+                left
+            }
             true => left.min(self.quantity_left(vcpu)),
             false => left,
         });

@@ -40,6 +40,8 @@ pub(crate) struct Hart {
     pub(crate) self_waits: u16,
     /// The vCPU that it must not give the slice back to, if anybody else can have it.
     pub(crate) avoid: Option<VcpuId>,
+    /// How much of its stay was told to the vCPU's machine already.
+    pub(crate) counted: Ticks,
     /// The vCPU that a policy wants here next.
     pub(crate) favour: Option<VcpuId>,
     /// Since when it has had nothing to do but to wait; `None` while it runs a vCPU.
@@ -56,6 +58,7 @@ impl Hart {
             },
             self_waits: 0,
             avoid: None,
+            counted: Ticks::ZERO,
             favour: None,
             rests_since: None,
         }

@@ -78,6 +78,8 @@ impl Scheduler {
         entry.used = entry.used + left.ran;
         if let Some(vm) = self.vms[entry.vm.index()].as_mut() {
             vm.note_stay(left.ran);
+            let counted = core::mem::replace(&mut self.harts[hart.index()].counted, Ticks::ZERO);
+            vm.had = vm.had.wrapping_add(vm.pace.of_time(left.ran - counted));
         }
         let woken = core::mem::take(&mut entry.woken);
         if core::mem::take(&mut entry.stopping) || left.reason == Leave::Stopped {

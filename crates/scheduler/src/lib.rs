@@ -33,6 +33,7 @@ mod config;
 mod decision;
 mod dispatch;
 mod event;
+mod favoured_machine;
 pub mod groups;
 mod hart;
 mod id;

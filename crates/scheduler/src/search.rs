@@ -18,6 +18,12 @@ impl Scheduler {
         now: Ticks,
         probe: &mut impl Probe,
     ) -> Option<VcpuId> {
+        self.renew_favoured_machine(now);
+        if self.favoured_machine.vm.is_some()
+            && let Some(vcpu) = self.take_of_favoured_machine(hart, now, probe)
+        {
+            return Some(vcpu);
+        }
         let some_wait = !self.queues.members(Queue::SelfWait).is_empty();
         if some_wait && let Some(vcpu) = self.take_self_waiting(hart, now, probe) {
             let place = &mut self.harts[hart.index()];
@@ -234,7 +240,7 @@ impl Scheduler {
 
     /// Whether a self-waiting vCPU has an interrupt that is a reason to run; then others may get one.
     #[inline]
-    fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut impl Probe) -> bool {
+    pub(crate) fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut impl Probe) -> bool {
         if self.self_wait_ready.contains(vcpu) {
             return true;
         }

@@ -4,6 +4,7 @@ mod operator;
 
 use crate::config::{Config, ConfigError, Migration, Placement};
 use crate::decision::VcpuState;
+use crate::favoured_machine::FavouredMachine;
 use crate::hart::{Doing, Hart, Run};
 use crate::id::{HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId, VmSet};
 use crate::queue::{Queue, Queues};
@@ -36,6 +37,8 @@ pub struct Scheduler {
     pub(crate) relaxed: HartSet,
     /// Another group has work for a hart whose vCPU only waits.
     pub(crate) wanted: bool,
+    /// The machine that comes first on every hart.
+    pub(crate) favoured_machine: FavouredMachine,
     /// Harts on which a vCPU does not wait for the end of the slice.
     pub(crate) hurrying: HartSet,
     /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
@@ -94,6 +97,7 @@ impl Scheduler {
         Ok(Self {
             config,
             rules: wait::rules(config.wait),
+            favoured_machine: FavouredMachine::default(),
             hurrying: HartSet::EMPTY,
             hurried: [None; MAX_HARTS],
             own_accounts: config.placement == Placement::Fixed,

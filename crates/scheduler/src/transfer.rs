@@ -50,6 +50,7 @@ impl Scheduler {
             service: Service::new(),
             favoured: None,
             stayed: VirtualTime::START,
+            had: 0,
             pace: Pace::of(share),
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);
@@ -268,6 +269,12 @@ impl Scheduler {
         let vm = entry.vm;
         self.vcpus[vcpu.index()] = Some(entry);
         self.taken.insert(vcpu);
+        if !self.present.contains(vm) {
+            let time = self.virtual_time_of_others();
+            if let Some(machine) = self.vms[vm.index()].as_mut() {
+                machine.had = time;
+            }
+        }
         self.present.insert(vm);
         if let Some(last) = entry.last {
             self.last_on[last.index()].insert(vcpu);

@@ -79,6 +79,8 @@ pub(crate) struct Vm {
     pub(crate) favoured: Option<VcpuId>,
     /// How far it has come in virtual time.
     pub(crate) stayed: VirtualTime,
+    /// Its virtual time by which a machine is favoured: brought near the mean of all each time that one is chosen.
+    pub(crate) had: u64,
     /// What a tick with a hart is in virtual time.
     pub(crate) pace: Pace,
 }

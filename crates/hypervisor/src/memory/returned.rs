@@ -5,7 +5,8 @@
 //!
 //! 1. A page that an operation of a device still reaches, or whose word a vCPU waits for, stays with the guest. Nobody begins such an
 //!    operation meanwhile: who does has the lock of the VM's devices, and so has who takes this step.
-//! 2. The pages leave the table, and its generation grows. Who looks a page up from here on gets a new frame.
+//! 2. The pages leave the table, and its generation grows. Who looks a page up from here on gets a new frame. A vCPU that faults on one before the
+//!    generation has grown, and so gets its new frame without having dropped the old one, drops it then.
 //! 3. The frames are free when no other hart uses an older generation: each has entered its guest again, and dropped what it knew, or has
 //!    left it. Hypervisor code on behalf of a guest runs while its hart still declares the generation with which the guest was entered.
 //!

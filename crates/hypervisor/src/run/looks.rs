@@ -20,24 +20,33 @@ use crate::system::{Hypervisor, now};
 use crate::vm::looks::LookFor;
 use crate::vm::word::Spin;
 
-/// Why the hart is to look at the vCPU that it is given to.
-pub fn reason(scheduler: &mut Scheduler, hart: HartId) -> Option<LookFor> {
+/// Why the hart is to look at the vCPU that it is given to, for a slice or not. Where nobody else wants the hart, no partner does.
+pub fn reason(scheduler: &mut Scheduler, hart: HartId, has_slice: bool) -> Option<LookFor> {
+    if scheduler.fills(hart) {
+        return Some(LookFor::Favoured);
+    }
     match scheduler.waiting_partners(hart).is_empty() {
         false => Some(LookFor::Partners),
-        true => scheduler
-            .may_wait_unseen(hart)
-            .then_some(LookFor::Wait { again: false }),
+        true => {
+            (has_slice && scheduler.may_wait_unseen(hart)).then_some(LookFor::Wait { again: false })
+        }
     }
 }
 
 /// Looks at the words that partners wait for. Whether the hart is to be given to one of them.
 fn has_come(system: &Hypervisor, hart: &Hart) -> bool {
     let mut partners = NumberSet::EMPTY;
+    let mut ready = false;
     let goes_on = system.with_hart(hart.index, |group| {
         let scheduler = group.scheduler_mut();
-        let waiting = scheduler.waiting_partners(hart.index);
+        let waiting = scheduler
+            .waiting_partners(hart.index)
+            .union(scheduler.favoured_words(hart.index));
         let unseen = scheduler.unseen(waiting);
-        let goes_on = !waiting.is_empty() || scheduler.may_wait_unseen(hart.index);
+        ready = scheduler.favoured_is_ready(hart.index);
+        let goes_on = scheduler.fills(hart.index)
+            || !waiting.is_empty()
+            || scheduler.may_wait_unseen(hart.index);
         group.name(unseen, &mut partners);
         goes_on
     });
@@ -48,7 +57,7 @@ fn has_come(system: &Hypervisor, hart: &Hart) -> bool {
         word.as_mut()
             .is_some_and(|word| (word.place().is_some() || !for_turns) && word.test(&waits.beside))
     };
-    if partners.iter().any(comes) {
+    if ready || partners.iter().any(comes) {
         return true;
     }
     match goes_on {
@@ -81,10 +90,10 @@ fn wait_of(exit: &mut Exit<'_>) -> Next {
         return Next::Resume;
     }
     let found = spin::look_ahead(exit.vm, exit.registers);
-    if !matches!(found, Spin::On(_)) {
+    exit.registers.spins_unseen = matches!(found, Spin::On(_));
+    if !exit.registers.spins_unseen {
         return Next::Resume;
     }
-    exit.registers.spins_unseen = true;
     exit.books.count(Event::SpinFound);
     spins::spin(exit, found)
 }

@@ -66,10 +66,11 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let places = (system.scheduler.places(), system.notices());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
-            let runs = matches!(decision, Dispatch::Run { .. });
-            let looks = match runs {
-                true => looks::reason(group.scheduler_mut(), hart.index),
-                false => None,
+            let looks = match decision {
+                Dispatch::Run { slice, .. } => {
+                    looks::reason(group.scheduler_mut(), hart.index, slice.is_some())
+                }
+                Dispatch::Idle { .. } => None,
             };
             let watch = match decision {
                 Dispatch::Run { .. } => group.scheduler_mut().to_be_heard(hart.index),
@@ -246,11 +247,7 @@ fn run_vcpu(
     terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
-    // Where nobody else wants the hart, no partner does.
-    let nobody_else = terms.slice.is_none();
-    if let Some(reason) = terms.looks
-        && !(nobody_else && reason != LookFor::Partners)
-    {
+    if let Some(reason) = terms.looks {
         let reason = reason.of(registers.spins_unseen);
         hart.looks.begin(ready, hart.change.mean(), reason);
     }

@@ -18,6 +18,7 @@ struct Around<'a> {
 /// Goes on giving back what the guest has given, for a bounded time, in the time of a vCPU of its own.
 pub fn step(system: &Hypervisor, vm: &Vm, chips: &Chips) -> Step {
     let around = Around { system, vm, chips };
+    vm.note_pages_go();
     vm.returning.lock().step(&around)
 }
 

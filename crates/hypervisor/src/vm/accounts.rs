@@ -17,7 +17,7 @@ use crate::hart;
 const MONITORED: bool = !cfg!(feature = "unmonitored");
 
 /// How often a reader looks again while the hart writes. A charge takes some ten instructions, so that a few times do.
-const LOOKS: u32 = 1000;
+const LOOKS: u32 = 16;
 
 /// A quantity that one hart alone adds to.
 #[derive(Debug, Default)]
@@ -277,16 +277,18 @@ impl Accounts {
 
     /// The counters as they stand: the hart's own, with the cycles since it started, and those for each VM.
     ///
-    /// Another hart may read in the middle of a charge. Then the accounts do not add up, and it looks again.
+    /// Another hart may read in the middle of a charge. Then the accounts do not add up, and it looks again. Where the hart charges more often than
+    /// it can be read, because it changes vCPUs all the time, each account is as it was at some moment of the last look, and the cycles are their sum.
     #[must_use]
     pub fn read(&self) -> (HartCounters, Vec<WorkCounters>) {
         let mut read = self.look();
         for _ in 0..LOOKS {
             if adds_up(&read) {
-                break;
+                return read;
             }
             read = self.look();
         }
+        read.0.elapsed = sum(&read);
         read
     }
 
@@ -308,7 +310,12 @@ impl Accounts {
 }
 
 /// Whether every cycle is on one account.
-fn adds_up((own, work): &(HartCounters, Vec<WorkCounters>)) -> bool {
+fn adds_up(read: &(HartCounters, Vec<WorkCounters>)) -> bool {
+    sum(read) == read.0.elapsed
+}
+
+/// What is on all accounts.
+fn sum((own, work): &(HartCounters, Vec<WorkCounters>)) -> Cycles {
     let mut sum = own.idle.0.wrapping_add(own.scheduling.0);
     for counters in work {
         let simulation = ExitCause::ALL
@@ -319,7 +326,7 @@ fn adds_up((own, work): &(HartCounters, Vec<WorkCounters>)) -> bool {
             .chain(simulation);
         sum = of_vm.fold(sum, u64::wrapping_add);
     }
-    sum == own.elapsed.0
+    Cycles(sum)
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use scheduler::Ticks;
 pub enum LookFor {
     /// Partners wait for words.
     Partners,
+    /// Another machine is favoured, and the vCPU fills a gap.
+    Favoured,
     /// The vCPU may wait for a partner without leaving.
     Wait {
         /// The last look at it has found that.
@@ -21,7 +23,7 @@ impl LookFor {
     #[must_use]
     pub const fn of(self, again: bool) -> Self {
         match self {
-            Self::Partners => Self::Partners,
+            Self::Partners | Self::Favoured => self,
             Self::Wait { .. } => Self::Wait { again },
         }
     }
@@ -31,6 +33,7 @@ impl LookFor {
         match self {
             // Whoever holds a lock for less has passed it on by then.
             Self::Partners => change / 2,
+            Self::Favoured => change * 2,
             Self::Wait { again: true } => change,
             // A small part of a slice of fifty changes, and few looks in it at a vCPU that is at work all the time.
             Self::Wait { again: false } => change.saturating_mul(12),
@@ -67,8 +70,10 @@ impl Default for PartnerLooks {
 impl PartnerLooks {
     /// A vCPU has the hart from `now` on, where a change of vCPU takes `change`.
     pub fn begin(&self, now: Ticks, change: Ticks, reason: LookFor) {
-        self.for_partners
-            .store(reason == LookFor::Partners, Ordering::Relaxed);
+        self.for_partners.store(
+            matches!(reason, LookFor::Partners | LookFor::Favoured),
+            Ordering::Relaxed,
+        );
         self.first
             .store(reason == LookFor::Partners, Ordering::Relaxed);
         self.set(now, reason.first(change.get()).max(1));

@@ -104,6 +104,8 @@ pub struct Vm {
     heartbeat: AtomicU64,
     /// Whether it has stopped and its pages could not go yet.
     pub owes_pages: AtomicBool,
+    /// Whether its guest has begun to give pages back since the VM was made.
+    gives_pages: AtomicBool,
     /// The pages that its guest is giving back.
     pub returning: Mutex<Returning, { place::RETURNING }>,
     /// What its guest is told of its allocation.
@@ -155,6 +157,7 @@ impl Vm {
             loading: Mutex::new(Loading::default()),
             heartbeat: AtomicU64::new(0),
             owes_pages: AtomicBool::new(false),
+            gives_pages: AtomicBool::new(false),
             returning: Mutex::new(returning),
             told,
             reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
@@ -198,6 +201,17 @@ impl Vm {
         self.table_changes.note(index, generation);
         self.generation.store(generation, Ordering::SeqCst);
         generation
+    }
+
+    /// Pages of the guest's memory are about to leave the table. Whoever finds one gone, under the table's lock, sees this.
+    pub fn note_pages_go(&self) {
+        self.gives_pages.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a page that comes to the table may have had another frame before, which a hart may keep in mind until the table's generation has grown.
+    #[must_use]
+    pub fn gives_pages(&self) -> bool {
+        self.gives_pages.load(Ordering::Relaxed)
     }
 
     /// Pages of the guest's memory have left the table. Returns the new generation.

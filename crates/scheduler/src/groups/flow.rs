@@ -25,11 +25,14 @@ impl Scheduler {
         self.idle.union(self.in_place).intersection(self.shared)
     }
 
+    /// The one hart that a vCPU has to run on.
+    fn home(&self, vcpu: VcpuId) -> Option<HartId> {
+        self.vcpus[vcpu.index()].as_ref()?.home
+    }
+
     /// Whether a vCPU has one hart to run on.
     pub(super) fn has_home(&self, vcpu: VcpuId) -> bool {
-        self.vcpus[vcpu.index()]
-            .as_ref()
-            .is_some_and(|entry| entry.home.is_some())
+        self.home(vcpu).is_some()
     }
 
     /// The shared harts whose vCPUs wait without a trap.
@@ -116,6 +119,14 @@ impl Group {
         !self.is_full() && !self.scheduler.resting().is_empty()
     }
 
+    /// Whether a hart of the group may run a vCPU whose one hart is `home`, or that floats.
+    fn may_run(&self, home: Option<HartId>) -> bool {
+        match home {
+            Some(home) => self.harts.contains(home),
+            None => !self.scheduler.shared_harts().is_empty(),
+        }
+    }
+
     /// Who goes, if `harts` rest elsewhere: whoever is next in the queues, and of whose virtual machine nobody works here.
     fn choose(&self, harts: u32) -> VcpuSet {
         let movable = self.movable();
@@ -142,7 +153,8 @@ impl Group {
     }
 }
 
-/// Moves a vCPU that is on no hart from one group to another. Nothing where it is on one, or there is no place.
+/// Moves a vCPU that is on no hart from one group to another. Nothing where it is on one, or there is no place, or no hart of the other group may run
+/// it: there it would wait for as long as that group's harts are others' own.
 pub(crate) fn transfer(
     access: &impl Access,
     (from, to): (&mut Group, &mut Group),
@@ -151,6 +163,9 @@ pub(crate) fn transfer(
 ) -> Option<Kicks> {
     let number: VcpuNumber = from.number(vcpu)?;
     if to.is_full() {
+        return None;
+    }
+    if !to.may_run(from.scheduler.home(vcpu)) {
         return None;
     }
     let vm = from.scheduler.vm_of(vcpu)?;

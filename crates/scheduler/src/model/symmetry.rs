@@ -222,6 +222,7 @@ impl World {
                 core::cmp::Reverse(entry.vcpus.count()),
                 entry.dedicated,
                 (entry.service.is_out(), entry.share),
+                scheduler.favoured_machine.vm == Some(*vm),
                 members,
             )
         };
@@ -332,6 +333,7 @@ impl Scheduler {
             new.may_run[place] = numbers.vcpu_set(self.may_run[old.index()]);
             new.last_on[place] = numbers.vcpu_set(self.last_on[old.index()]);
         }
+        new.favoured_machine.vm = self.favoured_machine.vm.map(|vm| numbers.vm(vm));
         new.queues = self.queues.renumbered(vcpu);
         new.spin_waits = self.spin_waits.renumbered(vcpu);
         new.self_wait_ready = numbers.vcpu_set(self.self_wait_ready);

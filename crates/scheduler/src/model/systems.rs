@@ -140,7 +140,7 @@ fn all_states_of_three_vcpus_under_changing_policies() {
 fn all_states_of_three_vcpus_by_reservation() {
     let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
     reduced(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
-    reduced(strict, &[2, 1], 1).explore(14);
+    reduced(strict, &[2, 1], 1).explore(12);
 }
 
 #[test]
@@ -167,12 +167,13 @@ fn all_states_of_four_vcpus_on_three_harts() {
 
 #[test]
 fn first_steps_of_two_machines_with_three_vcpus() {
-    for (spin, wait) in [
-        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
-        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll),
-        (SpinPolicy::Directed, WaitPolicy::SelfWait),
-        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll),
+    for (spin, wait, steps) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 7),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 7),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait, 7),
+        // Any machine may be favoured at each search.
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 6),
     ] {
-        reduced(strict(spin, wait), &[3, 3], 2).explore(7);
+        reduced(strict(spin, wait), &[3, 3], 2).explore(steps);
     }
 }

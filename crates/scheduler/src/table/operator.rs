@@ -59,6 +59,7 @@ impl Scheduler {
             service: Service::new(),
             favoured: None,
             stayed: VirtualTime::START,
+            had: self.virtual_time_of_others(),
             pace: Pace::of(share),
         });
         self.vms_end = self.vms_end.max(vm.index() + 1);

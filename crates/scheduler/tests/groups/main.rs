@@ -251,7 +251,7 @@ fn drain(computer: &Computer, all: &[HartId], vcpus: &[VcpuNumber]) {
 
 #[test]
 fn whatever_happens_nobody_is_lost_between_groups() {
-    for seed in 0..120 {
+    for seed in 0..240 {
         let spin = SpinPolicy::ALL[seed as usize % 8];
         let wait = WaitPolicy::ALL[seed as usize / 8 % 5];
         let placement = match seed % 7 {

@@ -116,6 +116,34 @@ fn a_holder_in_another_group_is_brought_to_the_hart_of_who_waits_for_it() {
 }
 
 #[test]
+fn nobody_is_brought_to_a_group_whose_hart_is_another_machine_s_own() {
+    let computer = Computer::new(
+        Config::new(FREQUENCY),
+        Layout::sharded(harts(2), 64).unwrap(),
+    );
+    let shared = Allocation::Shared { share: 1 };
+    let own = Allocation::Dedicated {
+        harts: HartSet::only(hart(1)),
+    };
+    computer.add_vm(2, shared).unwrap();
+    computer.add_vm(1, own).unwrap();
+    for vcpu in computer.vcpus() {
+        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
+    }
+    for place in [0, 1] {
+        leave(&computer, place, Leave::Preempted, true);
+    }
+    follow(&computer);
+    let ready = [0, 1].map(vcpu);
+    let ready = ready
+        .into_iter()
+        .find(|&vcpu| runs(&computer, 0) != Some(vcpu));
+    let to = computer.group_of(hart(1));
+    computer.deliver(flow::pull(&computer, ready.unwrap(), to, Ticks::new(1)));
+    assert!(is_with(&computer, ready.unwrap(), 0));
+}
+
+#[test]
 fn waits_trap_as_soon_as_another_group_has_work() {
     let computer = computer(&[1, 1]);
     let terms = |place| {

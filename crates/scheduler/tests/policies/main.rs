@@ -2,6 +2,7 @@
 
 mod behind;
 mod bench;
+mod favoured;
 mod in_place;
 mod partners;
 mod queues;

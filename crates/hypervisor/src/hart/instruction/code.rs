@@ -202,19 +202,24 @@ pub fn reserved(parcel: Parcel) -> Option<Load> {
     match parcel {
         // AMO with funct5 00010 and no second source.
         Parcel::Long(bits) if matches!(bits & 0xf9f0_707f, 0x1000_202f | 0x1000_302f) => {
-            Some(Load {
-                to: register(bits >> 7),
-                base: register(bits >> 15),
-                offset: 0,
-                width: if bits & 0x1000 == 0 {
-                    Width::Word
-                } else {
-                    Width::Double
-                },
-                signed: true,
-            })
+            Some(load_of(bits))
         }
         _ => None,
+    }
+}
+
+/// The load in an instruction of the major opcode AMO.
+fn load_of(bits: u32) -> Load {
+    Load {
+        to: register(bits >> 7),
+        base: register(bits >> 15),
+        offset: 0,
+        width: if bits & 0x1000 == 0 {
+            Width::Word
+        } else {
+            Width::Double
+        },
+        signed: true,
     }
 }
 
@@ -232,18 +237,7 @@ pub fn atomic(parcel: Parcel) -> Option<(Load, Atomic, Register)> {
         0b01100 => Atomic::And,
         _ => return None,
     };
-    let load = Load {
-        to: register(bits >> 7),
-        base: register(bits >> 15),
-        offset: 0,
-        width: if bits & 0x1000 == 0 {
-            Width::Word
-        } else {
-            Width::Double
-        },
-        signed: true,
-    };
-    Some((load, done, register(bits >> 20)))
+    Some((load_of(bits), done, register(bits >> 20)))
 }
 
 /// What an atomic operation does to a word.

@@ -78,9 +78,9 @@ pub fn emulate(
 #[inline(never)]
 fn touch(exit: &mut Exit<'_>, address: GuestPhysical, cause: u64, value: u64) -> (ExitCause, Next) {
     match exit.vm.memory.touch(address) {
-        Touch::Came => {}
-        // Another vCPU was faster, or the hart keeps in mind that there was nothing.
-        Touch::WasThere => {
+        Touch::Came if !exit.vm.gives_pages() => {}
+        // Another vCPU was faster, or the hart keeps in mind that there was nothing, or what was there before a sibling gave the page back.
+        Touch::Came | Touch::WasThere => {
             let vmid = csr::read::<{ number::HGATP }>() >> VMID_SHIFT & VMID;
             fence::guest_physical_page(address.raw(), vmid);
         }

@@ -6,7 +6,7 @@ mod instructions;
 mod memory;
 mod paging;
 mod sbi;
-pub mod spins;
+pub(super) mod spins;
 
 use self::exit::{Exit, Next};
 use crate::hart::counters::hart_counters::{self, HartCounters};

@@ -2,7 +2,7 @@
 
 use crate::behind::VirtualTime;
 use crate::hart::Doing;
-use crate::id::VcpuId;
+use crate::id::{HartSet, VcpuId};
 use crate::table::Scheduler;
 use crate::ticks::Ticks;
 
@@ -34,7 +34,12 @@ impl Scheduler {
         for vm in self.vms.iter_mut().flatten() {
             vm.service.set_credit(i64::from(!vm.service.is_out()));
             vm.stayed = VirtualTime::START;
+            vm.had = 0;
         }
+        // Its time is always over, so that it is chosen anew at each search.
+        self.favoured_machine.until = Ticks::ZERO;
+        self.favoured_machine.far = 0;
+        self.favoured_machine.looked = HartSet::EMPTY;
         self.queues = self.queues.renumbered(|vcpu| vcpu);
         let slice = self.config.slice;
         let affinity = self.config.affinity;
@@ -47,6 +52,7 @@ impl Scheduler {
         self.note_service();
         for hart in &mut self.harts {
             hart.rests_since = None;
+            hart.counted = Ticks::ZERO;
             if let Doing::Running(run) = &mut hart.doing {
                 run.hurried = false;
             }
