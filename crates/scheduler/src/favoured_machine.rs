@@ -41,6 +41,11 @@ pub(crate) struct FavouredMachine {
     pub(crate) looked: HartSet,
 }
 
+/// On how many of `harts` a machine with `share` of `shares` comes first: those that fall to it, and one.
+fn harts_of_a_favour(share: u32, harts: i64, shares: i64) -> i64 {
+    i64::from(share) * harts / shares.max(1) + 1
+}
+
 impl Vm {
     /// How far its virtual time is from `from`. A machine that wants no hart for days may be any number of slices from others.
     fn far_from(&self, from: u64) -> i64 {
@@ -139,7 +144,7 @@ impl Scheduler {
                 continue;
             };
             let far = entry.far_from(from) - mean;
-            let first_on = i64::from(entry.share) * harts / shares.max(1) + 1;
+            let first_on = harts_of_a_favour(entry.share, harts, shares);
             let by_favour = entry.pace.of_time(self.config.slice).cast_signed() * first_on;
             let most_before = by_favour.max(MOST_BEFORE_MS * due_in_ms);
             let mut kept = far.clamp(-MOST_BEHIND * due, most_before);
@@ -163,8 +168,8 @@ impl Scheduler {
         let share = chosen
             .and_then(|vm| self.vms[vm.index()].as_ref())
             .map_or(0, |vm| vm.share);
-        let due = i64::from(share) * harts / shares.max(1);
-        self.favoured_machine.harts = u32::try_from(due + 1).unwrap_or(u32::MAX);
+        let first_on = harts_of_a_favour(share, harts, shares);
+        self.favoured_machine.harts = u32::try_from(first_on).unwrap_or(u32::MAX);
     }
 
     /// The vCPUs of the favoured machine.

@@ -352,4 +352,19 @@ mod tests {
         assert_eq!(counters.exits(ExitCause::Loading), 0);
         assert_eq!(own.elapsed, Cycles(240));
     }
+    #[test]
+    fn accounts_that_do_not_add_up_are_read_all_the_same() {
+        let accounts = Accounts::new(2);
+        accounts.started.set(100);
+        accounts.idle.set(40);
+        accounts.scheduling.set(2);
+        accounts.work[1].guest.set(300);
+        // A charge of eight cycles has begun, and is on no account yet.
+        accounts.charged_to.set(100 + 40 + 2 + 300 + 8);
+        let (own, work) = accounts.read();
+        assert_eq!(own.elapsed, Cycles(40 + 2 + 300));
+        assert_eq!(own.idle, Cycles(40));
+        assert_eq!(own.scheduling, Cycles(2));
+        assert_eq!(work[1].guest, Cycles(300));
+    }
 }
