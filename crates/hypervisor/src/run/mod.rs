@@ -332,11 +332,6 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
     } = exit;
     let mut generation = Some(generation);
     loop {
-        if hart.take_ask()
-            && let Some(reason) = reconsider(system, hart, began, exit.registers)
-        {
-            return reason;
-        }
         if generation != Some(vm.generation()) {
             generation = Some(renew_table(
                 system,
@@ -345,6 +340,13 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
                 holders,
                 exit.registers,
             ));
+        }
+        if hart.take_ask() {
+            if let Some(reason) = reconsider(system, hart, began, exit.registers) {
+                return reason;
+            }
+            // The answer may have brought somebody here from another group, of which the hart told itself.
+            continue;
         }
         if !vcpu.enter_guest(hart.index) {
             carry_out_requests(
