@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod disks;
+mod groups;
 mod interrupts;
 mod memory;
 mod told;

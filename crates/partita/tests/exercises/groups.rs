@@ -1,0 +1,55 @@
+//! A queue for each hart: vCPUs go from one to another while their machines fight over locks.
+
+use super::common::{hypervisor, room, root};
+use std::process::Command;
+
+/// The longest wait for a lock that is allowed. A vCPU whose machine has overdrawn its account waits for some rounds of 10 ms.
+const LONGEST_MS: u64 = 60;
+
+/// Four machines of four vCPUs on eight harts, each with one lock that is always taken.
+fn system() -> String {
+    let exerciser = hypervisor().with_file_name("exerciser");
+    let head = "harts = 8\nmemory = \"1 GiB\"\nguest-files = 7\nqueue = \"sharded\"\n";
+    let vm = |name: char| {
+        format!(
+            "[vm.{name}]\nvcpus = 4\nmemory = \"32 MiB\"\nshare = 1\nkernel = \"{}\"\n\
+             command-line = \"exercise=work duration-ms=150 lock=ticket spin=wrs compute=2000 locks=4 hold=800 lock-count=1\"\n",
+            exerciser.display()
+        )
+    };
+    ('a'..='d').fold(String::from(head), |system, name| system + &vm(name))
+}
+
+/// A vCPU that comes to a hart's queue while that hart asks the scheduler, and comes because it asks, has the hart after a slice.
+#[test]
+#[ignore = "needs the hypervisor and the exerciser; make test runs it"]
+fn nobody_who_comes_to_another_queue_is_forgotten() {
+    let _room = room("machine");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("system.toml");
+    std::fs::write(&path, system()).unwrap();
+    for spin in ["rslp", "wapd"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_partita"))
+            .arg("run")
+            .arg(&path)
+            .args(["--profile", "k3-class", "--set", &format!("spin={spin}")])
+            .arg("--hypervisor")
+            .arg(hypervisor())
+            .current_dir(root())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{spin}: {text}");
+        let waits = text
+            .lines()
+            .filter(|line| line.contains("work lock-wait-ns"));
+        let most = waits.filter_map(|line| line.split_once(" max="));
+        let most: Vec<u64> = most.map(|(_, most)| most.trim().parse().unwrap()).collect();
+        assert_eq!(most.len(), 4, "{spin}: {text}");
+        println!("{spin}: the longest waits for a lock, in nanoseconds: {most:?}");
+        assert!(
+            most.iter().all(|&most| most < LONGEST_MS * 1_000_000),
+            "{spin}: {most:?} ns for a lock"
+        );
+    }
+}
