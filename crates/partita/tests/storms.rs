@@ -160,13 +160,13 @@ fn measures_of(extensions: &str, system: &str, how: &str, changes: &[String]) ->
 /// The hypervisor knows a lock's holder only if that waited itself with the ticket that is served. A hart that can be asked knows
 /// all whose tickets were drawn since the first question. Nothing that is shipped has such harts: they are there to compare with.
 #[test]
-#[ignore = "soak: twelve runs; make soak runs it"]
+#[ignore = "soak: 120 runs; make soak runs it"]
 fn soak_harts_that_tell_who_holds_a_lock_name_more_holders_without_a_hart() {
     let _room = room("machine");
     let share = |spin: &str| {
         let extensions = "pause_loop_exit = true\nlock_holder = true";
         let mut sums = [0.0; 2];
-        for seed in 1..=6 {
+        for seed in 1..=60 {
             let measures = pause_loops_with(extensions, "two-per-hart.toml", spin, seed);
             let names = ["events.holder-favoured", "pause-exits"];
             for (sum, name) in sums.iter_mut().zip(names) {
