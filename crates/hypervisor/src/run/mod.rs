@@ -345,7 +345,7 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
             if let Some(reason) = reconsider(system, hart, began, exit.registers) {
                 return reason;
             }
-            // The answer may have brought somebody here from another group, of which the hart told itself.
+            // The hart may have told itself meanwhile: another group has work, so that waits are to trap here.
             continue;
         }
         if !vcpu.enter_guest(hart.index) {

@@ -352,6 +352,7 @@ mod tests {
         assert_eq!(counters.exits(ExitCause::Loading), 0);
         assert_eq!(own.elapsed, Cycles(240));
     }
+
     #[test]
     fn accounts_that_do_not_add_up_are_read_all_the_same() {
         let accounts = Accounts::new(2);
