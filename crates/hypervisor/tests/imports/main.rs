@@ -3,13 +3,11 @@
 //! What counts is what code names: every path in every file but its tests, followed through `use` and `pub use` to the module that
 //! defines the thing. That a module declares its children, or hands on their names, is no import.
 
-mod modules;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use modules::{Edge, Name, Tree};
+use tidy::imports::{Edge, Name, Tree};
 
 /// The folders of `src`, from the lowest. Each may import from those before it.
 const LAYERS: [&str; 13] = [

@@ -1,4 +1,7 @@
-//! The modules of a crate, and which of them name something of which.
+//! Modules of a crate, and the imports between them.
+//!
+//! An import is a path that code names, followed through `use` and `pub use` to the module that defines the thing. Code for tests does not
+//! count; neither does the declaration of a child or the re-export of its names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,27 +11,28 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// A module by its path from the crate's root, which is empty.
+/// Path of a module from the crate's root; the root's is empty.
 pub type Name = String;
 
-/// The first names something of the second.
+/// Import: the first module names something of the second.
 pub type Edge = (Name, Name);
 
 type Segments = Vec<String>;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Module {
-    /// What `use` brings in, by the name that it has here.
+    /// Paths that `use` brings in, by their names here.
     names: BTreeMap<String, Segments>,
-    /// Those of them that others may use from here.
+    /// Names re-exported by `pub use`.
     handed_on: BTreeSet<String>,
-    /// Modules all of whose names are brought in.
+    /// Modules that a glob brings in.
     globs: Vec<Segments>,
-    /// What the code names.
+    /// Paths in the code.
     paths: BTreeSet<Segments>,
 }
 
-/// All modules of a crate, but for its tests.
+/// Modules of a crate without its tests.
+#[derive(Debug)]
 pub struct Tree {
     modules: BTreeMap<Name, Module>,
 }
@@ -83,7 +87,42 @@ impl Tree {
         }
     }
 
-    /// Who names something of whom.
+    /// Reads a crate of the workspace by its name.
+    pub fn of_crate(name: &str) -> Self {
+        let source = crate::sources::root().join("crates").join(name).join("src");
+        let library = source.join("lib.rs");
+        let root = if library.exists() {
+            library
+        } else {
+            source.join("main.rs")
+        };
+        Self::read(&root)
+    }
+
+    /// Groups of modules that import each other, directly or by way of others; a module and its own children do not count.
+    pub fn circles(&self) -> Vec<Vec<Name>> {
+        let edges = self.edges();
+        let mut imports: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (from, to) in edges.iter().filter(|(from, _)| !from.is_empty()) {
+            imports.entry(from).or_default().push(to);
+        }
+        let reached: BTreeMap<&str, BTreeSet<&str>> = imports
+            .keys()
+            .map(|from| (*from, reachable(from, &imports)))
+            .collect();
+        let mut circles = BTreeSet::new();
+        for (from, reached_from) in &reached {
+            let back = |to: &&&str| reached.get(**to).is_some_and(|back| back.contains(from));
+            let circle: BTreeSet<&str> = reached_from.iter().filter(back).copied().collect();
+            if circle.len() > 1 {
+                circles.insert(circle);
+            }
+        }
+        let names = |circle: BTreeSet<&str>| circle.into_iter().map(Name::from).collect();
+        circles.into_iter().map(names).collect()
+    }
+
+    /// Imports between modules.
     pub fn edges(&self) -> BTreeSet<Edge> {
         let mut edges = BTreeSet::new();
         for (name, module) in &self.modules {
@@ -127,11 +166,14 @@ impl Tree {
             }
             local => {
                 let module = &self.modules[from];
-                if let Some(meant) = module.names.get(local).filter(|meant| *meant != path) {
+                let child = join(from, local);
+                // A function may have its module's name: what is followed by `::` is the module.
+                let is_child = !rest.is_empty() && self.modules.contains_key(&child);
+                let meant = module.names.get(local).filter(|meant| *meant != path);
+                if let Some(meant) = meant.filter(|_| !is_child) {
                     let whole: Segments = meant.iter().chain(rest).cloned().collect();
                     return self.resolve(from, &whole, depth + 1);
                 }
-                let child = join(from, local);
                 self.modules.contains_key(&child).then_some(child)?
             }
         };
@@ -196,6 +238,19 @@ impl Module {
         }
         self.names.insert(local, whole);
     }
+}
+
+fn reachable<'a>(from: &'a str, imports: &BTreeMap<&'a str, Vec<&'a str>>) -> BTreeSet<&'a str> {
+    let mut reached = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(next) = open.pop() {
+        for to in imports.get(next).into_iter().flatten() {
+            if reached.insert(*to) {
+                open.push(to);
+            }
+        }
+    }
+    reached
 }
 
 /// All `a::b::c` among these tokens, also those in the arguments of macros.
