@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidy::imports::Tree;
-use tidy::rules::{self, Finding};
+use tidy::rules::{self, Check, Finding};
 use tidy::{links, sources};
 
 const USAGE: &str = "\
@@ -81,7 +81,7 @@ fn circles() {
 }
 
 fn findings(only: Option<&str>) {
-    let of_code: [(&str, fn(&sources::Source) -> Vec<Finding>); 5] = [
+    let of_code: [(&str, Check); 5] = [
         ("file length", rules::long_files),
         ("test name", rules::long_test_names),
         ("first word", rules::first_words),

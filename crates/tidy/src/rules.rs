@@ -73,6 +73,9 @@ pub struct Finding {
     pub text: String,
 }
 
+/// Rule for one file.
+pub type Check = fn(&Source) -> Vec<Finding>;
+
 fn finding(source: &Source, line: usize, text: impl Into<String>) -> Finding {
     Finding {
         owner: source.owner(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use tidy::imports::Tree;
-use tidy::rules::{self, Finding};
-use tidy::sources::{self, Source};
+use tidy::rules::{self, Check, Finding};
+use tidy::sources;
 use tidy::{links, rules::MAX_FILE_LINES};
 
 /// Findings that a crate may still have, by rule. A figure here is only ever lowered.
@@ -99,7 +99,7 @@ fn check(rule: &str, found: Vec<Finding>) {
     assert!(complaint.is_empty(), "{rule}:\n{complaint}");
 }
 
-fn check_code(rule: &str, of: fn(&Source) -> Vec<Finding>) {
+fn check_code(rule: &str, of: Check) {
     check(
         rule,
         sources::with_extension("rs").iter().flat_map(of).collect(),
