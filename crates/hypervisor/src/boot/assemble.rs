@@ -66,7 +66,8 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.console_focus,
     );
 
-    let mut frames = Frames::new(regions(&board.memory), reserved(&board));
+    // SAFETY: the board's memory is RAM, and the hypervisor's image and all else that is in use is reserved.
+    let mut frames = unsafe { Frames::new(regions(&board.memory), reserved(&board)) };
     grow_heap(&board, description, &mut frames)?;
     // The scheduler numbers VMs in the order in which they are added.
     let owners: Vec<(FrameOwner, &VmDescription<'_>)> = (0..)
@@ -223,7 +224,7 @@ fn harts(board: &Board, frames: &mut Frames, vms: usize) -> Result<Vec<Hart>, As
         let stack = frames
             .give(FrameOwner::Hypervisor, STACK_BYTES, STACK_BYTES)
             .ok_or(AssembleError::Stacks)?;
-        harts.push(Hart::new(id, hart, board, stack.end().raw(), vms));
+        harts.push(Hart::new(id, hart, board, stack.region().end().raw(), vms));
     }
     Ok(harts)
 }

@@ -131,7 +131,7 @@ impl Shared {
         let memory = frames.give(FrameOwner::Hypervisor, bytes, PAGE_SIZE);
         let memory = memory.ok_or(AssembleError::Inboxes)?;
         let clients: Vec<Client> = places.iter().map(|place| place.client).collect();
-        let switch = Arc::new(Switch::new(places, uplink, memory.base()));
+        let switch = Arc::new(Switch::new(places, uplink, memory));
         for (port, (vm, client)) in vms.into_iter().zip(clients).enumerate() {
             if let Some(ports) = self.ports.get_mut(vm)
                 && let Some(port) = Port::new(Arc::clone(&switch), port)
@@ -178,7 +178,7 @@ impl Shared {
             .for_each(|(to, from)| *to = from);
         Ok(Slice::new(Part {
             disk: DiskNumber(place),
-            slice: disk.add(client, memory.base(), share),
+            slice: disk.add(client, memory, share),
             first: slice.first,
             sectors: if slice.sectors == 0 {
                 behind
@@ -200,7 +200,7 @@ fn device(
     kind: impl Kind + 'static,
     (owner, frames): (FrameOwner, &mut Frames),
 ) -> Option<SharingDevice> {
-    let page = frames.give(owner, PAGE_SIZE, PAGE_SIZE)?.base();
+    let page = frames.give(owner, PAGE_SIZE, PAGE_SIZE)?;
     Some(SharingDevice {
         client,
         device: Box::new(Front::new(kind, Some(page))),
@@ -223,7 +223,7 @@ fn uplink(slot: Slot, board: &Board, frames: &mut Frames) -> Result<(Uplink, Car
     let driver = driver(slot, board)?;
     let memory = frames.give(FrameOwner::Hypervisor, uplink::BYTES, AREA);
     let memory = memory.ok_or(AssembleError::Inboxes)?;
-    Uplink::start(driver, memory.base(), &TheBoard(None)).map_err(|error| AssembleError::Uplink {
+    Uplink::start(driver, memory, &TheBoard(None)).map_err(|error| AssembleError::Uplink {
         slot: slot.0,
         error,
     })
@@ -238,5 +238,5 @@ fn disk(slot: Slot, board: &Board, frames: &mut Frames) -> Result<Disk, Assemble
     let driver = driver(slot, board)?;
     let area = frames.give(FrameOwner::Hypervisor, QUEUE_BYTES, PAGE_SIZE);
     let area = area.ok_or(AssembleError::Stacks)?;
-    Disk::start(driver, area.base(), &TheBoard(None)).map_err(refused)
+    Disk::start(driver, area, &TheBoard(None)).map_err(refused)
 }

@@ -106,7 +106,7 @@ physical_address! {
 ///
 /// Holding one proves that its end can be computed: `base + size` does not leave 64 bits. It says
 /// nothing about what lies there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Region<A> {
     base: A,
     size: u64,

@@ -22,50 +22,47 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
+use crate::memory::owned::OwnedRegion;
 
-/// The host's memory, byte by byte. Only [`GuestMemory`] calls it, with addresses that lie in the memory of a guest.
+/// The host's memory. Each access is at the beginning of its region; one that does not fit there, or is not aligned, reads zeros and
+/// writes nothing.
 pub trait HostMemory {
-    /// The byte at `at`.
-    fn byte(&self, at: HostPhysical) -> u8;
-    /// Sets the byte at `at`.
-    fn set_byte(&self, at: HostPhysical, value: u8);
-    /// Sets the word of 32 bits at `at`, a multiple of 4, in one access.
-    fn set_word(&self, at: HostPhysical, value: u32);
-    /// The doubleword at `at`, a multiple of 8, in one access.
-    fn doubleword(&self, at: HostPhysical) -> u64;
-    /// The halfword at `at`, a multiple of 2, in one access.
-    fn half(&self, at: HostPhysical) -> u16 {
-        let around = u64::from_le(self.doubleword(at.align_down(8)));
-        u16::from_le((around >> (8 * (at.raw() & 6))) as u16)
+    /// Reads a byte.
+    fn byte(&self, at: OwnedRegion) -> u8;
+    /// Writes a byte.
+    fn set_byte(&self, at: OwnedRegion, value: u8);
+    /// Writes a word of 32 bits, in one access.
+    fn set_word(&self, at: OwnedRegion, value: u32);
+    /// Reads a doubleword in one access.
+    fn doubleword(&self, at: OwnedRegion) -> u64;
+    /// Reads a halfword in one access.
+    fn half(&self, at: OwnedRegion) -> u16;
+    /// Writes a halfword in one access.
+    fn set_half(&self, at: OwnedRegion, value: u16);
+    /// Writes a doubleword in one access.
+    fn set_doubleword(&self, at: OwnedRegion, value: u64);
+    /// Reads two doublewords, each in one access.
+    fn pair(&self, at: OwnedRegion) -> [u64; 2] {
+        [self.doubleword(at), self.doubleword(at.skip(8))]
     }
-    /// Sets the halfword at `at`, a multiple of 2, in one access.
-    fn set_half(&self, at: HostPhysical, value: u16);
-    /// Sets the doubleword at `at`, a multiple of 8, in one access.
-    fn set_doubleword(&self, at: HostPhysical, value: u64);
-    /// The doublewords at `at` and behind it, a multiple of 8, each in one access.
-    fn pair(&self, at: HostPhysical) -> [u64; 2] {
-        let behind = HostPhysical::new(at.raw().wrapping_add(8));
-        [self.doubleword(at), self.doubleword(behind)]
-    }
-    /// Sets the doublewords at `at` and behind it, a multiple of 8, each in one access.
-    fn set_pair(&self, at: HostPhysical, values: [u64; 2]) {
+    /// Writes two doublewords, each in one access.
+    fn set_pair(&self, at: OwnedRegion, values: [u64; 2]) {
         let [first, second] = values;
         self.set_doubleword(at, first);
-        self.set_doubleword(HostPhysical::new(at.raw().wrapping_add(8)), second);
+        self.set_doubleword(at.skip(8), second);
     }
-    /// Copies so many bytes from one place to another. The two do not overlap. A guest may change either meanwhile: each byte is read once and
-    /// written once.
-    fn move_bytes(&self, from: HostPhysical, to: HostPhysical, bytes: u64) {
-        for offset in 0..bytes {
-            let [from, to] = [from, to].map(|at| HostPhysical::new(at.raw().wrapping_add(offset)));
-            self.set_byte(to, self.byte(from));
+    /// Copies at most `bytes` from one region to another, as many as both have. A guest may change either meanwhile: each byte is read
+    /// once and written once.
+    fn move_bytes(&self, from: OwnedRegion, to: OwnedRegion, bytes: u64) {
+        for offset in 0..bytes.min(from.size()).min(to.size()) {
+            self.set_byte(to.skip(offset), self.byte(from.skip(offset)));
         }
     }
-    /// Copies `data` to `at` and what follows. Nobody else uses the memory meanwhile.
-    fn copy(&self, at: HostPhysical, data: &[u8]);
-    /// Makes `length` bytes from `at` zero. Nobody else uses the memory meanwhile.
-    fn zero(&self, at: HostPhysical, length: u64);
+    /// Copies `data`, as much as the region has room for. Nobody else uses the memory meanwhile.
+    fn copy(&self, at: OwnedRegion, data: &[u8]);
+    /// Makes all of the region zero. Nobody else uses the memory meanwhile.
+    fn zero(&self, at: OwnedRegion);
 }
 
 /// A piece of a guest's memory that lies in one piece in the host's.
@@ -73,22 +70,16 @@ pub trait HostMemory {
 pub struct Piece {
     /// Where the guest sees it.
     pub guest: GuestRegion,
-    /// Where its first byte lies.
-    pub host: HostPhysical,
+    /// Where it lies: as many bytes.
+    pub host: OwnedRegion,
 }
 
 impl Piece {
     /// Where `from` lies, and what follows it in this piece.
     #[inline]
-    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
-        if !self.guest.contains(from) {
-            return None;
-        }
+    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let before = from.raw().checked_sub(self.guest.base().raw())?;
-        HostRegion::new(
-            self.host.checked_add(before)?,
-            self.guest.size().checked_sub(before)?,
-        )
+        (before < self.guest.size()).then(|| self.host.skip(before))
     }
 }
 
@@ -104,7 +95,7 @@ pub enum BadPieces {
     /// One is not made of pages.
     #[error("the piece of a guest's memory at {0} is not made of pages")]
     NotPages(GuestPhysical),
-    /// One ends beyond 64 bits.
+    /// One ends beyond 64 bits, or is not as long for the guest as it is in the host's memory.
     #[error("a guest's memory does not fit the host's addresses at {0}")]
     OutOfReach(GuestPhysical),
 }
@@ -127,7 +118,7 @@ pub enum Touch {
 pub trait Pages: Debug + Send + Sync {
     /// Where the byte at `from` lies, and how much behind it lies in one piece with it. `None` where it is not the guest's, or
     /// there is no frame for it.
-    fn rest(&self, from: GuestPhysical) -> Option<HostRegion>;
+    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion>;
 
     /// What the G-stage table maps from the start, in the order of the guest-physical addresses.
     fn mapped(&self) -> &[Piece];
@@ -175,7 +166,7 @@ pub trait Pages: Debug + Send + Sync {
 struct FixedPieces(Vec<Piece>);
 
 impl Pages for FixedPieces {
-    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         // The pieces have no gaps, so the last that begins at or below the address is the one.
         let behind = self.0.partition_point(|piece| piece.guest.base() <= from);
         self.0.get(behind.checked_sub(1)?)?.rest(from)
@@ -216,15 +207,14 @@ impl GuestMemory {
             let host = piece.host;
             let size = piece.guest.size();
             let pages = base.is_aligned(PAGE_SIZE)
-                && host.is_aligned(PAGE_SIZE)
+                && host.base().is_aligned(PAGE_SIZE)
                 && size.is_multiple_of(PAGE_SIZE);
             if !pages {
                 return Err(BadPieces::NotPages(base));
             }
-            piece
-                .host
-                .checked_add(piece.guest.size())
-                .ok_or(BadPieces::OutOfReach(base))?;
+            if host.size() != size {
+                return Err(BadPieces::OutOfReach(base));
+            }
             end = piece.guest.end();
         }
         let region = GuestRegion::between(first, end).ok_or(BadPieces::Empty)?;
@@ -279,7 +269,7 @@ impl GuestMemory {
     ///
     /// # Errors
     /// [`BadPieces`].
-    pub fn in_one_piece(guest: GuestRegion, host: HostPhysical) -> Result<Self, BadPieces> {
+    pub fn in_one_piece(guest: GuestRegion, host: OwnedRegion) -> Result<Self, BadPieces> {
         Self::new([Piece { guest, host }].into())
     }
 
@@ -300,7 +290,9 @@ impl GuestMemory {
     #[must_use]
     pub fn place_for_devices(&self) -> Option<HostPhysical> {
         match self.mapped() {
-            [piece] if piece.host.raw() != piece.guest.base().raw() => Some(piece.host),
+            [piece] => {
+                Some(piece.host.base()).filter(|host| host.raw() != piece.guest.base().raw())
+            }
             _ => None,
         }
     }
@@ -319,7 +311,7 @@ impl GuestMemory {
 
     /// Where `from` lies, and how much behind it lies in one piece with it.
     #[inline]
-    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         match &self.whole {
             Some(piece) => piece.rest(from),
             None => self.region.contains(from).then(|| self.pages.rest(from))?,
@@ -329,20 +321,18 @@ impl GuestMemory {
     /// Where `size` bytes from `address` lie, if all are the guest's and lie in one piece. An aligned word always does where it
     /// lies at all: pieces are made of pages.
     #[must_use]
-    pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<HostPhysical> {
-        let rest = self.rest(address)?;
-        (size <= rest.size()).then_some(rest.base())
+    pub fn in_one(&self, address: GuestPhysical, size: u64) -> Option<OwnedRegion> {
+        self.rest(address)?.part(0, size)
     }
 
     /// The host ranges that a guest-physical range is, in its order; `None` where not all of it is the guest's.
     #[must_use]
-    pub fn ranges(&self, of: GuestRegion) -> Option<impl Iterator<Item = HostRegion>> {
+    pub fn ranges(&self, of: GuestRegion) -> Option<impl Iterator<Item = OwnedRegion>> {
         self.region.covers(of).then(|| {
             let mut from = of.base();
             core::iter::from_fn(move || {
                 let left = of.end().raw().checked_sub(from.raw())?;
-                let rest = self.rest(from).filter(|_| left > 0)?;
-                let range = HostRegion::new(rest.base(), rest.size().min(left))?;
+                let range = self.rest(from).filter(|_| left > 0)?.take(left);
                 from = from.checked_add(range.size())?;
                 Some(range)
             })
@@ -364,7 +354,7 @@ impl GuestMemory {
     #[must_use]
     pub fn doubleword(&self, address: GuestPhysical, host: &impl HostMemory) -> Option<u64> {
         let at = address.is_aligned(8).then(|| self.in_one(address, 8))??;
-        at.is_aligned(8).then(|| host.doubleword(at))
+        at.fits(8).then(|| host.doubleword(at))
     }
 }
 
@@ -376,7 +366,7 @@ pub struct GuestBytes<'a> {
 }
 
 impl<'a> GuestBytes<'a> {
-    fn at(self, offset: u64, size: u64) -> Option<HostPhysical> {
+    fn at(self, offset: u64, size: u64) -> Option<OwnedRegion> {
         let end = offset.checked_add(size)?;
         let address = self.region.base().checked_add(offset)?;
         (end <= self.region.size())
@@ -387,8 +377,9 @@ impl<'a> GuestBytes<'a> {
     /// The bytes, one by one; the guest may change them meanwhile.
     pub fn iter<H: HostMemory>(self, host: &'a H) -> impl Iterator<Item = u8> {
         let ranges = self.memory.ranges(self.region).into_iter().flatten();
-        let addresses = ranges.flat_map(|range| range.base().raw()..range.end().raw());
-        addresses.map(|at| host.byte(HostPhysical::new(at)))
+        ranges.flat_map(move |range| {
+            (0..range.size()).map(move |offset| host.byte(range.skip(offset)))
+        })
     }
 
     /// Writes one byte; an offset outside is ignored.
@@ -400,7 +391,7 @@ impl<'a> GuestBytes<'a> {
 
     /// Writes a 32-bit word in one access, little-endian; one that is not aligned or does not lie inside is ignored.
     pub fn write_word(self, offset: u64, word: u32, host: &impl HostMemory) {
-        if let Some(at) = self.at(offset, 4).filter(|at| at.is_aligned(4)) {
+        if let Some(at) = self.at(offset, 4).filter(|at| at.fits(4)) {
             host.set_word(at, word.to_le());
         }
     }
@@ -408,7 +399,7 @@ impl<'a> GuestBytes<'a> {
     /// Makes all of them zero. No vCPU of the guest runs.
     pub fn zero(self, host: &impl HostMemory) {
         for range in self.memory.ranges(self.region).into_iter().flatten() {
-            host.zero(range.base(), range.size());
+            host.zero(range);
         }
     }
 
@@ -418,7 +409,7 @@ impl<'a> GuestBytes<'a> {
         for range in self.memory.ranges(self.region).into_iter().flatten() {
             let length = usize::try_from(range.size()).unwrap_or(usize::MAX);
             let (now, later) = left.split_at(length.min(left.len()));
-            host.copy(range.base(), now);
+            host.copy(range, now);
             left = later;
         }
     }

@@ -4,6 +4,7 @@ pub mod address;
 pub mod frames;
 pub mod gstage;
 pub mod guest;
+pub mod owned;
 pub mod physical;
 pub mod placement;
 pub mod returned;

@@ -1,10 +1,10 @@
 //! The G-stage tables in the machine's memory.
 
-use crate::memory::address::HostPhysical;
-use crate::memory::address::PAGE_SIZE;
+use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::TableMemory;
 use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::shadow;
 
@@ -19,8 +19,11 @@ pub struct PhysicalTables<'a> {
 
 impl<'a> PhysicalTables<'a> {
     /// Tables that stand.
+    ///
+    /// # Safety
+    /// It is used for tables alone whose memory [`Self::growing`] gave, and that were not given back.
     #[must_use]
-    pub const fn standing() -> Self {
+    pub const unsafe fn standing() -> Self {
         Self {
             frames: None,
             memory: Physical { zero_block: None },
@@ -28,8 +31,15 @@ impl<'a> PhysicalTables<'a> {
     }
 
     /// Tables to which more are added out of these frames.
+    ///
+    /// # Safety
+    /// As for [`Self::standing`].
     #[must_use]
-    pub const fn growing(frames: &'a mut Frames, owner: FrameOwner, memory: Physical) -> Self {
+    pub const unsafe fn growing(
+        frames: &'a mut Frames,
+        owner: FrameOwner,
+        memory: Physical,
+    ) -> Self {
         Self {
             frames: Some((frames, owner)),
             memory,
@@ -39,7 +49,7 @@ impl<'a> PhysicalTables<'a> {
 
 impl TableMemory for PhysicalTables<'_> {
     fn read(&self, address: HostPhysical) -> u64 {
-        // SAFETY: the address lies in a table that `allocate` gave, which nothing else uses.
+        // SAFETY: the address lies in a table that `allocate` gave, which nothing else uses: this is used for no other tables.
         unsafe { (address.raw() as *const u64).read_volatile() }
     }
 
@@ -51,15 +61,25 @@ impl TableMemory for PhysicalTables<'_> {
     fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
         let (frames, owner) = self.frames.as_mut()?;
         let region = frames.give(*owner, size, size)?;
-        // The frame allocator has just given these pages to nobody else.
-        self.memory.zero(region.base(), size);
+        self.memory.zero(region);
         Some(region.base())
     }
 }
 
 /// The frames of shadow tables, zeroed as the hart that runs this does it.
 #[derive(Clone, Copy, Debug)]
-pub struct ShadowFrames(pub Physical);
+pub struct ShadowFrames(Physical);
+
+impl ShadowFrames {
+    /// Frames that are zeroed by `memory`.
+    ///
+    /// # Safety
+    /// It is used for tables alone that lie in memory which the frame allocator gave for them.
+    #[must_use]
+    pub const unsafe fn new(memory: Physical) -> Self {
+        Self(memory)
+    }
+}
 
 impl shadow::TableMemory for ShadowFrames {
     fn read(&self, at: HostPhysical) -> u64 {
@@ -73,7 +93,9 @@ impl shadow::TableMemory for ShadowFrames {
     }
 
     fn clear(&mut self, at: HostPhysical) {
-        // It is a whole frame of the vCPU's shadow tables.
-        self.0.zero(at, PAGE_SIZE);
+        if let Some(frame) = HostRegion::new(at, PAGE_SIZE) {
+            // SAFETY: it is a whole frame of the vCPU's shadow tables, as `new` was told.
+            self.0.zero(unsafe { OwnedRegion::new(frame) });
+        }
     }
 }

@@ -26,6 +26,7 @@ use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::gstage::{GStage, Permissions, TableMemory};
 use crate::memory::guest::{Pages, Piece, Touch};
+use crate::memory::owned::OwnedRegion;
 use cache::PageCache;
 
 /// The table of a VM, which what changes it shares with who asks it.
@@ -99,11 +100,13 @@ impl<S: Store> TouchedPages<S> {
 }
 
 impl<S: Store> Pages for TouchedPages<S> {
-    fn rest(&self, from: GuestPhysical) -> Option<HostRegion> {
+    fn rest(&self, from: GuestPhysical) -> Option<OwnedRegion> {
         let page = from.align_down(PAGE_SIZE);
         let (host, _) = self.page(page)?;
-        let before = from.raw().checked_sub(page.raw())?;
-        HostRegion::new(host.checked_add(before)?, PAGE_SIZE.checked_sub(before)?)
+        let frame = HostRegion::new(host, PAGE_SIZE)?;
+        // SAFETY: the store gave the frame, and nothing else is mapped there.
+        let frame = unsafe { OwnedRegion::new(frame) };
+        Some(frame.skip(from.raw().wrapping_sub(page.raw())))
     }
 
     fn mapped(&self) -> &[Piece] {

@@ -149,7 +149,8 @@ impl OnHart<'_> {
     }
 
     fn memory(&self) -> ShadowFrames {
-        ShadowFrames(self.hart.memory())
+        // SAFETY: it is used for the vCPU's own shadow tables.
+        unsafe { ShadowFrames::new(self.hart.memory()) }
     }
 
     /// Carries out on the tables what siblings have asked for. hgatp is Bare.

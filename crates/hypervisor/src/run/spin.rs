@@ -10,6 +10,7 @@ use crate::hart::decode::{Register, Width};
 use crate::hart::instruction::{Ahead, Guest, Place, Turn};
 use crate::hart::unprivileged;
 use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::vm::Vm;
@@ -43,7 +44,7 @@ fn look_from(
 ) -> Spin {
     let known = watched(registers, ahead, read).and_then(|watched| {
         let size = if watched.wide { 8 } else { 4 };
-        let host = place(vm, registers, watched.address, size)?;
+        let host = place(vm, registers, watched.address, size)?.base();
         Some(Word::new(host, watched.wide, watched.seen, watched.ticket))
     });
     judge(known)
@@ -88,7 +89,7 @@ impl Guest for AtExit<'_> {
     }
 
     fn load(&self, address: u64, width: Width) -> Option<(u64, u64)> {
-        let host = place(self.vm, self.registers, address, width.bytes())?;
+        let host = place(self.vm, self.registers, address, width.bytes())?.base();
         // SAFETY: it was just found in the VM's memory, aligned.
         Some((host.raw(), unsafe { conditions::read(host, width) }))
     }
@@ -103,7 +104,7 @@ impl Guest for AtExit<'_> {
 }
 
 /// Where the word at a guest-virtual address lies, if it is aligned to its size and the vCPU that has just left this hart could load it.
-fn place(vm: &Vm, registers: &Registers, address: u64, size: u64) -> Option<HostPhysical> {
+fn place(vm: &Vm, registers: &Registers, address: u64, size: u64) -> Option<OwnedRegion> {
     if !address.is_multiple_of(size) {
         return None;
     }
@@ -133,7 +134,7 @@ pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
         .flatten();
     let seen = i64::from(seen as i32) as u64;
     let ticket = u16::try_from(ticket).ok();
-    judge(host.map(|host| Word::new(host, false, seen, ticket)))
+    judge(host.map(|host| Word::new(host.base(), false, seen, ticket)))
 }
 
 fn judge(word: Option<Word>) -> Spin {

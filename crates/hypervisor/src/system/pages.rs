@@ -28,21 +28,20 @@ impl PagesOf {
 
 impl Store for PagesOf {
     fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
-        with(&PhysicalTables::standing())
+        // SAFETY: a VM's table, which was made when the system was assembled and has grown in `change`.
+        with(&unsafe { PhysicalTables::standing() })
     }
 
     fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         // Before the system stands nobody touches a guest's memory.
         let Some(system) = system() else {
-            return with(&mut PhysicalTables::standing());
+            // SAFETY: as for `look`.
+            return with(&mut unsafe { PhysicalTables::standing() });
         };
         let mut frames = system.frames.lock();
         let memory = harts::current().memory();
-        with(&mut PhysicalTables::growing(
-            &mut frames,
-            self.owner(),
-            memory,
-        ))
+        // SAFETY: as for `look`.
+        with(&mut unsafe { PhysicalTables::growing(&mut frames, self.owner(), memory) })
     }
 
     fn give_back(&self) {

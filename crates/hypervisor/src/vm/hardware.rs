@@ -13,7 +13,8 @@ use crate::devices::shared::{Client, front};
 use crate::devices::simulated::{Means, Simulated};
 use crate::devices::trapped::Trapped;
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
+use crate::memory::owned::OwnedRegion;
 use crate::vm::guest_tree::{
     APLIC_BASE, APLIC_SIZE, CLOCK_BASE, CLOCK_SIZE, CLOCK_SOURCE, IMSIC_BASE, UART_BASE, UART_SIZE,
     UART_SOURCE,
@@ -54,7 +55,7 @@ pub struct SharingDevice {
     pub client: Client,
     pub device: Box<dyn Trapped>,
     /// The page that the guest reads in place of its registers.
-    pub page: HostPhysical,
+    pub page: OwnedRegion,
 }
 
 /// Where such devices lie for a guest, a page each: above all that a VM has of the board's on most boards.

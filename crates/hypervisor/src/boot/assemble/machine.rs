@@ -17,9 +17,10 @@ use crate::devices::simulated;
 use crate::devices::wires::SourceNumber;
 use crate::hart;
 use crate::lock::Mutex;
-use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::guest::GuestMemory;
+use crate::memory::owned::OwnedRegion;
 use crate::memory::shadow::ShadowTables;
 use crate::memory::touched::{SharedTable, TouchedPages};
 use crate::system::due;
@@ -31,7 +32,7 @@ use crate::vm::{Settings, Vm};
 
 pub(super) fn virtual_machine(
     (vm, scheduling): (&VmDescription<'static>, Scheduling),
-    place: Option<HostRegion>,
+    place: Option<OwnedRegion>,
     archive: &Archive<'static>,
     board: &Board,
     (frames, shared): (&mut Frames, &mut Shared),
@@ -80,10 +81,10 @@ pub(super) fn virtual_machine(
                     registers: HostPhysical::new(device.base),
                     size: device.size,
                     source: SourceNumber(device.source),
-                    areas: region.base(),
+                    areas: region,
                     fast,
                     page: page
-                        .then(|| region.base().checked_add(simulated::QUEUE_BYTES))
+                        .then(|| region.part(simulated::QUEUE_BYTES, PAGE_SIZE))
                         .flatten(),
                     patience: due::patience(device.source, board.timebase_hertz.into()),
                 })
@@ -182,7 +183,7 @@ pub(super) fn shadow_tables(
         VmTranslation::Shadow => {
             let region = frames.give(FrameOwner::Vm(id), SHADOW_BYTES, PAGE_SIZE);
             let region = region.ok_or(AssembleError::Shadow { vm: vm.name })?;
-            Ok(Some(ShadowTables::new(region)))
+            Ok(Some(ShadowTables::new(region.region())))
         }
     }
 }

@@ -4,10 +4,11 @@ use abi::system::{Placement, VmDescription};
 
 use crate::board::Board;
 use crate::devices::simulated::Means;
-use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
 use crate::memory::guest::BadPieces;
+use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::tables::PhysicalTables;
 use crate::vm::hardware::{self, Given, SharingDevice};
@@ -21,15 +22,14 @@ const RESIDENT_RAM: GuestPhysical = GuestPhysical::new(0x8000_0000);
 /// Where a guest sees its RAM, and where that lies, if it lies in one piece.
 pub(super) struct Ram {
     pub(super) guest: GuestRegion,
-    pub(super) host: Option<HostPhysical>,
+    pub(super) host: Option<OwnedRegion>,
 }
 
 /// The VM's RAM, which has got this place in the host's, if it is to have one.
-pub(super) fn ram(vm: &VmDescription<'_>, place: Option<HostRegion>) -> Result<Ram, BadPieces> {
-    let host = place.map(|place| place.base());
+pub(super) fn ram(vm: &VmDescription<'_>, host: Option<OwnedRegion>) -> Result<Ram, BadPieces> {
     let base = match (vm.placement, host) {
         // The guest's addresses are the host's.
-        (Placement::Real, Some(host)) => GuestPhysical::new(host.raw()),
+        (Placement::Real, Some(host)) => GuestPhysical::new(host.base().raw()),
         _ => RESIDENT_RAM,
     };
     let guest = GuestRegion::new(base, vm.memory).ok_or(BadPieces::OutOfReach(base))?;
@@ -52,10 +52,11 @@ pub(super) fn table(
     vcpus: u32,
     (frames, owner): (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
-    let mut tables = PhysicalTables::growing(frames, owner, Physical::default());
+    // SAFETY: the tables are made here.
+    let mut tables = unsafe { PhysicalTables::growing(frames, owner, Physical::default()) };
     let mut stage = GStage::new(mode, &mut tables)?;
     match ram.host {
-        Some(host) => stage.map(&mut tables, ram.guest, host, Permissions::MEMORY)?,
+        Some(host) => stage.map(&mut tables, ram.guest, host.base(), Permissions::MEMORY)?,
         // What comes there later goes by gibibytes, so nothing else may be there.
         None => {
             let end = ram
@@ -82,7 +83,7 @@ pub(super) fn table(
             ),
             Some(Means {
                 page: Some(page), ..
-            }) => (PAGE_SIZE, *page, Permissions::READ_ONLY),
+            }) => (PAGE_SIZE, page.base(), Permissions::READ_ONLY),
             Some(_) => continue,
         };
         let region =
@@ -92,7 +93,12 @@ pub(super) fn table(
     for (number, device) in (0..).zip(made) {
         let region = hardware::made_at(number).and_then(|at| GuestRegion::new(at, PAGE_SIZE));
         let region = region.ok_or(MapError::OutOfReach)?;
-        stage.map(&mut tables, region, device.page, Permissions::READ_ONLY)?;
+        stage.map(
+            &mut tables,
+            region,
+            device.page.base(),
+            Permissions::READ_ONLY,
+        )?;
     }
     // The tables down to the interrupt files' pages are made now, so that changing an entry later never needs memory.
     for vcpu in 0..vcpus {

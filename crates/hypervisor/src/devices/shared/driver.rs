@@ -9,6 +9,7 @@ use crate::devices::virtio::{
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
+use crate::memory::owned::OwnedRegion;
 
 /// Why a device cannot be driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,7 +108,7 @@ impl Driver {
         &self,
         queue: usize,
         needed: u16,
-        area: HostPhysical,
+        area: OwnedRegion,
         board: &dyn Board,
     ) -> Result<Shadow, DriverError> {
         self.set(register::QUEUE_SELECT, queue as u32, board);

@@ -13,8 +13,9 @@ use crate::devices::virtio::{
     register, status, with_high, with_low,
 };
 use crate::hart::decode::Width;
-use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::HostRegion;
 use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
 
 /// Queues that such a device can have.
 pub const QUEUES: usize = 3;
@@ -87,7 +88,7 @@ pub struct Front<K> {
     driver: Driver,
     queues: Queues,
     /// A page that the guest reads in place of the registers, without leaving; memory that nobody else has.
-    page: Option<HostPhysical>,
+    page: Option<OwnedRegion>,
 }
 
 /// What a driver has set.
@@ -107,7 +108,7 @@ struct Driver {
 impl<K: Kind> Front<K> {
     /// The device as after power-on.
     #[must_use]
-    pub fn new(kind: K, page: Option<HostPhysical>) -> Self {
+    pub fn new(kind: K, page: Option<OwnedRegion>) -> Self {
         Self {
             page,
             kind,
@@ -328,9 +329,9 @@ impl<K: Kind> Front<K> {
     fn show_first(&self, reach: &dyn Reach) {
         let Some(page) = self.page else { return };
         let host = reach.memory().host;
-        host.zero(page, PAGE_SIZE);
+        host.zero(page);
         for offset in 0..SIZE - register::CONFIGURATION {
-            let at = HostPhysical::new(page.raw().wrapping_add(register::CONFIGURATION + offset));
+            let at = page.skip(register::CONFIGURATION + offset);
             host.set_byte(at, self.kind.configuration(offset));
         }
         self.show(reach);
@@ -368,7 +369,7 @@ impl<K: Kind> Front<K> {
     #[inline]
     fn set(&self, register: u64, word: u32, reach: &dyn Reach) {
         if let Some(page) = self.page {
-            let at = HostPhysical::new(page.raw().wrapping_add(register));
+            let at = page.skip(register);
             reach.memory().host.set_word(at, word.to_le());
         }
     }

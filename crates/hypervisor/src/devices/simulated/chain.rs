@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-use crate::memory::address::{GuestPhysical, GuestRegion, HostRegion};
+use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{HostMemory, Memory};
+use crate::memory::owned::OwnedRegion;
 
 /// Descriptor flags.
 pub const NEXT: u16 = 1;
@@ -51,7 +52,7 @@ pub enum Wrong {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Where it lies.
-    pub host: HostRegion,
+    pub host: OwnedRegion,
     /// Whether the device writes it.
     pub written: bool,
 }

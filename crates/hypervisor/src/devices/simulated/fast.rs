@@ -6,8 +6,9 @@
 
 use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
 use super::shadow::{Draft, Shadow};
-use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::address::GuestPhysical;
 use crate::memory::guest::{GuestMemory, HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// The most descriptors of a simple chain: the longest that stock Linux makes for a disk, of 126 segments, what stands before and behind them,
 /// and the table that holds them.
@@ -16,13 +17,12 @@ const SIMPLE: usize = 129;
 /// Where a guest's queue lies in the host's memory, all of it in one piece with the rest of the guest's memory.
 #[derive(Debug)]
 pub struct Area {
-    /// The guest's lowest address, and its bytes.
+    /// The guest's lowest address.
     base: u64,
-    size: u64,
-    /// Where that lies.
-    host: u64,
-    /// The queue's descriptors, its available ring and its used ring.
-    parts: [HostPhysical; 3],
+    /// Where the guest's memory lies.
+    whole: OwnedRegion,
+    /// The queue's descriptors, its available ring and its used ring, each with what lies behind it.
+    parts: [OwnedRegion; 3],
 }
 
 impl Area {
@@ -32,13 +32,12 @@ impl Area {
         let whole = memory.whole()?;
         let mut area = Self {
             base: whole.guest.base().raw(),
-            size: whole.guest.size(),
-            host: whole.host.raw(),
+            whole: whole.host,
             parts: [whole.host; 3],
         };
         for (place, part) in area.parts.iter_mut().zip(parts) {
             let before = part.raw().checked_sub(area.base)?;
-            *place = whole.host.checked_add(before)?;
+            *place = whole.host.skip(before);
         }
         Some(area)
     }
@@ -46,17 +45,15 @@ impl Area {
     /// Where the descriptors, the available ring and the used ring lie.
     #[inline]
     #[must_use]
-    pub const fn parts(&self) -> &[HostPhysical; 3] {
+    pub const fn parts(&self) -> &[OwnedRegion; 3] {
         &self.parts
     }
 
     /// Where so many bytes from a guest's address lie, if all are the guest's.
     #[inline]
-    fn place(&self, address: u64, bytes: u32) -> Option<u64> {
+    fn place(&self, address: u64, bytes: u32) -> Option<OwnedRegion> {
         let before = address.checked_sub(self.base)?;
-        let behind = self.size.checked_sub(before)?;
-        // The host's addresses of the piece do not overflow.
-        (u64::from(bytes) <= behind).then(|| self.host.wrapping_add(before))
+        self.whole.part(before, bytes.into())
     }
 
     /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a
@@ -73,19 +70,20 @@ impl Area {
         mut draft: Draft,
     ) -> Option<(usize, Draft)> {
         let [table, ..] = self.parts;
-        let (mut table, mut size, mut number) = (table.raw(), u32::from(size), head);
+        let (mut table, mut size, mut number) = (table, u32::from(size), head);
         let (mut indirect, mut descriptors) = (false, 0);
         loop {
             if descriptors == SIMPLE || u32::from(number) >= size {
                 return None;
             }
             descriptors += 1;
-            let at = HostPhysical::new(table.wrapping_add(DESCRIPTOR * u64::from(number)));
+            let at = table.skip(DESCRIPTOR * u64::from(number));
             let [address, rest] = host.pair(at).map(u64::from_le);
             let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
             let place = self.place(address, length)?;
             if flags & INDIRECT != 0 {
-                let whole = u64::from(length).is_multiple_of(DESCRIPTOR) && place.is_multiple_of(8);
+                let whole =
+                    u64::from(length).is_multiple_of(DESCRIPTOR) && place.base().is_aligned(8);
                 if indirect || flags & NEXT != 0 || !whole {
                     return None;
                 }
@@ -98,7 +96,13 @@ impl Area {
             }
             let is_last = flags & NEXT == 0;
             let written = flags & WRITE != 0;
-            if !shadow.add(&mut draft, (place, length), written, is_last, host) {
+            if !shadow.add(
+                &mut draft,
+                (place.base().raw(), length),
+                written,
+                is_last,
+                host,
+            ) {
                 return None;
             }
             if is_last {

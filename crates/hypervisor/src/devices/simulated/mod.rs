@@ -46,6 +46,7 @@ use crate::devices::virtio::{
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::owned::OwnedRegion;
 
 /// Queues that a simulated device can have.
 pub const QUEUES: usize = 4;
@@ -70,11 +71,11 @@ pub struct Means {
     /// Its source at the board's APLIC, which the hypervisor has.
     pub source: SourceNumber,
     /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each: memory that nobody else has.
-    pub areas: HostPhysical,
+    pub areas: OwnedRegion,
     /// Whether by fast I/O simulation.
     pub fast: bool,
     /// A page that the guest reads in place of the registers, without leaving; memory that nobody else has.
-    pub page: Option<HostPhysical>,
+    pub page: Option<OwnedRegion>,
     /// The longest time between two looks at a queue that nobody tells of, in ticks; 0 where there can be none.
     pub patience: u64,
 }
@@ -245,7 +246,7 @@ impl Simulated {
             self.set_word(register::QUEUE_READY, 0, reach);
             return;
         }
-        let area = HostPhysical::new(self.means.areas.raw().wrapping_add(AREA * number as u64));
+        let area = self.means.areas.skip(AREA * number as u64).take(AREA);
         let how = How {
             fast: self.means.fast,
             event_indices: self.driver_features & EVENT_INDICES != 0,

@@ -7,8 +7,9 @@ use super::Simulated;
 use crate::devices::trapped::Reach;
 use crate::devices::virtio::register;
 use crate::hart::decode::Width;
-use crate::memory::address::{HostPhysical, PAGE_SIZE};
+use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
 
 /// The registers that a load shows something of, but for the interrupt status.
 const SHOWN: [u64; 13] = [
@@ -34,7 +35,7 @@ impl Simulated {
     /// Shows everything, and nothing of what the page's memory held before.
     pub(super) fn show_first(&self, reach: &dyn Reach) {
         if let Some(page) = self.means.page {
-            reach.memory().host.zero(page, PAGE_SIZE);
+            reach.memory().host.zero(page);
         }
         self.show_configuration(reach);
         self.show(reach);
@@ -74,14 +75,15 @@ impl Simulated {
         for offset in register::CONFIGURATION..self.means.size.min(CONFIGURATION_END) {
             let at = HostPhysical::new(self.means.registers.raw().wrapping_add(offset));
             let byte = reach.device_load(at, Width::Byte) as u8;
-            let at = HostPhysical::new(page.raw().wrapping_add(offset));
-            reach.memory().host.set_byte(at, byte);
+            reach.memory().host.set_byte(page.skip(offset), byte);
         }
     }
 }
 
 /// Sets a word of the page.
-fn set(page: HostPhysical, register: u64, word: u32, reach: &dyn Reach) {
-    let at = HostPhysical::new(page.raw().wrapping_add(register));
-    reach.memory().host.set_word(at, word.to_le());
+fn set(page: OwnedRegion, register: u64, word: u32, reach: &dyn Reach) {
+    reach
+        .memory()
+        .host
+        .set_word(page.skip(register), word.to_le());
 }

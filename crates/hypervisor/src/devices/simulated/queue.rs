@@ -12,6 +12,7 @@ use super::scattered;
 use super::shadow::{MOST_ENTRIES, Shadow};
 use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, Memory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
 /// done again, after others have had the hart.
@@ -91,7 +92,7 @@ impl Queue {
     /// [`Wrong::BadQueue`], and [`Wrong::Outside`].
     pub fn new(
         place: Place,
-        area: HostPhysical,
+        area: OwnedRegion,
         entries: u16,
         how: How,
         memory: Memory<'_>,
@@ -293,9 +294,7 @@ impl Queue {
         let mut descriptors = *left;
         while self.next_available != index && descriptors != 0 {
             let entry = u64::from(self.next_available & mask);
-            // The ring is the guest's, all of it, so that nothing overflows.
-            let at = HostPhysical::new(available.raw().wrapping_add(4 + 2 * entry));
-            let head = u16::from_le(host.half(at));
+            let head = u16::from_le(host.half(available.skip(4 + 2 * entry)));
             let draft = self.shadow.draft();
             let Some((read, draft)) = area.translate(host, size, head, &self.shadow, draft) else {
                 break;

@@ -2,8 +2,9 @@
 
 use super::chain::{self, Wrong, after};
 use super::fast::Area;
-use crate::memory::address::{GuestPhysical, HostPhysical};
+use crate::memory::address::GuestPhysical;
 use crate::memory::guest::{HostMemory, Memory};
+use crate::memory::owned::OwnedRegion;
 
 /// A part of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,15 +23,15 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// In the host's memory: the address of a byte of a part. It lies in the part, so that nothing overflows.
+    /// The bytes of a part behind the first `offset`, in the host's memory.
     #[inline]
-    fn in_area(&self, part: Part, offset: u64) -> Option<HostPhysical> {
+    fn in_area(&self, part: Part, offset: u64) -> Option<OwnedRegion> {
         let [_, available, used] = self.area.as_ref()?.parts();
         let base = match part {
             Part::Available => available,
             Part::Used => used,
         };
-        Some(HostPhysical::new(base.raw().wrapping_add(offset)))
+        Some(base.skip(offset))
     }
 
     fn in_guest(&self, part: Part, offset: u64) -> Result<GuestPhysical, Wrong> {
@@ -90,8 +91,7 @@ impl Rings {
     ) -> Result<(), Wrong> {
         if let Some(at) = self.in_area(Part::Used, offset) {
             memory.host.set_word(at, head.to_le());
-            let behind = HostPhysical::new(at.raw().wrapping_add(4));
-            memory.host.set_word(behind, written.to_le());
+            memory.host.set_word(at.skip(4), written.to_le());
             return Ok(());
         }
         self.set_entry_in_guest(memory, offset, (head, written))

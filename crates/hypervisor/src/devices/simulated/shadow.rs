@@ -10,6 +10,7 @@ use core::sync::atomic::{Ordering, fence};
 use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, WRITE, Wrong};
 use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// The most entries of a queue, its descriptors: a chain has as many pieces at most.
 pub const MOST_ENTRIES: u16 = 256;
@@ -45,7 +46,7 @@ pub struct Draft {
 /// A queue of the device.
 #[derive(Debug)]
 pub struct Shadow {
-    area: HostPhysical,
+    area: OwnedRegion,
     entries: u16,
     /// What follows each descriptor: in its chain, or among those that are free.
     next: Vec<u16>,
@@ -67,8 +68,8 @@ const NO_INTERRUPT: u16 = 1;
 impl Shadow {
     /// An empty queue of `entries`, a power of two and at most [`MOST_ENTRIES`], in `area`.
     #[must_use]
-    pub fn new(area: HostPhysical, entries: u16, host: TheHost<'_>) -> Self {
-        host.zero(area, AREA);
+    pub fn new(area: OwnedRegion, entries: u16, host: TheHost<'_>) -> Self {
+        host.zero(area.take(AREA));
         Self {
             area,
             entries,
@@ -121,7 +122,7 @@ impl Shadow {
     /// Where the device finds the descriptors, the available ring and the used ring.
     #[must_use]
     pub fn parts(&self) -> [HostPhysical; 3] {
-        [0, AVAILABLE, USED].map(|offset| self.at(offset))
+        [0, AVAILABLE, USED].map(|offset| self.at(offset).base())
     }
 
     /// An index modulo the entries, which are a power of two, is what it has in common with this. (A division takes ten times as long.)
@@ -136,9 +137,9 @@ impl Shadow {
         self.entries.into()
     }
 
-    /// The area lies in the host's memory, so that its addresses do not overflow.
-    fn at(&self, offset: u64) -> HostPhysical {
-        HostPhysical::new(self.area.raw().wrapping_add(offset))
+    /// The bytes of the area behind the first `offset`.
+    fn at(&self, offset: u64) -> OwnedRegion {
+        self.area.skip(offset)
     }
 
     /// A chain without a descriptor yet.

@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 
-use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
 
 /// The host's memory, from address 0 on. An access beyond its end, or one that is not aligned, fails the test.
 #[derive(Default)]
@@ -33,39 +33,47 @@ impl Host {
 }
 
 impl HostMemory for Host {
-    fn byte(&self, at: HostPhysical) -> u8 {
-        self.get::<1>(at.raw())[0]
+    fn byte(&self, at: OwnedRegion) -> u8 {
+        assert!(at.fits(1));
+        self.get::<1>(at.base().raw())[0]
     }
 
-    fn set_byte(&self, at: HostPhysical, value: u8) {
-        self.set(at.raw(), &[value]);
+    fn set_byte(&self, at: OwnedRegion, value: u8) {
+        assert!(at.fits(1));
+        self.set(at.base().raw(), &[value]);
     }
 
-    fn set_word(&self, at: HostPhysical, value: u32) {
-        assert!(at.is_aligned(4));
-        self.set(at.raw(), &value.to_ne_bytes());
+    fn set_word(&self, at: OwnedRegion, value: u32) {
+        assert!(at.fits(4));
+        self.set(at.base().raw(), &value.to_ne_bytes());
     }
 
-    fn set_half(&self, at: HostPhysical, value: u16) {
-        assert!(at.is_aligned(2));
-        self.set(at.raw(), &value.to_ne_bytes());
+    fn set_half(&self, at: OwnedRegion, value: u16) {
+        assert!(at.fits(2));
+        self.set(at.base().raw(), &value.to_ne_bytes());
     }
 
-    fn set_doubleword(&self, at: HostPhysical, value: u64) {
-        assert!(at.is_aligned(8));
-        self.set(at.raw(), &value.to_ne_bytes());
+    fn set_doubleword(&self, at: OwnedRegion, value: u64) {
+        assert!(at.fits(8));
+        self.set(at.base().raw(), &value.to_ne_bytes());
     }
 
-    fn doubleword(&self, at: HostPhysical) -> u64 {
-        assert!(at.is_aligned(8));
-        u64::from_ne_bytes(self.get(at.raw()))
+    fn doubleword(&self, at: OwnedRegion) -> u64 {
+        assert!(at.fits(8));
+        u64::from_ne_bytes(self.get(at.base().raw()))
     }
 
-    fn copy(&self, at: HostPhysical, data: &[u8]) {
-        self.set(at.raw(), data);
+    fn half(&self, at: OwnedRegion) -> u16 {
+        assert!(at.fits(2));
+        u16::from_ne_bytes(self.get(at.base().raw()))
     }
 
-    fn zero(&self, at: HostPhysical, length: u64) {
-        self.set(at.raw(), &vec![0; length as usize]);
+    fn copy(&self, at: OwnedRegion, data: &[u8]) {
+        assert!(data.len() as u64 <= at.size());
+        self.set(at.base().raw(), data);
+    }
+
+    fn zero(&self, at: OwnedRegion) {
+        self.set(at.base().raw(), &vec![0; at.size() as usize]);
     }
 }

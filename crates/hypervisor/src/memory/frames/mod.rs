@@ -28,6 +28,7 @@ use scheduler::VmId;
 
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::frames::free::FreeRegions;
+use crate::memory::owned::OwnedRegion;
 
 /// The sizes in which translations map memory (privileged architecture, "Sv39": pages, megapages, gigapages).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,8 +102,12 @@ pub struct Frames {
 
 impl Frames {
     /// All whole pages of `memory` that no region of `reserved` touches. Both may overlap themselves and come in any order.
+    ///
+    /// # Safety
+    /// All of `memory` is RAM, and whatever Rust object lies there or will lies in `reserved`, but for those that are made in pieces that
+    /// this gives.
     #[must_use]
-    pub fn new(
+    pub unsafe fn new(
         memory: impl IntoIterator<Item = HostRegion>,
         reserved: impl IntoIterator<Item = HostRegion>,
     ) -> Self {
@@ -113,14 +118,19 @@ impl Frames {
     }
 
     /// Gives a frame to `owner`. `None` where there is none left of this size.
-    pub fn give_frame(&mut self, owner: FrameOwner, size: FrameSize) -> Option<HostPhysical> {
-        let piece = self.give(owner, size.bytes(), size.bytes())?;
-        Some(piece.base())
+    pub fn give_frame(&mut self, owner: FrameOwner, size: FrameSize) -> Option<OwnedRegion> {
+        self.give(owner, size.bytes(), size.bytes())
     }
 
     /// Gives `size` bytes in one piece to `owner`, rounded up to pages, at a multiple of `alignment`, a power of two. `None` where
     /// there is no such piece, and for a size of zero.
-    pub fn give(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<HostRegion> {
+    pub fn give(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<OwnedRegion> {
+        let piece = self.find(owner, size, alignment)?;
+        // SAFETY: `new` was told that it is RAM without Rust objects, and nobody else has it.
+        Some(unsafe { OwnedRegion::new(piece) })
+    }
+
+    fn find(&mut self, owner: FrameOwner, size: u64, alignment: u64) -> Option<HostRegion> {
         let size = size
             .checked_next_multiple_of(PAGE_SIZE)
             .filter(|&size| size > 0)?;

@@ -1,7 +1,7 @@
 //! The host's memory as devices reach it.
 
 use super::HostMemory;
-use crate::memory::address::HostPhysical;
+use crate::memory::owned::OwnedRegion;
 
 /// What it is: this computer's, so that an access is an instruction and not a call. Devices would otherwise be generic over it, and so would be
 /// what holds them.
@@ -30,62 +30,62 @@ impl<'a> TheHost<'a> {
 
 impl HostMemory for TheHost<'_> {
     #[inline]
-    fn byte(&self, at: HostPhysical) -> u8 {
+    fn byte(&self, at: OwnedRegion) -> u8 {
         self.0.byte(at)
     }
 
     #[inline]
-    fn set_byte(&self, at: HostPhysical, value: u8) {
+    fn set_byte(&self, at: OwnedRegion, value: u8) {
         self.0.set_byte(at, value);
     }
 
     #[inline]
-    fn set_word(&self, at: HostPhysical, value: u32) {
+    fn set_word(&self, at: OwnedRegion, value: u32) {
         self.0.set_word(at, value);
     }
 
     #[inline]
-    fn doubleword(&self, at: HostPhysical) -> u64 {
+    fn doubleword(&self, at: OwnedRegion) -> u64 {
         self.0.doubleword(at)
     }
 
     #[inline]
-    fn half(&self, at: HostPhysical) -> u16 {
+    fn half(&self, at: OwnedRegion) -> u16 {
         self.0.half(at)
     }
 
     #[inline]
-    fn set_half(&self, at: HostPhysical, value: u16) {
+    fn set_half(&self, at: OwnedRegion, value: u16) {
         self.0.set_half(at, value);
     }
 
     #[inline]
-    fn set_doubleword(&self, at: HostPhysical, value: u64) {
+    fn set_doubleword(&self, at: OwnedRegion, value: u64) {
         self.0.set_doubleword(at, value);
     }
 
     #[inline]
-    fn pair(&self, at: HostPhysical) -> [u64; 2] {
+    fn pair(&self, at: OwnedRegion) -> [u64; 2] {
         self.0.pair(at)
     }
 
     #[inline]
-    fn set_pair(&self, at: HostPhysical, values: [u64; 2]) {
+    fn set_pair(&self, at: OwnedRegion, values: [u64; 2]) {
         self.0.set_pair(at, values);
     }
 
     #[inline]
-    fn move_bytes(&self, from: HostPhysical, to: HostPhysical, bytes: u64) {
+    fn move_bytes(&self, from: OwnedRegion, to: OwnedRegion, bytes: u64) {
         self.0.move_bytes(from, to, bytes);
     }
 
     #[inline]
-    fn copy(&self, at: HostPhysical, data: &[u8]) {
+    fn copy(&self, at: OwnedRegion, data: &[u8]) {
         self.0.copy(at, data);
     }
 
     #[inline]
-    fn zero(&self, at: HostPhysical, length: u64) {
-        self.0.zero(at, length);
+    fn zero(&self, at: OwnedRegion) {
+        self.0.zero(at);
     }
 }

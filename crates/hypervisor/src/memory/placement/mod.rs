@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 
 use crate::memory::address::HostRegion;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
+use crate::memory::owned::OwnedRegion;
 
 /// Why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +65,7 @@ pub enum PlacementError {
 pub fn place(
     frames: &mut Frames,
     wanted: &[(FrameOwner, u64)],
-) -> Result<Vec<HostRegion>, PlacementError> {
+) -> Result<Vec<OwnedRegion>, PlacementError> {
     let mut order: Vec<(usize, FrameOwner, u64)> = (wanted.iter().enumerate())
         .map(|(index, &(owner, size))| (index, owner, size))
         .collect();
@@ -83,7 +84,7 @@ pub fn place(
     if let Some(error) = failure {
         for (_, owner, place) in placed {
             // It was given so a moment ago.
-            let _ = frames.take_back(owner, place);
+            let _ = frames.take_back(owner, place.region());
         }
         return Err(error);
     }
@@ -116,7 +117,7 @@ fn place_one(
     index: usize,
     owner: FrameOwner,
     size: u64,
-) -> Result<HostRegion, PlacementError> {
+) -> Result<OwnedRegion, PlacementError> {
     let megapage = FrameSize::Megapage.bytes();
     let gigapage = FrameSize::Gigapage.bytes();
     if size == 0 || !size.is_multiple_of(megapage) {

@@ -13,7 +13,8 @@ fn region(base: u64, size: u64) -> HostRegion {
 /// A board with `gibibytes` of RAM at 2 GiB, the first 6 MiB held.
 fn board(gibibytes: u64) -> Frames {
     let memory = region(0x8000_0000, gibibytes << 30);
-    Frames::new([memory], [region(0x8000_0000, 6 << 20)])
+    // SAFETY: nobody reaches the memory.
+    unsafe { Frames::new([memory], [region(0x8000_0000, 6 << 20)]) }
 }
 
 /// VM n wants the n-th of these sizes.
@@ -21,7 +22,8 @@ fn place_all(frames: &mut Frames, sizes: &[u64]) -> Result<Vec<HostRegion>, Plac
     let owner = |index| FrameOwner::Vm(VmId::new(index as u16).unwrap());
     let wanted = sizes.iter().enumerate();
     let wanted: Vec<_> = wanted.map(|(index, size)| (owner(index), *size)).collect();
-    place(frames, &wanted)
+    let places = place(frames, &wanted)?;
+    Ok(places.into_iter().map(OwnedRegion::region).collect())
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_page_comes_when_it_is_touched_and_stays() {
     assert_eq!(memory.touch(at(0x5fff)), Touch::WasThere);
     // The hypervisor reaches the same page.
     let reached = memory.in_one(at(0x5008), 8).unwrap();
-    assert_eq!(reached.raw(), there.host.raw() + 8);
+    assert_eq!(reached.base().raw(), there.host.raw() + 8);
     // What lies outside is nobody's.
     assert_eq!(memory.touch(GuestPhysical::new(RAM - 1)), Touch::NoFrame);
     assert_eq!(memory.touch(at(64 << 20)), Touch::NoFrame);
@@ -147,7 +147,7 @@ fn a_range_is_its_pages_in_their_order() {
     let sizes: Vec<u64> = memory
         .ranges(range)
         .unwrap()
-        .map(HostRegion::size)
+        .map(OwnedRegion::size)
         .collect();
     assert_eq!(sizes, [0x800, 0x1000, 0x800]);
 }
@@ -210,7 +210,7 @@ proptest! {
                     }
                 }
                 Act::Reach(page) => {
-                    let host = memory.in_one(at(page * PAGE_SIZE), PAGE_SIZE).unwrap().raw();
+                    let host = memory.in_one(at(page * PAGE_SIZE), PAGE_SIZE).unwrap().base().raw();
                     let was = expected.borrow().get(&page).copied();
                     match was {
                         Some(before) => prop_assert_eq!(host, before),

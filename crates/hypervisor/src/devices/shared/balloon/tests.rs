@@ -16,6 +16,7 @@ use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 const RAM: u64 = 0x8000_0000;
 const SIZE: u64 = 0x20_0000;
@@ -89,7 +90,8 @@ impl World {
         let region = GuestRegion::new(GuestPhysical::new(RAM), SIZE).unwrap();
         Self {
             host: Host::new((HOST + SIZE) as usize),
-            memory: GuestMemory::in_one_piece(region, HostPhysical::new(HOST)).unwrap(),
+            memory: GuestMemory::in_one_piece(region, OwnedRegion::for_test(HOST, region.size()))
+                .unwrap(),
             given: RefCell::default(),
             patience: Cell::new(patience),
             left: Cell::new(0),

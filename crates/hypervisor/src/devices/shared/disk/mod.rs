@@ -22,6 +22,7 @@ use crate::devices::virtio::{DeviceKind, INDIRECT_TABLES};
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// VIRTIO_BLK_F_RO and VIRTIO_BLK_F_FLUSH (§5.2.3).
 pub const READ_ONLY: u64 = 1 << 5;
@@ -102,7 +103,7 @@ pub struct Ended {
 #[derive(Debug)]
 struct Slice {
     client: Client,
-    memory: HostPhysical,
+    memory: OwnedRegion,
     /// A bit for each slot that is free.
     free: u32,
     staged: VecDeque<(SlotNumber, Start)>,
@@ -131,7 +132,7 @@ impl Disk {
     /// [`DriverError`].
     pub fn start(
         driver: Driver,
-        area: HostPhysical,
+        area: OwnedRegion,
         board: &dyn Board,
     ) -> Result<Self, DriverError> {
         let features = Features {
@@ -171,7 +172,7 @@ impl Disk {
     }
 
     /// Adds a slice, for the device `client`, whose operations have the [`SLICE_BYTES`] from `memory` on. `share` is its VM's.
-    pub fn add(&mut self, client: Client, memory: HostPhysical, share: u32) -> SliceNumber {
+    pub fn add(&mut self, client: Client, memory: OwnedRegion, share: u32) -> SliceNumber {
         let number = SliceNumber(self.slices.len());
         self.fair.add(share);
         self.slices.push(Slice {
@@ -268,10 +269,7 @@ impl Disk {
         let page = slice.page(slot);
         let bytes = u64::from(descriptors(page, host)) * DESCRIPTOR;
         let number = (index * SLOTS + slot.0) as u16;
-        let Some(table) = HostRegion::new(page, bytes) else {
-            return false;
-        };
-        if !ring.put_table(number, table, host) {
+        if !ring.put_table(number, page.take(bytes).region(), host) {
             return false;
         }
         slice.staged.pop_front();
@@ -315,7 +313,7 @@ impl Disk {
             let Some(slice) = self.slices.get_mut(index) else {
                 return false;
             };
-            let status = host.byte(at(slice.page(slot), STATUS_AT));
+            let status = host.byte(slice.page(slot).skip(STATUS_AT));
             slice.under_way = slice.under_way.saturating_sub(1);
             self.under_way = self.under_way.saturating_sub(1);
             slice.ended.push_back(Ended {
@@ -365,7 +363,7 @@ impl Disk {
             let page = slice.page(SlotNumber(slot));
             // Between the header and the status.
             for number in 1..u64::from(descriptors(page, host)).saturating_sub(1) {
-                let [address, rest] = host.pair(at(page, DESCRIPTOR * number)).map(u64::from_le);
+                let [address, rest] = host.pair(page.skip(DESCRIPTOR * number)).map(u64::from_le);
                 let bytes = rest & 0xffff_ffff;
                 if let Some(data) = HostRegion::new(HostPhysical::new(address), bytes) {
                     tell(data);
@@ -399,43 +397,39 @@ impl Ended {
 }
 
 impl Slice {
-    /// The page of an operation. It lies in the slice's memory, so that nothing overflows.
-    fn page(&self, slot: SlotNumber) -> HostPhysical {
-        at(self.memory, slot.0 as u64 * PAGE_SIZE)
+    /// The page of an operation.
+    fn page(&self, slot: SlotNumber) -> OwnedRegion {
+        self.memory.skip(slot.0 as u64 * PAGE_SIZE).take(PAGE_SIZE)
     }
 }
 
-const fn at(base: HostPhysical, offset: u64) -> HostPhysical {
-    HostPhysical::new(base.raw().wrapping_add(offset))
-}
-
 /// Descriptors in the table of a page: kept behind the status, where nobody else writes.
-fn descriptors(page: HostPhysical, host: TheHost<'_>) -> u32 {
-    (host.doubleword(at(page, STATUS_AT)) >> 32) as u32
+fn descriptors(page: OwnedRegion, host: TheHost<'_>) -> u32 {
+    (host.doubleword(page.skip(STATUS_AT)) >> 32) as u32
 }
 
 /// Writes an operation into its page.
-fn write_out(page: HostPhysical, operation: Operation, data: &[Piece], host: TheHost<'_>) {
+fn write_out(page: OwnedRegion, operation: Operation, data: &[Piece], host: TheHost<'_>) {
     let header = [u64::from(operation.kind).to_le(), operation.sector.to_le()];
-    host.set_pair(at(page, HEADER_AT), header);
-    let table = |number: usize, place: HostPhysical, bytes: u64, flags: u16| {
+    host.set_pair(page.skip(HEADER_AT), header);
+    let table = |number: usize, place: OwnedRegion, bytes: u64, flags: u16| {
         let next = u64::from(flags) << 32 | (number as u64 + 1) << 48;
         let next = if flags & NEXT == 0 {
             u64::from(flags) << 32
         } else {
             next
         };
-        let pair = [place.raw().to_le(), (bytes | next).to_le()];
-        host.set_pair(at(page, DESCRIPTOR * number as u64), pair);
+        let pair = [place.base().raw().to_le(), (bytes | next).to_le()];
+        host.set_pair(page.skip(DESCRIPTOR * number as u64), pair);
     };
-    table(0, at(page, HEADER_AT), HEADER_BYTES, NEXT);
+    table(0, page.skip(HEADER_AT), HEADER_BYTES, NEXT);
     for (number, piece) in (1..).zip(data) {
         let flags = if piece.written { NEXT | WRITE } else { NEXT };
-        table(number, piece.host.base(), piece.host.size(), flags);
+        table(number, piece.host, piece.host.size(), flags);
     }
     let last = data.len() + 1;
-    table(last, at(page, STATUS_AT), 1, WRITE);
+    table(last, page.skip(STATUS_AT), 1, WRITE);
     // A status that the device has not written is an error.
     let behind = (last as u64 + 1) << 32 | u64::from(outcome::ERROR);
-    host.set_doubleword(at(page, STATUS_AT), behind);
+    host.set_doubleword(page.skip(STATUS_AT), behind);
 }

@@ -2,8 +2,8 @@
 
 use super::{HEADER_BYTES, SECTOR};
 use crate::devices::simulated::chain::{Piece, Wrong};
-use crate::memory::address::{HostPhysical, HostRegion};
 use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// Types of requests.
 pub mod kind {
@@ -24,7 +24,7 @@ pub struct Request {
     /// Whether the data is to be written by the device.
     pub written: bool,
     /// Where the status goes.
-    pub status: HostPhysical,
+    pub status: OwnedRegion,
 }
 
 impl Request {
@@ -76,20 +76,19 @@ fn take_header(pieces: &mut alloc::vec::Vec<Piece>, host: TheHost<'_>) -> Result
     // Nearly always.
     if first.size() == HEADER_BYTES && first.base().is_aligned(8) {
         pieces.remove(0);
-        return Ok(host.pair(first.base()));
+        return Ok(host.pair(first));
     }
     let mut bytes = [0; HEADER_BYTES as usize];
     let mut places = bytes.iter_mut();
     let mut whole = 0;
     for piece in pieces.iter_mut().filter(|piece| !piece.written) {
         let taken = piece.host.size().min(places.len() as u64);
-        let from = piece.host.base().raw();
-        for (at, place) in (from..from.wrapping_add(taken)).zip(&mut places) {
-            *place = host.byte(HostPhysical::new(at));
+        for (offset, place) in (0..taken).zip(&mut places) {
+            *place = host.byte(piece.host.skip(offset));
         }
-        match rest(piece.host, taken) {
-            Some(rest) => piece.host = rest,
-            None => whole += 1,
+        piece.host = piece.host.skip(taken);
+        if piece.host.size() == 0 {
+            whole += 1;
         }
         if places.len() == 0 {
             break;
@@ -107,24 +106,15 @@ fn take_header(pieces: &mut alloc::vec::Vec<Piece>, host: TheHost<'_>) -> Result
     }
 }
 
-/// What is left of a piece without so many of its bytes in front.
-fn rest(piece: HostRegion, taken: u64) -> Option<HostRegion> {
-    let left = piece.size().checked_sub(taken).filter(|left| *left > 0)?;
-    HostRegion::new(piece.base().checked_add(taken)?, left)
-}
-
 /// Finds the place of the status and takes it away.
-fn take_status(pieces: &mut alloc::vec::Vec<Piece>) -> Result<HostPhysical, Wrong> {
+fn take_status(pieces: &mut alloc::vec::Vec<Piece>) -> Result<OwnedRegion, Wrong> {
     let last = pieces.last_mut().filter(|piece| piece.written);
     let last = last.ok_or(Wrong::BadRequest)?;
     let before = last.host.size().checked_sub(1).ok_or(Wrong::BadRequest)?;
-    let base = last.host.base();
-    let at = base.checked_add(before).ok_or(Wrong::BadRequest)?;
-    match HostRegion::new(base, before).filter(|_| before > 0) {
-        Some(rest) => last.host = rest,
-        None => {
-            pieces.pop();
-        }
+    let at = last.host.skip(before);
+    last.host = last.host.take(before);
+    if before == 0 {
+        pieces.pop();
     }
     Ok(at)
 }

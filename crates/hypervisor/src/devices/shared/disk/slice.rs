@@ -15,8 +15,9 @@ use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::simulated::pace::{BATCH, Pace};
 use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
-use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
 
 /// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
 const SIZE_MOST: u64 = 1 << 1;
@@ -57,7 +58,7 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     head: u16,
-    status: HostPhysical,
+    status: OwnedRegion,
 }
 
 /// A slice of a disk.
@@ -133,12 +134,12 @@ impl Slice {
             }),
             kind::IDENTITY if request.written => {
                 let host = reach.memory().host;
-                let places = self.pieces.iter().flat_map(|piece| {
-                    let from = piece.host.base().raw();
-                    from..from.wrapping_add(piece.host.size())
-                });
+                let places = self
+                    .pieces
+                    .iter()
+                    .flat_map(|piece| (0..piece.host.size()).map(|offset| piece.host.skip(offset)));
                 for (at, byte) in places.zip(part.identity) {
-                    host.set_byte(HostPhysical::new(at), byte);
+                    host.set_byte(at, byte);
                 }
                 Step::Over(outcome::OK, request.bytes.min(IDENTITY as u64) as u32)
             }
@@ -303,9 +304,7 @@ impl Kind for Slice {
 
     fn under_way(&self, reach: &dyn Reach, tell: &mut dyn FnMut(HostRegion)) {
         for pending in self.pending.iter().flatten() {
-            if let Some(status) = HostRegion::new(pending.status, 1) {
-                tell(status);
-            }
+            tell(pending.status.region());
         }
         let host = reach.memory().host;
         reach.with_disk(self.part.disk, &mut |disk, _| {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::memory::address::HostPhysical;
+use crate::memory::owned::OwnedRegion;
 
 /// Bytes of the header in front of each frame (virtio 1.2, §5.1.6).
 pub const HEADER: usize = 12;
@@ -112,15 +112,15 @@ impl Parcel {
         self.length as u64 + HEADER as u64
     }
 
-    /// Where what follows the Ethernet header begins, in the slot at `slot`. The slot lies in the host's memory, so that nothing overflows.
+    /// The slot from the body on, which follows the Ethernet header.
     #[must_use]
-    pub const fn body(self, slot: HostPhysical) -> HostPhysical {
-        HostPhysical::new(slot.raw().wrapping_add(BODY + self.shift as u64))
+    pub const fn body(self, slot: OwnedRegion) -> OwnedRegion {
+        slot.skip(BODY + self.shift as u64)
     }
 
-    /// Where the frame's header begins.
+    /// The slot from the frame's header on.
     #[must_use]
-    pub const fn begin(self, slot: HostPhysical) -> HostPhysical {
-        HostPhysical::new(self.body(slot).raw().wrapping_sub((HEADER + HEAD) as u64))
+    pub const fn begin(self, slot: OwnedRegion) -> OwnedRegion {
+        slot.skip(BODY + self.shift as u64 - (HEADER + HEAD) as u64)
     }
 }

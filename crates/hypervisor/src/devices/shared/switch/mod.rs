@@ -22,8 +22,8 @@ use self::inbox::{Inbox, MEMBERS, SLOTS, Sender};
 use self::uplink::{Card, Uplink};
 use super::{Client, Clients};
 use crate::lock::{Mutex, place};
-use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// The most ports of a switch: each VM has one at most.
 pub const MOST_PORTS: usize = MEMBERS - 1;
@@ -62,7 +62,7 @@ pub struct Switch {
     ports: Vec<PortPlace>,
     uplink: Option<Uplink>,
     /// The inboxes, one behind the other; the uplink's is the last.
-    memory: HostPhysical,
+    memory: OwnedRegion,
     books: Mutex<Books, { place::SHARED }>,
 }
 
@@ -106,11 +106,7 @@ impl Switch {
 
     /// A switch with these ports, [`MOST_PORTS`] at most, whose inboxes lie at `memory`: as many [`bytes`](Self::bytes) that nobody else has.
     #[must_use]
-    pub fn new(
-        ports: Vec<PortPlace>,
-        uplink: Option<(Uplink, Card)>,
-        memory: HostPhysical,
-    ) -> Self {
+    pub fn new(ports: Vec<PortPlace>, uplink: Option<(Uplink, Card)>, memory: OwnedRegion) -> Self {
         let (uplink, card) = uplink.unzip();
         let members = ports.len() + usize::from(uplink.is_some());
         let inboxes = (0..members).map(|_| Inbox::new(members)).collect();
@@ -183,10 +179,9 @@ impl Switch {
     }
 
     /// Where a slot of an inbox is.
-    fn at(&self, of: Member, slot: u8) -> HostPhysical {
+    fn at(&self, of: Member, slot: u8) -> OwnedRegion {
         let before = of.index() as u64 * INBOX_BYTES + u64::from(slot) * SLOT;
-        // The memory was given for all inboxes, so that nothing overflows.
-        HostPhysical::new(self.memory.raw().wrapping_add(before))
+        self.memory.skip(before).take(SLOT)
     }
 
     /// Passes a frame on: its first bytes are `head`, it has `length` in all, and what follows the first is put where `copy` is told to. The
@@ -197,7 +192,7 @@ impl Switch {
         head: &Head,
         (length, shift): (u16, u8),
         host: TheHost<'_>,
-        copy: &mut dyn FnMut(HostPhysical),
+        copy: &mut dyn FnMut(OwnedRegion),
     ) -> Passed {
         let receivers = self.receivers(from, head);
         if receivers == 0 {
@@ -261,10 +256,8 @@ impl Switch {
                     passed.told.insert(port.client);
                 }
             } else if let Some(card) = card {
-                let frame = (
-                    parcel.begin(self.at(member, slot)),
-                    parcel.bytes_with_header(),
-                );
+                let frame = parcel.begin(self.at(member, slot));
+                let frame = frame.take(parcel.bytes_with_header());
                 if card.send(slot, frame, host) {
                     passed.copies += 1;
                     passed.card = true;
@@ -300,7 +293,7 @@ impl Switch {
 
     /// Where the first frame is that waits for a port, behind the one that was asked for last if the port is `done` with that.
     #[must_use]
-    pub fn first(&self, port: Member, done: bool) -> Option<(HostPhysical, Parcel)> {
+    pub fn first(&self, port: Member, done: bool) -> Option<(OwnedRegion, Parcel)> {
         let mut books = self.books.lock();
         let inbox = books.inboxes.get_mut(port.index())?;
         if done {

@@ -4,8 +4,8 @@ use super::frame::{HEAD, HEADER, Head, LONGEST};
 use super::uplink::BUFFERS;
 use super::{Member, Passed, Switch};
 use crate::devices::shared::{Board, Clients};
-use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// How many copies of frames are made at one interrupt.
 const COPIES: u32 = 2 * BUFFERS as u32;
@@ -46,7 +46,7 @@ impl Switch {
         &self,
         back: Option<u16>,
         host: TheHost<'_>,
-    ) -> Option<(u16, HostPhysical, u32)> {
+    ) -> Option<(u16, OwnedRegion, u32)> {
         let mut books = self.books.lock();
         let card = books.card.as_mut()?;
         let (buffer, written) = card.take_received(back, host)?;
@@ -63,7 +63,7 @@ impl Switch {
     fn pass_received(
         &self,
         outside: Member,
-        at: HostPhysical,
+        at: OwnedRegion,
         written: u32,
         host: TheHost<'_>,
     ) -> Passed {
@@ -71,7 +71,7 @@ impl Switch {
         if !(HEAD as u32..=LONGEST.into()).contains(&length) {
             return Passed::default();
         }
-        let behind = |bytes: usize| HostPhysical::new(at.raw().wrapping_add(bytes as u64));
+        let behind = |bytes: usize| at.skip(bytes as u64);
         let mut head = Head([0; HEAD]);
         for (offset, byte) in (0..).zip(&mut head.0) {
             *byte = host.byte(behind(HEADER + offset));

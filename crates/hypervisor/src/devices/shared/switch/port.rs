@@ -15,8 +15,8 @@ use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::trapped::{NotNow, Reach};
 use crate::devices::virtio::DeviceKind;
 use crate::hart::decode::Width;
-use crate::memory::address::HostPhysical;
 use crate::memory::guest::{HostMemory, Memory, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// VIRTIO_NET_F_MTU and VIRTIO_NET_F_STATUS (§5.1.3), and VIRTIO_NET_S_LINK_UP (§5.1.4).
 const HAS_MTU: u64 = 1 << 3;
@@ -146,37 +146,34 @@ impl Port {
             *place = host.byte(byte);
         }
         let begin = (HEADER + HEAD) as u64;
-        let shift = self.bytes_from(begin).next().map_or(0, |at| at.raw() & 7);
+        let shift = self
+            .bytes_from(begin)
+            .next()
+            .map_or(0, |at| at.base().raw() & 7);
         let frame = (length as u16, shift as u8);
         self.switch
             .pass(self.member, &head, frame, host, &mut |to| {
                 let mut to = to;
-                for (from, bytes) in self.rest_from(begin) {
-                    host.move_bytes(from, to, bytes);
-                    to = HostPhysical::new(to.raw().wrapping_add(bytes));
+                for from in self.rest_from(begin) {
+                    host.move_bytes(from, to, from.size());
+                    to = to.skip(from.size());
                 }
             })
     }
 
     /// The pieces at hand without so many bytes in front.
-    fn rest_from(&self, mut skip: u64) -> impl Iterator<Item = (HostPhysical, u64)> {
+    fn rest_from(&self, mut skip: u64) -> impl Iterator<Item = OwnedRegion> {
         self.pieces.iter().filter_map(move |piece| {
             let left = skip.min(piece.host.size());
             skip -= left;
-            let bytes = piece.host.size() - left;
-            (bytes > 0).then(|| {
-                let base = piece.host.base().raw().wrapping_add(left);
-                (HostPhysical::new(base), bytes)
-            })
+            Some(piece.host.skip(left)).filter(|rest| rest.size() > 0)
         })
     }
 
     /// Where the bytes of the pieces at hand are, without so many in front.
-    fn bytes_from(&self, skip: u64) -> impl Iterator<Item = HostPhysical> {
+    fn bytes_from(&self, skip: u64) -> impl Iterator<Item = OwnedRegion> {
         let rest = self.rest_from(skip);
-        rest.flat_map(|(base, bytes)| {
-            (0..bytes).map(move |offset| HostPhysical::new(base.raw().wrapping_add(offset)))
-        })
+        rest.flat_map(|rest| (0..rest.size()).map(move |offset| rest.skip(offset)))
     }
 
     /// Gives the guest what waits for it. What comes meanwhile is told of again.
@@ -216,15 +213,15 @@ impl Port {
     }
 
     /// Copies so many bytes into the pieces at hand. False where they have no room for them, and nothing was copied.
-    fn fill(&self, mut from: HostPhysical, mut bytes: u64, host: TheHost<'_>) -> bool {
+    fn fill(&self, mut from: OwnedRegion, mut bytes: u64, host: TheHost<'_>) -> bool {
         let room: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
         if room < bytes {
             return false;
         }
         for piece in &self.pieces {
             let here = piece.host.size().min(bytes);
-            host.move_bytes(from, piece.host.base(), here);
-            from = HostPhysical::new(from.raw().wrapping_add(here));
+            host.move_bytes(from, piece.host, here);
+            from = from.skip(here);
             bytes -= here;
         }
         true

@@ -11,8 +11,9 @@ use crate::devices::simulated::chain::{Piece, Wrong};
 use crate::devices::simulated::shadow::{AREA, MOST_ENTRIES, Shadow};
 use crate::devices::virtio::DeviceKind;
 use crate::devices::wires::SourceNumber;
-use crate::memory::address::{HostPhysical, HostRegion};
+use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
+use crate::memory::owned::OwnedRegion;
 
 /// VIRTIO_NET_F_MAC (virtio 1.2, §5.1.3).
 pub const HAS_ADDRESS: u64 = 1 << 5;
@@ -41,7 +42,7 @@ pub struct Card {
     receive: Shadow,
     transmit: Shadow,
     /// Where the buffers are.
-    buffers: HostPhysical,
+    buffers: OwnedRegion,
     /// Whether it returned what it was not given. Then nothing is asked of it any more.
     broken: bool,
 }
@@ -53,7 +54,7 @@ impl Uplink {
     /// [`DriverError`]. The card is idle then.
     pub fn start(
         driver: Driver,
-        memory: HostPhysical,
+        memory: OwnedRegion,
         board: &dyn Board,
     ) -> Result<(Self, Card), DriverError> {
         let features = Features {
@@ -61,7 +62,7 @@ impl Uplink {
             wanted: HAS_ADDRESS,
         };
         let features = driver.agree(DeviceKind::NetworkCard, features, board)?;
-        let area = |number: u64| HostPhysical::new(memory.raw().wrapping_add(number * AREA));
+        let area = |number: u64| memory.skip(number * AREA);
         let transmit = driver.queue(TRANSMIT, 1, area(1), board)?;
         let mut card = Card {
             receive: driver.queue(RECEIVE, 1, area(0), board)?,
@@ -114,33 +115,28 @@ impl Uplink {
 impl Card {
     /// Where a buffer for receiving is.
     #[must_use]
-    pub fn buffer(&self, number: u16) -> HostPhysical {
+    pub fn buffer(&self, number: u16) -> OwnedRegion {
         let before = u64::from(number) * SLOT + BUFFER;
-        HostPhysical::new(self.buffers.raw().wrapping_add(before))
+        self.buffers.skip(before).take(BUFFER_BYTES)
     }
 
     /// Lets the card receive into a buffer.
     pub fn offer(&mut self, number: u16, host: TheHost<'_>) {
-        if let Some(host_region) = HostRegion::new(self.buffer(number), BUFFER_BYTES) {
-            let piece = Piece {
-                host: host_region,
-                written: true,
-            };
-            // A card whose queue is short has fewer buffers.
-            let _ = self.receive.put(number, &[piece], host);
-        }
+        let piece = Piece {
+            host: self.buffer(number),
+            written: true,
+        };
+        // A card whose queue is short has fewer buffers.
+        let _ = self.receive.put(number, &[piece], host);
     }
 
     /// Has the card send what lies in a slot of its inbox. False where it cannot.
-    pub fn send(&mut self, slot: u8, (at, bytes): (HostPhysical, u64), host: TheHost<'_>) -> bool {
-        let Some(region) = HostRegion::new(at, bytes).filter(|_| !self.broken) else {
-            return false;
-        };
+    pub fn send(&mut self, slot: u8, frame: OwnedRegion, host: TheHost<'_>) -> bool {
         let piece = Piece {
-            host: region,
+            host: frame,
             written: false,
         };
-        self.transmit.put(slot.into(), &[piece], host)
+        !self.broken && self.transmit.put(slot.into(), &[piece], host)
     }
 
     /// Frees the slots of what the card has sent.

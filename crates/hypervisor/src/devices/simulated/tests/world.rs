@@ -16,6 +16,7 @@ use crate::devices::virtio::register::*;
 use crate::devices::wires::SourceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 pub const RAM: u64 = 0x8000_0000;
 pub const HALF: u64 = 0x1_0000;
@@ -119,7 +120,7 @@ impl World {
     pub fn new(way: Way, features: u64, entries: u16) -> Self {
         let piece = |guest, size, host| Piece {
             guest: GuestRegion::new(GuestPhysical::new(guest), size).unwrap(),
-            host: HostPhysical::new(host),
+            host: OwnedRegion::for_test(host, size),
         };
         let pieces = match way {
             Way::Fast => vec![piece(RAM, 2 * HALF, FIRST)],
@@ -233,9 +234,9 @@ impl Guest {
                 registers: HostPhysical::new(REGISTERS),
                 size: 0x200,
                 source: SourceNumber(7),
-                areas: HostPhysical::new(AREAS),
+                areas: OwnedRegion::for_test(AREAS, QUEUE_BYTES),
                 fast,
-                page: fast.then(|| HostPhysical::new(PAGE)),
+                page: fast.then(|| OwnedRegion::for_test(PAGE, PAGE_SIZE)),
                 patience: PATIENCE,
             }),
             world: World::new(way, features, entries),

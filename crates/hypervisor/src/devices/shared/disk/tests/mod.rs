@@ -309,7 +309,8 @@ fn a_disk_that_fails_ends_everything_with_an_error_and_stops() {
 fn a_disk_that_lacks_what_is_needed_is_refused() {
     let (world, _) = system(&[10], 0);
     world.device.features.set(VERSION_1);
-    let error = Disk::start(DRIVER, HostPhysical::new(0x2000), &world).unwrap_err();
+    let error =
+        Disk::start(DRIVER, OwnedRegion::for_test(0x2000, QUEUE_BYTES), &world).unwrap_err();
     let missing = INDIRECT_TABLES;
     let kind = DeviceKind::Disk;
     assert_eq!(error, DriverError::NotOffered { kind, missing });

@@ -15,6 +15,7 @@ use crate::devices::virtio::register::*;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion};
 use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 const REGISTERS: u64 = 0x1000_1000;
 pub const DRIVER: Driver = Driver {
@@ -27,8 +28,8 @@ const QUEUE_AREA: u64 = 0x2000;
 const OPERATIONS: u64 = 0x10_0000;
 const MEMORY: u64 = 0x20_0000;
 /// Where the page lies that the guest with a number reads in place of registers.
-fn page_of(guest: usize) -> HostPhysical {
-    HostPhysical::new(0x8000 + guest as u64 * PAGE_SIZE)
+fn page_of(guest: usize) -> OwnedRegion {
+    OwnedRegion::for_test(0x8000 + guest as u64 * PAGE_SIZE, PAGE_SIZE)
 }
 /// For how long something may wait, in ticks.
 pub const PATIENCE: u64 = 480;
@@ -299,7 +300,7 @@ impl Guest {
         };
         let value = self.device.load(Access { offset, width }, &Alone(&view));
         if width == Width::Word {
-            let shown = world.host.get(page_of(self.number).raw() + offset);
+            let shown = world.host.get(page_of(self.number).base().raw() + offset);
             assert_eq!(u64::from(u32::from_le_bytes(shown)), value, "{offset:#x}");
         }
         value
@@ -321,7 +322,7 @@ impl Guest {
     /// Where a guest's byte lies.
     pub fn place(&self, at: u64) -> u64 {
         let at = GuestPhysical::new(at);
-        self.memory.in_one(at, 1).unwrap().raw()
+        self.memory.in_one(at, 1).unwrap().base().raw()
     }
 
     pub fn sets(&self, world: &World, at: u64, bytes: &[u8]) {
@@ -456,13 +457,19 @@ pub fn system(shares: &[u32], features: u64) -> (World, Vec<Guest>) {
         time: Cell::new(0),
         at_work: Cell::new(false),
     };
-    let mut disk = Disk::start(DRIVER, HostPhysical::new(QUEUE_AREA), &world).unwrap();
+    let mut disk = Disk::start(
+        DRIVER,
+        OwnedRegion::for_test(QUEUE_AREA, QUEUE_BYTES),
+        &world,
+    )
+    .unwrap();
     let guests = shares.iter().enumerate().map(|(number, share)| {
-        let operations = HostPhysical::new(OPERATIONS + number as u64 * SLICE_BYTES);
+        let operations =
+            OwnedRegion::for_test(OPERATIONS + number as u64 * SLICE_BYTES, SLICE_BYTES);
         let slice = disk.add(Client::new(number).unwrap(), operations, *share);
         let piece = |guest, host| Piece {
             guest: GuestRegion::new(GuestPhysical::new(guest), HALF).unwrap(),
-            host: HostPhysical::new(host),
+            host: OwnedRegion::for_test(host, HALF),
         };
         let place = MEMORY + number as u64 * 0x4_0000;
         let pieces = vec![piece(RAM, place), piece(RAM + HALF, place + 0x2_0000)];

@@ -20,6 +20,7 @@ use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical};
 use crate::memory::guest::{GuestMemory, Memory, Piece, TheHost};
+use crate::memory::owned::OwnedRegion;
 
 /// A guest and its driver.
 pub struct Guest {
@@ -46,7 +47,7 @@ impl Guest {
         let base = GUESTS + 4 * HALF * number as u64;
         let piece = |guest, host| Piece {
             guest: GuestRegion::new(GuestPhysical::new(guest), HALF).unwrap(),
-            host: HostPhysical::new(host),
+            host: OwnedRegion::for_test(host, HALF),
         };
         // Between and behind the two is what is nobody's.
         let pieces = vec![piece(RAM, base + 2 * HALF), piece(RAM + HALF, base)];
@@ -71,7 +72,7 @@ impl Guest {
 
     fn place(&self, at: u64) -> u64 {
         let piece = self.memory.in_one(GuestPhysical::new(at), 1);
-        piece.expect("the guest's memory").raw()
+        piece.expect("the guest's memory").base().raw()
     }
 
     pub fn write(&self, world: &World, at: u64, bytes: &[u8]) {

@@ -21,6 +21,7 @@ use crate::devices::virtio::DeviceKind;
 use crate::devices::virtio::register::*;
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
+use crate::memory::address::HostPhysical;
 
 /// A switch and as many guests, all started and with buffers.
 fn started(ports: usize, uplink: bool) -> (World, Vec<Guest>) {
@@ -431,7 +432,7 @@ fn a_device_that_is_no_card_is_no_uplink() {
             TheHost::new(&self.0)
         }
     }
-    let memory = HostPhysical::new(0);
+    let memory = OwnedRegion::for_test(0, 0);
     let none = Uplink::start(DRIVER, memory, &Nothing(Host::default()));
     assert_eq!(
         none.unwrap_err(),

@@ -22,6 +22,7 @@ use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
+use crate::memory::owned::OwnedRegion;
 
 /// A guest's memory, of which the first half lies behind the second.
 pub const RAM: u64 = 0x8000_0000;
@@ -89,13 +90,13 @@ impl World {
         let size = Switch::bytes(ports, uplink);
         assert_eq!(size, (ports as u64 + u64::from(uplink)) * INBOX_BYTES);
         assert!(INBOXES + size + uplink::BYTES <= GUESTS);
-        let memory = HostPhysical::new(INBOXES + size);
+        let memory = OwnedRegion::for_test(INBOXES + size, uplink::BYTES);
         let up = uplink.then(|| {
             let up = Uplink::start(DRIVER, memory, &(&host, &card)).unwrap();
             assert_eq!(card.accepted.get(), VERSION_1 | 1 << 5);
             up
         });
-        let switch = Switch::new(places.collect(), up, HostPhysical::new(INBOXES));
+        let switch = Switch::new(places.collect(), up, OwnedRegion::for_test(INBOXES, size));
         Self {
             host,
             card,
