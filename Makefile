@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install test check-style host-tests system-tests soak conformance bench clean
+.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench clean
 
 all: build
 
@@ -29,6 +29,15 @@ run: build
 # The command with all that it finds at run time, manual pages and completions. The images stay in each user's cache.
 install: build
 	scripts/install "$(DESTDIR)$(PREFIX)"
+
+# What a user installs: target/dist has a tar, a .deb and their hashes.
+dist: build
+	scripts/dist
+
+# Licences and sources of all dependencies.
+deny:
+	@command -v cargo-deny >/dev/null 2>&1 || $(CARGO) install --locked cargo-deny
+	$(CARGO) deny check licenses bans sources
 
 # Everything that must hold before a change is taken.
 test: setup
