@@ -1,9 +1,8 @@
-//! Waiting in place: a vCPU that waits for its own interrupts stays on a hart that nobody else wants.
+//! Waiting in place: a vCPU that waits for its own interrupts stays on a hart that no other vCPU wants.
 //!
-//! All of its registers stay on the hart, so its own interrupts end the wait as they end its own WFI: those in its guest
-//! file by hstatus.VGEIN, its timer by vstimecmp, those that the hypervisor holds for it by hvip (privileged
-//! architecture, "Wait for Interrupt": WFI looks at hie and vsie whatever the mode). No interrupt is taken, nothing is
-//! dispatched, and nothing is saved or restored.
+//! All of its registers stay on the hart, so its own interrupts end the wait as they end its own WFI: those in its guest file by hstatus.VGEIN,
+//! its timer by vstimecmp, those that the hypervisor holds for it by hvip (privileged architecture, "Wait for Interrupt": WFI tests hie and vsie
+//! in any mode). No interrupt is taken, nothing is dispatched, saved or restored.
 
 use core::sync::atomic::Ordering;
 
@@ -33,11 +32,11 @@ pub struct InPlace<'a> {
     pub hart: &'a Hart,
     pub vm: &'a Vm,
     pub vcpu: &'a Vcpu,
-    /// When it was dispatched.
+    /// Time of its dispatch.
     pub began: Ticks,
 }
 
-/// For whom something came while the vCPU waited, besides itself and the hypervisor.
+/// Interrupts of other vCPUs that ended a wait.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     /// Guest files of this hart, a bit each.
@@ -46,15 +45,15 @@ struct Found {
     elsewhere: bool,
 }
 
-/// Whether a vCPU that began to wait in place would find that another one, which waits here too, has an interrupt, and that no
-/// other hart rests to which that one could be sent. Then it leaves at once, which costs less.
+/// True if another vCPU that waits here has an interrupt and no other hart is idle for it. A vCPU that is about to wait in place leaves then,
+/// which costs less.
 pub fn would_leave_at_once(system: &Hypervisor, hart: &Hart) -> bool {
     let files = hart.files.waiting();
     files != 0 && csr::read::<{ number::HGEIP }>() & files != 0 && !system.others_rest(hart)
 }
 
 impl InPlace<'_> {
-    /// Waits on the hart if the scheduler allows it. Returns why the vCPU has to leave, or nothing where it goes on.
+    /// Waits on the hart if the scheduler allows it. Returns the reason if the vCPU has to leave.
     #[inline(never)]
     pub fn wait(self, registers: &mut Registers) -> Option<Leave> {
         let Self {
@@ -78,10 +77,10 @@ impl InPlace<'_> {
             Answer::With(others) => others,
         };
         if system.count() > 1 && hart.take_ask() {
-            // Somebody has come here from another group.
+            // A vCPU was migrated here from another group.
             return terms::reconsider(system, hart, self.began, registers);
         }
-        // Nothing of the guest is used while it waits: whoever changes its tables need not wait for it.
+        // The guest uses no translation while it waits: a change of its tables need not wait for it.
         hart.running.clear();
         let found = self.stall(files);
         hart.accounts.charge_idle();
@@ -102,11 +101,11 @@ impl InPlace<'_> {
             self.go_on(registers)
         };
         hart.accounts.of(vm.id).charge_scheduling();
-        // The look into the files sees those of vCPUs that have left.
+        // The periodic test of files covers vCPUs that have left.
         leaves.or_else(|| (look && interrupted).then_some(Leave::SelfWait))
     }
 
-    /// This hart's files of `others`, which are in `group`, a bit each.
+    /// Guest files on this hart of `others`, which are in `group`, a bit each.
     #[inline]
     fn files_of(&self, group: &Group, others: VcpuSet) -> u64 {
         let mut files = 0;
@@ -116,7 +115,7 @@ impl InPlace<'_> {
         files
     }
 
-    /// This hart's file of `vcpu`, as its bit.
+    /// Bit of the guest file of `vcpu` on this hart.
     #[inline]
     fn file_of(&self, vcpu: VcpuNumber) -> u64 {
         let interrupts = self.system.vcpu(vcpu).interrupts.lock();
@@ -124,7 +123,7 @@ impl InPlace<'_> {
         file.map_or(0, GuestFile::bit)
     }
 
-    /// Waits until something comes for the vCPU, into one of the files of others, or for the hypervisor. Says for whom.
+    /// Waits until an interrupt comes for the vCPU, for the hypervisor, or into one of `files`.
     fn stall(&self, files: u64) -> Found {
         let Self {
             system, hart, vcpu, ..
@@ -132,13 +131,13 @@ impl InPlace<'_> {
         // SAFETY: the files are those of vCPUs that wait here; the bits are taken back below, and with sstatus.SIE = 0
         // no interrupt is taken meanwhile.
         unsafe { csr::set::<{ number::HGEIE }>(files) };
-        hart.looks.end();
+        hart.poll_timer.stop();
         let look = hart.next_look.load(Ordering::Relaxed);
         hart.slice_end.store(look, Ordering::Relaxed);
         set_timer(system, hart);
         hart.accounts.of(self.vm.id).charge_scheduling();
         let mut elsewhere = false;
-        // Whoever has something for the vCPU interrupts this hart from here on.
+        // A request for the vCPU interrupts this hart from here on.
         if vcpu.enter_guest(hart.index) {
             system.begin_rest(hart);
             elsewhere = probe::rest(system, hart);
@@ -153,17 +152,16 @@ impl InPlace<'_> {
         }
     }
 
-    /// Sends the vCPUs of `others` whose files have something, those in `found`, to harts that rest. False where there are
-    /// not enough of these.
+    /// Sends the vCPUs of `others` whose files are in `found` to idle harts. False if there are too few of these.
     fn spread(&self, others: VcpuSet, found: u64) -> bool {
-        // Where nobody rests, the scheduler need not be asked.
+        // Without an idle hart the scheduler need not be asked.
         if !self.system.others_rest(self.hart) {
             return false;
         }
         let hart = self.hart.index;
         others.iter().all(|place| {
             let kicks = self.system.with_hart(hart, |group| {
-                // Who has gone to another group since has no file here any more.
+                // A vCPU that was migrated meanwhile has no file here any more.
                 let found = |&vcpu: &VcpuNumber| self.file_of(vcpu) & found != 0;
                 match group.number(place).filter(found) {
                     Some(_) => group.scheduler_mut().spread(hart, place, now()),

@@ -4,7 +4,7 @@ pub mod attention;
 pub mod exits;
 pub mod in_place;
 pub mod loading;
-pub mod looks;
+pub mod poll;
 pub mod probe;
 pub mod requests;
 pub mod shadow;
@@ -20,6 +20,7 @@ use core::sync::atomic::Ordering;
 use abi::monitor::Event;
 use scheduler::groups::{Access, NumberSet};
 use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber, VcpuSet};
+use spinwait::PollReason;
 
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
@@ -39,7 +40,6 @@ use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
 use crate::vm::lifecycle::life::Begin;
-use crate::vm::looks::LookFor;
 use crate::vm::vcpu::{Registers, Vcpu};
 use crate::vm::word::Word;
 
@@ -57,7 +57,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     let mut watches;
     loop {
         let mut probe = Tests { system, hart };
-        let (now, stopped, decision, looks, (flow, again), strays) = {
+        let (now, stopped, decision, poll, (flow, again), strays) = {
             // All under one lock: it is what all harts meet at.
             let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
@@ -66,9 +66,9 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
             let places = (system.scheduler.places(), system.notices());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
-            let looks = match decision {
+            let poll = match decision {
                 Dispatch::Run { slice, .. } => {
-                    looks::reason(group.scheduler_mut(), hart.index, slice.is_some())
+                    poll::poll_reason(group.scheduler_mut(), hart.index, slice.is_some())
                 }
                 Dispatch::Idle { .. } => None,
             };
@@ -95,7 +95,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 Dispatch::Run { .. } => (system.scheduler.publish(&group), None),
             };
             let strays = !group.strays().is_empty();
-            (now, stopped, decision, looks, flow, strays)
+            (now, stopped, decision, poll, flow, strays)
         };
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
@@ -123,15 +123,15 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                     began: now,
                     slice,
                     trap_waits,
-                    looks,
+                    poll,
                 };
                 let heard = match watches {
-                    true => probe::begin_to_hear(system, hart, &watched),
+                    true => probe::watch_waiters(system, hart, &watched),
                     false => 0,
                 };
                 left = run_vcpu(system, hart, &mut holders, (vcpu, &terms));
                 if heard != 0 {
-                    probe::end_hearing(system, hart, heard);
+                    probe::unwatch_waiters(system, hart, heard);
                 }
                 last = Some((vcpu, now));
             }
@@ -152,8 +152,8 @@ struct Terms {
     slice: Option<Ticks>,
     /// Whether its waits trap.
     trap_waits: bool,
-    /// Why the hart looks now and then, if it does.
-    looks: Option<LookFor>,
+    /// Reason to poll while the vCPU runs.
+    poll: Option<PollReason>,
 }
 
 /// How an idle hart waits.
@@ -247,9 +247,10 @@ fn run_vcpu(
     terms::set_pause_loops(hart, registers.pauses, terms.trap_waits);
     let ready = now();
     hart.change.enter(ready);
-    if let Some(reason) = terms.looks {
-        let reason = reason.of(registers.spins_unseen);
-        hart.looks.begin(ready, hart.change.mean(), reason);
+    if let Some(reason) = terms.poll {
+        let reason = reason.with_last(registers.spins_undetected);
+        hart.poll_timer
+            .start(ready.get(), hart.change.mean().get(), reason);
     }
     set_slice(system, hart, ready, terms.slice);
     costs::spend(system.costs.mode_change);
@@ -265,7 +266,7 @@ fn run_vcpu(
         books,
     };
     let reason = stay(exit, terms.began, generation, holders);
-    hart.looks.end();
+    hart.poll_timer.stop();
 
     let supervisor = !registers.context.in_user_mode();
     let open = !supervisor || csr::read::<{ number::VSSTATUS }>() & status::SIE != 0;
@@ -298,8 +299,8 @@ fn run_vcpu(
 
 /// A vCPU that had given its hart away because it waited for `word` is on a hart again.
 fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word, file: u8) {
-    if word.was_seen_to_come() || word.has_come(&vcpu.beside) {
-        registers.spinning.has_come();
+    if word.was_found_over() || word.is_over(|| vcpu.conditions.lock().hold()) {
+        registers.spinning.note_over();
         return;
     }
     // An interrupt that it can take is a reason to run.
@@ -313,7 +314,7 @@ fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word
         books.count(Event::FutileDispatch);
     } else {
         books.count(Event::SpinInterrupted);
-        registers.spinning.interrupted();
+        registers.spinning.note_interrupt();
     }
 }
 
@@ -381,8 +382,8 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
                 if slice_is_over(hart) {
                     return Leave::SliceEnd;
                 }
-                if hart.looks.is_due(now())
-                    && let Some(reason) = looks::look(&mut exit)
+                if hart.poll_timer.is_due(now().get())
+                    && let Some(reason) = poll::poll(&mut exit)
                 {
                     return reason;
                 }

@@ -1,5 +1,4 @@
-//! The tests that a dispatching hart makes of vCPUs that wait: paper 002's pending-interrupt test, by hgeip, and the
-//! test of the word that a spinning vCPU watches.
+//! Tests of waiting vCPUs by a dispatching hart: paper 002's pending-interrupt test, by hgeip, and the test of a watched word.
 
 use core::sync::atomic::Ordering;
 
@@ -14,9 +13,9 @@ use crate::system::Hypervisor;
 use crate::system::harts::Hart;
 use crate::system::interrupt_port::{self, InterruptPort};
 use crate::vm::vcpu::Vcpu;
-use crate::vm::word::Word;
+use crate::vm::word::{self, Word};
 
-/// The tests, made on `hart`.
+/// Tests made on `hart`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tests<'a> {
     pub system: &'a Hypervisor,
@@ -54,31 +53,32 @@ impl Probe<VcpuNumber> for Tests<'_> {
     fn changed(&mut self, vcpu: VcpuNumber) -> bool {
         let waits = self.system.vcpu(vcpu);
         let mut word = waits.word.lock();
-        word.as_mut().is_none_or(|word| word.test(&waits.beside))
+        word.as_mut()
+            .is_none_or(|word| word.poll(|| waits.conditions.lock().hold()))
     }
 }
 
-/// Looks at the word that `vcpu` waits for, which is on this hart, for `longest` at most. Whether what it waits for has come.
-pub fn comes_within(hart: &Hart, vcpu: &Vcpu, word: Word, longest: Ticks) -> bool {
-    let end = hart::time() + longest.get();
+/// Polls the word of `vcpu`, which is on this hart, for `max` at most. True if the wait is over.
+pub fn poll_word(hart: &Hart, vcpu: &Vcpu, word: Word, max: Ticks) -> bool {
+    let end = hart::time() + max.get();
     let by_reservation = hart.has(Capability::WaitOnReservation);
-    let mut has_come = false;
-    while !has_come && hart::time() < end {
-        // SAFETY: the hart has what it is asked for.
-        unsafe { word.stall(by_reservation) };
-        has_come = word.has_come(&vcpu.beside);
+    let mut over = false;
+    while !over && hart::time() < end {
+        // SAFETY: the hart has Zawrs if it is told to use it.
+        unsafe { word::stall(word, by_reservation) };
+        over = word.is_over(|| vcpu.conditions.lock().hold());
     }
-    has_come
+    over
 }
 
-/// How often an idle hart looks at words before it asks the scheduler again.
-const LOOKS: u32 = 512;
+/// Polls of words by an idle hart before it asks the scheduler again.
+const MAX_POLLS: u32 = 512;
 
-/// Waits while a hart must test the vCPUs `watch` itself, until one of them may go on or an interrupt is pending.
+/// Waits on a hart that must test the vCPUs `watch` itself, until one of them may go on or an interrupt is pending.
 ///
-/// It is one wait for work, interrupts and timers, in which no interrupt is taken: sstatus.SIE is 0, hgeie has the files
-/// of those that wait here, and the timer has their earliest deadline. Where some of them wait for words, WRS.STO stalls on the
-/// first of these for a short time, and the others are looked at in between; else WFI waits.
+/// One wait covers work, interrupts and timers, and takes no interrupt: sstatus.SIE is 0, hgeie has the files of the vCPUs that wait here, and
+/// the timer has their earliest deadline. If some wait for words, WRS.STO stalls on the first of these for a short time, and the others are polled
+/// in between; else WFI waits.
 pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     let words = || {
         watch.iter().filter_map(|vcpu| {
@@ -93,17 +93,18 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
         watch_file(system, hart, vcpu, true);
     }
     if words().next().is_none() {
-        // Whatever it was, the hart asks.
+        // The hart asks the scheduler, whatever ended the wait.
         let _ = rest(system, hart);
     } else {
-        for _ in 0..LOOKS {
-            let goes_on = |(waits, word): (&Vcpu, Word)| word.has_come(&waits.beside);
-            if interrupt_is_pending() || words().any(goes_on) {
+        for _ in 0..MAX_POLLS {
+            let is_over =
+                |(waits, word): (&Vcpu, Word)| word.is_over(|| waits.conditions.lock().hold());
+            if interrupt_is_pending() || words().any(is_over) {
                 break;
             }
             if let Some((_, word)) = words().next() {
-                // SAFETY: the hart has what it is asked for.
-                unsafe { word.stall(by_reservation) };
+                // SAFETY: the hart has Zawrs if it is told to use it.
+                unsafe { word::stall(word, by_reservation) };
             }
         }
     }
@@ -112,12 +113,12 @@ pub fn wait_with_tests(system: &Hypervisor, hart: &Hart, watch: &NumberSet) {
     }
 }
 
-/// How often a hart that rests tests the files of harts that do not, a second. What two tests in a row find is taken over:
-/// to move costs as much as a hundred microseconds on a slow computer, and until then its own hart may be free.
+/// Tests a second of an idle hart of the files of busy harts. A vCPU that two tests in a row find pending is migrated: a migration costs up to
+/// 100 us on a slow computer, and the vCPU's own hart may be free sooner.
 const TESTS_A_SECOND: u32 = 20_000;
 
-/// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. Where any hart's files can be
-/// tested, also until a vCPU that waits on a hart that is busy has one, and then says so: it is paper 002's active wait.
+/// Waits until an interrupt is pending for this hart or for the vCPU whose registers are on it. If any hart's files can be tested, a pending
+/// interrupt of a vCPU that waits on a busy hart ends the wait too, and the answer is true: paper 002's active wait.
 pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     if !hart.has(Capability::PendingTest) || system.host_interrupts() {
         wait_for_interrupt();
@@ -146,26 +147,26 @@ pub fn rest(system: &Hypervisor, hart: &Hart) -> bool {
     found
 }
 
-/// Waits in a loop until the hart is told of something, or an interrupt is pending: the active wait of paper 002 §3.5, with all
-/// interrupts open. Whoever has work for the hart sets its word, and need not interrupt it.
+/// Waits in a loop until the hart is kicked or an interrupt is pending: the active wait of paper 002 §3.5, with all interrupts enabled. A hart
+/// that has work for this one sets its word, and need not interrupt it.
 pub fn wait_actively(system: &Hypervisor, hart: &Hart) {
     hart.polls.store(true, Ordering::SeqCst);
     while !hart.was_told() && !anything_is_pending() {
         core::hint::spin_loop();
     }
     hart.polls.store(false, Ordering::SeqCst);
-    // What a kick would have made the hart do.
+    // A kick would have made the hart do this.
     interrupts::serve(&InterruptPort::new(system, hart));
     interrupt_port::watch_as_wanted(system, hart);
 }
 
-/// Whether WFI would not wait.
+/// True if WFI would not wait.
 fn anything_is_pending() -> bool {
     csr::read::<{ number::SIP }>() & csr::read::<{ number::SIE }>() != 0
         || csr::read::<{ number::HIP }>() & csr::read::<{ number::HIE }>() != 0
 }
 
-/// Whether a vCPU that waits on a hart that is busy has an interrupt. One of the harts that rest looks for all.
+/// True if a vCPU that waits on a busy hart has an interrupt. One of the idle harts tests for all.
 fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
     let rests = |other: &&Hart| other.rests.load(Ordering::Relaxed);
     if system.harts.iter().find(rests).map(|first| first.index) != Some(hart.index) {
@@ -179,18 +180,19 @@ fn busy_hart_has_pending(system: &Hypervisor, hart: &Hart) -> bool {
     })
 }
 
-/// Lets an interrupt for one of `vcpus`, which wait here, interrupt the hypervisor while another vCPU has the hart. The bits of their files.
-pub fn begin_to_hear(system: &Hypervisor, hart: &Hart, vcpus: &NumberSet) -> u64 {
+/// Lets an interrupt of one of `vcpus`, which wait here, interrupt the hypervisor while another vCPU has the hart. Returns the bits of their
+/// interrupt files.
+pub fn watch_waiters(system: &Hypervisor, hart: &Hart, vcpus: &NumberSet) -> u64 {
     let port = InterruptPort::new(system, hart);
-    let hear = |bits, vcpu| bits | interrupts::begin_to_hear(&port, vcpu);
-    vcpus.iter().fold(0, hear)
+    let watch = |bits, vcpu| bits | interrupts::begin_to_hear(&port, vcpu);
+    vcpus.iter().fold(0, watch)
 }
 
-/// The end of [`begin_to_hear`].
-pub fn end_hearing(system: &Hypervisor, hart: &Hart, heard: u64) {
-    // The operator may have chosen a policy meanwhile under which all files of those that wait are watched.
+/// Undoes [`watch_waiters`].
+pub fn unwatch_waiters(system: &Hypervisor, hart: &Hart, watched: u64) {
+    // The operator may have chosen a wait policy meanwhile that watches the files of all waiters.
     if !system.host_interrupts() {
-        interrupts::end_hearing(&InterruptPort::new(system, hart), heard);
+        interrupts::end_hearing(&InterruptPort::new(system, hart), watched);
     }
 }
 

@@ -1,77 +1,98 @@
-//! Reservation wait: what a spinning vCPU waits for, and whether it has come.
+//! Spins at their exits: the word that a spinning vCPU waits for, read from its registers, code and memory ([`spinwait`]).
 //!
-//! A guest that leaves at WRS.NTO has told by the code in front of it which word it watches and what it last saw there; one that
-//! leaves at a PAUSE has told the same by the loop around it.
-//! While the word is unchanged, giving it the hart again would be futile. All of this is a hint: a wrong guess costs
-//! time, never correctness, because WRS.NTO may end for any reason (Zawrs) and a PAUSE may take any time.
+//! A guest that traps at WRS.NTO tells by the code in front of it which word it watches and what it saw there; one that traps at PAUSE tells
+//! it by the loop around it. While the word is unchanged, giving the vCPU a hart again would be futile.
+
+use spinwait::{
+    Conditions, Guest, Iteration, KnownLoop, NextWait, Register, SpinLoop, WatchedWord, Width,
+};
 
 use crate::hart::csr::{self, number, status};
-use crate::hart::decode::{Register, Width};
-use crate::hart::instruction::{Ahead, Guest, Place, Turn};
-use crate::hart::unprivileged;
-use crate::memory::address::{GuestPhysical, HostPhysical};
-use crate::memory::owned::OwnedRegion;
+use crate::hart::unprivileged::fetch_halfword;
+use crate::memory::address::GuestPhysical;
 use crate::memory::physical::Physical;
 use crate::memory::walk;
 use crate::vm::Vm;
-use crate::vm::conditions::{self, Conditions};
-use crate::vm::spin_code::{Code, KnownCode};
 use crate::vm::vcpu::{Registers, Vcpu};
-use crate::vm::word::{Spin, Word};
+use crate::vm::word::{GuestWord, Spin, Word};
 
-/// Looks at what the vCPU that has just left this hart at a WRS.NTO or a PAUSE waits for. Its program counter still points there, and
-/// `read` understands the code around such an instruction.
+/// Spin of the vCPU that has just left this hart at a WRS.NTO. Its program counter still points there.
 #[must_use]
-pub fn look(vm: &Vm, registers: &mut Registers, read: impl Fn(u64) -> Option<Code>) -> Spin {
-    look_from(vm, registers, None, read)
+pub fn at_wrs(vm: &Vm, registers: &mut Registers) -> Spin {
+    at_exit(vm, registers, None, around_wrs)
 }
 
-/// Looks at what the vCPU that has just left this hart, by no act of its own, is about to wait for by a WRS.NTO. [`Spin::Unknown`] where it is at work, as far as can be told.
+/// Spin of the vCPU that has just left this hart at a PAUSE. Its program counter still points there.
 #[must_use]
-pub fn look_ahead(vm: &Vm, registers: &mut Registers) -> Spin {
+pub fn at_pause(vm: &Vm, registers: &mut Registers) -> Spin {
+    at_exit(vm, registers, None, |pause| {
+        SpinLoop::around_pause(pause, fetch_halfword)
+    })
+}
+
+/// Spin by WRS.NTO of the vCPU that was interrupted on this hart. [`Spin::Unknown`] if it works, as far as can be told.
+#[must_use]
+pub fn at_interrupt(vm: &Vm, registers: &mut Registers) -> Spin {
     let guest = AtExit { vm, registers };
-    match Ahead::of(&guest, registers.context.program_counter) {
-        Some(ahead) => look_from(vm, registers, Some(&ahead), Code::of_reservation),
+    match NextWait::find(&guest, registers.context.program_counter) {
+        Some(wait) => at_exit(vm, registers, Some(&wait), around_wrs),
         None => Spin::Unknown,
     }
 }
 
-fn look_from(
-    vm: &Vm,
-    registers: &mut Registers,
-    ahead: Option<&Ahead>,
-    read: impl Fn(u64) -> Option<Code>,
-) -> Spin {
-    let known = watched(registers, ahead, read).and_then(|watched| {
-        let size = if watched.wide { 8 } else { 4 };
-        let host = place(vm, registers, watched.address, size)?.base();
-        Some(Word::new(host, watched.wide, watched.seen, watched.ticket))
-    });
-    judge(known)
+fn around_wrs(wait: u64) -> Option<SpinLoop> {
+    SpinLoop::around_wrs(wait, fetch_halfword)
 }
 
-/// Looks at what the vCPU that has just left this hart at a PAUSE waits for, where its loop looks at several words: goes through one
-/// turn of the loop.
-// Not in the way of the waits for one word.
+fn at_exit(
+    vm: &Vm,
+    registers: &mut Registers,
+    wait: Option<&NextWait>,
+    decode: impl Fn(u64) -> Option<SpinLoop>,
+) -> Spin {
+    let word = find_loop(registers, wait, decode).and_then(|found| {
+        let context = &registers.context;
+        let operands = found.operands(|register: Register| {
+            let written = wait.and_then(|wait| wait.written(register));
+            written.unwrap_or_else(|| context.get(register.number() as u8))
+        });
+        let width = match operands.wide {
+            true => Width::Double,
+            false => Width::Word,
+        };
+        let address = find_word(vm, registers, operands.address, width)?;
+        Some(Word::new(
+            address,
+            operands.wide,
+            operands.seen,
+            operands.ticket,
+        ))
+    });
+    Spin::of(word)
+}
+
+/// Spin of the vCPU that has just left this hart at a PAUSE whose loop tests several words: follows one iteration.
+// Apart from the waits for one word, which are frequent.
 #[cold]
 #[inline(never)]
 #[must_use]
-pub fn look_at_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
-    let turn = Turn::of(&AtExit { vm, registers }, registers.context.program_counter);
-    let first = |place: u64| {
-        let wide = place.is_multiple_of(8);
-        Word::first_of_several(HostPhysical::new(place).align_down(4), wide)
+pub fn at_pause_of_several(vm: &Vm, vcpu: &Vcpu, registers: &Registers) -> Spin {
+    let iteration = Iteration::follow(&AtExit { vm, registers }, registers.context.program_counter);
+    let first = |address: GuestWord| {
+        let wide = address.host().is_aligned(8);
+        WatchedWord::first_of_several(address.containing_word(), wide)
     };
-    match turn {
-        Some(Turn::Waits(conditions)) => {
+    match iteration {
+        Some(Iteration::Waits(conditions)) => {
             let [condition, ..] = conditions;
-            // SAFETY: the places are those that `AtExit` told.
-            *vcpu.beside.lock() = unsafe { Conditions::new(conditions) };
-            condition.map_or(Spin::Unknown, |condition| Spin::On(first(condition.place)))
+            *vcpu.conditions.lock() = Conditions::new(conditions);
+            condition.map_or(Spin::Unknown, |condition| {
+                Spin::On(first(condition.address))
+            })
         }
-        // A guest that comes back at once does not go the way that the code seems to show.
-        Some(Turn::Over(place)) if !registers.spinning.was_over_at(first(place)) => {
-            Spin::Over(first(place))
+        // A guest that comes back at once takes another path than the code seems to show.
+        Some(Iteration::Over(address)) if !registers.spinning.was_over_at(first(address)) => {
+            Spin::Over(first(address))
         }
         _ => Spin::Unknown,
     }
@@ -84,14 +105,15 @@ struct AtExit<'a> {
 }
 
 impl Guest for AtExit<'_> {
+    type Address = GuestWord;
+
     fn fetch(&self, address: u64) -> Option<u16> {
-        unprivileged::fetch_halfword(address)
+        fetch_halfword(address)
     }
 
-    fn load(&self, address: u64, width: Width) -> Option<(u64, u64)> {
-        let host = place(self.vm, self.registers, address, width.bytes())?.base();
-        // SAFETY: it was just found in the VM's memory, aligned.
-        Some((host.raw(), unsafe { conditions::read(host, width) }))
+    fn load(&self, address: u64, width: Width) -> Option<(GuestWord, u64)> {
+        let word = find_word(self.vm, self.registers, address, width)?;
+        Some((word, spinwait::ReadWord::read(word, width)))
     }
 
     fn register(&self, register: Register) -> u64 {
@@ -103,19 +125,18 @@ impl Guest for AtExit<'_> {
     }
 }
 
-/// Where the word at a guest-virtual address lies, if it is aligned to its size and the vCPU that has just left this hart could load it.
-fn place(vm: &Vm, registers: &Registers, address: u64, size: u64) -> Option<OwnedRegion> {
-    if !address.is_multiple_of(size) {
+/// Word at a guest-virtual address, if it is aligned and the vCPU that has just left this hart could load it.
+fn find_word(vm: &Vm, registers: &Registers, address: u64, width: Width) -> Option<GuestWord> {
+    if !address.is_multiple_of(width.bytes()) {
         return None;
     }
     let vsatp = registers.address_space(csr::read::<{ number::VSATP }>);
     let read = |at| vm.memory.doubleword(at, &Physical::default());
     let physical = walk::translate(vsatp, address, reader(registers), read)?;
-    vm.memory.in_one(physical, size)
+    GuestWord::find(&vm.memory, physical, width)
 }
 
-/// On whose behalf the word of a wait is read: as the load of the wait was, if there was one. A program may have
-/// jumped there with any address.
+/// Privilege of the load of the wait. A program may have jumped there with any address.
 fn reader(registers: &Registers) -> walk::Reader {
     let fields = csr::read::<{ number::VSSTATUS }>();
     walk::Reader {
@@ -125,72 +146,34 @@ fn reader(registers: &Registers) -> walk::Reader {
     }
 }
 
-/// What a vCPU waits for that says so itself, by the spin call: the guest-physical address of a word of 32 bits, the
-/// value that it saw there, and its ticket if it has one.
+/// Spin of a vCPU that names its word by the spin call: the guest-physical address of a word of 32 bits, the value that it saw, and its ticket
+/// if it has one.
 #[must_use]
-pub fn told(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
-    let host = (address.is_multiple_of(4))
-        .then(|| vm.memory.in_one(GuestPhysical::new(address), 4))
+pub fn by_call(vm: &Vm, address: u64, seen: u64, ticket: u64) -> Spin {
+    let word = (address.is_multiple_of(4))
+        .then(|| GuestWord::find(&vm.memory, GuestPhysical::new(address), Width::Word))
         .flatten();
-    let seen = i64::from(seen as i32) as u64;
+    let seen = Width::Word.extend(seen, true);
     let ticket = u16::try_from(ticket).ok();
-    judge(host.map(|host| Word::new(host.base(), false, seen, ticket)))
+    Spin::of(word.map(|word| Word::new(word, false, seen, ticket)))
 }
 
-fn judge(word: Option<Word>) -> Spin {
-    match word {
-        Some(word) if word.has_changed() => Spin::Over(word),
-        Some(word) => Spin::On(word),
-        None => Spin::Unknown,
-    }
-}
-
-/// What the code of a wait tells.
-struct Watched {
-    address: u64,
-    seen: u64,
-    /// The word is a doubleword.
-    wide: bool,
-    ticket: Option<u16>,
-}
-
-fn watched(
+/// Decoded loop at the wait, read once while the vCPU spins there.
+fn find_loop(
     registers: &mut Registers,
-    ahead: Option<&Ahead>,
-    read: impl Fn(u64) -> Option<Code>,
-) -> Option<Watched> {
+    wait: Option<&NextWait>,
+    decode: impl Fn(u64) -> Option<SpinLoop>,
+) -> Option<SpinLoop> {
     let context = &registers.context;
-    let wait = ahead.map_or(context.program_counter, |ahead| ahead.at);
+    let wait = wait.map_or(context.program_counter, |wait| wait.at);
     // A kernel's code is the same in all of its address spaces.
     let user = context.in_user_mode();
     let space = user.then(|| registers.address_space(csr::read::<{ number::VSATP }>));
     let at = (wait, space);
-    let code = match registers.code.at(at) {
-        Some(code) => code,
-        None => {
-            let code = read(wait)?;
-            registers.code = KnownCode::new(at, code);
-            code
-        }
-    };
-    let register = |register: Register| {
-        ahead
-            .and_then(|ahead| ahead.written(register))
-            .unwrap_or_else(|| context.get(register.number() as u8))
-    };
-    let wide = code.width == Width::Double;
-    let seen = register(code.seen);
-    Some(Watched {
-        address: match code.place {
-            Place::Register(base, offset) => register(base).wrapping_add_signed(offset),
-            Place::Fixed(address) => address,
-        },
-        seen: if wide {
-            seen
-        } else {
-            i64::from(seen as i32) as u64
-        },
-        wide,
-        ticket: code.ticket.map(|ticket| register(ticket) as u16),
-    })
+    if let Some(known) = registers.known_loop.at(at) {
+        return Some(known);
+    }
+    let found = decode(wait)?;
+    registers.known_loop = KnownLoop::new(at, found);
+    Some(found)
 }

@@ -1,6 +1,7 @@
 //! On what terms a vCPU has its hart: for how long, and whether its waits and pause loops trap.
 
 use scheduler::{Continue, Leave, Ticks};
+use spinwait::PauseWindow;
 
 use crate::hart::capabilities::Capability;
 use crate::hart::csr;
@@ -8,7 +9,6 @@ use crate::hart::custom;
 use crate::run::timer::set_slice;
 use crate::system::harts::Hart;
 use crate::system::{Hypervisor, now};
-use crate::vm::pauses::PauseWindow;
 use crate::vm::vcpu::Registers;
 
 /// Asks the scheduler whether the vCPU may stay, and on what terms.

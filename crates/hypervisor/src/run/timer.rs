@@ -25,7 +25,7 @@ pub fn set_timer(system: &Hypervisor, hart: &Hart) {
         u64::MAX
     };
     let end = hart.slice_end.load(Ordering::Relaxed);
-    let next = end.min(look).min(hart.looks.next());
+    let next = end.min(look).min(hart.poll_timer.next());
     hart.due.set_timer(earliest.min(next));
 }
 

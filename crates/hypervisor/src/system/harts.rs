@@ -4,6 +4,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use scheduler::groups::Members;
 use scheduler::{HartId, MAX_NUMBERS, VcpuNumber};
+use spinwait::PollTimer;
 
 use crate::board::{Board, BoardHart};
 use crate::hart::{
@@ -17,7 +18,6 @@ use crate::system::running::Running;
 use crate::vm::accounts::Accounts;
 use crate::vm::change::ChangeCost;
 use crate::vm::float::FloatUnit;
-use crate::vm::looks::PartnerLooks;
 
 /// The largest number of harts that are used; the board may have more.
 pub const MAX_HARTS: usize = 64;
@@ -56,8 +56,8 @@ pub struct Hart {
     pub ask: AtomicBool,
     /// When the running slice ends, in the board's time.
     pub slice_end: AtomicU64,
-    /// When the hart next looks at the words that partners of its vCPU wait for.
-    pub looks: PartnerLooks,
+    /// Timer of the hart's polls while a vCPU has it.
+    pub poll_timer: PollTimer,
     /// When the hart should next look into its interrupt files, in the board's time.
     pub next_look: AtomicU64,
     /// The vCPUs that wait for an interrupt here: see `Hypervisor::begin_wait`.
@@ -134,7 +134,7 @@ impl Hart {
             watches: AtomicBool::new(true),
             ask: AtomicBool::new(false),
             slice_end: AtomicU64::new(u64::MAX),
-            looks: PartnerLooks::default(),
+            poll_timer: PollTimer::default(),
             next_look: AtomicU64::new(0),
             due: Due::default(),
             waiting: Waiting::default(),

@@ -1,5 +1,4 @@
-//! Whether a spinner had better look for a little while than leave its hart: what it takes to change to another vCPU, and how
-//! often looks have been worth it.
+//! Cost of a context switch, measured by each hart: a spinning vCPU polls no longer than a round trip takes.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -65,73 +64,9 @@ impl ChangeCost {
     }
 }
 
-/// A vCPU's luck with its looks: from 0, none lately, to this.
-const MOST_LUCK: u8 = 8;
-
-/// One that has had none looks only so often: once in so many spins.
-const TRIAL: u8 = 16;
-
-/// Whether the looks of one vCPU come to anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
-    luck: u8,
-    left_out: u8,
-}
-
-impl Default for Looks {
-    fn default() -> Self {
-        Self {
-            luck: MOST_LUCK / 2,
-            left_out: 0,
-        }
-    }
-}
-
-impl Looks {
-    /// Whether to look this time.
-    pub fn try_again(&mut self) -> bool {
-        if self.luck > 0 {
-            return true;
-        }
-        self.left_out = (self.left_out + 1) % TRIAL;
-        self.left_out == 0
-    }
-
-    /// A look has ended: what was waited for has come, or not.
-    pub fn end(&mut self, has_come: bool) {
-        self.luck = match has_come {
-            true => (self.luck + 1).min(MOST_LUCK),
-            false => self.luck.saturating_sub(1),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn who_has_no_luck_seldom_looks_and_finds_out_when_that_changes() {
-        let mut looks = Looks::default();
-        let mut made = 0;
-        for _ in 0..1600 {
-            if looks.try_again() {
-                made += 1;
-                looks.end(false);
-            }
-        }
-        assert!((90..=110).contains(&made), "{made} of 1600");
-        let mut made = 0;
-        for _ in 0..1600 {
-            if looks.try_again() {
-                made += 1;
-                looks.end(true);
-            }
-        }
-        assert!(made > 1500, "{made} of 1600");
-        looks.end(false);
-        assert!(looks.try_again(), "one that fails is no rule");
-    }
 
     fn change(cost: &ChangeCost, took: u64) {
         cost.leave(Ticks::new(1000));

@@ -2,19 +2,15 @@
 
 pub mod accounts;
 pub mod change;
-pub mod conditions;
 pub mod float;
 pub mod guest_tree;
 pub mod hardware;
 pub mod image;
 pub mod lifecycle;
 pub mod loading;
-pub mod looks;
-pub mod pauses;
+pub mod rate_limit;
 pub mod seed;
 pub mod shadow;
-pub mod spacing;
-pub mod spin_code;
 pub mod told;
 pub mod vcpu;
 pub mod word;
@@ -26,6 +22,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use abi::system::{Hidden, MAX_VCPUS_PER_VM, OnFailure, PauseLoops, VmName, VmTranslation};
 use scheduler::VmId;
+use spinwait::PauseTerms;
 
 use crate::board::Board;
 use crate::console;
@@ -45,8 +42,7 @@ use crate::vm::guest_tree::imsic_file;
 use crate::vm::hardware::{Given, Made};
 use crate::vm::lifecycle::life::Life;
 use crate::vm::loading::Loading;
-use crate::vm::pauses::PauseTerms;
-use crate::vm::spacing::Spacing;
+use crate::vm::rate_limit::RateLimit;
 use crate::vm::told::Told;
 use crate::vm::vcpu::SupervisorState;
 
@@ -113,7 +109,7 @@ pub struct Vm {
     /// When its pause loops exit.
     pub pauses: PauseTerms,
     /// How often a line of the guest's report is printed.
-    reports: Spacing,
+    reports: RateLimit,
 }
 
 const VMID_SHIFT: u32 = 44;
@@ -135,7 +131,8 @@ impl Vm {
         let table_register = table.lock().hgatp(0);
         let life = Life::new(vcpus.len(), settings.on_failure);
         let told = Mutex::new(Told::new(settings.dedicated));
-        let pauses = PauseTerms::new(settings.pause_loops);
+        let loops = settings.pause_loops;
+        let pauses = PauseTerms::new(loops.gap, loops.window, loops.window_most);
         let returning = match memory.comes_on_touch() {
             true => Returning::new(),
             false => Returning::default(),
@@ -160,7 +157,7 @@ impl Vm {
             gives_pages: AtomicBool::new(false),
             returning: Mutex::new(returning),
             told,
-            reports: Spacing::new(board.timebase_hertz, REPORTS_A_SECOND),
+            reports: RateLimit::new(board.timebase_hertz, REPORTS_A_SECOND),
         }
     }
 

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, 
 
 use crate::lock::{Mutex, place};
 use scheduler::{HartId, VcpuNumber, VmId};
+use spinwait::{Conditions, KnownLoop, LastPosition, PauseWindow, PollHistory, SpinHistory};
 
 use crate::hart::context::GuestContext;
 use crate::hart::counters::Counters;
@@ -18,13 +19,9 @@ use crate::memory::shadow::ShadowTables;
 use crate::memory::translations::Cached;
 use crate::memory::translations::remote::Fenced;
 use crate::memory::translations::trial::Trial;
-use crate::vm::change::Looks;
-use crate::vm::conditions::Conditions;
 use crate::vm::float::Float;
-use crate::vm::pauses::PauseWindow;
 use crate::vm::shadow::Shadow;
-use crate::vm::spin_code::KnownCode;
-use crate::vm::word::{Beside, LastPlace, Spinning, Word};
+use crate::vm::word::{GuestWord, WaitConditions, Word};
 
 /// Requests to a vCPU, carried out by the hart that runs it before it next enters the guest.
 pub mod request {
@@ -133,20 +130,20 @@ pub struct Registers {
     pub supervisor: SupervisorState,
     /// It has left its hart to wait for the word in [`Vcpu::word`].
     pub waits_for_word: bool,
-    /// The last look while it had a hart found that it waited there without leaving.
-    pub spins_unseen: bool,
+    /// The last poll while it had a hart found it spinning without a trap.
+    pub spins_undetected: bool,
     /// At its last spin exit: the sibling that holds the lock, if that can be told.
     pub holder: Option<VcpuNumber>,
     /// Its shadow tables, where its VM is translated by such.
     pub shadow: Option<Box<Shadow>>,
-    /// When its pause loops exit, since it was dispatched.
+    /// Gap and window of its pause-loop exits since its dispatch.
     pub pauses: PauseWindow,
-    /// The wait that its last spin exits belong to.
-    pub spinning: Spinning,
-    /// Whether looking has been worth it.
-    pub looks: Looks,
-    /// The code of its last spin.
-    pub code: KnownCode,
+    /// Wait that its last spin exits belong to.
+    pub spinning: SpinHistory,
+    /// Success of its short polls.
+    pub poll_history: PollHistory,
+    /// Loop of its last spin.
+    pub known_loop: KnownLoop,
     pub float: Float,
     pub counters: Counters,
     /// Whether watching its fences has been worth it: beside the beginning of `cached`, since each change of hart needs both, and another
@@ -167,12 +164,12 @@ impl Registers {
             counters: Counters::default(),
             cached: Cached::default(),
             trial: Trial::default(),
-            code: KnownCode::default(),
+            known_loop: KnownLoop::default(),
             pauses: PauseWindow::default(),
-            spinning: Spinning::default(),
-            looks: Looks::default(),
+            spinning: SpinHistory::default(),
+            poll_history: PollHistory::default(),
             waits_for_word: false,
-            spins_unseen: false,
+            spins_undetected: false,
             holder: None,
             shadow: None,
         }
@@ -212,12 +209,12 @@ pub struct Vcpu {
     /// The word whose change it waits for, after a spin.
     pub word: Mutex<Option<Word>, { place::WORD }>,
     /// The ticket that it waited with last: whoever finds it served knows that this vCPU holds the lock.
-    pub place: LastPlace,
+    pub position: LastPosition,
     pub registers: Mutex<Registers, { place::REGISTERS }>,
     /// The fences that siblings have asked for.
     pub fences: Fenced,
     /// Where it waits for several words: what they have to be for the wait to go on.
-    pub beside: Beside,
+    pub conditions: WaitConditions,
 }
 
 impl Vcpu {
@@ -236,8 +233,8 @@ impl Vcpu {
             interrupts: Mutex::new(Interrupts::default()),
             left_behind: LeftBehind::default(),
             word: Mutex::new(None),
-            place: LastPlace::default(),
-            beside: Mutex::new(Conditions::default()),
+            position: LastPosition::default(),
+            conditions: Mutex::new(Conditions::default()),
             requests: AtomicU32::new(0),
             software_interrupt: AtomicBool::new(false),
             fences: Fenced::default(),
@@ -248,9 +245,13 @@ impl Vcpu {
 
     /// Where the words are that it waits for, the first of which is `word`.
     pub fn words(&self, word: Word) -> impl Iterator<Item = HostPhysical> {
-        let beside = word.is_one_of_several().then(|| self.beside.lock().clone());
-        let several = beside.into_iter().flat_map(Conditions::into_places);
-        core::iter::once(word.host()).chain(several)
+        let others = word
+            .is_one_of_several()
+            .then(|| self.conditions.lock().clone());
+        let several = others.into_iter().flat_map(Conditions::into_addresses);
+        core::iter::once(word.address())
+            .chain(several)
+            .map(GuestWord::host)
     }
 
     /// Leaves a request. Returns the hart that must be interrupted so that it is carried out now.

@@ -17,77 +17,7 @@
 #[cfg(test)]
 mod tests;
 
-/// An integer register, `x0` to `x31`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Register(u8);
-
-impl Register {
-    /// The register whose number stands in the low five bits of `field`.
-    pub const fn from_field(field: u32) -> Self {
-        Self((field & 0x1f) as u8)
-    }
-
-    /// The register that a three-bit field of a compressed instruction names: `x8` to `x15`.
-    const fn from_short_field(field: u32) -> Self {
-        Self(8 + (field & 7) as u8)
-    }
-
-    /// Its number, below 32.
-    pub const fn number(self) -> usize {
-        self.0 as usize
-    }
-
-    /// Whether it is `x0`, which reads as zero and takes no value.
-    pub const fn is_zero(self) -> bool {
-        self.0 == 0
-    }
-}
-
-/// How much a load or store moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Width {
-    /// One byte.
-    Byte,
-    /// Two bytes.
-    Half,
-    /// Four bytes.
-    Word,
-    /// Eight bytes.
-    Double,
-}
-
-impl Width {
-    /// The width whose base-two logarithm stands in the low two bits of `field`.
-    pub const fn from_field(field: u32) -> Self {
-        match field & 3 {
-            0 => Self::Byte,
-            1 => Self::Half,
-            2 => Self::Word,
-            _ => Self::Double,
-        }
-    }
-
-    /// How many bytes it is.
-    #[must_use]
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-            Self::Word => 4,
-            Self::Double => 8,
-        }
-    }
-
-    /// The low bytes of `value` that this width keeps.
-    pub const fn truncate(self, value: u64) -> u64 {
-        match self {
-            Self::Byte => value as u8 as u64,
-            Self::Half => value as u16 as u64,
-            Self::Word => value as u32 as u64,
-            Self::Double => value,
-        }
-    }
-}
+pub use spinwait::{Register, Width};
 
 /// The direction of an access, with the register that it fills or empties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,8 +1,6 @@
-//! What a guest was executing when it took a virtual-instruction trap.
+//! Instructions that trap with cause 22 (virtual instruction).
 //!
-//! The hart gives cause 22 and, at best, the instruction's bits; [`Instruction::decode`] says what
-//! they mean to the hypervisor. It only classifies. Whether a CSR exists for the guest, or a fence
-//! is to be carried out, is decided elsewhere.
+//! [`Instruction::decode`] only classifies the bits. The exit handlers decide which CSRs a guest has and what a fence does.
 #![cfg_attr(
     not(test),
     deny(
@@ -13,37 +11,22 @@
     )
 )]
 
-mod ahead;
-mod code;
-mod pause;
-mod reservation;
-mod step;
 #[cfg(test)]
 mod tests;
-pub mod ticket;
-mod turn;
-
-pub use ahead::Ahead;
-pub use pause::{PauseLoop, Place};
-pub use reservation::WatchedWord;
-pub use turn::{Condition, Guest, MOST_CONDITIONS, Turn};
 
 use crate::hart::decode::Register;
 
-/// Bytes of every instruction that is told apart here.
-pub const LENGTH: u64 = 4;
-
-/// Whether these are CBO.INVAL, CBO.CLEAN or CBO.FLUSH (CMO, "Cache-Block Management Instructions").
+/// True for CBO.INVAL, CBO.CLEAN and CBO.FLUSH (CMO, "Cache-Block Management Instructions").
 #[must_use]
 pub const fn manages_cache_block(bits: u32) -> bool {
     /// Opcode MISC-MEM with the funct3 of CBO, and no destination.
     const CBO: u32 = 0b010 << 12 | 0b000_1111;
-    /// Which of them, in the immediate's place.
+    /// First immediate that names another operation.
     const FIRST_OTHER: u32 = 3;
     bits & 0x7fff == CBO && bits >> 20 < FIRST_OTHER
 }
 
-/// What becomes of a CSR's old value and the operand.
+/// Operation of a CSR access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CsrOperation {
     /// CSRRW: the operand is written.
@@ -54,7 +37,7 @@ pub enum CsrOperation {
     Clear,
 }
 
-/// Where the operand comes from.
+/// Operand of a CSR access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CsrOperand {
     /// A register.
@@ -66,19 +49,18 @@ pub enum CsrOperand {
 /// An access to a CSR (unprivileged architecture, "Zicsr").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CsrAccess {
-    /// The CSR's number, of 12 bits.
+    /// CSR number of 12 bits.
     pub csr: u16,
-    /// What is done.
+    /// Operation.
     pub operation: CsrOperation,
-    /// With what.
+    /// Operand.
     pub operand: CsrOperand,
-    /// Where the old value goes.
+    /// Destination of the old value.
     pub destination: Register,
 }
 
 impl CsrAccess {
-    /// Whether the CSR is written: CSRRS and CSRRC with `x0`, or with a zero in the instruction,
-    /// "will not write to the CSR at all".
+    /// True if the CSR is written: CSRRS and CSRRC with `x0` or an immediate of 0 "will not write to the CSR at all".
     pub fn writes(self) -> bool {
         let nothing = match self.operand {
             CsrOperand::Register(register) => register.is_zero(),
@@ -87,8 +69,7 @@ impl CsrAccess {
         self.operation == CsrOperation::Write || !nothing
     }
 
-    /// What is written, where `old` was read and the operand's value is `operand`. For an immediate
-    /// the instruction's own bits count.
+    /// Value to write if `old` was read and the register has `operand`. An immediate operand is in the instruction.
     pub fn result(self, old: u64, operand: u64) -> u64 {
         let operand = match self.operand {
             CsrOperand::Register(_) => operand,
@@ -102,12 +83,12 @@ impl CsrAccess {
     }
 }
 
-/// Which memory-management fence.
+/// Memory-management fences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FenceKind {
     /// SFENCE.VMA: trapped with `hstatus`.VTVM.
     SfenceVma,
-    /// SINVAL.VMA: the same.
+    /// SINVAL.VMA: trapped with `hstatus`.VTVM.
     SinvalVma,
     /// SFENCE.W.INVAL.
     SfenceWInval,
@@ -115,22 +96,22 @@ pub enum FenceKind {
     SfenceInvalIr,
     /// HFENCE.VVMA: never allowed in a guest.
     HfenceVvma,
-    /// HFENCE.GVMA: the same.
+    /// HFENCE.GVMA: never allowed in a guest.
     HfenceGvma,
-    /// HINVAL.VVMA: the same.
+    /// HINVAL.VVMA: never allowed in a guest.
     HinvalVvma,
-    /// HINVAL.GVMA: the same.
+    /// HINVAL.GVMA: never allowed in a guest.
     HinvalGvma,
 }
 
 /// A memory-management fence with its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fence {
-    /// Which one.
+    /// Kind of the fence.
     pub kind: FenceKind,
-    /// Holds the address; `x0` stands for all.
+    /// Register of the address; `x0` stands for all.
     pub address: Register,
-    /// Holds the ASID or VMID; `x0` stands for all.
+    /// Register of the ASID or VMID; `x0` stands for all.
     pub space: Register,
 }
 
@@ -156,7 +137,7 @@ pub enum Instruction {
     WaitOnReservation,
     /// PAUSE, at the end of a pause loop (`xpartitaple`, docs/extensions.md).
     Pause,
-    /// WRS.STO, which has a time limit of its own and traps nowhere by itself.
+    /// WRS.STO, which has a time limit and never traps by itself.
     WaitOnReservationShortly,
     /// SRET, with `hstatus`.VTSR set.
     SupervisorReturn,
@@ -175,9 +156,9 @@ pub enum Instruction {
 /// Major opcodes with bits 1:0 (unprivileged architecture, opcode map).
 const SYSTEM: u32 = 0x73;
 const MISC_MEM: u32 = 0x0f;
-/// WFI and WRS.NTO whole: the waits, which trap most often.
+/// Encodings of WFI and WRS.NTO: the waits, which trap most often.
 pub const WFI: u32 = 0x1050_0073;
-/// Bytes of WFI.
+/// Length of WFI in bytes.
 pub const WFI_BYTES: u64 = 4;
 const WRS_NTO: u32 = 0x00d0_0073;
 /// PAUSE is a FENCE of its own (Zihintpause).

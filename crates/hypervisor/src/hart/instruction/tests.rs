@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::hart::decode::Width;
 
 fn register(number: u32) -> Register {
     Register::from_field(number)
@@ -14,7 +13,7 @@ fn r_type(funct7: u32, rs2: u32, rs1: u32, funct3: u32, rd: u32, opcode: u32) ->
 }
 
 #[test]
-fn cache_blocks_are_managed_by_three_instructions() {
+fn three_instructions_manage_cache_blocks() {
     // cbo.inval, cbo.clean and cbo.flush (a0).
     for bits in [0x0005_200f, 0x0015_200f, 0x0025_200f] {
         assert!(manages_cache_block(bits), "{bits:#x}");
@@ -32,7 +31,7 @@ fn cache_blocks_are_managed_by_three_instructions() {
 }
 
 #[test]
-fn instructions_without_operands() {
+fn instructions_without_operands_are_decoded() {
     for (bits, want) in [
         (0x1050_0073, Instruction::WaitForInterrupt),
         (0x00d0_0073, Instruction::WaitOnReservation),
@@ -52,7 +51,7 @@ fn instructions_without_operands() {
 }
 
 #[test]
-fn fences() {
+fn fences_are_decoded() {
     for (funct7, kind) in [
         (0b0001001, FenceKind::SfenceVma),
         (0b0001011, FenceKind::SinvalVma),
@@ -90,7 +89,7 @@ fn fences() {
 }
 
 #[test]
-fn hypervisor_loads_and_stores() {
+fn hypervisor_accesses_are_decoded() {
     // hlv.b/bu/h/hu/hlvx.hu/w/wu/hlvx.wu/d and hsv.b/h/w/d: funct7 and rs2 of the table.
     let loads = [
         (48, 0),
@@ -118,7 +117,7 @@ fn hypervisor_loads_and_stores() {
 }
 
 #[test]
-fn cache_blocks() {
+fn cache_block_operations_are_decoded() {
     for (number, operation) in [
         (0, CacheBlockOperation::Invalidate),
         (1, CacheBlockOperation::Clean),
@@ -137,7 +136,7 @@ fn cache_blocks() {
 
 proptest! {
     #[test]
-    fn csr_accesses(csr in 0u32..4096, field in 0u32..32, rd in 0u32..32, form in 0usize..6) {
+    fn csr_accesses_are_decoded(csr in 0u32..4096, field in 0u32..32, rd in 0u32..32, form in 0usize..6) {
         let (funct3, operation) = [
             (1, CsrOperation::Write), (2, CsrOperation::Set), (3, CsrOperation::Clear),
             (5, CsrOperation::Write), (6, CsrOperation::Set), (7, CsrOperation::Clear),
@@ -159,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn csr_results(old in any::<u64>(), operand in any::<u64>(), immediate in 0u8..32) {
+    fn csr_results_follow_the_operation(old in any::<u64>(), operand in any::<u64>(), immediate in 0u8..32) {
         let access = |operation, operand| CsrAccess {
             csr: 0x100, operation, operand, destination: register(1),
         };
@@ -174,44 +173,11 @@ proptest! {
     }
 
     #[test]
-    fn any_word(bits in any::<u32>(), system in any::<bool>()) {
+    fn any_word_is_decoded(bits in any::<u32>(), system in any::<bool>()) {
         let bits = if system { bits & !0x7f | 0x73 } else { bits };
         let decoded = Instruction::decode(bits);
         if bits & 3 != 3 {
             prop_assert_eq!(decoded, Instruction::Other, "compressed instructions do not trap so");
         }
-    }
-
-    #[test]
-    fn any_code(code in any::<[u8; 8]>()) {
-        if let Some(word) = WatchedWord::decode(code) {
-            prop_assert!((8..16).contains(&word.seen.number()));
-        }
-    }
-
-    /// The pattern with every choice of registers that a compiler has.
-    #[test]
-    fn the_pattern_of_a_spinning_kernel(
-        address in 0u32..32, loaded in 8u32..16, seen in 8u32..16, wide in any::<bool>(),
-        ordering in 0u32..4, offset in 0u32..32,
-    ) {
-        let funct3 = if wide { 3 } else { 2 };
-        let load = r_type(0b00010 << 2 | ordering, 0, address, funct3, loaded, 0x2f);
-        let difference = 0b100011 << 10 | (loaded - 8) << 7 | 0b01 << 5 | (seen - 8) << 2 | 0b01;
-        let branch = 0b111 << 13 | (loaded - 8) << 7 | offset << 2 | 0b01;
-        let mut code = [0; 8];
-        code[..4].copy_from_slice(&load.to_le_bytes());
-        code[4..6].copy_from_slice(&(difference as u16).to_le_bytes());
-        code[6..].copy_from_slice(&(branch as u16).to_le_bytes());
-        let clobbered = loaded == address || loaded == seen;
-        let want = WatchedWord {
-            address: register(address),
-            seen: register(seen),
-            width: if wide { Width::Double } else { Width::Word },
-        };
-        prop_assert_eq!(WatchedWord::decode(code), (!clobbered).then_some(want));
-        let mut other = code;
-        other[0] ^= 0x40;
-        prop_assert_eq!(WatchedWord::decode(other), None);
     }
 }

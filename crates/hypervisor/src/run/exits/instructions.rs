@@ -15,7 +15,6 @@ use crate::run::shadow::OnHart;
 use crate::run::spin;
 use crate::run::terms;
 use crate::run::translations;
-use crate::vm::spin_code::Code;
 use crate::vm::word::Spin;
 
 /// The guest's names for the registers of its interrupt file.
@@ -138,7 +137,7 @@ fn wait(exit: &mut Exit<'_>) -> (ExitCause, Next) {
 
 /// WRS.NTO: the vCPU spins.
 fn spin(exit: &mut Exit<'_>) -> (ExitCause, Next) {
-    let seen = spin::look(exit.vm, exit.registers, Code::of_reservation);
+    let seen = spin::at_wrs(exit.vm, exit.registers);
     advance(exit);
     (ExitCause::WrsNto, spins::spin(exit, seen))
 }
@@ -155,8 +154,8 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
         .scheduler()
         .waits_for_words();
     let seen = match waits_for_words {
-        true => match spin::look(exit.vm, exit.registers, Code::of_pause) {
-            Spin::Unknown => spin::look_at_several(exit.vm, exit.vcpu, exit.registers),
+        true => match spin::at_pause(exit.vm, exit.registers) {
+            Spin::Unknown => spin::at_pause_of_several(exit.vm, exit.vcpu, exit.registers),
             known => known,
         },
         false => Spin::Unknown,

@@ -1,8 +1,9 @@
-//! Spin exits: WRS.NTO that traps, and the spin call.
+//! Spin exits: WRS.NTO and PAUSE that trap, and the spin call.
 
 use abi::monitor::Event;
 use abi::system::SpinMethod;
 use scheduler::{Keep, Leave, SpinExit, SpinOn, Ticks, VcpuNumber};
+use spinwait::EndedSpin;
 
 use super::exit::{Exit, Next};
 use crate::hart::capabilities::Capability;
@@ -10,13 +11,13 @@ use crate::hart::custom;
 use crate::run::probe;
 use crate::vm::word::{Spin, Word};
 
-/// What becomes of a vCPU that spins; its program counter is behind the instruction already.
+/// Handles a spin; the program counter is behind the instruction already.
 pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     let books = exit.books;
     let count = |event| books.count(event);
     if let Some(before) = exit.registers.spinning.exit(spin) {
         count(Event::SpinBegun);
-        let (exits, interrupts) = before;
+        let EndedSpin { exits, interrupts } = before;
         if let Some(event) = length(exits) {
             count(event);
         }
@@ -32,16 +33,16 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         Spin::On(word) => Some(word),
         Spin::Unknown => None,
     };
-    let place = word.and_then(Word::place);
-    if let Some(place) = place {
+    let position = word.and_then(Word::position);
+    if let Some(position) = position {
         count(Event::TicketKnown);
-        exit.vcpu.place.set(place);
+        exit.vcpu.position.set(position);
     }
-    let holder = word.and_then(|word| told_holder(exit, word).or_else(|| holder(exit, word)));
+    let holder = word.and_then(|word| machine_holder(exit, word).or_else(|| holder(exit, word)));
     exit.registers.holder = holder;
     let spins = SpinExit {
         on: match spin_on(word) {
-            // Where the holder is in another group, the scheduler cannot tell that it is on no hart.
+            // The scheduler of this group cannot tell that a holder in another group is on no hart.
             SpinOn::Turn { next } => SpinOn::Turn {
                 next: next && !holder.is_some_and(|holder| is_off_elsewhere(exit, holder)),
             },
@@ -50,13 +51,13 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         holder,
     };
     let groups = &exit.system.scheduler;
-    // Nothing changes by it that another group could want to know.
+    // Nothing changes that another group could want to know.
     let keep = groups
         .lock_of(exit.hart.index)
         .keeps(exit.hart.index, spins, groups.places());
     let goes_on = match keep {
         Keep::No => false,
-        Keep::Look(longest) => word.is_some_and(|word| comes_soon(exit, word, longest)),
+        Keep::Look(max) => word.is_some_and(|word| poll_briefly(exit, word, max)),
         Keep::GoOn => true,
     };
     if goes_on {
@@ -79,7 +80,7 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
         exit.registers.waits_for_word = true;
     }
     Next::Leave(match word {
-        Some(_) if place.is_some() => Leave::SpinForTurn,
+        Some(_) if position.is_some() => Leave::SpinForTurn,
         Some(_) => Leave::SpinOnWord,
         None => Leave::Spin,
     })
@@ -88,14 +89,14 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
 fn spin_on(word: Option<Word>) -> SpinOn {
     match word {
         None => SpinOn::Unknown,
-        Some(word) if word.place().is_some() => SpinOn::Turn {
+        Some(word) if word.position().is_some() => SpinOn::Turn {
             next: word.is_next(),
         },
         Some(_) => SpinOn::Word,
     }
 }
 
-/// Under which event a wait of so many exits is counted.
+/// Event under which a wait of so many exits is counted.
 fn length(exits: u32) -> Option<Event> {
     Some(match exits {
         0 => return None,
@@ -107,13 +108,13 @@ fn length(exits: u32) -> Option<Event> {
     })
 }
 
-/// The sibling that holds the lock, where the machine tells and the method asks: for comparison with a hypervisor that knows.
-fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
+/// Sibling that holds the lock, where the machine tells and the method asks: for comparison with a hypervisor that knows.
+fn machine_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
     if exit.system.spin() != SpinMethod::Oracle || !exit.hart.has(Capability::LockHolder) {
         return None;
     }
     // SAFETY: the hart has the register.
-    let tag = unsafe { custom::lock_holder(word.host().raw()) };
+    let tag = unsafe { custom::lock_holder(word.address().host().raw()) };
     let tags = exit.system.board.translation.tags();
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
@@ -122,17 +123,17 @@ fn told_holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
         .map(|sibling| sibling.id)
 }
 
-/// The sibling that holds the lock: it waited for the ticket that is served now.
+/// Sibling that holds the lock: it waited with the ticket that is served now.
 fn holder(exit: &Exit<'_>, word: Word) -> Option<VcpuNumber> {
-    let served = word.served()?;
+    let served = word.served_position()?;
     let siblings = exit.system.vcpus_of(exit.vm.id).iter();
     siblings
         .filter(|sibling| sibling.id != exit.vcpu.id)
-        .find(|sibling| sibling.place.is(served))
+        .find(|sibling| sibling.position.is(served))
         .map(|sibling| sibling.id)
 }
 
-/// Whether a vCPU is in another group of harts, and not in its guest.
+/// True if a vCPU is in another group of harts, and not in its guest.
 fn is_off_elsewhere(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.scheduler.is_elsewhere(vcpu, exit.hart.index) && !is_running(exit, vcpu)
 }
@@ -141,17 +142,16 @@ fn is_running(exit: &Exit<'_>, vcpu: VcpuNumber) -> bool {
     exit.system.vcpu(vcpu).guest_hart().is_some()
 }
 
-/// Keeps the vCPU on its hart for as long as it takes to change to another and back, but not longer than this; or not at all, where
-/// that has come to nothing lately. True where what it waits for has come.
-fn comes_soon(exit: &mut Exit<'_>, word: Word, longest: Ticks) -> bool {
-    if !exit.registers.looks.try_again() {
+/// Polls the vCPU's word for a round trip of context switches, at most `max`, unless such polls have failed lately. True if the wait is over.
+fn poll_briefly(exit: &mut Exit<'_>, word: Word, max: Ticks) -> bool {
+    if !exit.registers.poll_history.should_poll() {
         return false;
     }
-    let there_and_back = exit.hart.change.there_and_back();
-    let has_come = probe::comes_within(exit.hart, exit.vcpu, word, there_and_back.min(longest));
-    exit.registers.looks.end(has_come);
-    if has_come {
-        exit.registers.spinning.has_come();
+    let round_trip = exit.hart.change.there_and_back();
+    let over = probe::poll_word(exit.hart, exit.vcpu, word, round_trip.min(max));
+    exit.registers.poll_history.note(over);
+    if over {
+        exit.registers.spinning.note_over();
     }
-    has_come
+    over
 }

@@ -53,8 +53,8 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> (Option<SbiResult>, Next) {
         Some(Function::Version) => Ok(VERSION_VALUE),
         Some(Function::Spin) => {
             let [address, seen, ticket, ..] = call.arguments;
-            let told = spin::told(exit.vm, address, seen, ticket);
-            return (Some(Ok(0)), spins::spin(exit, told));
+            let named = spin::by_call(exit.vm, address, seen, ticket);
+            return (Some(Ok(0)), spins::spin(exit, named));
         }
         Some(Function::Allocation) => Ok(exit.vm.told.lock().code()),
         Some(Function::Report) => {

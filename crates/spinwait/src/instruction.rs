@@ -1,16 +1,16 @@
-//! One instruction of a pause loop, as far as such loops are understood.
+//! Instructions of spin loops, as far as such loops are understood.
 
-use super::code::{self, Atomic, Load, Parcel};
-use crate::hart::decode::{Register, Width};
+use crate::parcel::{self, Atomic, Load, Parcel};
+use crate::register::{Register, Width};
 
-/// What is computed: `funct3` of OP and OP-IMM, and bit 30 of the instruction (unprivileged architecture, "RV32I Base Integer
-/// Instruction Set").
+/// Integer computation: `funct3` of OP and OP-IMM, and bit 30 of the instruction (unprivileged architecture, "RV32I Base Integer Instruction
+/// Set").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     funct3: u32,
     /// SUB in place of ADD, SRA in place of SRL.
     other: bool,
-    /// On the lower 32 bits, and the result extended by its sign: ADDIW and its like.
+    /// Operates on the lower 32 bits and sign-extends the result, as ADDIW does.
     word: bool,
 }
 
@@ -41,7 +41,7 @@ impl Operation {
         Self { word: true, ..self }
     }
 
-    /// The result, as the hart would have it.
+    /// Result, as the hart would compute it.
     #[must_use]
     pub const fn of(self, first: u64, second: u64) -> u64 {
         if self.word {
@@ -72,55 +72,55 @@ impl Operation {
         }
     }
 
-    /// What of the operation is a mask or a shift.
+    /// Class of the operation.
     #[must_use]
-    pub const fn kind(self) -> Kind {
+    pub const fn class(self) -> OperationClass {
         match (self.word, self.funct3, self.other) {
-            (false, 7, _) => Kind::Mask,
-            (false, 1, _) => Kind::ShiftLeft,
-            (false, 5, false) => Kind::ShiftRight,
-            (false, 0 | 4 | 6, false) => Kind::Combine,
-            (true, 0, false) => Kind::CombineWord,
-            _ => Kind::Other,
+            (false, 7, _) => OperationClass::Mask,
+            (false, 1, _) => OperationClass::ShiftLeft,
+            (false, 5, false) => OperationClass::ShiftRight,
+            (false, 0 | 4 | 6, false) => OperationClass::Combine,
+            (true, 0, false) => OperationClass::CombineWord,
+            _ => OperationClass::Other,
         }
     }
 }
 
-/// What of an operation is a mask or a shift.
+/// Classes of operations that keep bits of an operand visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationClass {
     /// AND.
     Mask,
     /// SLL.
     ShiftLeft,
     /// SRL.
     ShiftRight,
-    /// ADD, XOR and OR: with 0 they leave the value as it is.
+    /// ADD, XOR and OR: with 0 they copy the other operand.
     Combine,
-    /// ADDW: with 0 it extends the lower 32 bits by their sign.
+    /// ADDW: with 0 it sign-extends the lower 32 bits.
     CombineWord,
     /// Anything else.
     Other,
 }
 
-/// Where the second operand comes from.
+/// Second operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operand {
     /// A register.
     Register(Register),
-    /// The instruction.
+    /// Immediate value.
     Value(u64),
 }
 
-/// How a branch compares.
+/// Comparison of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// Of BRANCH.
+    /// `funct3` of BRANCH.
     funct3: u32,
 }
 
 impl Comparison {
-    /// Whether the branch is taken.
+    /// True if the branch is taken.
     #[must_use]
     pub const fn holds(self, first: u64, second: u64) -> bool {
         let holds = match self.funct3 >> 1 {
@@ -131,67 +131,67 @@ impl Comparison {
         holds != (self.funct3 & 1 != 0)
     }
 
-    /// Whether it tells apart what is equal and what is not.
+    /// True for BEQ and BNE.
     #[must_use]
     pub const fn is_of_equality(self) -> bool {
         self.funct3 >> 1 == 0
     }
 
-    /// Whether it compares signed numbers.
+    /// True for BLT and BGE.
     #[must_use]
     pub const fn is_of_signed(self) -> bool {
         self.funct3 >> 1 == 2
     }
 }
 
-/// What an instruction does.
+/// A decoded instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Nothing that a later instruction sees: FENCE, PAUSE, C.NOP.
+pub enum Instruction {
+    /// No effect that a later instruction sees: FENCE, PAUSE, C.NOP.
     Nothing,
-    /// A load.
+    /// Load.
     Load(Load),
-    /// An atomic operation with a register's value, which is a load where it leaves the word as it is.
+    /// Atomic operation with a register, which is a load where it leaves the word unchanged.
     Atomic(Load, Atomic, Register),
-    /// A register gets a value that the code tells, at this distance from the instruction's own address.
+    /// Sets a register to an address at this distance from the instruction.
     Relative(Register, i64),
-    /// A register gets this value.
+    /// Sets a register to a constant.
     Value(Register, u64),
-    /// A register gets what is computed of another one and an operand.
+    /// Sets a register to the result of an operation.
     Compute(Register, Operation, Register, Operand),
-    /// A register gets the time of the guest's clock.
+    /// Sets a register to the guest's clock.
     Clock(Register),
-    /// A jump by so much.
+    /// Jumps by an offset.
     Jump(i64),
-    /// A jump to where a register leads, and so much further.
-    JumpTo(Register, i64),
-    /// A branch by so much, where this holds of two registers.
+    /// Jumps to a register's value plus an offset.
+    JumpRegister(Register, i64),
+    /// Branches by an offset if the comparison of two registers holds.
     Branch(Comparison, (Register, Register), i64),
 }
 
-impl Step {
-    /// What the instruction does; `None` where such an instruction in a loop is not understood.
+impl Instruction {
+    /// Decodes an instruction; `None` if a loop with it is not understood.
     #[must_use]
     pub fn decode(parcel: Parcel) -> Option<Self> {
-        if code::is_fence(parcel) {
+        if parcel::is_fence(parcel) {
             return Some(Self::Nothing);
         }
-        if let Some(offset) = code::jump(parcel) {
+        if let Some(offset) = parcel::jump(parcel) {
             return Some(Self::Jump(offset));
         }
-        if let Some((to, offset)) = code::jump_to(parcel) {
-            return Some(Self::JumpTo(to, offset));
+        if let Some((to, offset)) = parcel::jump_register(parcel) {
+            return Some(Self::JumpRegister(to, offset));
         }
-        if let Some(load) = code::loaded(parcel).or_else(|| code::reserved(parcel)) {
+        if let Some(load) = parcel::load(parcel).or_else(|| parcel::load_reserved(parcel)) {
             return Some(Self::Load(load));
         }
-        if let Some((load, done, operand)) = code::atomic(parcel) {
-            return Some(Self::Atomic(load, done, operand));
+        if let Some((load, operation, operand)) = parcel::atomic(parcel) {
+            return Some(Self::Atomic(load, operation, operand));
         }
-        if let Some(to) = code::clock(parcel) {
+        if let Some(to) = parcel::read_time(parcel) {
             return Some(Self::Clock(to));
         }
-        if let Some((registers, _, offset)) = code::branch(parcel) {
+        if let Some((registers, _, offset)) = parcel::branch(parcel) {
             let funct3 = match parcel {
                 Parcel::Long(bits) => bits >> 12 & 7,
                 // C.BEQZ and C.BNEZ.
@@ -204,14 +204,14 @@ impl Step {
                 offset,
             ));
         }
-        if let Some((to, upper)) = code::upper_immediate(parcel) {
+        if let Some((to, upper)) = parcel::upper_immediate(parcel) {
             return Some(Self::Relative(to, upper));
         }
-        if let Some(to) = code::divided_by_zero(parcel) {
+        if let Some(to) = parcel::divide_by_zero(parcel) {
             // "The quotient of division by zero has all bits set".
             return Some(Self::Value(to, u64::MAX));
         }
-        if let Some((to, from)) = code::extended(parcel) {
+        if let Some((to, from)) = parcel::zero_extend_half(parcel) {
             let half = Operand::Value(0xffff);
             return Some(Self::Compute(to, Operation::AND, from, half));
         }
@@ -293,7 +293,7 @@ impl Step {
         }
     }
 
-    /// C.ADDI, C.ADDIW, C.LI, C.LUI, C.SRLI, C.SRAI, C.ANDI, C.SUB to C.ADDW, C.SLLI, C.MV and C.ADD.
+    /// Decodes C.ADDI, C.ADDIW, C.LI, C.LUI, C.SRLI, C.SRAI, C.ANDI, C.SUB to C.ADDW, C.SLLI, C.MV and C.ADD.
     fn decode_short(bits: u32) -> Option<Self> {
         let whole = Register::from_field(bits >> 7);
         let short = Register::from_field(8 | bits >> 7 & 7);

@@ -3,7 +3,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// A loop of the instructions that are understood, which first loads x10 to x12 and never writes x13 to x15.
+/// A loop of understood instructions, which first loads x10 to x12 and never writes x13 to x15.
 fn any_body() -> impl Strategy<Value = Vec<u16>> {
     let loaded = 10u32..13;
     let step = (0u32..9, loaded.clone(), loaded, 10u32..16, any::<u32>()).prop_map(
@@ -43,7 +43,7 @@ fn any_body() -> impl Strategy<Value = Vec<u16>> {
     })
 }
 
-/// The same guest, one turn by one: whether it comes back to its PAUSE.
+/// Executes the guest: true if it comes back to its PAUSE.
 fn comes_back(machine: &Machine) -> bool {
     let mut registers = machine.registers;
     let mut at = BASE + 4;
@@ -51,13 +51,13 @@ fn comes_back(machine: &Machine) -> bool {
         if at == BASE {
             return true;
         }
-        let Some(parcel) = code::fetch(at, |at| machine.fetch(at)) else {
+        let Some(parcel) = parcel::fetch(at, |at| machine.fetch(at)) else {
             return false;
         };
         let next = at + parcel.length();
         let get = |register: Register| registers[register.number()];
-        let (to, value) = match Step::decode(parcel).unwrap() {
-            Step::Load(load) => {
+        let (to, value) = match Instruction::decode(parcel).unwrap() {
+            Instruction::Load(load) => {
                 let address = get(load.base).wrapping_add_signed(load.offset);
                 let (_, raw) = machine.load(address, load.width).unwrap();
                 let unused = 64 - 8 * load.width.bytes();
@@ -68,19 +68,19 @@ fn comes_back(machine: &Machine) -> bool {
                 };
                 (load.to, value)
             }
-            Step::Value(to, value) => (to, value),
-            Step::Compute(to, operation, first, second) => {
+            Instruction::Value(to, value) => (to, value),
+            Instruction::Compute(to, operation, first, second) => {
                 let second = match second {
                     Operand::Register(second) => get(second),
                     Operand::Value(value) => value,
                 };
                 (to, operation.of(get(first), second))
             }
-            Step::Jump(offset) => {
+            Instruction::Jump(offset) => {
                 at = at.wrapping_add_signed(offset);
                 continue;
             }
-            Step::Branch(comparison, (first, second), offset) => {
+            Instruction::Branch(comparison, (first, second), offset) => {
                 at = match comparison.holds(get(first), get(second)) {
                     true => at.wrapping_add_signed(offset),
                     false => next,
@@ -102,7 +102,7 @@ proptest! {
 
     /// While the conditions hold, the guest comes back, whatever the words are.
     #[test]
-    fn a_guest_whose_conditions_hold_comes_back(
+    fn guest_loops_while_conditions_hold(
         body in any_body(),
         registers in any::<[u16; 6]>(),
         words in any::<[u8; 2]>(),
@@ -124,7 +124,7 @@ proptest! {
         };
         let before = words.map(|word| u64::from(word) << (word & 31));
         set(&mut machine, before);
-        if let Some(Turn::Waits(conditions)) = machine.turn(0) {
+        if let Some(Iteration::Waits(conditions)) = machine.iteration(0) {
             let conditions: Vec<_> = conditions.into_iter().flatten().collect();
             prop_assert!(machine.hold(&conditions));
             prop_assert!(comes_back(&machine));
@@ -139,13 +139,13 @@ proptest! {
     }
 
     #[test]
-    fn any_code_ends(
+    fn following_ends_for_any_code(
         code in prop::collection::vec(any::<u16>(), 0..64),
         registers in any::<[u64; 32]>(),
         at in 0u64..64,
     ) {
         let machine = Machine { code, registers, ..Machine::default() };
-        let _ = machine.turn(2 * at);
-        prop_assert!(machine.looks.get() <= (1 + MOST_BRANCHES as usize) * MOST_STEPS * 2);
+        let _ = machine.iteration(2 * at);
+        prop_assert!(machine.fetches.get() <= (1 + MAX_BRANCHES as usize) * MAX_INSTRUCTIONS * 2);
     }
 }

@@ -1,10 +1,9 @@
-//! Which ticket a guest waits for, read off the code behind its WRS.NTO.
+//! Decoding of the code behind a WRS.NTO: the ticket that the guest waits with.
 //!
-//! Linux's ticket lock is one word: the next ticket in the upper half, the owner's in the lower. Whoever waits goes
-//! round
+//! Linux's ticket lock is one word: the next ticket in the upper half, the owner's in the lower. A waiter loops over
 //!
 //! ```text
-//! lr.w ... wrs.nto        # see `WatchedWord`
+//! lr.w ... wrs.nto        # see `WrsLoop`
 //! lw     rv, word         # after an AUIPC where the lock is the kernel's own
 //! slli   rx, rv, 48       # the owner
 //! srli   rx, rx, 48       # or both in one: zext.h
@@ -12,12 +11,12 @@
 //! bne    rt, rx, again
 //! ```
 //!
-//! so that rt holds its ticket. As with the word, this is a hint.
+//! so that rt has its ticket. As with the word, this is a hint.
 
-use super::code::{self, Parcel};
-use crate::hart::decode::{Register, Width};
+use crate::parcel::{self, Parcel};
+use crate::register::{Register, Width};
 
-/// The code behind a WRS.NTO.
+/// Code behind a WRS.NTO, halfword by halfword.
 struct Code<'a> {
     rest: &'a [u16],
 }
@@ -33,7 +32,7 @@ impl Code<'_> {
         }
     }
 
-    /// Steps over the next instruction if `accept` takes it.
+    /// Consumes the next instruction if `accept` decodes it.
     fn take<T>(&mut self, accept: impl Fn(Parcel) -> Option<T>) -> Option<T> {
         let parcel = self.peek()?;
         let taken = accept(parcel)?;
@@ -46,23 +45,23 @@ impl Code<'_> {
     }
 }
 
-/// AUIPC.
+/// Accepts AUIPC.
 fn is_auipc(parcel: Parcel) -> Option<()> {
-    code::upper_immediate(parcel).map(|_| ())
+    parcel::upper_immediate(parcel).map(|_| ())
 }
 
-/// The load of a word: where to.
-fn loaded(parcel: Parcel) -> Option<Register> {
-    let load = code::loaded(parcel)?;
+/// Decodes the load of a word: destination.
+fn word_load(parcel: Parcel) -> Option<Register> {
+    let load = parcel::load(parcel)?;
     (load.width == Width::Word).then_some(load.to)
 }
 
-/// SEXT.W.
+/// Accepts SEXT.W.
 fn is_sign_extension(parcel: Parcel) -> Option<()> {
-    code::sign_extended(parcel).map(|_| ())
+    parcel::sign_extend_word(parcel).map(|_| ())
 }
 
-/// BNE: what is compared.
+/// Decodes BNE: compared registers.
 fn compared(parcel: Parcel) -> Option<(Register, Register)> {
     match parcel {
         Parcel::Long(bits) if bits & 0x707f == 0x1063 => Some((
@@ -73,24 +72,24 @@ fn compared(parcel: Parcel) -> Option<(Register, Register)> {
     }
 }
 
-/// Halfwords of code that are looked at, those behind the WRS.NTO.
+/// Halfwords of code behind the WRS.NTO that are decoded.
 pub const CODE_LENGTH: usize = 12;
 
-/// The register that holds the ticket of a guest that waits on a ticket lock, whose word it last saw in `seen`; `None`
-/// where the code is another. `code` starts behind the WRS.NTO and may be shorter than [`CODE_LENGTH`].
+/// Register with the ticket of a guest that waits at a ticket lock and has the lock's word in `seen`; `None` for any other code. `code` starts
+/// behind the WRS.NTO and may be shorter than 12 halfwords.
 #[must_use]
-pub fn register_of_ticket(code: &[u16], seen: Register) -> Option<Register> {
+pub fn ticket_register(code: &[u16], seen: Register) -> Option<Register> {
     let mut code = Code { rest: code };
     let _ = code.take(is_auipc);
-    let load = code.take(loaded)?;
+    let load = code.take(word_load)?;
     if load != seen {
         return None;
     }
-    let owner = match code.take(code::extended) {
+    let owner = match code.take(parcel::zero_extend_half) {
         Some((owner, source)) => (source == seen).then_some(owner)?,
         None => {
-            let (high, source) = code.take(|parcel| code::shifted(parcel, false))?;
-            let (owner, middle) = code.take(|parcel| code::shifted(parcel, true))?;
+            let (high, source) = code.take(|parcel| parcel::shift_by_48(parcel, false))?;
+            let (owner, middle) = code.take(|parcel| parcel::shift_by_48(parcel, true))?;
             (source == seen && middle == high).then_some(owner)?
         }
     };
@@ -103,6 +102,8 @@ pub fn register_of_ticket(code: &[u16], seen: Register) -> Option<Register> {
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -110,7 +111,7 @@ mod tests {
         immediate << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
     }
 
-    /// The loop as a compiler may write it.
+    /// A loop with every choice that a compiler has.
     #[derive(Clone, Copy, Debug)]
     struct Loop {
         own_lock: bool,
@@ -181,31 +182,31 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_loop_with_every_choice_that_a_compiler_has(form in any_loop()) {
+        fn every_compiled_loop_is_decoded(form in any_loop()) {
             let code = form.code();
             prop_assert!(code.len() <= CODE_LENGTH);
             let seen = Register::from_field(form.seen);
             let want = Some(Register::from_field(form.ticket));
-            prop_assert_eq!(register_of_ticket(&code, seen), want);
-            // Of another word, or cut short, it tells nothing.
+            prop_assert_eq!(ticket_register(&code, seen), want);
+            // Nothing is decoded of another word or of a part.
             let other = Register::from_field(form.owner);
-            prop_assert_eq!(register_of_ticket(&code, other), None);
-            prop_assert_eq!(register_of_ticket(&code[..code.len() - 1], seen), None);
+            prop_assert_eq!(ticket_register(&code, other), None);
+            prop_assert_eq!(ticket_register(&code[..code.len() - 1], seen), None);
         }
 
         #[test]
-        fn any_code(code in prop::collection::vec(any::<u16>(), 0..CODE_LENGTH), seen in 0u32..32) {
+        fn any_code_is_decoded_without_a_panic(code in prop::collection::vec(any::<u16>(), 0..CODE_LENGTH), seen in 0u32..32) {
             let seen = Register::from_field(seen);
-            if let Some(ticket) = register_of_ticket(&code, seen) {
+            if let Some(ticket) = ticket_register(&code, seen) {
                 prop_assert_ne!(ticket, seen);
                 prop_assert_ne!(ticket.number(), 0);
             }
         }
     }
 
-    /// A lock in a structure, and one of the kernel's own, as Debian's kernel 6.12 waits for them.
+    /// Debian's kernel 6.12 at a lock in a structure, and at one of its own.
     #[test]
-    fn two_loops_of_a_kernel() {
+    fn loops_of_a_kernel_are_decoded() {
         let in_structure = [
             0x2783, 0x01c8, // lw a5, 28(a6)
             0x9693, 0x0307, // slli a3, a5, 48
@@ -221,7 +222,7 @@ mod tests {
         ];
         let a4 = Some(Register::from_field(14));
         for code in [&in_structure[..], &own] {
-            assert_eq!(register_of_ticket(code, Register::from_field(15)), a4);
+            assert_eq!(ticket_register(code, Register::from_field(15)), a4);
         }
     }
 }

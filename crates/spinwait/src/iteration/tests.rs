@@ -1,7 +1,9 @@
-//! Turns of Linux's loops, and of loops that are made up.
+//! Iterations of Linux's loops, and of made-up ones.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::vec;
+use std::vec::Vec;
 
 use super::*;
 
@@ -10,19 +12,21 @@ mod any;
 pub const BASE: u64 = 0xffff_ffff_8000_1000;
 const PAUSE: [u16; 2] = [0x000f, 0x0100];
 
-/// A guest whose code starts at `BASE` and whose words lie where it says.
+/// A guest whose code starts at `BASE`.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     pub code: Vec<u16>,
     pub registers: [u64; 32],
     pub memory: BTreeMap<u64, u64>,
     pub time: u64,
-    pub looks: Cell<usize>,
+    pub fetches: Cell<usize>,
 }
 
 impl Guest for Machine {
+    type Address = u64;
+
     fn fetch(&self, address: u64) -> Option<u16> {
-        self.looks.set(self.looks.get() + 1);
+        self.fetches.set(self.fetches.get() + 1);
         let index = usize::try_from(address.checked_sub(BASE)? / 2).ok()?;
         self.code.get(index).copied()
     }
@@ -55,20 +59,20 @@ impl Machine {
         machine
     }
 
-    fn turn(&self, pause: u64) -> Option<Turn> {
-        Turn::of(self, BASE + pause)
+    fn iteration(&self, pause: u64) -> Option<Iteration<u64>> {
+        Iteration::follow(self, BASE + pause)
     }
 
-    /// The conditions of a wait.
-    fn waits(&self, pause: u64) -> Vec<Condition> {
-        match self.turn(pause) {
-            Some(Turn::Waits(conditions)) => conditions.into_iter().flatten().collect(),
+    /// Conditions of a wait.
+    fn waits(&self, pause: u64) -> Vec<Condition<u64>> {
+        match self.iteration(pause) {
+            Some(Iteration::Waits(conditions)) => conditions.into_iter().flatten().collect(),
             other => panic!("{other:x?}"),
         }
     }
 
-    fn hold(&self, conditions: &[Condition]) -> bool {
-        let raw = |condition: &Condition| self.memory[&condition.place];
+    fn hold(&self, conditions: &[Condition<u64>]) -> bool {
+        let raw = |condition: &Condition<u64>| self.memory[&condition.address];
         conditions
             .iter()
             .all(|condition| condition.holds(raw(condition)))
@@ -81,7 +85,7 @@ impl Machine {
     }
 }
 
-/// `mutex_spin_on_owner` of Debian's kernel 6.12, from the first look at the owner on. Its PAUSE is at 46.
+/// `mutex_spin_on_owner` of Debian's kernel 6.12, from the first test of the owner on. Its PAUSE is at 46.
 const MUTEX: [u16; 34] = [
     0x51fc, // 0: lw a5, 100(a1)
     0xcb99, // beqz a5, 24
@@ -130,11 +134,11 @@ fn mutex() -> Machine {
 }
 
 #[test]
-fn a_mutex_waits_for_owner_its_cpu_and_its_own_thread() {
+fn mutex_waits_for_three_words() {
     let machine = mutex();
     let conditions = machine.waits(MUTEX_PAUSE);
-    let condition = |place, width, mask, value, equal| Condition {
-        place,
+    let condition = |address, width, mask, value, equal| Condition {
+        address,
         width,
         signed: true,
         mask,
@@ -156,22 +160,26 @@ fn a_mutex_waits_for_owner_its_cpu_and_its_own_thread() {
 }
 
 #[test]
-fn a_mutex_that_is_left_now_is_over() {
+fn mutex_that_is_free_is_over() {
     for (place, value) in [(LOCK, 0), (LOCK, OWNER + 8), (OWNER + 100, 0), (THREAD, 8)] {
         let left = mutex().with(place, value);
-        assert_eq!(left.turn(MUTEX_PAUSE), Some(Turn::Over(LOCK)), "{place:x}");
+        assert_eq!(
+            left.iteration(MUTEX_PAUSE),
+            Some(Iteration::Over(LOCK)),
+            "{place:x}"
+        );
     }
 }
 
-/// With a context for several mutexes the loop goes another way, by what registers have alone.
+/// With a context for several mutexes the loop takes another path, by registers alone.
 #[test]
-fn a_mutex_goes_the_way_that_its_registers_say() {
+fn registers_decide_the_path_of_a_mutex() {
     const CONTEXT: u64 = 0x4000;
     let mut machine = mutex().with(CONTEXT + 16, 0).with(LOCK + 16, 0x5000);
     machine.registers[12] = CONTEXT;
     machine.registers[13] = 0x5000;
     // Owner, its CPU, the thread, the context, the first that waits: more than four.
-    assert_eq!(machine.turn(MUTEX_PAUSE), None);
+    assert_eq!(machine.iteration(MUTEX_PAUSE), None);
     // The owner's CPU, where only it and the context are looked at.
     machine.code[4] = 0x0001;
     machine.code[5] = 0x0001;
@@ -183,9 +191,9 @@ fn a_mutex_goes_the_way_that_its_registers_say() {
     assert!(!machine.with(LOCK + 16, 1).hold(&conditions));
 }
 
-/// A test-and-set lock by AMOOR with one bit of a word: the loop waits for as long as the whole word is as it was, since any other may be a free lock.
+/// A test-and-set lock by AMOOR of one bit: the loop waits while the whole word is unchanged, since any other value may be a free lock.
 #[test]
-fn a_lock_that_is_tried_by_an_atomic_operation_waits_for_its_word() {
+fn atomic_lock_waits_for_its_word() {
     // amoor.w.aq a4, a5, (a3); and a4, a4, a5; beqz a4, 16; pause; j 0; nop; nop; ret
     let code = [
         0xa72f, 0x44f6, 0x8f7d, 0xc709, 0x000f, 0x0100, 0xbfd5, 0x0001, 0x0001, 0x8082,
@@ -193,19 +201,19 @@ fn a_lock_that_is_tried_by_an_atomic_operation_waits_for_its_word() {
     let machine = Machine::new(&code, &[(13, LOCK), (15, 1)], &[(LOCK, 5)]);
     let conditions = machine.waits(8);
     for condition in &conditions {
-        assert_eq!((condition.place, condition.width), (LOCK, Width::Word));
+        assert_eq!((condition.address, condition.width), (LOCK, Width::Word));
     }
     assert!(machine.hold(&conditions));
     for other in [0, 1, 4, 7] {
         assert!(!machine.with(LOCK, other).hold(&conditions), "{other}");
     }
     // It would be taken, which is no wait.
-    assert_eq!(machine.with(LOCK, 4).turn(8), None);
+    assert_eq!(machine.with(LOCK, 4).iteration(8), None);
 }
 
-/// A loop that goes on where a word says: it waits for as long as that word is as it was, too.
+/// A loop with a jump through a word waits while that word is unchanged, too.
 #[test]
-fn a_jump_to_where_a_word_says_waits_for_that_word() {
+fn jump_through_a_word_waits_for_it() {
     // pause; lw a5, 0(a0); ld a4, 8(a0); jr a4; ret; beqz a5, 0; ret
     let code = [
         0x000f, 0x0100, 0x411c, 0x6518, 0x8702, 0x8082, 0xdbf5, 0x8082,
@@ -216,12 +224,12 @@ fn a_jump_to_where_a_word_says_waits_for_that_word() {
     assert!(machine.hold(&conditions));
     assert!(!machine.with(0x1000, 1).hold(&conditions));
     assert!(!machine.with(0x1008, BASE + 10).hold(&conditions));
-    assert_eq!(machine.with(0x1008, BASE + 10).turn(0), None);
+    assert_eq!(machine.with(0x1008, BASE + 10).iteration(0), None);
 }
 
-/// `rwsem_spin_on_owner`: its loop from where it tests the flags. Its PAUSE is at 20.
+/// `rwsem_spin_on_owner`: its loop from the test of the flags on. Its PAUSE is at 20.
 #[test]
-fn a_semaphore_waits_for_its_owner() {
+fn semaphore_waits_for_its_owner() {
     let code = [
         0xe29d, // 0: bnez a3, 38
         0x3703, 0x0002, // ld a4, 0(tp)
@@ -258,15 +266,15 @@ fn a_semaphore_waits_for_its_owner() {
     ] {
         let left = machine.with(place, value);
         assert!(!left.hold(&conditions), "{place:x}");
-        assert_eq!(left.turn(20), Some(Turn::Over(LOCK + 8)));
+        assert_eq!(left.iteration(20), Some(Iteration::Over(LOCK + 8)));
     }
     assert!(machine.with(OWNER + 32, 1).hold(&conditions));
 }
 
-/// `osq_lock` on harts without Zawrs, where the kernel has left the jump to the PAUSE: the node's turn, and the own thread. The PAUSE
+/// `osq_lock` on harts without Zawrs, where the kernel has left the jump to the PAUSE: the node's word, and the own thread. The PAUSE
 /// is at 152.
 #[test]
-fn a_queue_waits_for_its_node_and_its_own_thread() {
+fn queue_waits_for_node_and_thread() {
     let mut whole = vec![0x006f, 0x0980]; // 0: j 152
     whole.resize(12, 0);
     whole.extend([
@@ -286,7 +294,7 @@ fn a_queue_waits_for_its_node_and_its_own_thread() {
     let machine = Machine::new(&whole, &[(15, node), (4, THREAD)], &memory);
     let conditions = machine.waits(152);
     assert_eq!(conditions.len(), 2);
-    assert_eq!(conditions[0].place, node + 16);
+    assert_eq!(conditions[0].address, node + 16);
     assert!(!machine.with(node + 16, 1).hold(&conditions));
     assert!(!machine.with(THREAD, 0x18).hold(&conditions));
     assert!(machine.with(THREAD, 0x10).hold(&conditions));
@@ -294,7 +302,7 @@ fn a_queue_waits_for_its_node_and_its_own_thread() {
 
 /// The way out of the same queue: the node before this one may change, and its address with it.
 #[test]
-fn a_word_whose_address_was_loaded_is_followed() {
+fn loaded_address_is_followed() {
     let code = [
         0x4b98, // 0: lw a4, 16(a5)
         0x2701, // sext.w a4, a4
@@ -316,12 +324,12 @@ fn a_word_whose_address_was_loaded_is_followed() {
     }
     assert!(machine.with(before, 0x9008).hold(&conditions));
     // What is there now is another node, which cannot be loaded.
-    assert_eq!(machine.with(node + 8, 0x7004).turn(14), None);
+    assert_eq!(machine.with(node + 8, 0x7004).iteration(14), None);
 }
 
 /// A spin of a program on a byte and a sequence count, as compilers write them without short instructions.
 #[test]
-fn bytes_and_counts_are_told_by_their_bits() {
+fn conditions_name_bits_of_bytes_and_counts() {
     let code = [
         0x000f, 0x0100, // 0: pause
         0x4783, 0x0015, // lbu a5, 1(a0)
@@ -340,9 +348,9 @@ fn bytes_and_counts_are_told_by_their_bits() {
     assert!(!machine.with(0x1001, 0x80).hold(&conditions));
 }
 
-/// Bits that are shifted first are told by their place in the word.
+/// Shifted bits are named by their place in the word.
 #[test]
-fn a_field_is_told_by_its_place_in_the_word() {
+fn shifted_field_is_named_in_the_word() {
     let code = [
         0x000f, 0x0100, // 0: pause
         0x611c, // ld a5, 0(a0)
@@ -353,7 +361,7 @@ fn a_field_is_told_by_its_place_in_the_word() {
     ];
     let machine = Machine::new(&code, &[(10, 0x1000), (11, 0x200)], &[(0x1000, 0x1f2f)]);
     let expected = Condition {
-        place: 0x1000,
+        address: 0x1000,
         width: Width::Double,
         signed: true,
         mask: 0x30,
@@ -363,9 +371,9 @@ fn a_field_is_told_by_its_place_in_the_word() {
     assert_eq!(machine.waits(0), [expected]);
 }
 
-/// What is compared by size, or with another word, has to stay as it is.
+/// Words compared by size, or with each other, must not change.
 #[test]
-fn what_is_no_mask_has_to_stay() {
+fn words_compared_by_size_must_not_change() {
     let code = [
         0x000f, 0x0100, // 0: pause
         0x411c, // lw a5, 0(a0)
@@ -378,12 +386,15 @@ fn what_is_no_mask_has_to_stay() {
     assert!(machine.hold(&conditions));
     assert!(!machine.with(0x1000, 6).hold(&conditions));
     assert!(!machine.with(0x2000, 10).hold(&conditions));
-    assert_eq!(machine.with(0x1000, 9).turn(0), Some(Turn::Over(0x1000)));
+    assert_eq!(
+        machine.with(0x1000, 9).iteration(0),
+        Some(Iteration::Over(0x1000))
+    );
 }
 
-/// A number's sign is one bit of it.
+/// The sign of a number is one bit.
 #[test]
-fn a_sign_is_a_bit() {
+fn sign_is_one_bit() {
     let code = [
         0x000f, 0x0100, // 0: pause
         0x4114, // lw a3, 0(a0)
@@ -392,7 +403,7 @@ fn a_sign_is_a_bit() {
     ];
     let machine = Machine::new(&code, &[(10, 0x1000)], &[(0x1000, 0x8000_0000)]);
     // The shift changes what it reads.
-    assert_eq!(machine.turn(0), None);
+    assert_eq!(machine.iteration(0), None);
     let mut machine = machine;
     machine.code[3] = 0x0001;
     let conditions = machine.waits(0);
@@ -400,7 +411,7 @@ fn a_sign_is_a_bit() {
     assert!(!machine.with(0x1000, 0x7fff_ffff).hold(&conditions));
 }
 
-fn refused(between: &[u16]) -> Option<Turn> {
+fn with_instructions(between: &[u16]) -> Option<Iteration<u64>> {
     let mut code = PAUSE.to_vec();
     code.push(0x411c); // lw a5, 0(a0)
     code.extend(between);
@@ -415,15 +426,21 @@ fn refused(between: &[u16]) -> Option<Turn> {
         | 0x6f;
     code.extend([jump as u16, (jump >> 16) as u16]);
     let machine = Machine::new(&code, &[(10, 0x1000), (11, 5)], &[(0x1000, 0), (0x1004, 0)]);
-    machine.turn(0)
+    machine.iteration(0)
 }
 
 #[test]
-fn what_is_no_turn_of_a_loop_is_not_understood() {
-    assert!(matches!(refused(&[]), Some(Turn::Waits(_))));
-    assert!(matches!(refused(&[0x0001; 30]), Some(Turn::Waits(_))));
+fn instructions_with_effects_are_with_instructions() {
+    assert!(matches!(with_instructions(&[]), Some(Iteration::Waits(_))));
+    assert!(matches!(
+        with_instructions(&[0x0001; 30]),
+        Some(Iteration::Waits(_))
+    ));
     // lr.w a5, (a0): a load
-    assert!(matches!(refused(&[0x27af, 0x1005]), Some(Turn::Waits(_))));
+    assert!(matches!(
+        with_instructions(&[0x27af, 0x1005]),
+        Some(Iteration::Waits(_))
+    ));
     let tries: [&[u16]; 11] = [
         &[0x0001; 100],    // a hundred instructions
         &[0x0511],         // addi a0, a0, 4: the base changes
@@ -438,30 +455,30 @@ fn what_is_no_turn_of_a_loop_is_not_understood() {
         &[0x0000],         // reserved
     ];
     for between in tries {
-        assert_eq!(refused(between), None, "{between:x?}");
+        assert_eq!(with_instructions(between), None, "{between:x?}");
     }
     // A word that is not aligned, or not there.
-    assert_eq!(refused(&[0x2703, 0x0025]), None);
-    assert_eq!(refused(&[0x2703, 0x0085]), None);
+    assert_eq!(with_instructions(&[0x2703, 0x0025]), None);
+    assert_eq!(with_instructions(&[0x2703, 0x0085]), None);
 }
 
 #[test]
-fn a_loop_without_an_end_or_a_word_is_not_understood() {
+fn loop_without_a_word_is_with_instructions() {
     // A jump to the PAUSE; one into the midst of an instruction; one to itself.
     for jump in [0xbff5, 0xa001, 0xbfed] {
         let mut code = PAUSE.to_vec();
         code.push(jump);
-        assert_eq!(Machine::new(&code, &[], &[]).turn(0), None);
+        assert_eq!(Machine::new(&code, &[], &[]).iteration(0), None);
     }
     // Branches that registers decide, and a word that decides nothing.
     let code = [0x000f, 0x0100, 0x411c, 0xdded]; // pause; lw a5, 0(a0); beqz a1, -6
     let machine = Machine::new(&code, &[(10, 0x1000)], &[(0x1000, 0)]);
-    assert_eq!(machine.turn(0), None);
+    assert_eq!(machine.iteration(0), None);
 }
 
 /// Many branches, each of which could have led back.
 #[test]
-fn reading_is_bounded() {
+fn following_is_bounded() {
     let mut code = PAUSE.to_vec();
     code.push(0x411c); // lw a5, 0(a0)
     for _ in 0..60 {
@@ -469,7 +486,7 @@ fn reading_is_bounded() {
         code.extend([0x0001; 2]);
     }
     let machine = Machine::new(&code, &[(10, 0x1000)], &[(0x1000, 0)]);
-    assert_eq!(machine.turn(0), None);
-    let most = (1 + MOST_BRANCHES as usize) * MOST_STEPS * 2;
-    assert!(machine.looks.get() <= most, "{}", machine.looks.get());
+    assert_eq!(machine.iteration(0), None);
+    let most = (1 + MAX_BRANCHES as usize) * MAX_INSTRUCTIONS * 2;
+    assert!(machine.fetches.get() <= most, "{}", machine.fetches.get());
 }

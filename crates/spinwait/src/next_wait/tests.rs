@@ -2,8 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::turn::tests::{BASE, Machine};
+use std::vec::Vec;
+
 use super::*;
+use crate::iteration::tests::{BASE, Machine};
 
 /// A wait by WRS.NTO while the word at x13 is x16, with a count, a limit of time and a jump through a register.
 const LOOP: [u16; 27] = [
@@ -29,7 +31,7 @@ const LOOP: [u16; 27] = [
 ];
 const WAIT: u64 = BASE + 8;
 const WORD: u64 = 0x1000;
-/// Where instructions of the loop are, but for those of the way out.
+/// Offsets of the loop's instructions, without those of the way out.
 const PLACES: [u64; 16] = [0, 4, 6, 8, 12, 14, 18, 22, 26, 28, 32, 36, 38, 42, 46, 8];
 
 /// The guest has seen 7 in the word, and its limit of time is 100 after 1000.
@@ -45,7 +47,7 @@ fn register(number: u32) -> Register {
 }
 
 #[test]
-fn a_wait_is_found_from_everywhere_in_its_loop() {
+fn wait_is_found_from_anywhere_in_its_loop() {
     for place in PLACES {
         let mut machine = waits();
         // What LR, and AUIPC and ADDI, leave for what follows them.
@@ -53,7 +55,7 @@ fn a_wait_is_found_from_everywhere_in_its_loop() {
         machine.registers[5] = BASE + if place == 38 { 42 } else { 32 };
         // What RDTIME and SUB do.
         machine.registers[10] = if place == 18 { 1050 } else { 50 };
-        let found = Ahead::of(&machine, BASE + place).unwrap();
+        let found = NextWait::find(&machine, BASE + place).unwrap();
         assert_eq!(found.at, WAIT);
         let value = |number| {
             let written = found.written(register(number));
@@ -62,37 +64,37 @@ fn a_wait_is_found_from_everywhere_in_its_loop() {
         assert_eq!((value(13), value(15)), (WORD, 7), "from {place}");
         assert_eq!(found.written(register(13)), None, "no one writes it");
     }
-    let turn = Ahead::of(&waits(), WAIT + 4).unwrap();
+    let turn = NextWait::find(&waits(), WAIT + 4).unwrap();
     assert_eq!(turn.written(register(29)), Some(1), "one more turn");
     assert_eq!(turn.written(register(10)), Some(50), "since 1000");
     assert_eq!(turn.written(register(5)), Some(BASE + 42));
 }
 
 #[test]
-fn a_wait_that_is_over_is_left() {
+fn wait_that_is_over_is_not_found() {
     // Out of the loop there is nothing.
     let over = waits().with(WORD, 8);
-    assert_eq!(Ahead::of(&over, BASE + 26), None);
+    assert_eq!(NextWait::find(&over, BASE + 26), None);
     // The limit of time is reached, which is noted in memory.
     let mut late = waits();
     late.time = 1100;
-    assert_eq!(Ahead::of(&late, BASE + 12), None);
+    assert_eq!(NextWait::find(&late, BASE + 12), None);
     // Past that it would wait again.
-    assert!(Ahead::of(&late, BASE + 26).is_some());
+    assert!(NextWait::find(&late, BASE + 26).is_some());
 }
 
 #[test]
-fn a_word_that_cannot_be_loaded_ends_the_search() {
+fn unreadable_word_ends_the_search() {
     let mut machine = waits();
     machine.registers[13] = WORD + 8;
-    assert_eq!(Ahead::of(&machine, BASE), None);
-    assert_eq!(Ahead::of(&machine, BASE + 12), None);
-    assert_eq!(Ahead::of(&machine, BASE - 2), None, "no code");
+    assert_eq!(NextWait::find(&machine, BASE), None);
+    assert_eq!(NextWait::find(&machine, BASE + 12), None);
+    assert_eq!(NextWait::find(&machine, BASE - 2), None, "no code");
 }
 
 /// A test-and-set lock: LR and SC, and a WRS.NTO where it is held.
 #[test]
-fn a_lock_that_is_free_is_taken_and_one_that_is_held_is_waited_for() {
+fn held_lock_alone_is_waited_for() {
     let code = [
         0xa72f, 0x1406, // 0: lr.w.aq a4, (a3)
         0xe701, // bnez a4, 12
@@ -104,14 +106,14 @@ fn a_lock_that_is_free_is_taken_and_one_that_is_held_is_waited_for() {
     ];
     let held = Machine::new(&code, &[(13, WORD), (15, 1)], &[(WORD, 1)]);
     for place in [0, 12, 16] {
-        assert_eq!(Ahead::of(&held, BASE + place).unwrap().at, BASE + 12);
+        assert_eq!(NextWait::find(&held, BASE + place).unwrap().at, BASE + 12);
     }
-    assert_eq!(Ahead::of(&held.with(WORD, 0), BASE), None);
+    assert_eq!(NextWait::find(&held.with(WORD, 0), BASE), None);
 }
 
 /// AMOSWAP, AMOOR and AMOAND of one bit; a lock that is taken by one of the first two waits while the bit is there.
 #[test]
-fn an_atomic_operation_is_gone_over_where_it_leaves_the_word() {
+fn atomic_operation_without_effect_is_followed() {
     for (operation, operand, leaves) in [
         (0x0af6_a72f, 1, [false, true]),
         (0x40f6_a72f, 1, [false, true]),
@@ -128,37 +130,37 @@ fn an_atomic_operation_is_gone_over_where_it_leaves_the_word() {
         for (word, leaves) in leaves.into_iter().enumerate() {
             let words = [(WORD, word as u64)];
             let machine = Machine::new(&code, &[(13, WORD), (15, operand)], &words);
-            let found = Ahead::of(&machine, BASE).map(|ahead| ahead.written(register(14)));
+            let found = NextWait::find(&machine, BASE).map(|wait| wait.written(register(14)));
             assert_eq!(found, leaves.then_some(Some(word as u64)));
         }
     }
 }
 
 #[test]
-fn work_without_an_end_is_left_alone() {
+fn endless_work_is_no_wait() {
     // addi a0, a0, -1; bnez a0, 0
     let machine = Machine::new(&[0x157d, 0xfd7d], &[(10, 1 << 40)], &[]);
-    assert_eq!(Ahead::of(&machine, BASE), None);
-    assert_eq!(machine.looks.get(), MOST_STEPS);
+    assert_eq!(NextWait::find(&machine, BASE), None);
+    assert_eq!(machine.fetches.get(), MAX_INSTRUCTIONS);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn any_code_ends(
+    fn search_ends_for_any_code(
         code in prop::collection::vec(any::<u16>(), 0..64),
         registers in any::<[u64; 32]>(),
         at in 0u64..64,
     ) {
         let machine = Machine { code, registers, ..Machine::default() };
-        let _ = Ahead::of(&machine, BASE + 2 * at);
-        prop_assert!(machine.looks.get() <= 2 * MOST_STEPS);
+        let _ = NextWait::find(&machine, BASE + 2 * at);
+        prop_assert!(machine.fetches.get() <= 2 * MAX_INSTRUCTIONS);
     }
 
     /// A guest that has gone a part of the way by itself is found in the same wait, with the same registers there.
     #[test]
-    fn it_does_not_matter_when_a_guest_is_interrupted(
+    fn every_point_leads_to_the_same_wait(
         body in prop::collection::vec((0u32..6, 10u32..16, 10u32..16, 10u32..16, any::<u32>()), 1..12),
         registers in any::<[u16; 6]>(),
         word in any::<u64>(),
@@ -182,7 +184,7 @@ proptest! {
         for (number, value) in registers.into_iter().enumerate() {
             machine.registers[10 + number] = u64::from(value) & 3;
         }
-        let whole = |machine: &Machine, found: &Ahead| {
+        let whole = |machine: &Machine, found: &NextWait| {
             let mut all = machine.registers;
             for number in 1..32 {
                 if let Some(value) = found.written(register(number)) {
@@ -191,17 +193,17 @@ proptest! {
             }
             (found.at, all)
         };
-        let first = Ahead::of(&machine, BASE).unwrap();
+        let first = NextWait::find(&machine, BASE).unwrap();
         let expected = whole(&machine, &first);
         let mut at = BASE;
         while at != first.at {
-            let found = Ahead::of(&machine, at).unwrap();
+            let found = NextWait::find(&machine, at).unwrap();
             prop_assert_eq!(whole(&machine, &found), expected);
             // The guest makes a step of its own.
-            let mut way = Way { guest: &machine, written: [None; 32] };
-            let parcel = code::fetch(at, |at| machine.fetch(at)).unwrap();
-            at = way.step(at, parcel).unwrap();
-            let written = way.written;
+            let mut path = Path { guest: &machine, written: [None; 32] };
+            let parcel = parcel::fetch(at, |at| machine.fetch(at)).unwrap();
+            at = path.step(at, parcel).unwrap();
+            let written = path.written;
             for (number, value) in written.into_iter().enumerate() {
                 if let Some(value) = value {
                     machine.registers[number] = value;

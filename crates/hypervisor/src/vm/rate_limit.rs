@@ -1,18 +1,18 @@
-//! How often something may happen at most.
+//! Limit on the rate of an event.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Lets something through if the last time was long enough ago, so that a flood costs nobody else anything.
+/// Admits an event if the last one was long enough ago, so that a flood costs other VMs nothing.
 #[derive(Debug)]
-pub struct Spacing {
+pub struct RateLimit {
     /// Ticks of the timebase.
     interval: u64,
-    /// When something was let through last, and one more, so that 0 is never.
+    /// Time of the last admitted event plus one; 0 before the first.
     last: AtomicU64,
 }
 
-impl Spacing {
-    /// At most `a_second` times a second, where a second has `hertz` ticks.
+impl RateLimit {
+    /// Limit of `a_second` events a second of `hertz` ticks.
     #[must_use]
     pub fn new(hertz: u32, a_second: u32) -> Self {
         Self {
@@ -21,7 +21,7 @@ impl Spacing {
         }
     }
 
-    /// Whether it may happen at `now`, in ticks; if so it counts as having happened.
+    /// Admits an event at `now`, in ticks, or refuses it.
     pub fn admits(&self, now: u64) -> bool {
         let last = self.last.load(Ordering::Relaxed);
         let due = last == 0 || now.wrapping_sub(last.wrapping_sub(1)) >= self.interval;
@@ -37,13 +37,12 @@ impl Spacing {
 mod tests {
     use super::*;
 
-    /// A second is a second, whatever the board's timebase is.
     #[test]
-    fn the_interval_follows_the_timebase() {
+    fn interval_follows_the_timebase() {
         for hertz in [1_000_000, 10_000_000, 1_000_000_000] {
-            let spacing = Spacing::new(hertz, 100);
+            let limit = RateLimit::new(hertz, 100);
             let ticks = u64::from(hertz);
-            let many = (0..10_000).filter(|step| spacing.admits(step * ticks / 10_000));
+            let many = (0..10_000).filter(|step| limit.admits(step * ticks / 10_000));
             assert_eq!(many.count(), 100, "{hertz}");
         }
     }

@@ -1,11 +1,13 @@
+use std::vec::Vec;
+
 use super::*;
 use proptest::prelude::*;
 
 const PAUSE: u32 = 0x0100_000f;
-/// Where the tests' code begins.
+/// Address of the tests' code.
 const BASE: u64 = 0xffff_ffff_8000_1000;
 
-/// Code that is put together from its beginning to its end.
+/// Assembler of code from its beginning to its end.
 #[derive(Clone, Debug, Default)]
 struct Text(Vec<u16>);
 
@@ -74,20 +76,20 @@ struct Form {
 }
 
 impl Form {
-    /// The code, the address of the PAUSE, and where the word is.
-    fn text(self) -> (Text, u64, Place) {
+    /// Code, address of the PAUSE, and address of the word.
+    fn text(self) -> (Text, u64, WordAddress) {
         let mut text = Text::default();
         let mut pause = BASE;
         if !self.apart {
             text.long(PAUSE);
         }
         let look = text.here();
-        let place = if self.own {
+        let address = if self.own {
             text.long(0x12345 << 12 | self.seen << 7 | 0x17);
             let value = look.wrapping_add(0x1234_5000);
-            Place::Fixed(value.wrapping_add_signed(self.offset.into()))
+            WordAddress::Fixed(value.wrapping_add_signed(self.offset.into()))
         } else {
-            Place::Register(register(self.base), self.offset.into())
+            WordAddress::Register(register(self.base), self.offset.into())
         };
         let base = if self.own { self.seen } else { self.base };
         let width = if self.wide { 3 } else { 2 };
@@ -127,7 +129,7 @@ impl Form {
             text.long(PAUSE);
             text.jump(look);
         }
-        (text, pause, place)
+        (text, pause, address)
     }
 }
 
@@ -164,16 +166,16 @@ fn any_form() -> impl Strategy<Value = Form> {
 
 proptest! {
     #[test]
-    fn every_loop_that_a_compiler_may_make(form in any_form()) {
-        let (text, pause, place) = form.text();
+    fn every_compiled_loop_is_decoded(form in any_form()) {
+        let (text, pause, address) = form.text();
         let ticket = (form.is_ticket && !form.wide).then(|| register(form.ticket));
         let width = if form.wide { Width::Double } else { Width::Word };
-        let expected = PauseLoop { place, seen: register(form.seen), width, ticket };
+        let expected = PauseLoop { address, seen: register(form.seen), width, ticket };
         prop_assert_eq!(text.decode(pause), Some(expected));
     }
 
     #[test]
-    fn a_loop_whose_branch_does_not_come_back_tells_nothing(form in any_form()) {
+    fn loop_without_a_way_back_is_refused(form in any_form()) {
         let (text, pause, _) = form.text();
         // Another PAUSE, from which nothing is known of this loop.
         let mut other = text.clone();
@@ -192,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn any_code_ends_and_names_registers_that_are_there(code in prop::collection::vec(any::<u16>(), 0..64), at in 0u64..64) {
+    fn decoding_ends_for_any_code(code in prop::collection::vec(any::<u16>(), 0..64), at in 0u64..64) {
         let text = Text(code);
         if let Some(found) = text.decode(BASE + 2 * at) {
             prop_assert!(!found.seen.is_zero());
@@ -201,9 +203,9 @@ proptest! {
     }
 }
 
-/// What is needed at the branch is overwritten, or there is more than one word.
+/// A register of the branch is overwritten, or there are two words.
 #[test]
-fn a_loop_that_destroys_what_is_asked_for_tells_nothing() {
+fn loop_that_overwrites_operands_is_refused() {
     let (base, seen, other) = (10, 15, 14);
     let tries: [&dyn Fn(&mut Text); 5] = [
         // The value, by a mask; the base, by a shift; a second load; a sum; a store.
@@ -228,9 +230,9 @@ fn a_loop_that_destroys_what_is_asked_for_tells_nothing() {
     assert!(text.decode(BASE).is_some());
 }
 
-/// Jumps that lead to themselves, and code that never comes to a branch, end the reading.
+/// Jumps to themselves, and code without a branch.
 #[test]
-fn code_that_goes_round_ends() {
+fn decoding_ends_for_endless_code() {
     let mut text = Text::default();
     text.long(PAUSE);
     text.jump(BASE + 4);
@@ -256,10 +258,10 @@ fn wait_for_tick(divided: u32) -> (Text, u64) {
 }
 
 #[test]
-fn a_division_may_stand_before_the_pause() {
+fn division_before_the_pause_is_accepted() {
     let (text, pause) = wait_for_tick(14);
     let expected = PauseLoop {
-        place: Place::Register(register(25), 0),
+        address: WordAddress::Register(register(25), 0),
         seen: register(26),
         width: Width::Double,
         ticket: None,
@@ -268,7 +270,7 @@ fn a_division_may_stand_before_the_pause() {
 }
 
 #[test]
-fn a_division_that_writes_what_is_needed_hides_the_word() {
+fn division_over_an_operand_is_refused() {
     for needed in [25, 26, 15] {
         let (text, pause) = wait_for_tick(needed);
         assert_eq!(text.decode(pause), None, "x{needed}");

@@ -1,18 +1,18 @@
-//! The few instructions of which a wait for a word is made, as the code of a guest shows them.
+//! Encodings of the instructions that spin loops are made of.
 
-use crate::hart::decode::{Register, Width};
+use crate::register::{Register, Width};
 
-/// One instruction, of two or four bytes.
+/// Bits of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel {
-    /// A compressed one.
+    /// Compressed, 16 bits.
     Short(u32),
-    /// One of 32 bits.
+    /// 32 bits.
     Long(u32),
 }
 
 impl Parcel {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub const fn length(self) -> u64 {
         match self {
             Self::Short(_) => 2,
@@ -21,7 +21,7 @@ impl Parcel {
     }
 }
 
-/// The instruction at an address; `None` where a halfword of it is not there.
+/// Reads the instruction at an address; `None` if a halfword of it cannot be read.
 pub fn fetch(at: u64, halfword: impl Fn(u64) -> Option<u16>) -> Option<Parcel> {
     let low = halfword(at)?;
     if low & 3 != 3 {
@@ -35,18 +35,18 @@ fn register(field: u32) -> Register {
     Register::from_field(field)
 }
 
-/// The register of three bits that compressed instructions name.
+/// Register of a three-bit field.
 fn short(field: u32) -> Register {
-    Register::from_field(8 | field & 7)
+    Register::from_short_field(field)
 }
 
-/// The low `bits` bits of a value, as a signed number.
+/// Low `bits` bits of a value, as a signed number.
 fn signed(value: u32, bits: u32) -> i64 {
     let unused = 32 - bits;
     i64::from((value << unused).cast_signed() >> unused)
 }
 
-/// Bit `from` of a value, as bit `to`.
+/// Bit `from` of a value, moved to `to`.
 fn bit(value: u32, from: u32, to: u32) -> u32 {
     (value >> from & 1) << to
 }
@@ -54,20 +54,20 @@ fn bit(value: u32, from: u32, to: u32) -> u32 {
 /// A load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Where the value goes.
+    /// Destination.
     pub to: Register,
-    /// Holds the address, less the offset.
+    /// Base register.
     pub base: Register,
-    /// The offset.
+    /// Offset in bytes.
     pub offset: i64,
-    /// How much is loaded.
+    /// Width.
     pub width: Width,
-    /// Whether the rest of the register is filled with the sign, or with zeros.
+    /// True for sign extension, false for zero extension.
     pub signed: bool,
 }
 
-/// LW, LD and their compressed forms.
-pub fn loaded(parcel: Parcel) -> Option<Load> {
+/// Decodes LW, LD and their compressed forms.
+pub fn load(parcel: Parcel) -> Option<Load> {
     let stack = Register::from_field(2);
     Some(match parcel {
         Parcel::Long(bits) if matches!(bits & 0x707f, 0x2003 | 0x3003) => Load {
@@ -117,8 +117,8 @@ pub fn loaded(parcel: Parcel) -> Option<Load> {
     })
 }
 
-/// SLLI or SRLI by 48: destination and source. C.SLLI and C.SRLI write what they read.
-pub fn shifted(parcel: Parcel, right: bool) -> Option<(Register, Register)> {
+/// Decodes SLLI or, if `right`, SRLI by 48: destination and source. C.SLLI and C.SRLI write what they read.
+pub fn shift_by_48(parcel: Parcel, right: bool) -> Option<(Register, Register)> {
     let long = if right { 0x0300_5013 } else { 0x0300_1013 };
     match parcel {
         Parcel::Long(bits) if bits & 0xfff0_707f == long => {
@@ -135,8 +135,8 @@ pub fn shifted(parcel: Parcel, right: bool) -> Option<(Register, Register)> {
     }
 }
 
-/// ZEXT.H (Zbb on RV64): destination and source.
-pub fn extended(parcel: Parcel) -> Option<(Register, Register)> {
+/// Decodes ZEXT.H (Zbb on RV64): destination and source.
+pub fn zero_extend_half(parcel: Parcel) -> Option<(Register, Register)> {
     match parcel {
         Parcel::Long(bits) if bits & 0xfff0_707f == 0x0800_403b => {
             Some((register(bits >> 7), register(bits >> 15)))
@@ -145,8 +145,8 @@ pub fn extended(parcel: Parcel) -> Option<(Register, Register)> {
     }
 }
 
-/// SEXT.W, which is ADDIW or C.ADDIW with nothing to add: destination and source.
-pub fn sign_extended(parcel: Parcel) -> Option<(Register, Register)> {
+/// Decodes SEXT.W, which is ADDIW or C.ADDIW of 0: destination and source.
+pub fn sign_extend_word(parcel: Parcel) -> Option<(Register, Register)> {
     match parcel {
         Parcel::Long(bits) if bits & 0xfff0_707f == 0x0000_001b => {
             Some((register(bits >> 7), register(bits >> 15)))
@@ -158,12 +158,12 @@ pub fn sign_extended(parcel: Parcel) -> Option<(Register, Register)> {
     }
 }
 
-/// Shifts, ANDI, ZEXT.H and SEXT.W: what is written.
-pub fn computed(parcel: Parcel) -> Option<Register> {
-    let pair = shifted(parcel, false)
-        .or_else(|| shifted(parcel, true))
-        .or_else(|| extended(parcel))
-        .or_else(|| sign_extended(parcel));
+/// Decodes shifts by 48, ANDI, ZEXT.H and SEXT.W: destination.
+pub fn simple_operation(parcel: Parcel) -> Option<Register> {
+    let pair = shift_by_48(parcel, false)
+        .or_else(|| shift_by_48(parcel, true))
+        .or_else(|| zero_extend_half(parcel))
+        .or_else(|| sign_extend_word(parcel));
     match parcel {
         _ if pair.is_some() => pair.map(|(to, _)| to),
         Parcel::Long(bits) if bits & 0x707f == 0x7013 => Some(register(bits >> 7)),
@@ -173,7 +173,7 @@ pub fn computed(parcel: Parcel) -> Option<Register> {
     }
 }
 
-/// AUIPC: destination, and what is added to its own address.
+/// Decodes AUIPC: destination, and distance from its own address.
 pub fn upper_immediate(parcel: Parcel) -> Option<(Register, i64)> {
     match parcel {
         Parcel::Long(bits) if bits & 0x7f == 0x17 => Some((
@@ -184,21 +184,21 @@ pub fn upper_immediate(parcel: Parcel) -> Option<(Register, i64)> {
     }
 }
 
-/// DIV by zero, by which Linux spends some time before a PAUSE where harts can multiply: its destination.
-pub fn divided_by_zero(parcel: Parcel) -> Option<Register> {
+/// Decodes DIV by zero, with which Linux spends time before a PAUSE on harts that have M: destination.
+pub fn divide_by_zero(parcel: Parcel) -> Option<Register> {
     match parcel {
         Parcel::Long(bits) if bits & 0xfff0_707f == 0x0200_4033 => Some(register(bits >> 7)),
         _ => None,
     }
 }
 
-/// FENCE, of any operands; PAUSE is one.
+/// True for FENCE with any operands; PAUSE is one.
 pub fn is_fence(parcel: Parcel) -> bool {
     matches!(parcel, Parcel::Long(bits) if bits & 0x707f == 0x0f)
 }
 
-/// LR.W and LR.D: a load.
-pub fn reserved(parcel: Parcel) -> Option<Load> {
+/// Decodes LR.W and LR.D.
+pub fn load_reserved(parcel: Parcel) -> Option<Load> {
     match parcel {
         // AMO with funct5 00010 and no second source.
         Parcel::Long(bits) if matches!(bits & 0xf9f0_707f, 0x1000_202f | 0x1000_302f) => {
@@ -208,7 +208,7 @@ pub fn reserved(parcel: Parcel) -> Option<Load> {
     }
 }
 
-/// The load in an instruction of the major opcode AMO.
+/// Load of an instruction of the major opcode AMO.
 fn load_of(bits: u32) -> Load {
     Load {
         to: register(bits >> 7),
@@ -223,7 +223,7 @@ fn load_of(bits: u32) -> Load {
     }
 }
 
-/// AMOSWAP, AMOOR and AMOAND of words and doublewords: the load in it, what is done, and the register with the operand.
+/// Decodes AMOSWAP, AMOOR and AMOAND of words and doublewords: load, operation, and operand register.
 pub fn atomic(parcel: Parcel) -> Option<(Load, Atomic, Register)> {
     let Parcel::Long(bits) = parcel else {
         return None;
@@ -231,16 +231,16 @@ pub fn atomic(parcel: Parcel) -> Option<(Load, Atomic, Register)> {
     if !matches!(bits & 0x707f, 0x202f | 0x302f) {
         return None;
     }
-    let done = match bits >> 27 {
+    let operation = match bits >> 27 {
         0b00001 => Atomic::Swap,
         0b01000 => Atomic::Or,
         0b01100 => Atomic::And,
         _ => return None,
     };
-    Some((load_of(bits), done, register(bits >> 20)))
+    Some((load_of(bits), operation, register(bits >> 20)))
 }
 
-/// What an atomic operation does to a word.
+/// Operation of an AMO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Atomic {
     /// AMOSWAP.
@@ -252,9 +252,9 @@ pub enum Atomic {
 }
 
 impl Atomic {
-    /// Whether it leaves a word of this width as it is.
+    /// True if it leaves a word of this width unchanged.
     #[must_use]
-    pub const fn leaves(self, word: u64, operand: u64, width: Width) -> bool {
+    pub const fn keeps(self, word: u64, operand: u64, width: Width) -> bool {
         let after = match self {
             Self::Swap => operand,
             Self::Or => word | operand,
@@ -264,8 +264,8 @@ impl Atomic {
     }
 }
 
-/// RDTIME: where the value goes.
-pub fn clock(parcel: Parcel) -> Option<Register> {
+/// Decodes RDTIME: destination.
+pub fn read_time(parcel: Parcel) -> Option<Register> {
     match parcel {
         // CSRRS of time, number 0xC01, with x0.
         Parcel::Long(bits) if bits & 0xffff_f07f == 0xc010_2073 => Some(register(bits >> 7)),
@@ -273,8 +273,8 @@ pub fn clock(parcel: Parcel) -> Option<Register> {
     }
 }
 
-/// JALR without a link, or C.JR: which register has the address, and what is added to it.
-pub fn jump_to(parcel: Parcel) -> Option<(Register, i64)> {
+/// Decodes JALR without a link, and C.JR: address register and offset.
+pub fn jump_register(parcel: Parcel) -> Option<(Register, i64)> {
     match parcel {
         Parcel::Long(bits) if bits & 0x7fff == 0x0067 => {
             Some((register(bits >> 15), signed(bits >> 20, 12)))
@@ -287,7 +287,7 @@ pub fn jump_to(parcel: Parcel) -> Option<(Register, i64)> {
     }
 }
 
-/// JAL without a link, or C.J: by how much.
+/// Decodes JAL without a link, and C.J: offset.
 pub fn jump(parcel: Parcel) -> Option<i64> {
     match parcel {
         // JAL: offset bit 20 in 31, 10:1 in 30:21, 11 in 20, 19:12 in 19:12.
@@ -314,7 +314,7 @@ pub fn jump(parcel: Parcel) -> Option<i64> {
     }
 }
 
-/// A branch: what is compared, whether for being equal or not, and by how much it jumps.
+/// Decodes a branch: compared registers, true for BEQ and BNE and their compressed forms, and offset.
 pub fn branch(parcel: Parcel) -> Option<((Register, Register), bool, i64)> {
     match parcel {
         // BRANCH: offset bit 12 in 31, 10:5 in 30:25, 4:1 in 11:8, 11 in 7. BEQ and BNE are 0 and 1.
