@@ -7,6 +7,8 @@ use crate::lock::{Mutex, place};
 
 use crate::board::AplicDescription;
 use crate::devices::wires::{SourceMode, SourceNumber, Sources};
+use crate::hart::decode::Width;
+use crate::hart::device;
 
 const DOMAINCFG: u64 = 0x0000;
 const SOURCECFG: u64 = 0x0000;
@@ -84,12 +86,13 @@ impl AplicDriver {
 
     fn read(&self, offset: u64) -> u32 {
         // SAFETY: the offset lies in the control region that the board's device tree names; its registers are words.
-        u32::from_le(unsafe { ((self.base + offset) as *const u32).read_volatile() })
+        let word = unsafe { device::load(self.base + offset, Width::Word) };
+        u32::from_le(word.unwrap_or(0) as u32)
     }
 
     fn write(&self, offset: u64, value: u32) {
         // SAFETY: as for `read`.
-        unsafe { ((self.base + offset) as *mut u32).write_volatile(value.to_le()) };
+        let _ = unsafe { device::store(self.base + offset, Width::Word, value.to_le().into()) };
     }
 
     fn exists(&self, source: u32) -> bool {

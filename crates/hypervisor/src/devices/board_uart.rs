@@ -1,6 +1,7 @@
 //! The board's UART (16550), which carries all consoles.
 
-use crate::hart::firmware;
+use crate::hart::decode::Width;
+use crate::hart::{device, firmware};
 
 /// The registers that are used, by their offsets.
 const DATA: u64 = 0;
@@ -48,15 +49,14 @@ impl BoardUart {
 
     fn read(&self, register: u64) -> u8 {
         // SAFETY: the address is that of the UART in the board's device tree, whose registers are bytes.
-        self.base.map_or(0, |base| unsafe {
-            ((base + register) as *const u8).read_volatile()
-        })
+        let byte = |base| unsafe { device::load(base + register, Width::Byte) };
+        self.base.and_then(byte).unwrap_or(0) as u8
     }
 
     fn write(&self, register: u64, value: u8) {
         if let Some(base) = self.base {
             // SAFETY: as for `read`.
-            unsafe { ((base + register) as *mut u8).write_volatile(value) };
+            let _ = unsafe { device::store(base + register, Width::Byte, value.into()) };
         }
     }
 

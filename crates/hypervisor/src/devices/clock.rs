@@ -16,6 +16,7 @@ use abi::monitor::ExitCause;
 
 use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
 use crate::hart::decode::Width;
+use crate::hart::device;
 
 const TIME_LOW: u64 = 0x00;
 const TIME_HIGH: u64 = 0x04;
@@ -38,7 +39,7 @@ pub fn nanoseconds(ticks: u64, hertz: u32) -> u64 {
 pub fn of_board(base: u64) -> u64 {
     let read = |offset: u64| {
         // SAFETY: the address is that of the clock in the board's device tree, whose registers are words.
-        u64::from(unsafe { ((base + offset) as *const u32).read_volatile() })
+        unsafe { device::load(base + offset, Width::Word) }.unwrap_or(0)
     };
     // A read of the lower half latches the upper one.
     let low = read(TIME_LOW);

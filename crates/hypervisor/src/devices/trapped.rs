@@ -95,8 +95,9 @@ pub trait Reach {
     /// The guest's memory, and the host's.
     fn memory(&self) -> Memory<'_>;
 
-    /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
-    fn device_load(&self, at: HostPhysical, width: Width) -> u64;
+    /// Loads a register of a device; `None` where the device answers with a fault. What the device wrote to memory before is seen by what is
+    /// read there afterwards.
+    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64>;
 
     /// Counts something that happened to the VM, so many times.
     fn count(&self, event: Event, times: u32);
@@ -116,7 +117,7 @@ pub trait Reach {
     /// Has the device with this source look [again](Trapped::time_has_come) at this time.
     fn look_by(&self, source: SourceNumber, at: u64);
 
-    /// Sets a register of a device, which sees what was written to memory before.
+    /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
     fn device_store(&self, at: HostPhysical, width: Width, value: u64);
 
     /// Does something with a disk that VMs share, which is locked meanwhile. Nothing happens where there is none of this number.

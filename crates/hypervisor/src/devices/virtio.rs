@@ -1,5 +1,7 @@
 //! What all virtio devices on a bus of registers have in common: offsets, states, features (virtio 1.2).
 
+use crate::hart::decode::Width;
+
 /// What a device is (virtio 1.2, §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -63,6 +65,44 @@ pub const ACCESS_PLATFORM: u64 = 1 << 33;
 /// VIRTIO_F_INDIRECT_DESC and VIRTIO_F_EVENT_IDX.
 pub const INDIRECT_TABLES: u64 = 1 << 28;
 pub const EVENT_INDICES: u64 = 1 << 29;
+
+/// Bytes of the configuration structure of the device with this id (virtio 1.2, §5.1.4 and the like of the other kinds); of an unknown kind, as
+/// many as any has.
+#[must_use]
+pub const fn configuration_bytes(id: u32) -> usize {
+    match id {
+        // Network card; entropy source.
+        1 => 24,
+        4 => 0,
+        // Disk, with the fields of zones that version 1.3 adds.
+        2 => 96,
+        // Console, balloon, SCSI host, GPU, input, crypto, socket.
+        3 => 12,
+        5 => 16,
+        8 => 36,
+        16 => 16,
+        18 => 136,
+        20 => 56,
+        19 => 8,
+        // Sound, file system, persistent memory.
+        25 => 16,
+        26 => 44,
+        27 => 16,
+        _ => 256,
+    }
+}
+
+/// Whether the driver of the device with this id may write a field of that width at this offset of the configuration.
+#[must_use]
+pub const fn is_writable(id: u32, offset: u64, width: Width) -> bool {
+    matches!(
+        (id, offset, width),
+        // A disk's `writeback`, a console's `emerg_wr`, a balloon's `actual` and `poison_val`.
+        (2, 32, Width::Byte) | (3, 8, Width::Word) | (5, 4 | 12, Width::Word)
+        // A SCSI host's `sense_size` and `cdb_size`, a GPU's `events_clear`, an input's `select` and `subsel`.
+        | (8, 20 | 24, Width::Word) | (16, 4, Width::Word) | (18, 0 | 1, Width::Byte)
+    )
+}
 
 /// A register of 64 bits with its low half replaced.
 #[must_use]

@@ -13,6 +13,7 @@ pub mod counters;
 pub mod csr;
 pub mod custom;
 pub mod decode;
+pub mod device;
 mod fields;
 pub mod firmware;
 pub mod instruction;

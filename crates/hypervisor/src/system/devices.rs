@@ -92,7 +92,7 @@ impl Reach for Surroundings<'_> {
         }
     }
 
-    fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         slots::load_register(at, width)
     }
 

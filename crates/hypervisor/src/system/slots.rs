@@ -5,7 +5,7 @@ use crate::devices::board_aplic::AplicDriver;
 use crate::devices::shared::Board;
 use crate::devices::wires::SourceNumber;
 use crate::hart::decode::Width;
-use crate::hart::fence;
+use crate::hart::{device, fence};
 use crate::memory::address::HostPhysical;
 use crate::memory::guest::TheHost;
 use crate::memory::physical::Physical;
@@ -37,43 +37,28 @@ pub fn takes_platform_addresses(device: BoardDevice) -> bool {
     load(device, DEVICE_FEATURES) & bit != 0
 }
 
-/// What a register of a virtio device shows, and all that the device wrote to memory before is seen afterwards.
-pub fn load_register(at: HostPhysical, width: Width) -> u64 {
-    let at = at.raw();
+/// Loads a register of a virtio device; what the device wrote to memory before is seen afterwards. `None` where the device answers with a fault.
+pub fn load_register(at: HostPhysical, width: Width) -> Option<u64> {
     // SAFETY: the caller names a register of a slot that the board's device tree has, aligned to its width. Reading registers of
     // virtio-mmio changes nothing that Rust knows of.
-    let value = unsafe {
-        match width {
-            Width::Byte => (at as *const u8).read_volatile().into(),
-            Width::Half => (at as *const u16).read_volatile().into(),
-            Width::Word => (at as *const u32).read_volatile().into(),
-            Width::Double => (at as *const u64).read_volatile(),
-        }
-    };
+    let value = unsafe { device::load(at.raw(), width) };
     fence::devices();
     value
 }
 
 /// Sets a register of a virtio device, which then sees all that was written to memory before. What is read from memory afterwards is read
-/// after that: an operation that ends while its interrupt is acknowledged is found, or interrupts again.
+/// after that: an operation that ends while its interrupt is acknowledged is found, or interrupts again. A store that faults has no effect.
 pub fn store_register(at: HostPhysical, width: Width, value: u64) {
-    let at = at.raw();
     fence::devices();
     // SAFETY: as for a load. The device reaches the memory that its queues name, which are a guest's own or lie in an area that
     // was given to the device.
-    unsafe {
-        match width {
-            Width::Byte => (at as *mut u8).write_volatile(value as u8),
-            Width::Half => (at as *mut u16).write_volatile(value as u16),
-            Width::Word => (at as *mut u32).write_volatile(value as u32),
-            Width::Double => (at as *mut u64).write_volatile(value),
-        }
-    }
+    let _ = unsafe { device::store(at.raw(), width, value) };
     fence::devices();
 }
 
 fn load(device: BoardDevice, register: u64) -> u32 {
-    load_register(HostPhysical::new(device.base + register), Width::Word) as u32
+    let at = HostPhysical::new(device.base + register);
+    load_register(at, Width::Word).unwrap_or(0) as u32
 }
 
 fn store(device: BoardDevice, register: u64, value: u32) {
@@ -86,7 +71,7 @@ fn store(device: BoardDevice, register: u64, value: u32) {
 pub struct TheBoard<'a>(pub Option<&'a AplicDriver>);
 
 impl Board for TheBoard<'_> {
-    fn load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         load_register(at, width)
     }
 

@@ -79,7 +79,6 @@ pub(super) fn virtual_machine(
                 let page = fast && board.has_page_of_its_own(device);
                 Some(simulated::Means {
                     registers: HostPhysical::new(device.base),
-                    size: device.size,
                     source: SourceNumber(device.source),
                     areas: region,
                     fast,

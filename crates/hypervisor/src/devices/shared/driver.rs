@@ -174,7 +174,7 @@ impl Driver {
     #[must_use]
     pub fn configuration(&self, offset: u64, board: &dyn Board) -> u8 {
         let at = self.at(register::CONFIGURATION.wrapping_add(offset));
-        board.load(at, Width::Byte) as u8
+        board.load(at, Width::Byte).unwrap_or(0) as u8
     }
 
     /// Two words of the configuration, as one number.
@@ -193,7 +193,7 @@ impl Driver {
     }
 
     fn word(&self, register: u64, board: &dyn Board) -> u32 {
-        board.load(self.at(register), Width::Word) as u32
+        board.load(self.at(register), Width::Word).unwrap_or(0) as u32
     }
 
     fn set(&self, register: u64, value: u32, board: &dyn Board) {

@@ -26,10 +26,11 @@ use crate::memory::guest::TheHost;
 
 /// What the hypervisor reaches where it drives a device of the board itself.
 pub trait Board {
-    /// What a register of a device shows. What the device wrote to memory before is seen by what is read there afterwards.
-    fn load(&self, at: HostPhysical, width: Width) -> u64;
+    /// Loads a register of a device; `None` where the device answers with a fault. What the device wrote to memory before is seen by what is
+    /// read there afterwards.
+    fn load(&self, at: HostPhysical, width: Width) -> Option<u64>;
 
-    /// Sets a register of a device, which sees what was written to memory before.
+    /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
     fn store(&self, at: HostPhysical, width: Width, value: u64);
 
     /// A level-sensitive source of the board's was served: while its wire is high, it sends again.

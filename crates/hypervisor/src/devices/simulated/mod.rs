@@ -19,11 +19,13 @@
 )]
 
 pub mod chain;
+mod configuration;
 pub mod fast;
 pub mod pace;
 mod page;
 pub mod place;
 pub mod queue;
+mod refresh;
 pub mod rings;
 mod scattered;
 mod serve;
@@ -35,6 +37,7 @@ use abi::monitor::ExitCause;
 
 pub use self::shadow::AREA;
 
+use self::configuration::Configuration;
 use self::place::Place;
 use self::queue::{How, Queue};
 use self::shadow::MOST_ENTRIES;
@@ -66,8 +69,6 @@ const NETWORK_QUEUES: (u64, u64) = (1, 1 << 22 | 1 << 57 | 1 << 60);
 pub struct Means {
     /// The device's registers.
     pub registers: HostPhysical,
-    /// Bytes of them.
-    pub size: u64,
     /// Its source at the board's APLIC, which the hypervisor has.
     pub source: SourceNumber,
     /// Areas for the device's side of the queues, [`QUEUES`] of [`AREA`] bytes each: memory that nobody else has.
@@ -94,6 +95,7 @@ pub struct Simulated {
     in_use: usize,
     status: u32,
     interrupt_status: u32,
+    configuration: Configuration,
     /// When a queue is to be looked at again that nobody tells of, if there is one.
     due: Option<u64>,
 }
@@ -113,13 +115,14 @@ impl Simulated {
             in_use: 0,
             status: 0,
             interrupt_status: 0,
+            configuration: Configuration::new(),
             due: None,
         }
     }
 
     fn word(&self, register: u64, reach: &dyn Reach) -> u32 {
         let at = HostPhysical::new(self.means.registers.raw().wrapping_add(register));
-        reach.device_load(at, Width::Word) as u32
+        reach.device_load(at, Width::Word).unwrap_or(0) as u32
     }
 
     fn set_word(&self, register: u64, value: u32, reach: &dyn Reach) {
@@ -184,7 +187,11 @@ impl Simulated {
             if self.word(register::STATUS, reach) != 0 {
                 return Err(NotNow);
             }
+            let generation = self.configuration.generation;
             *self = Self::new(self.means);
+            self.configuration.generation = generation;
+            self.copy_configuration(reach);
+            self.show_configuration(reach);
             return Ok(());
         }
         let was_live = self.is_live();
@@ -200,6 +207,9 @@ impl Simulated {
             self.set_word(register::STATUS, wanted, reach);
         }
         self.status = wanted | self.status & status::NEEDS_RESET;
+        // Fields may depend on what was agreed on.
+        self.copy_configuration(reach);
+        self.show_configuration(reach);
         if !was_live && self.is_live() {
             for number in 0..QUEUES {
                 self.pass(number, reach);
@@ -303,7 +313,7 @@ impl Simulated {
                 let needs_reset = self.word(register::STATUS, reach) & status::NEEDS_RESET;
                 self.status | needs_reset
             }
-            register::CONFIGURATION_GENERATION => self.word(register, reach),
+            register::CONFIGURATION_GENERATION => self.configuration.generation,
             // No region is shared (§4.2.2).
             _ if register::SHARED_MEMORY.contains(&register) => u32::MAX,
             _ => 0,
@@ -371,14 +381,14 @@ impl Trapped for Simulated {
         };
         if access.offset < register::CONFIGURATION {
             return match access.width {
+                Width::Word if access.offset == register::CONFIGURATION_GENERATION => {
+                    self.load_generation(reach).into()
+                }
                 Width::Word => self.load_word(access.offset, reach).into(),
                 _ => 0,
             };
         }
-        match self.configuration(access) {
-            Some(at) => reach.device_load(at, access.width),
-            None => 0,
-        }
+        self.configuration.load(access)
     }
 
     fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
@@ -391,10 +401,7 @@ impl Trapped for Simulated {
                 _ => Ok(()),
             };
         }
-        if let Some(at) = self.configuration(access) {
-            reach.device_store(at, access.width, value);
-            self.show_configuration(reach);
-        }
+        self.store_configuration(access, value, reach);
         Ok(())
     }
 
@@ -449,6 +456,7 @@ impl Simulated {
         // interrupt for ever. A wire that falls and rises sends by itself (AIA §4.7).
         reach.served(self.means.source);
         if why & CONFIGURATION_CHANGE != 0 {
+            self.copy_configuration(reach);
             self.show_configuration(reach);
             self.show(reach);
             if self.status & status::DRIVER_OK != 0 {
@@ -456,14 +464,5 @@ impl Simulated {
             }
         }
         self.serve_watched(reach);
-    }
-
-    /// Where in the device's configuration an access goes: one that is aligned and lies in it.
-    fn configuration(&self, access: Access) -> Option<HostPhysical> {
-        let bytes = access.width.bytes();
-        let end = access.offset.checked_add(bytes)?;
-        (end <= self.means.size && access.offset.is_multiple_of(bytes))
-            .then(|| self.means.registers.checked_add(access.offset))
-            .flatten()
     }
 }

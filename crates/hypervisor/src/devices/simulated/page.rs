@@ -6,8 +6,6 @@
 use super::Simulated;
 use crate::devices::trapped::Reach;
 use crate::devices::virtio::register;
-use crate::hart::decode::Width;
-use crate::memory::address::HostPhysical;
 use crate::memory::guest::HostMemory;
 use crate::memory::owned::OwnedRegion;
 
@@ -28,15 +26,13 @@ const SHOWN: [u64; 13] = [
     register::CONFIGURATION_GENERATION,
 ];
 
-/// Where the configuration of a device ends at the latest: none of virtio 1.2 (§5) has more bytes.
-const CONFIGURATION_END: u64 = register::CONFIGURATION + 0x100;
-
 impl Simulated {
     /// Shows everything, and nothing of what the page's memory held before.
-    pub(super) fn show_first(&self, reach: &dyn Reach) {
+    pub(super) fn show_first(&mut self, reach: &dyn Reach) {
         if let Some(page) = self.means.page {
             reach.memory().host.zero(page);
         }
+        self.copy_configuration(reach);
         self.show_configuration(reach);
         self.show(reach);
     }
@@ -67,16 +63,13 @@ impl Simulated {
         }
     }
 
-    /// Shows the device's configuration. The device tells when it changes, after which the guest reads it again.
+    /// Shows the copy of the device's configuration.
     #[cold]
     #[inline(never)]
     pub(super) fn show_configuration(&self, reach: &dyn Reach) {
         let Some(page) = self.means.page else { return };
-        for offset in register::CONFIGURATION..self.means.size.min(CONFIGURATION_END) {
-            let at = HostPhysical::new(self.means.registers.raw().wrapping_add(offset));
-            let byte = reach.device_load(at, Width::Byte) as u8;
-            reach.memory().host.set_byte(page.skip(offset), byte);
-        }
+        let place = page.skip(register::CONFIGURATION);
+        reach.memory().host.copy(place, &self.configuration.bytes);
     }
 }
 

@@ -1,6 +1,7 @@
 //! A virtio device of the board: its registers (virtio 1.2, §4.2.2), and its side of its queues (§2.7).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 
 use super::memory::Host;
 use crate::devices::virtio::register::*;
@@ -59,6 +60,8 @@ pub struct Device {
     /// Of each queue: how much of the available ring was taken, and of the used ring filled.
     taken: [Cell<u16>; QUEUES],
     used: [Cell<u16>; QUEUES],
+    /// Every access of the hypervisor: its offset and its width.
+    pub accesses: RefCell<BTreeSet<(u64, u64)>>,
 }
 
 impl Device {
@@ -81,11 +84,19 @@ impl Device {
             queue: Cell::default(),
             taken: Default::default(),
             used: Default::default(),
+            accesses: RefCell::default(),
         }
     }
 
-    pub fn load(&self, at: HostPhysical, width: Width) -> u64 {
-        match at.raw() - self.registers {
+    /// A device answers beyond its registers and its configuration with an access fault, as QEMU's do.
+    fn note_access(&self, at: HostPhysical, width: Width) -> u64 {
+        let offset = at.raw() - self.registers;
+        self.accesses.borrow_mut().insert((offset, width.bytes()));
+        offset
+    }
+
+    pub fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
+        Some(match self.note_access(at, width) {
             DEVICE_ID => self.kind as u64,
             QUEUE_SIZE_MOST => self.entries.into(),
             DEVICE_FEATURES => self.features.get() >> (32 * self.select.get()) & 0xffff_ffff,
@@ -94,13 +105,13 @@ impl Device {
             at @ CONFIGURATION..0x108 => {
                 width.truncate(self.configuration.get() >> (8 * (at - CONFIGURATION)))
             }
+            CONFIGURATION.. => return None,
             _ => 0,
-        }
+        })
     }
 
     pub fn store(&self, at: HostPhysical, width: Width, value: u64) {
-        assert_eq!(width, Width::Word);
-        let register = at.raw() - self.registers;
+        let register = self.note_access(at, width);
         let word = value as u32;
         match register {
             DEVICE_FEATURES_SELECT | DRIVER_FEATURES_SELECT => self.select.set(word),

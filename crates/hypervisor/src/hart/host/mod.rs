@@ -149,6 +149,33 @@ pub mod entry {
     }
 }
 
+/// Accesses to devices, each of which faults: no device is there.
+pub mod device {
+    use super::Outcome;
+
+    macro_rules! faults {
+        ($($name:ident($($argument:ident),+))+) => {
+            $(
+                /// Faults.
+                ///
+                /// # Safety
+                /// None is needed here; a hart's instruction needs it.
+                #[must_use]
+                pub unsafe fn $name($($argument: u64),+) -> Outcome {
+                    Outcome {
+                        value: 0,
+                        faulted: 1,
+                    }
+                }
+            )+
+        };
+    }
+    faults! {
+        load_byte(_address) load_half(_address) load_word(_address) load_double(_address)
+        store_byte(_address, _value) store_half(_address, _value) store_word(_address, _value) store_double(_address, _value)
+    }
+}
+
 /// Trials of instructions: none is there.
 pub mod trial {
     macro_rules! none {

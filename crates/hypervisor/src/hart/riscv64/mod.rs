@@ -2,6 +2,7 @@
 
 pub mod copy;
 pub mod csr;
+pub mod device;
 pub mod entry;
 pub mod fence;
 pub mod trial;

@@ -1,4 +1,5 @@
-//! What may fault harmlessly: loads through the guest's own translation, and trials of instructions that may not be there.
+//! What may fault harmlessly: loads through the guest's own translation, accesses to devices ([`device`](super::device)), and trials of
+//! instructions that may not be there.
 //! The trap vector steps over an instruction of this section that faults, and sets the flag in t1.
 
 use crate::hart::outcome::Outcome;
@@ -120,6 +121,58 @@ hypervisor_try_lock_holder:
     li t2, 0
     csrr t2, 0x6C3
     mv a0, t2
+    mv a1, t1
+    ret
+.global hypervisor_device_load_byte
+hypervisor_device_load_byte:
+    li t1, 0
+    mv t2, a0
+    lbu a0, (t2)
+    mv a1, t1
+    ret
+.global hypervisor_device_load_half
+hypervisor_device_load_half:
+    li t1, 0
+    mv t2, a0
+    lhu a0, (t2)
+    mv a1, t1
+    ret
+.global hypervisor_device_load_word
+hypervisor_device_load_word:
+    li t1, 0
+    mv t2, a0
+    lwu a0, (t2)
+    mv a1, t1
+    ret
+.global hypervisor_device_load_double
+hypervisor_device_load_double:
+    li t1, 0
+    mv t2, a0
+    ld a0, (t2)
+    mv a1, t1
+    ret
+.global hypervisor_device_store_byte
+hypervisor_device_store_byte:
+    li t1, 0
+    sb a1, (a0)
+    mv a1, t1
+    ret
+.global hypervisor_device_store_half
+hypervisor_device_store_half:
+    li t1, 0
+    sh a1, (a0)
+    mv a1, t1
+    ret
+.global hypervisor_device_store_word
+hypervisor_device_store_word:
+    li t1, 0
+    sw a1, (a0)
+    mv a1, t1
+    ret
+.global hypervisor_device_store_double
+hypervisor_device_store_double:
+    li t1, 0
+    sd a1, (a0)
     mv a1, t1
     ret
 hypervisor_unprivileged_end:

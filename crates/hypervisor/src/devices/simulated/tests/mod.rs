@@ -334,3 +334,29 @@ fn the_configuration_is_the_devices_and_nothing_lies_behind_it() {
         }
     }
 }
+
+/// Whatever a guest reads or writes, at whatever width: the device is accessed in its registers, by words, and in the configuration that its kind
+/// has (virtio 1.2, §4.2.2 and §5.2.4).
+#[test]
+fn guest_accesses_are_not_repeated_at_devices() {
+    for way in Way::ALL {
+        let mut guest = Guest::new(way, 0);
+        let offsets = (0..0x1100).chain([u64::MAX, u64::MAX - 7, 1 << 40]);
+        for offset in offsets.filter(|offset| *offset != QUEUE_NOTIFY) {
+            for width in [Width::Byte, Width::Half, Width::Word, Width::Double] {
+                let access = Access { offset, width };
+                let outside = Alone(&guest.world);
+                let _ = guest.device.load(access, &outside);
+                let _ = guest.device.store(access, u64::MAX, &outside);
+            }
+        }
+        let end = CONFIGURATION + 96;
+        for (offset, bytes) in guest.world.board.accesses.borrow().iter() {
+            let allowed = match *offset {
+                ..CONFIGURATION => *bytes == 4,
+                _ => offset + bytes <= end,
+            };
+            assert!(allowed, "{way:?}: {bytes} bytes at {offset:#x}");
+        }
+    }
+}

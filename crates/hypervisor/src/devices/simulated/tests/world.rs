@@ -90,7 +90,7 @@ impl Reach for World {
         }
     }
 
-    fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         self.board.load(at, width)
     }
 
@@ -232,7 +232,6 @@ impl Guest {
         let mut guest = Self {
             device: Simulated::new(Means {
                 registers: HostPhysical::new(REGISTERS),
-                size: 0x200,
                 source: SourceNumber(7),
                 areas: OwnedRegion::for_test(AREAS, QUEUE_BYTES),
                 fast,

@@ -72,7 +72,7 @@ pub struct World {
 }
 
 impl Board for World {
-    fn load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         self.device.load(at, width)
     }
 
@@ -231,7 +231,7 @@ impl Reach for View<'_> {
         }
     }
 
-    fn device_load(&self, _: HostPhysical, _: Width) -> u64 {
+    fn device_load(&self, _: HostPhysical, _: Width) -> Option<u64> {
         panic!("a slice reaches the disk alone");
     }
 

@@ -288,7 +288,7 @@ impl Reach for View<'_> {
         }
     }
 
-    fn device_load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         (&self.world.host, &self.world.card).load(at, width)
     }
 

@@ -423,8 +423,8 @@ fn heads_are_taken_apart() {
 fn a_device_that_is_no_card_is_no_uplink() {
     struct Nothing(Host);
     impl Board for Nothing {
-        fn load(&self, _: HostPhysical, _: Width) -> u64 {
-            0
+        fn load(&self, _: HostPhysical, _: Width) -> Option<u64> {
+            None
         }
         fn store(&self, _: HostPhysical, _: Width, _: u64) {}
         fn served(&self, _: SourceNumber) {}

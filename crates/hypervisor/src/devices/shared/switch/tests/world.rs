@@ -53,7 +53,7 @@ pub struct World {
 }
 
 impl Board for (&Host, &TestDevice) {
-    fn load(&self, at: HostPhysical, width: Width) -> u64 {
+    fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         self.1.load(at, width)
     }
 
