@@ -8,7 +8,7 @@ BARE := -p hypervisor -p exerciser
 # Where `make install` puts things, below DESTDIR if that is set.
 PREFIX := /usr/local
 
-.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench clean
+.PHONY: all build setup run install dist deny test check-style host-tests system-tests soak conformance bench site clean
 
 all: build
 
@@ -45,8 +45,12 @@ test: setup
 
 # What the hypervisor costs, in instructions, and how fast the machine is; takes some minutes.
 bench: setup build
-	$(PARTITA) bench --document docs/benchmarks.md
+	$(PARTITA) bench --document docs/results/benchmarks.md
 	$(CARGO) bench -p machine --bench speed
+
+# The pages of docs with search, and the API documentation beside them: target/site.
+site:
+	@scripts/site
 
 # Runs every ELF program of a folder on the machine: make conformance SUITE=dir [KNOWN=list]
 conformance: setup

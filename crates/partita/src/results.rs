@@ -147,7 +147,7 @@ impl Kept {
         };
         format!(
             "# {title}\n\n<!-- Made from {name}.json by `partita results render`: change neither by hand. -->\n\n\
-             `partita results refresh {name}` makes this page anew; [method.md](../method.md) says what a verdict means.\n\n\
+             `partita results refresh {name}` makes this page anew; [method.md](../why/method.md) says what a verdict means.\n\n\
              {} {} runs.{}\n\nMade by: {}.\n\n```text\n{text}```\n",
             self.made.how,
             self.made.runs,

@@ -145,10 +145,10 @@ fn the_document_shows_the_imports_as_they_are() {
         let line = format!("{:<12}{}", format!("{layer}/"), imported.join(" "));
         writeln!(picture, "   {}", line.trim_end()).unwrap();
     }
-    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/architecture.md");
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/why/architecture.md");
     let document = std::fs::read_to_string(document).unwrap();
     assert!(
         document.contains(&picture),
-        "docs/architecture.md should show:\n{picture}"
+        "docs/why/architecture.md should show:\n{picture}"
     );
 }

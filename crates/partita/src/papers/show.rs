@@ -65,7 +65,7 @@ impl Judged<'_> {
             "# The papers' claims\n\n<!-- Made from the papers' results and experiments/{FILE} by `partita results render`: do not \
              change it by hand. -->\n\n`partita papers` prints the list, `partita papers --run --quick` makes what is missing first, and \
              `--report FILE` draws it. A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out \
-             where every place that decides says so. Verdicts are those of the papers' own pages ([method.md](../method.md)).\n\n\
+             where every place that decides says so. Verdicts are those of the papers' own pages ([method.md](../why/method.md)).\n\n\
              {papers}\n```text\n{}```\n",
             self.text()
         )
@@ -76,7 +76,7 @@ impl Judged<'_> {
         let mut page = Page::new("The papers' claims beside our results");
         page.paragraph(
             "A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out where every place that \
-             decides says so. Each verdict is that of the paper's own page, by the rules of docs/method.md.",
+             decides says so. Each verdict is that of the paper's own page, by the rules of docs/why/method.md.",
         );
         let hard = self.claims(Kind::Hard);
         let mut counts = Table::new(
