@@ -1,7 +1,7 @@
-//! What callers tell the scheduler, and what it answers.
+//! What callers note_kick the scheduler, and what it answers.
 
-use crate::id::{HartId, HartSet, VcpuId, VcpuSet};
-use crate::ticks::Ticks;
+use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet};
+use crate::base::ticks::Ticks;
 
 // What names vCPUs here names them by their places in one scheduler, or by the numbers that they have in all of a computer's
 // (`groups`): `V` is such a name, and `S` a set of them.
@@ -40,7 +40,7 @@ pub enum Leave {
     SelfWait,
     /// It spins, and asked to be suspended (WRS.NTO, or a call).
     Spin,
-    /// It spins on a word that the hypervisor knows; [`Probe::changed`] will tell when it is worth
+    /// It spins on a word that the hypervisor knows; [`Probe::changed`] will note_kick when it is worth
     /// going on. Under any policy but `reservation` this is the same as `Spin`.
     SpinOnWord,
     /// The same at a lock that is first come, first served: what changes is whose turn it is, and all behind it wait
@@ -63,16 +63,16 @@ pub struct Left<V = VcpuId> {
     /// How long it has run since it was dispatched.
     pub ran: Ticks,
     /// Whether it was in its supervisor (VS-mode): only the policies `directed` and `reservation` ask.
-    pub supervisor: bool,
+    pub in_supervisor: bool,
     /// Whether it could have taken an interrupt. One that spins with its interrupts closed is not woken by
     /// any while it waits for a word, because it could do nothing about it.
-    pub open: bool,
-    /// For a spin on a ticket lock: the partner that holds it, if the hypervisor can tell.
+    pub interrupts_enabled: bool,
+    /// For a spin on a ticket lock: the partner that holds it, if the hypervisor can note_kick.
     pub holder: Option<V>,
     /// For a spin: how many exits this wait has had, with this one.
     pub exits: u32,
     /// How long it takes to change to another vCPU and back.
-    pub change: Ticks,
+    pub round_trip: Ticks,
 }
 
 impl<V> Left<V> {
@@ -82,11 +82,11 @@ impl<V> Left<V> {
         Self {
             reason,
             ran,
-            supervisor: true,
-            open: true,
+            in_supervisor: true,
+            interrupts_enabled: true,
             holder: None,
             exits: 1,
-            change: Ticks::ZERO,
+            round_trip: Ticks::ZERO,
         }
     }
 
@@ -95,11 +95,11 @@ impl<V> Left<V> {
         Left {
             reason: self.reason,
             ran: self.ran,
-            supervisor: self.supervisor,
-            open: self.open,
+            in_supervisor: self.in_supervisor,
+            interrupts_enabled: self.interrupts_enabled,
             holder,
             exits: self.exits,
-            change: self.change,
+            round_trip: self.round_trip,
         }
     }
 }
@@ -150,48 +150,13 @@ pub enum InPlace<S = VcpuSet> {
 pub enum Continue {
     /// Go on with the same vCPU under these terms.
     Stay {
-        /// Ask again after this time, counted from now. `None`: no timer is needed.
+        /// Ask again after this time, boost_accounted from now. `None`: no timer is needed.
         slice: Option<Ticks>,
         /// Whether its waits must trap.
         trap_waits: bool,
     },
     /// The vCPU must leave: call [`crate::Scheduler::leave`] with this reason, then `dispatch`.
     Leave(Leave),
-}
-
-/// A spin exit, before it is decided whether the vCPU leaves its hart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpinExit<V = VcpuId> {
-    /// What the vCPU waits for.
-    pub on: SpinOn,
-    /// For a ticket lock: the partner that holds it, if the hypervisor can tell.
-    pub holder: Option<V>,
-}
-
-/// What a spinning vCPU waits for, as far as the hypervisor can tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpinOn {
-    /// It cannot.
-    Unknown,
-    /// A word that is to change.
-    Word,
-    /// Its turn at a lock that is first come, first served.
-    Turn {
-        /// Nobody is between whoever is served and this vCPU.
-        next: bool,
-    },
-}
-
-/// Whether a spinning vCPU keeps its hart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// It must leave: call [`crate::Scheduler::leave`].
-    No,
-    /// It may look for as long as it takes to change to another vCPU and back, but not longer than this, and leaves if what
-    /// it waits for has not come by then.
-    Look(Ticks),
-    /// It goes on.
-    GoOn,
 }
 
 /// Tests that only the hypervisor can make. Each names a self-waiting vCPU.
@@ -209,7 +174,7 @@ pub trait Probe<V = VcpuId> {
     }
 
     /// Whether what the vCPU waits for in memory has come, a change of the word or its turn, or cannot be read. Memory
-    /// is the same for all harts, so any can tell.
+    /// is the same for all harts, so any can note_kick.
     fn changed(&mut self, vcpu: V) -> bool {
         let _ = vcpu;
         true

@@ -26,45 +26,26 @@
 #[cfg(test)]
 extern crate std;
 
-mod allocation;
-mod behind;
-mod choice;
+mod base;
+#[cfg(test)]
+mod check;
 mod config;
 mod decision;
+mod default_policy;
 mod dispatch;
-mod event;
-mod favoured_machine;
 pub mod groups;
-mod hart;
-mod id;
-mod kick;
-mod leave;
-#[cfg(test)]
-mod model;
+mod policies;
 
-mod queue;
-mod ready;
-mod search;
-mod service;
-mod sound;
-mod spin;
-mod table;
-mod ticks;
-mod transfer;
-mod vcpu;
-mod wait;
-
-pub use config::{
-    Allocation, Config, ConfigError, Migration, Placement, SpinPolicy, VmConfig, WaitPolicy,
-};
-pub use decision::{
-    Continue, Dispatch, InPlace, Keep, Kicks, Leave, Left, Probe, SpinExit, SpinOn, VcpuState,
-};
-pub use id::{
+pub use base::id::{
     HartId, HartSet, MAX_HARTS, MAX_NUMBERS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuNumber, VcpuSet, VmId,
     VmSet,
 };
-pub use queue::Queue;
-pub use sound::Unsound;
-pub use table::Scheduler;
-pub use ticks::Ticks;
+pub use base::ticks::Ticks;
+pub use config::{Allocation, Config, ConfigError, Migration, Placement, VmConfig};
+pub use decision::{Continue, Dispatch, InPlace, Kicks, Leave, Left, Probe, VcpuState};
+pub use dispatch::soundness::Unsound;
+pub use dispatch::table::Scheduler;
+pub use policies::queues::Queue;
+pub use policies::spin::SpinPolicy;
+pub use policies::spin::exit::{Keep, SpinExit, SpinOn};
+pub use policies::wait::WaitPolicy;

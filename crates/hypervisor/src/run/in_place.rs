@@ -59,7 +59,7 @@ impl InPlace<'_> {
         let Self {
             system, hart, vm, ..
         } = self;
-        if system.host_interrupts() || system.scheduler.others_give(hart.index) {
+        if system.host_interrupts() || system.scheduler.others_have_surplus(hart.index) {
             return Some(Leave::SelfWait);
         }
         let ran = now() - self.began;

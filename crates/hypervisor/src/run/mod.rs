@@ -57,13 +57,13 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
     let mut watches;
     loop {
         let mut probe = Tests { system, hart };
-        let (now, stopped, decision, poll, (flow, again), strays) = {
+        let (now, stopped, decision, poll, (flow, again), displaced) = {
             // All under one lock: it is what all harts meet at.
             let mut group = system.scheduler.lock_of(hart.index);
             let now = now();
             // One stay ends when the next one begins, so that no time between them is nobody's.
             left.ran = last.map_or(Ticks::ZERO, |(_, began)| now - began);
-            let places = (system.scheduler.places(), system.notices());
+            let places = (system.scheduler.places(), system.load_bits());
             let (stopped, decision) =
                 group.leave_and_dispatch((hart.index, &left), now, places, &mut probe);
             let poll = match decision {
@@ -73,7 +73,7 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 Dispatch::Idle { .. } => None,
             };
             let watch = match decision {
-                Dispatch::Run { .. } => group.scheduler_mut().to_be_heard(hart.index),
+                Dispatch::Run { .. } => group.scheduler_mut().waiters_to_watch(hart.index),
                 Dispatch::Idle {
                     watch, poll: true, ..
                 } => watch,
@@ -94,14 +94,14 @@ pub fn run(system: &'static Hypervisor, hart: &'static Hart) -> ! {
                 }
                 Dispatch::Run { .. } => (system.scheduler.publish(&group), None),
             };
-            let strays = !group.strays().is_empty();
-            (now, stopped, decision, poll, flow, strays)
+            let displaced = !group.displaced().is_empty();
+            (now, stopped, decision, poll, flow, displaced)
         };
         let (Dispatch::Run { kicks, .. } | Dispatch::Idle { kicks, .. }) = decision;
         system.kick(kicks);
         system.follow(flow);
-        if strays {
-            system.send_strays(hart.index);
+        if displaced {
+            system.migrate_displaced(hart.index);
         }
         system.balance(now);
         if let Some((vcpu, _)) = last.take() {
@@ -286,11 +286,11 @@ fn run_vcpu(
         reason,
         // It is known when the next stay begins.
         ran: Ticks::ZERO,
-        supervisor,
-        open,
+        in_supervisor: supervisor,
+        interrupts_enabled: open,
         holder: registers.holder.take(),
         exits: registers.spinning.exits(),
-        change: hart.change.there_and_back(),
+        round_trip: hart.change.there_and_back(),
     };
     drop(registers);
     hart.change.leave(now());

@@ -22,12 +22,12 @@ use crate::vm::word::Spin;
 
 /// Reason to poll while the vCPU that `hart` gets runs, with a slice or without. A hart without a slice is wanted by no partner.
 pub fn poll_reason(scheduler: &mut Scheduler, hart: HartId, has_slice: bool) -> Option<PollReason> {
-    if scheduler.fills(hart) {
+    if scheduler.fills_gap(hart) {
         return Some(PollReason::Boosted);
     }
     match scheduler.waiting_partners(hart).is_empty() {
         false => Some(PollReason::Partners),
-        true => (has_slice && scheduler.may_wait_unseen(hart))
+        true => (has_slice && scheduler.may_spin_undetected(hart))
             .then_some(PollReason::Undetected { again: false }),
     }
 }
@@ -40,13 +40,13 @@ fn poll_partners(system: &Hypervisor, hart: &Hart) -> bool {
         let scheduler = group.scheduler_mut();
         let waiting = scheduler
             .waiting_partners(hart.index)
-            .union(scheduler.favoured_words(hart.index));
-        let unseen = scheduler.unseen(waiting);
-        ready = scheduler.favoured_is_ready(hart.index);
-        let goes_on = scheduler.fills(hart.index)
+            .union(scheduler.boosted_words(hart.index));
+        let unpolled = scheduler.unpolled(waiting);
+        ready = scheduler.boosted_is_ready(hart.index);
+        let goes_on = scheduler.fills_gap(hart.index)
             || !waiting.is_empty()
-            || scheduler.may_wait_unseen(hart.index);
-        group.name(unseen, &mut partners);
+            || scheduler.may_spin_undetected(hart.index);
+        group.name(unpolled, &mut partners);
         goes_on
     });
     let tickets_only = hart.poll_timer.polls_tickets_only();

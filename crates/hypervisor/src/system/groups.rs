@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
 
-use scheduler::groups::operator::{self, Ledger};
-use scheduler::groups::{Access, Directory, Flow, Group, GroupId, Layout, Notices};
+use scheduler::groups::operator;
+use scheduler::groups::{Access, Directory, Flow, Group, GroupId, Layout, Ledger, LoadBits};
 use scheduler::{
     Config, ConfigError, HartId, HartSet, Placement, Ticks, VcpuNumber, VmConfig, VmId,
 };
@@ -33,7 +33,7 @@ pub struct Groups {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) directory: Directory,
-    pub(super) notices: Notices,
+    pub(super) load_bits: LoadBits,
     /// What concerns all groups, as an operator sees it.
     pub(super) ledger: Mutex<Ledger, { place::LEDGER }>,
     /// When shares are balanced next between groups.
@@ -67,7 +67,7 @@ impl Groups {
             groups: groups.into_iter().map(TurnMutex::new).collect(),
             shared: Box::new(Shared {
                 directory: layout.directory(),
-                notices: Notices::new(),
+                load_bits: LoadBits::new(),
                 ledger: Mutex::new(Ledger::new(online)),
                 next_balance: AtomicU64::new(0),
             }),
@@ -96,8 +96,12 @@ impl Groups {
 
     /// Whether another group than that of `hart` has work.
     #[inline]
-    pub fn others_give(&self, hart: HartId) -> bool {
-        self.several && self.shared.notices.others_give(self.group_of(hart))
+    pub fn others_have_surplus(&self, hart: HartId) -> bool {
+        self.several
+            && self
+                .shared
+                .load_bits
+                .others_have_surplus(self.group_of(hart))
     }
 
     /// Whether a vCPU is in another group than a hart.
@@ -116,7 +120,7 @@ impl Groups {
     #[inline]
     pub fn publish(&self, group: &Group) -> Option<Flow> {
         if self.several {
-            self.shared.notices.publish(group)
+            group.publish(&self.shared.load_bits)
         } else {
             None
         }
@@ -135,11 +139,11 @@ impl Groups {
         }
         let slice = group.scheduler().config().slice.get();
         let longest = longest.min(Ticks::new(slice / RESTS_IN_A_SLICE));
-        let rested = group.rested(hart, now);
-        if rested < longest && self.shared.notices.hold_back(group) {
+        let rested = group.idle_for(hart, now);
+        if rested < longest && group.publish_sated(&self.shared.load_bits) {
             return (None, Some(now + (longest - rested)));
         }
-        (self.shared.notices.publish(group), None)
+        (group.publish(&self.shared.load_bits), None)
     }
 
     /// Adds a VM while no hart runs.
@@ -224,8 +228,8 @@ impl Access for Boot<'_> {
         &self.0.shared.directory
     }
 
-    fn notices(&self) -> &Notices {
-        &self.0.shared.notices
+    fn load_bits(&self) -> &LoadBits {
+        &self.0.shared.load_bits
     }
 
     fn count(&self) -> usize {

@@ -334,7 +334,9 @@ pub fn now() -> Ticks {
 /// Tells the scheduler that an interrupt for `vcpu`, which waits, has interrupted the hypervisor.
 pub fn hear(system: &Hypervisor, vcpu: VcpuNumber) {
     let now = now();
-    system.tell(vcpu, |scheduler, vcpu| scheduler.hear(vcpu, now));
+    system.tell(vcpu, |scheduler, vcpu| {
+        scheduler.interrupt_waiter(vcpu, now)
+    });
 }
 
 /// Tells the scheduler that there is an interrupt or a deadline for `vcpu`.

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use abi::system::SpinMethod;
 use scheduler::groups::operator;
 use scheduler::groups::{
-    Access, Directory, Flow, Group, GroupId, Notices, NumberSet, balance, flow,
+    Access, Directory, Flow, Group, GroupId, LoadBits, NumberSet, balance, migration,
 };
 use scheduler::{
     Allocation, ConfigError, HartId, Kicks, Scheduler, Ticks, VcpuId, VcpuNumber, VmId, WaitPolicy,
@@ -18,8 +18,8 @@ impl Access for Hypervisor {
         &self.scheduler.shared.directory
     }
 
-    fn notices(&self) -> &Notices {
-        &self.scheduler.shared.notices
+    fn load_bits(&self) -> &LoadBits {
+        &self.scheduler.shared.load_bits
     }
 
     fn count(&self) -> usize {
@@ -70,7 +70,7 @@ impl Hypervisor {
     #[cold]
     #[inline(never)]
     fn follow_one(&self, flow: Flow) {
-        let kicks = flow::follow(self, flow, now());
+        let kicks = migration::follow(self, flow, now());
         self.kick(kicks);
     }
 
@@ -79,7 +79,7 @@ impl Hypervisor {
     pub fn pull(&self, vcpu: VcpuNumber, hart: HartId) {
         if self.scheduler.several {
             let to = self.scheduler.group_of(hart);
-            let kicks = flow::pull(self, vcpu, to, now());
+            let kicks = migration::pull(self, vcpu, to, now());
             self.kick(kicks);
         }
     }
@@ -87,9 +87,9 @@ impl Hypervisor {
     /// Sends vCPUs away that no hart of the group of `hart` may run any more.
     #[cold]
     #[inline(never)]
-    pub fn send_strays(&self, hart: HartId) {
+    pub fn migrate_displaced(&self, hart: HartId) {
         let group = self.scheduler.group_of(hart);
-        let kicks = flow::send_strays(self, group, now());
+        let kicks = migration::migrate_displaced(self, group, now());
         self.kick(kicks);
     }
 

@@ -219,13 +219,13 @@ impl Bench {
                 runs && idle && kicks.harts().count() == 1
             }
             Step::Spin => {
-                let _ = self.keeps(SpinOn::Turn { next: false });
+                let _ = self.keeps_hart(SpinOn::Turn { next: false });
                 let left = Left::new(Leave::SpinForTurn, Ticks::new(100));
                 let found = (only_waits(self.round), only(other));
                 self.change(0, &left, found) == VcpuId::new(other)
             }
             Step::Keeps => {
-                let _ = self.keeps(SpinOn::Word);
+                let _ = self.keeps_hart(SpinOn::Word);
                 true
             }
             Step::SliceEnd => {
@@ -244,10 +244,10 @@ impl Bench {
         }
     }
 
-    fn keeps(&mut self, on: SpinOn) -> bool {
+    fn keeps_hart(&mut self, on: SpinOn) -> bool {
         let exit = SpinExit { on, holder: None };
         HartId::new(0).is_some_and(|hart| {
-            let keep = self.scheduler.keeps(hart, exit);
+            let keep = self.scheduler.keeps_hart(hart, exit);
             keep == scheduler::Keep::No
         })
     }

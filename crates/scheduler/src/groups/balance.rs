@@ -11,29 +11,26 @@
 
 use core::cmp::Reverse;
 
+use crate::base::id::{MAX_VMS, VcpuId, VcpuSet, VmId};
+use crate::base::ticks::Ticks;
 use crate::config::Config;
 use crate::decision::Kicks;
-use crate::id::{MAX_VMS, VcpuId, VcpuSet, VmId};
-use crate::ticks::Ticks;
 
-use super::operator::Ledger;
-use super::{Access, Group, GroupId, flow};
+use super::access::Access;
+use super::directory::GroupId;
+use super::group::Group;
+use super::ledger::{ACTIVE_WEIGHT, ASLEEP_WEIGHT, Ledger};
+use super::migration;
 
 /// A whole hart, in the units of what vCPUs are due.
 const HART: u64 = 1 << 10;
-
-/// How much a vCPU that has had work since the last balance counts when its virtual machine's share is divided.
-pub(super) const ACTIVE: u32 = 16;
-
-/// How much another one counts. It is not nothing: it may wake at any time, and is to be served then.
-pub(super) const ASLEEP: u32 = 1;
 
 /// What all groups have of the virtual machines.
 struct Found {
     used: [Ticks; MAX_VMS],
     /// vCPUs that have work.
     active: [u32; MAX_VMS],
-    /// The sum of [`ACTIVE`] for each of these, and [`ASLEEP`] for each of the others.
+    /// The sum of [`ACTIVE_WEIGHT`] for each of these, and [`ASLEEP_WEIGHT`] for each of the others.
     units: [u32; MAX_VMS],
     /// Some of them are in a group in which somebody waits for a hart.
     wants: [bool; MAX_VMS],
@@ -45,7 +42,7 @@ impl Group {
     /// The vCPUs that have work now, or have had some since this was asked last, and no hart of their own.
     fn note_active(&mut self, now: Ticks) -> VcpuSet {
         let scheduler = &self.scheduler;
-        let busy = scheduler.queues.ready().union(scheduler.working);
+        let busy = scheduler.queues.ready().union(scheduler.executing);
         let mut active = VcpuSet::EMPTY;
         for vcpu in (0..).map_while(VcpuId::new) {
             let Some(entry) = &scheduler.vcpus[vcpu.index()] else {
@@ -73,10 +70,10 @@ impl Group {
             found.used[vm] = found.used[vm] + scheduler.used_by(vcpu, now);
             if active.contains(vcpu) {
                 found.active[vm] += 1;
-                found.units[vm] += ACTIVE;
+                found.units[vm] += ACTIVE_WEIGHT;
                 found.wants[vm] |= contended;
             } else {
-                found.units[vm] += ASLEEP;
+                found.units[vm] += ASLEEP_WEIGHT;
             }
         }
         found.harts += scheduler.shared_harts().count();
@@ -92,7 +89,7 @@ impl Group {
                 continue;
             }
             let here = all.intersection(active).count();
-            let units = here * ACTIVE + (all.count() - here) * ASLEEP;
+            let units = here * ACTIVE_WEIGHT + (all.count() - here) * ASLEEP_WEIGHT;
             self.scheduler
                 .set_part(vm, (units, found.units[vm.index()]));
             sum += u64::from(here) * due[vm.index()];
@@ -268,7 +265,7 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
             let turns = |vm: VmId| uneven && rises(vm) <= 2 * most;
             from.candidate(|vm| turns(vm).then(|| served(vm)).flatten().map(Reverse))
         })?;
-        flow::transfer(access, (from, to), chosen, now)
+        migration::transfer(access, (from, to), chosen, now)
     });
     moved.unwrap_or_default()
 }

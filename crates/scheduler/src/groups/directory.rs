@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::id::{HartId, MAX_HARTS, MAX_NUMBERS, VcpuId, VcpuNumber};
+use crate::base::id::{HartId, MAX_HARTS, MAX_NUMBERS, VcpuId, VcpuNumber};
 
 /// The largest number of groups: a hart each.
 pub const MAX_GROUPS: usize = MAX_HARTS;
@@ -59,7 +59,7 @@ pub struct Place {
 
 /// The groups of all harts, which stay, and the places of all vCPUs, which change.
 ///
-/// Who wants to do something with a vCPU looks here, takes the lock of the group that is named, and looks again: a place is changed
+/// Who wants to do something with a vCPU looks here, is_hungry the lock of the group that is named, and looks again: a place is changed
 /// only by one that has the locks of both groups, so that what is read under the lock of the group that it names, holds.
 #[derive(Debug)]
 pub struct Directory {

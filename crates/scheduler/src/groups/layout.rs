@@ -1,9 +1,9 @@
 //! Into which groups a computer's harts are divided.
 
+use crate::base::id::{HartId, HartSet, MAX_NUMBERS, MAX_VCPUS};
 use crate::config::ConfigError;
-use crate::id::{HartId, HartSet, MAX_NUMBERS, MAX_VCPUS};
 
-use super::{Directory, GroupId};
+use super::directory::{Directory, GroupId};
 
 /// Harts in groups, by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
-use crate::id::{MAX_NUMBERS, MAX_VCPUS, VcpuNumber, VcpuSet};
+use crate::base::id::{MAX_NUMBERS, MAX_VCPUS, VcpuNumber, VcpuSet};
 
 const WORD: usize = 64;
 const WORDS: usize = MAX_NUMBERS.div_ceil(WORD);
@@ -103,7 +103,7 @@ pub struct Members<F> {
 }
 
 impl<F: Fn(usize) -> u64> Members<F> {
-    /// Those in the words that have a bit in `words`, each as `word` gives it.
+    /// Those in the words that have a bit in `words`, each as `word` has_surplus it.
     #[inline]
     pub const fn new(words: u8, word: F) -> Self {
         Self {

@@ -2,121 +2,18 @@
 //!
 //! The [`Ledger`] keeps what no single group knows. Whoever has it is the only one that changes these things.
 
-use crate::config::{Allocation, Config, ConfigError, Placement, SpinPolicy, VmConfig, WaitPolicy};
+use crate::base::id::{HartId, MAX_NUMBERS, VcpuNumber, VmId};
+use crate::base::ticks::Ticks;
+use crate::config::{Allocation, Config, ConfigError, Placement, VmConfig};
 use crate::decision::Kicks;
-use crate::id::{HartId, HartSet, MAX_NUMBERS, MAX_VMS, VcpuNumber, VmId};
-use crate::ticks::Ticks;
-use crate::transfer::Terms;
+use crate::policies::spin::SpinPolicy;
+use crate::policies::wait::WaitPolicy;
 
-use super::{Access, Group, GroupId, MAX_GROUPS, balance, flow};
-
-/// A virtual machine, over all groups.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Machine {
-    /// Its vCPUs have numbers in a row.
-    pub(super) first: u16,
-    pub(super) vcpus: u16,
-    pub(super) share: u32,
-    pub(super) placement: Placement,
-    /// The harts that it has for itself; none where it shares.
-    pub(super) own: HartSet,
-    /// All time that it had run at the last balance.
-    pub(super) used: Ticks,
-    /// What it has had for each part of its share since it began, with what it did not want: at a balance, the least of these
-    /// is served first.
-    pub(super) served: u64,
-}
-
-impl Machine {
-    fn numbers(&self) -> impl Iterator<Item = VcpuNumber> + use<> {
-        (self.first..self.first + self.vcpus).map_while(VcpuNumber::new)
-    }
-
-    fn terms(&self) -> Terms {
-        Terms {
-            dedicated: !self.own.is_empty(),
-            share: self.share,
-            placement: self.placement,
-        }
-    }
-}
-
-/// What concerns all groups.
-#[derive(Clone, Debug)]
-pub struct Ledger {
-    pub(super) vms: [Option<Machine>; MAX_VMS],
-    online: HartSet,
-    next_number: u16,
-    /// The shares of the vCPUs that were placed in each group.
-    load: [u64; MAX_GROUPS],
-}
-
-impl Ledger {
-    /// The ledger of a computer with these harts, without virtual machines.
-    #[must_use]
-    pub const fn new(online: HartSet) -> Self {
-        Self {
-            vms: [None; MAX_VMS],
-            online,
-            next_number: 0,
-            load: [0; MAX_GROUPS],
-        }
-    }
-
-    /// The share of a virtual machine, also of one that does not share now; 1 if there is no such machine.
-    #[must_use]
-    pub fn share(&self, vm: VmId) -> u32 {
-        self.vms[vm.index()].map_or(1, |vm| vm.share)
-    }
-
-    /// The harts that a virtual machine has for itself; none where it shares.
-    #[must_use]
-    pub fn own_harts(&self, vm: VmId) -> HartSet {
-        self.vms[vm.index()].map_or(HartSet::EMPTY, |vm| vm.own)
-    }
-
-    /// The harts that no virtual machine has for itself.
-    #[must_use]
-    pub fn shared_harts(&self) -> HartSet {
-        let all = self.vms.iter().flatten();
-        all.fold(self.online, |shared, vm| shared.without(vm.own))
-    }
-
-    fn check(&self, vm: Option<VmId>, vcpus: u16, to: Allocation) -> Result<HartSet, ConfigError> {
-        let others = || {
-            let all = self.vms.iter().enumerate();
-            let others = all.filter(move |(place, _)| Some(*place) != vm.map(VmId::index));
-            others.filter_map(|(_, vm)| vm.as_ref())
-        };
-        let taken = others().fold(HartSet::EMPTY, |taken, vm| taken.union(vm.own));
-        let mut sharing = others().any(|vm| vm.own.is_empty());
-        let own = match to {
-            Allocation::Shared { share } => {
-                if !(1..=10_000).contains(&share) {
-                    return Err(ConfigError::Share);
-                }
-                sharing = true;
-                HartSet::EMPTY
-            }
-            Allocation::Dedicated { harts } => {
-                if harts.count() != u32::from(vcpus) {
-                    return Err(ConfigError::DedicatedCount);
-                }
-                if !harts.without(self.online).is_empty() {
-                    return Err(ConfigError::DedicatedOffline);
-                }
-                if !harts.intersection(taken).is_empty() {
-                    return Err(ConfigError::DedicatedTwice);
-                }
-                harts
-            }
-        };
-        if sharing && self.online.without(taken.union(own)).is_empty() {
-            return Err(ConfigError::NoSharedHart);
-        }
-        Ok(own)
-    }
-}
+use super::access::Access;
+use super::directory::GroupId;
+use super::group::Group;
+use super::ledger::{ACTIVE_WEIGHT, Ledger, VmRecord};
+use super::migration;
 
 /// Adds a virtual machine, as [`crate::Scheduler::add_placed_vm`] does. Its vCPUs have numbers in a row. They are placed a few together, as many as a group
 /// has harts, where the least share is yet.
@@ -145,7 +42,7 @@ pub fn add_vm(
         return Err(ConfigError::TooManyVcpus);
     }
     let own = ledger.check(None, vcpus, allocation)?;
-    let machine = Machine {
+    let machine = VmRecord {
         first: ledger.next_number,
         vcpus,
         share: match allocation {
@@ -174,7 +71,7 @@ pub fn add_vm(
         access.with(group, |group| {
             group
                 .scheduler
-                .open_vm(vm, machine.share, machine.placement);
+                .register_vm(vm, machine.share, machine.placement);
         });
     }
     let mut target = (GroupId::FIRST, 0);
@@ -191,11 +88,11 @@ pub fn add_vm(
             }
         };
         let place = |group: &mut Group| {
-            let vcpu = group.scheduler.open_vcpu(vm)?;
+            let vcpu = group.scheduler.create_vcpu(vm)?;
             group.enrol(access.directory(), vcpu, number);
             let (parts, _) = group.scheduler.part(vm);
-            let of = u32::from(vcpus) * balance::ACTIVE;
-            group.scheduler.set_part(vm, (parts + balance::ACTIVE, of));
+            let of = u32::from(vcpus) * ACTIVE_WEIGHT;
+            group.scheduler.set_part(vm, (parts + ACTIVE_WEIGHT, of));
             Some(())
         };
         // There are places enough in all; where this group has none, another has.
@@ -213,31 +110,8 @@ pub fn add_vm(
     Ok((vm, revise(access, vm, &machine, Ticks::ZERO)))
 }
 
-impl Ledger {
-    /// The group with the least share for each of its shared harts, and how many vCPUs are placed there together.
-    fn lightest(&self, access: &impl Access) -> Result<(GroupId, u32), ConfigError> {
-        let shared = self.shared_harts();
-        let candidates = access.groups().filter_map(|group| {
-            let harts = access.with(group, |group| match group.is_full() {
-                true => HartSet::EMPTY,
-                false => group.harts.intersection(shared),
-            });
-            (!harts.is_empty()).then(|| (group, harts.count()))
-        });
-        candidates
-            .min_by_key(|&(group, harts)| self.load[group.index()] / u64::from(harts))
-            .ok_or(ConfigError::TooManyVcpus)
-    }
-
-    /// What the machine that was served least has had.
-    fn least_served(&self) -> u64 {
-        let served = self.vms.iter().flatten().map(|vm| vm.served);
-        served.min().unwrap_or(0)
-    }
-}
-
 /// Tells all groups how `vm` gets harts now, and sends vCPUs to where they may run.
-fn revise(access: &impl Access, vm: VmId, machine: &Machine, now: Ticks) -> Kicks {
+fn revise(access: &impl Access, vm: VmId, machine: &VmRecord, now: Ticks) -> Kicks {
     let home = |number: VcpuNumber| -> Option<HartId> {
         machine
             .own
@@ -258,7 +132,7 @@ fn revise(access: &impl Access, vm: VmId, machine: &Machine, now: Ticks) -> Kick
         kicks = kicks.and(told);
     }
     for group in access.groups() {
-        kicks = kicks.and(flow::send_strays(access, group, now));
+        kicks = kicks.and(migration::migrate_displaced(access, group, now));
     }
     kicks
 }

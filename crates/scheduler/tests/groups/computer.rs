@@ -11,7 +11,7 @@ use scheduler::*;
 pub struct Computer {
     groups: Vec<RefCell<Group>>,
     directory: Directory,
-    notices: Notices,
+    load_bits: LoadBits,
     pub ledger: RefCell<Ledger>,
     /// What harts have found, and are about to follow.
     pub flows: RefCell<Vec<Flow>>,
@@ -20,8 +20,6 @@ pub struct Computer {
     pub now: Cell<Ticks>,
     pub pending: RefCell<Vec<VcpuNumber>>,
 }
-
-use operator::Ledger;
 
 struct Files<'a> {
     computer: &'a Computer,
@@ -46,8 +44,8 @@ impl Access for Computer {
         &self.directory
     }
 
-    fn notices(&self) -> &Notices {
-        &self.notices
+    fn load_bits(&self) -> &LoadBits {
+        &self.load_bits
     }
 
     fn count(&self) -> usize {
@@ -58,7 +56,9 @@ impl Access for Computer {
         let mut group = self.groups[group.index()].borrow_mut();
         let result = what(&mut group);
         if self.groups.len() > 1 {
-            self.flows.borrow_mut().extend(self.notices.publish(&group));
+            self.flows
+                .borrow_mut()
+                .extend(group.publish(&self.load_bits));
         }
         result
     }
@@ -73,7 +73,9 @@ impl Access for Computer {
         let mut other = self.groups[other.index()].borrow_mut();
         let result = what(&mut one, &mut other);
         for group in [&one, &other] {
-            self.flows.borrow_mut().extend(self.notices.publish(group));
+            self.flows
+                .borrow_mut()
+                .extend(group.publish(&self.load_bits));
         }
         result
     }
@@ -91,7 +93,7 @@ impl Computer {
         Self {
             groups: groups.into_iter().map(RefCell::new).collect(),
             directory: layout.directory(),
-            notices: Notices::new(),
+            load_bits: LoadBits::new(),
             ledger: RefCell::new(Ledger::new(online)),
             flows: RefCell::default(),
             kicked: Cell::new(HartSet::EMPTY),
@@ -179,7 +181,7 @@ impl Computer {
             group.leave_and_dispatch(
                 (hart, left),
                 now,
-                (&self.directory, &self.notices),
+                (&self.directory, &self.load_bits),
                 &mut files,
             )
         });
@@ -195,16 +197,16 @@ impl Computer {
 
     /// As the hypervisor does: what has left a hart may belong elsewhere.
     fn strays_of(&self, group: GroupId) {
-        let strays = !self.groups[group.index()].borrow().strays().is_empty();
-        if strays {
-            self.deliver(flow::send_strays(self, group, self.now.get()));
+        let displaced = !self.groups[group.index()].borrow().displaced().is_empty();
+        if displaced {
+            self.deliver(migration::migrate_displaced(self, group, self.now.get()));
         }
     }
 
     /// One of the flows that harts have found.
     pub fn follow(&self, place: usize) {
         let flow = self.flows.borrow_mut().swap_remove(place);
-        self.deliver(flow::follow(self, flow, self.now.get()));
+        self.deliver(migration::follow(self, flow, self.now.get()));
     }
 
     /// Whatever must hold between any two steps.
@@ -237,8 +239,8 @@ impl Computer {
         // No hart rests while another group has work for it, unless somebody is about to do something about it.
         let every = || (0..self.groups.len()).map_while(GroupId::new);
         if self.flows.borrow().is_empty() {
-            let gives = every().find(|&group| self.notices.gives(group));
-            let takes = every().find(|&group| self.notices.takes(group));
+            let gives = every().find(|&group| self.load_bits.has_surplus(group));
+            let takes = every().find(|&group| self.load_bits.is_hungry(group));
             assert!(
                 gives.is_none() || takes.is_none(),
                 "{gives:?} has work, and {takes:?} a hart that rests"
@@ -252,13 +254,13 @@ impl Computer {
         let group = self.groups[group.index()].borrow();
         let scheduler = group.scheduler();
         format!(
-            "{:?} in {:?} of {:?}, may run on {:?}, shared {:?}, strays {:?}",
+            "{:?} in {:?} of {:?}, may run on {:?}, shared {:?}, displaced {:?}",
             scheduler.state(vcpu),
             scheduler.queue_of(vcpu),
             group.index(),
             scheduler.allowed(vcpu),
             scheduler.shared_harts(),
-            group.strays()
+            group.displaced()
         )
     }
 

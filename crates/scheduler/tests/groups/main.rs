@@ -142,7 +142,7 @@ fn act(
         }
         22 => {
             let to = computer.group_of(hart);
-            computer.deliver(flow::pull(computer, vcpu, to, now));
+            computer.deliver(migration::pull(computer, vcpu, to, now));
         }
         23..26 => computer.pending.borrow_mut().push(vcpu),
         _ => hart_acts(computer, random, hart),
@@ -195,8 +195,8 @@ fn hart_acts(computer: &Computer, random: &mut Random, hart: HartId) {
         }
     }
     let left = Left {
-        supervisor: random.below(2) == 0,
-        open: random.below(2) == 0,
+        in_supervisor: random.below(2) == 0,
+        interrupts_enabled: random.below(2) == 0,
         ..Left::new(reason, ran)
     };
     let _ = computer.decide(hart, &left);

@@ -34,10 +34,10 @@ fn computer(machines: &[u16]) -> Computer {
     computer
 }
 
-fn leave(computer: &Computer, place: u16, reason: Leave, open: bool) {
+fn leave(computer: &Computer, place: u16, reason: Leave, interrupts_enabled: bool) {
     let left = Left {
-        supervisor: true,
-        open,
+        in_supervisor: true,
+        interrupts_enabled,
         ..Left::new(reason, Ticks::new(1))
     };
     let _ = computer.decide(hart(place), &left);
@@ -106,12 +106,12 @@ fn a_holder_in_another_group_is_brought_to_the_hart_of_who_waits_for_it() {
     let preempted = preempted.unwrap();
     assert!(is_with(&computer, preempted, 0));
     let to = computer.group_of(hart(1));
-    computer.deliver(flow::pull(&computer, preempted, to, Ticks::new(1)));
+    computer.deliver(migration::pull(&computer, preempted, to, Ticks::new(1)));
     follow(&computer);
     assert!(is_with(&computer, preempted, 1));
     // One that runs stays where it is.
     let running = runs(&computer, 0).unwrap();
-    computer.deliver(flow::pull(&computer, running, to, Ticks::new(1)));
+    computer.deliver(migration::pull(&computer, running, to, Ticks::new(1)));
     assert!(is_with(&computer, running, 0));
 }
 
@@ -139,7 +139,12 @@ fn nobody_is_brought_to_a_group_whose_hart_is_another_machine_s_own() {
         .into_iter()
         .find(|&vcpu| runs(&computer, 0) != Some(vcpu));
     let to = computer.group_of(hart(1));
-    computer.deliver(flow::pull(&computer, ready.unwrap(), to, Ticks::new(1)));
+    computer.deliver(migration::pull(
+        &computer,
+        ready.unwrap(),
+        to,
+        Ticks::new(1),
+    ));
     assert!(is_with(&computer, ready.unwrap(), 0));
 }
 

@@ -76,7 +76,7 @@ fn no_paper_s_wait_policy_takes_a_hart_away() {
             matches!(stays, Continue::Stay { .. }),
             "{wait:?}: {stays:?}"
         );
-        assert_eq!(bench.scheduler.to_be_heard(h(0)), VcpuSet::EMPTY);
+        assert_eq!(bench.scheduler.waiters_to_watch(h(0)), VcpuSet::EMPTY);
     }
 }
 
@@ -112,20 +112,20 @@ fn an_idle_hart_is_told_before_anybody_leaves() {
 #[test]
 fn interrupts_are_heard_for_those_that_are_behind_alone() {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
-    assert_eq!(bench.scheduler.to_be_heard(h(0)), VcpuSet::EMPTY);
+    assert_eq!(bench.scheduler.waiters_to_watch(h(0)), VcpuSet::EMPTY);
     let slice = slice(&bench);
     let _ = bench.leave_after(0, Leave::SliceEnd, slice);
     assert_eq!(bench.dispatch(0), Some(1));
-    assert_eq!(bench.scheduler.to_be_heard(h(0)), VcpuSet::only(v(0)));
+    assert_eq!(bench.scheduler.waiters_to_watch(h(0)), VcpuSet::only(v(0)));
 }
 
 #[test]
 fn an_interrupt_wakes_who_hurries_alone() {
-    for (ran, hurries) in [(8, false), (2, true)] {
+    for (ran, preempts_on_wake) in [(8, false), (2, true)] {
         let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
         let now = Ticks::new(bench.now + slice(&bench) / ran);
-        let kicks = bench.scheduler.hear(v(0), now).harts();
-        let (told, state) = match hurries {
+        let kicks = bench.scheduler.interrupt_waiter(v(0), now).harts();
+        let (told, state) = match preempts_on_wake {
             // Its hart finds it when it looks next.
             false => (HartSet::EMPTY, VcpuState::SelfWait),
             true => (harts(&[0]), VcpuState::Ready),
@@ -133,7 +133,9 @@ fn an_interrupt_wakes_who_hurries_alone() {
         assert_eq!((kicks, bench.state(0)), (told, state));
     }
     let mut bench = one_waits_and_one_works(WaitPolicy::HostInterrupt);
-    let _ = bench.scheduler.hear(v(0), Ticks::new(bench.now));
+    let _ = bench
+        .scheduler
+        .interrupt_waiter(v(0), Ticks::new(bench.now));
     assert_eq!(bench.state(0), VcpuState::Ready);
 }
 
@@ -154,7 +156,7 @@ fn who_stops_or_is_paused_keeps_nobody_from_the_hart() {
 
 /// 0 works for a tick, waits, and is woken `between` ticks later, again and again, where a change to it and back takes `change`. How long 1 had the
 /// hart, and for how long 0 and the changes to it had it.
-fn storm(change: u64, between: u64, times: u32) -> (u64, u64) {
+fn storm(round_trip: u64, between: u64, times: u32) -> (u64, u64) {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
     let (mut worked, mut lost) = (0, 0);
     let mut ran = 0;
@@ -173,12 +175,12 @@ fn storm(change: u64, between: u64, times: u32) -> (u64, u64) {
         }
         bench.now += 1;
         let left = Left {
-            change: Ticks::new(change),
+            round_trip: Ticks::new(round_trip),
             ..Left::new(Leave::SelfWait, Ticks::new(1))
         };
         let now = Ticks::new(bench.now);
         let _ = bench.scheduler.leave(h(0), left, now);
-        lost += 1 + change;
+        lost += 1 + round_trip;
         assert_eq!(bench.dispatch(0), Some(1));
     }
     (worked, lost)

@@ -50,9 +50,9 @@ impl Bench {
     }
 
     /// Whether the vCPU on `hart` keeps it at the first exit of a spin, with no holder known.
-    pub fn keeps(&mut self, hart: u16, on: SpinOn) -> Keep {
+    pub fn keeps_hart(&mut self, hart: u16, on: SpinOn) -> Keep {
         let holder = None;
-        self.scheduler.keeps(h(hart), SpinExit { on, holder })
+        self.scheduler.keeps_hart(h(hart), SpinExit { on, holder })
     }
 
     /// What the hart does next, with interrupts pending for these vCPUs.

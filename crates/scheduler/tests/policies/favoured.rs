@@ -65,11 +65,11 @@ fn who_fills_the_gaps_of_the_favoured_machine_is_told_whom_to_look_for() {
         Some(v(1)),
         "nobody else can go on"
     );
-    assert!(bench.scheduler.fills(h(0)));
-    assert_eq!(bench.scheduler.favoured_words(h(0)), VcpuSet::only(v(0)));
+    assert!(bench.scheduler.fills_gap(h(0)));
+    assert_eq!(bench.scheduler.boosted_words(h(0)), VcpuSet::only(v(0)));
     let _ = bench.leave(0, Leave::Preempted);
     assert_eq!(dispatch(&mut bench, true), Some(v(0)));
-    assert!(!bench.scheduler.fills(h(0)));
+    assert!(!bench.scheduler.fills_gap(h(0)));
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn a_machine_that_has_not_gained_by_it_is_not_favoured_again_at_once() {
     let slice = slice(&bench);
     let _ = bench.leave_after(0, Leave::SliceEnd, slice);
     assert_eq!(dispatch(&mut bench, false), Some(v(1)));
-    assert!(!bench.scheduler.fills(h(0)));
+    assert!(!bench.scheduler.fills_gap(h(0)));
 }

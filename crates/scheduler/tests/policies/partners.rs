@@ -34,10 +34,10 @@ fn partner_waits(reason: Leave, last: u16, others: bool) -> Bench {
 }
 
 /// The partners of the vCPU on `hart` that no other hart looks for.
-fn unseen(bench: &Bench, hart: HartId) -> VcpuSet {
+fn unpolled(bench: &Bench, hart: HartId) -> VcpuSet {
     bench
         .scheduler
-        .unseen(bench.scheduler.waiting_partners(hart))
+        .unpolled(bench.scheduler.waiting_partners(hart))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_vcpu_makes_room_for_a_partner_whose_turn_has_come() {
     let hart = h(0);
     assert_eq!(bench.state(1), VcpuState::Running(hart));
     assert_eq!(bench.scheduler.waiting_partners(hart), VcpuSet::only(v(0)));
-    assert_eq!(unseen(&bench, hart), VcpuSet::only(v(0)));
+    assert_eq!(unpolled(&bench, hart), VcpuSet::only(v(0)));
     let now = Ticks::new(1_000);
     let ran = Ticks::new(400);
     let left = Left::new(Leave::Preempted, ran);
@@ -85,5 +85,5 @@ fn a_word_without_a_turn_is_looked_at_where_its_waiter_would_come_next() {
 fn a_hart_that_is_idle_looks_for_the_others() {
     let bench = partner_waits(Leave::SpinForTurn, 1, false);
     assert_eq!(bench.scheduler.waiting_partners(h(0)), VcpuSet::only(v(0)));
-    assert_eq!(unseen(&bench, h(0)), VcpuSet::EMPTY);
+    assert_eq!(unpolled(&bench, h(0)), VcpuSet::EMPTY);
 }

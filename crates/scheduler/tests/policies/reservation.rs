@@ -79,7 +79,7 @@ fn next_after_a_spin(holder: Option<u16>) -> Option<VcpuId> {
     for vcpu in 0..3 {
         assert_eq!(bench.dispatch(0), Some(vcpu));
         let left = Left {
-            open: vcpu != 2,
+            interrupts_enabled: vcpu != 2,
             ..Left::new(Leave::SliceEnd, slice)
         };
         let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
@@ -140,7 +140,7 @@ fn interrupts_do_not_end_the_wait_of_a_spinner_that_could_not_take_them() {
         // One that came while it was running counts as little as one that comes later.
         let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
         let left = Left {
-            open,
+            interrupts_enabled: open,
             ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
         };
         let _ = bench.scheduler.leave(hart, left, Ticks::ZERO);
@@ -317,13 +317,13 @@ const LOOK: Ticks = Ticks::new(FREQUENCY / 200 / 64);
 fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
-    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "nobody runs");
+    assert_eq!(bench.keeps_hart(0, SpinOn::Word), Keep::No, "nobody runs");
     assert_eq!(bench.dispatch(1), Some(1));
-    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "2 is ready");
+    assert_eq!(bench.keeps_hart(0, SpinOn::Word), Keep::No, "2 is ready");
     assert_eq!(bench.turn(1, Leave::SelfWait), Some(2));
-    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::Look(LOOK));
+    assert_eq!(bench.keeps_hart(0, SpinOn::Word), Keep::Poll(LOOK));
     assert_eq!(bench.turn(1, Leave::SelfWait), None);
-    assert_eq!(bench.keeps(0, SpinOn::Word), Keep::No, "all sleep");
+    assert_eq!(bench.keeps_hart(0, SpinOn::Word), Keep::No, "all sleep");
 }
 
 #[test]
@@ -342,19 +342,19 @@ fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
         ..next
     };
     assert_eq!(bench.dispatch(0), Some(0));
-    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
+    assert_eq!(bench.scheduler.keeps_hart(h(0), next), Keep::No);
     assert_eq!(
-        bench.scheduler.keeps(h(0), unknown_holder),
-        Keep::Look(LOOK)
+        bench.scheduler.keeps_hart(h(0), unknown_holder),
+        Keep::Poll(LOOK)
     );
     assert_eq!(bench.dispatch(1), Some(1));
-    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::Look(LOOK));
-    assert_eq!(bench.scheduler.keeps(h(0), behind), Keep::No);
+    assert_eq!(bench.scheduler.keeps_hart(h(0), next), Keep::Poll(LOOK));
+    assert_eq!(bench.scheduler.keeps_hart(h(0), behind), Keep::No);
     assert_eq!(bench.turn(1, Leave::Preempted), Some(1));
     assert_eq!(bench.turn(1, Leave::SliceEnd), Some(2));
-    assert_eq!(bench.scheduler.keeps(h(0), next), Keep::No);
+    assert_eq!(bench.scheduler.keeps_hart(h(0), next), Keep::No);
     assert_eq!(
-        bench.scheduler.keeps(h(0), unknown_holder),
+        bench.scheduler.keeps_hart(h(0), unknown_holder),
         Keep::No,
         "1 was preempted in its kernel"
     );
@@ -446,7 +446,7 @@ fn an_idle_hart_is_kicked_for_a_wait_that_was_interrupted_often() {
         assert_eq!([bench.dispatch(0), bench.dispatch(1)], [Some(0), Some(1)]);
         let left = Left {
             exits: 9,
-            open,
+            interrupts_enabled: open,
             ..Left::new(Leave::SpinOnWord, Ticks::ZERO)
         };
         let _ = bench.scheduler.leave(h(0), left, Ticks::ZERO);

@@ -89,14 +89,14 @@ fn who_would_only_be_given_the_hart_back_need_not_leave() {
     for spin in SpinPolicy::ALL {
         let mut bench = Bench::with(spin, 2, &[3]);
         assert_eq!(bench.dispatch(0), Some(0));
-        let alone = bench.keeps(0, SpinOn::Unknown) == Keep::GoOn;
+        let alone = bench.keeps_hart(0, SpinOn::Unknown) == Keep::Yes;
         assert_eq!(
             alone,
             matches!(spin, SpinPolicy::None | SpinPolicy::Directed),
             "{spin:?}"
         );
         assert_eq!(bench.dispatch(1), Some(1));
-        let beside_a_partner = bench.keeps(0, SpinOn::Unknown) == Keep::GoOn;
+        let beside_a_partner = bench.keeps_hart(0, SpinOn::Unknown) == Keep::Yes;
         assert_eq!(
             beside_a_partner,
             alone || spin == SpinPolicy::Wopd,
@@ -254,7 +254,7 @@ fn directed_takes_preempted_partners_in_turn() {
     for (vcpu, supervisor) in [(0, true), (1, false), (2, true)] {
         assert_eq!(bench.dispatch(0), Some(vcpu));
         let left = Left {
-            supervisor,
+            in_supervisor: supervisor,
             ..Left::new(Leave::SliceEnd, Ticks::new(5000))
         };
         let _ = bench
@@ -286,7 +286,7 @@ fn directed_does_not_favour_who_gave_way_in_user_mode() {
     // 1 is started and was never preempted, and 0 is preempted in its supervisor.
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
     let spin = Left {
-        supervisor: false,
+        in_supervisor: false,
         ..Left::new(Leave::Spin, Ticks::ZERO)
     };
     let _ = bench
@@ -294,8 +294,8 @@ fn directed_does_not_favour_who_gave_way_in_user_mode() {
         .leave(HartId::new(0).unwrap(), spin, Ticks::ZERO);
     assert_eq!(bench.dispatch(0), Some(0), "it was preempted");
     assert_eq!(
-        bench.keeps(0, SpinOn::Unknown),
-        Keep::GoOn,
+        bench.keeps_hart(0, SpinOn::Unknown),
+        Keep::Yes,
         "1 gave way in user mode, and 2 has not run"
     );
 }

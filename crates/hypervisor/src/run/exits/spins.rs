@@ -54,11 +54,11 @@ pub fn spin(exit: &mut Exit<'_>, spin: Spin) -> Next {
     // Nothing changes that another group could want to know.
     let keep = groups
         .lock_of(exit.hart.index)
-        .keeps(exit.hart.index, spins, groups.places());
+        .keeps_hart(exit.hart.index, spins, groups.places());
     let goes_on = match keep {
         Keep::No => false,
-        Keep::Look(max) => word.is_some_and(|word| poll_briefly(exit, word, max)),
-        Keep::GoOn => true,
+        Keep::Poll(max) => word.is_some_and(|word| poll_briefly(exit, word, max)),
+        Keep::Yes => true,
     };
     if goes_on {
         count(Event::SpinKept);

@@ -1,0 +1,241 @@
+//! The model checker: every order of events in small systems.
+//!
+//! From each state that can be reached, nothing more happens from outside and every hart does what it
+//! would do: then everybody who was ready, or had a reason to be, must have run. So no wake-up is lost,
+//! nobody starves, and no spin wait is for somebody who will not come.
+//!
+//! Small systems are explored whole, state by state. In larger ones, states that differ only in their numbers are one
+//! ([`symmetry`]). Beyond those, long random ways are walked.
+
+mod pair;
+mod refinement;
+mod soak;
+mod steps;
+mod symmetry;
+mod systems;
+mod tests;
+mod walks;
+mod world;
+
+use std::sync::Arc;
+use std::vec::Vec;
+
+use stateright::{Checker, Model, Property};
+
+use crate::base::choice;
+use crate::base::id::{HartId, VcpuId, VcpuSet};
+use crate::config::Config;
+use crate::decision::{Leave, VcpuState};
+use crate::policies::queues::Queue;
+use crate::policies::spin::SpinPolicy;
+use crate::policies::wait::WaitPolicy;
+use world::{Mode, Step, Surroundings, World};
+
+/// A system to explore.
+#[derive(Clone, Copy, Debug)]
+struct System {
+    config: Config,
+    surroundings: Surroundings,
+    harts: u64,
+    vms: &'static [u16],
+    /// How many things happen from outside: interrupts, stops, pauses and their like.
+    disturbances: u8,
+    /// Whether states that differ only in their numbers are one.
+    reduced: bool,
+}
+
+/// A step, and where it leads.
+#[derive(Clone, PartialEq)]
+struct Way {
+    step: Step,
+    to: Arc<World>,
+}
+
+impl core::fmt::Debug for Way {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.step.fmt(formatter)
+    }
+}
+
+/// Where a step leads, by every choice that the scheduler has.
+fn ways(world: &World, step: Step) -> Vec<World> {
+    let mut ends: Vec<World> = Vec::new();
+    let every = choice::every(|| {
+        let mut next = world.clone();
+        next.take(step);
+        next
+    });
+    for end in every {
+        if !ends.contains(&end) {
+            ends.push(end);
+        }
+    }
+    ends
+}
+
+impl System {
+    fn start(&self) -> World {
+        let mut world = World::new(
+            self.config,
+            self.surroundings,
+            self.harts,
+            self.vms,
+            self.disturbances,
+        );
+        for hart in world.harts() {
+            world.dispatch(hart);
+        }
+        world
+    }
+
+    /// Explores it to this depth.
+    fn explore(self, depth: usize) {
+        let Config { spin, wait, .. } = self.config;
+        let Self {
+            vms,
+            harts,
+            disturbances,
+            reduced,
+            ..
+        } = self;
+        let mut checker = self.checker().target_max_depth(depth).threads(2);
+        if reduced {
+            checker = checker.symmetry_fn(World::renumbered);
+        }
+        let checker = checker.spawn_dfs().join();
+        let states = checker.unique_state_count();
+        let kind = if reduced { "classes" } else { "states" };
+        std::println!(
+            "{} {} {vms:?} on {harts}, disturbed {disturbances} times: {states} {kind}",
+            spin.name(),
+            wait.name()
+        );
+        checker.assert_properties();
+    }
+}
+
+impl Model for System {
+    type State = World;
+    type Action = Way;
+
+    fn init_states(&self) -> Vec<World> {
+        std::vec![self.start()]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Way>) {
+        let mut steps = Vec::new();
+        world.steps(&mut steps);
+        for step in steps {
+            let ends = if self.reduced {
+                ways(world, step)
+            } else {
+                let mut next = world.clone();
+                next.take(step);
+                std::vec![next]
+            };
+            actions.extend(ends.into_iter().map(|end| Way {
+                step,
+                to: Arc::new(end),
+            }));
+        }
+    }
+
+    fn next_state(&self, _: &World, way: Way) -> Option<World> {
+        Some(Arc::unwrap_or_clone(way.to))
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = std::vec![
+            Property::always("the tables are sound", |_, world: &World| {
+                world.scheduler.check().is_ok()
+            }),
+            Property::always("nobody sleeps over a wake-up", |_, world: &World| {
+                world.wakes.iter().all(|vcpu| {
+                    world.scheduler.state(vcpu) != VcpuState::SelfWait
+                        || world.is_uninterruptible(vcpu)
+                })
+            }),
+            Property::always("everybody who can run will", |_, world: &World| drains(
+                world
+            )),
+            Property::sometimes("a virtual machine is out of service", |_, world: &World| {
+                !world.scheduler.queues.members(Queue::OutService).is_empty()
+            }),
+        ];
+        if self.disturbances > 0 {
+            properties.push(Property::sometimes(
+                "a wake-up comes before its vCPU waits",
+                |_, world: &World| {
+                    let runs = |vcpu| world.scheduler.running_on(vcpu).is_some();
+                    world.wakes.iter().any(runs)
+                },
+            ));
+        }
+        if matches!(self.config.spin, SpinPolicy::Wopd | SpinPolicy::Wapd) {
+            properties.push(Property::sometimes("somebody spins", |_, world: &World| {
+                !world.scheduler.spin_waits.waiting().is_empty()
+            }));
+        }
+        properties
+    }
+}
+
+/// Whether everybody who is ready, or has a reason to be, runs when nothing more comes from outside.
+fn drains(world: &World) -> bool {
+    let expected: VcpuSet = world
+        .vcpus()
+        .filter(|&vcpu| has_work(world, vcpu))
+        .collect();
+    let mut world = world.clone();
+    world.changed = VcpuSet::from_bits(u64::MAX);
+    let mut ran = VcpuSet::EMPTY;
+    // In each turn every hart does its next thing.
+    for turn in 0..24 {
+        for hart in world.harts() {
+            let Some(step) = next_of(&world, hart, turn) else {
+                continue;
+            };
+            world.take(step);
+            ran = ran.union(world.scheduler.running(hart).into_iter().collect());
+        }
+        let under_way = |vcpu| {
+            let state = world.scheduler.state(vcpu);
+            matches!(state, VcpuState::Stopping(_) | VcpuState::Pausing(_))
+        };
+        if expected.without(ran).is_empty() && !world.vcpus().any(under_way) {
+            return true;
+        }
+    }
+    false
+}
+
+/// What a hart does next where nothing comes from outside. Every third slice consumes a service quantity.
+fn next_of(world: &World, hart: HartId, turn: u32) -> Option<Step> {
+    Some(match world.modes[hart.index()] {
+        Mode::Between => Step::Dispatch(hart),
+        _ if world.kicked[hart.index()] => Step::Kick(hart),
+        Mode::Polling => Step::Dispatch(hart),
+        Mode::InPlace if world.other_has_interrupt(hart) => Step::Guest(hart, Leave::SelfWait),
+        Mode::Guest { sliced: true, .. } => Step::SliceEnd(hart, turn % 3 == 2),
+        Mode::Asleep | Mode::InPlace | Mode::Guest { sliced: false, .. } => return None,
+    })
+}
+
+fn has_work(world: &World, vcpu: VcpuId) -> bool {
+    match world.scheduler.state(vcpu) {
+        VcpuState::Ready | VcpuState::SpinWait => true,
+        VcpuState::SelfWait => world.pending.contains(vcpu) || world.scheduler.waits_for_word(vcpu),
+        _ => false,
+    }
+}
+
+/// The strict order of paper 000, and a budget that is soon spent.
+fn strict(spin: SpinPolicy, wait: WaitPolicy) -> Config {
+    Config {
+        spin,
+        wait,
+        affinity: 0,
+        self_wait_budget: 1,
+        ..Config::new(1_000_000)
+    }
+}

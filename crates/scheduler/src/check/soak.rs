@@ -1,0 +1,134 @@
+//! Explorations that take too long for every test:
+//! `make soak`, or `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1 soak`.
+//!
+//! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` say how far, and how many disturbances there are (1).
+
+use super::refinement::Single;
+use super::systems::{WITHOUT_LIMIT, reduced, whole};
+use super::world::Surroundings;
+use super::{System, strict};
+use crate::config::{Config, Placement};
+use crate::policies::spin::SpinPolicy;
+use crate::policies::wait::WaitPolicy;
+
+fn number(name: &str, usual: usize) -> usize {
+    let text = std::env::var(name).ok();
+    text.map_or(usual, |text| text.parse().unwrap())
+}
+
+fn explore(system: System) {
+    system.explore(number("PARTITA_MODEL_DEPTH", WITHOUT_LIMIT));
+}
+
+fn disturbances() -> u8 {
+    u8::try_from(number("PARTITA_MODEL_DISTURBANCES", 1)).unwrap()
+}
+
+/// All pairs of policies, without any reduction.
+#[test]
+#[ignore = "takes minutes"]
+fn every_policy_is_explored_whole() {
+    for spin in SpinPolicy::ALL {
+        // This one has some millions of states with a disturbance: see below.
+        let rare = u8::from(spin != SpinPolicy::Reservation);
+        for wait in WaitPolicy::ALL {
+            explore(whole(strict(spin, wait), &[2, 1], rare * disturbances()));
+        }
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn reservation_is_explored_with_disturbances() {
+    for wait in WaitPolicy::ALL {
+        let strict = strict(SpinPolicy::Reservation, wait);
+        explore(reduced(strict, &[2, 1], disturbances()));
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn fixed_placement_is_explored_by_every_policy() {
+    for spin in SpinPolicy::ALL {
+        for wait in [WaitPolicy::HostInterrupt, WaitPolicy::SelfWait] {
+            let config = Config {
+                placement: Placement::Fixed,
+                ..strict(spin, wait)
+            };
+            explore(reduced(config, &[2, 2], 0));
+        }
+    }
+}
+
+/// From every policy to every other.
+#[test]
+#[ignore = "takes minutes"]
+fn every_change_of_policy_is_explored() {
+    let surroundings = Surroundings {
+        spins: &SpinPolicy::ALL,
+        waits: &WaitPolicy::ALL,
+        parameters: true,
+        ..Surroundings::default()
+    };
+    for spin in SpinPolicy::ALL {
+        let system = reduced(strict(spin, WaitPolicy::SelfWait), &[2, 1], disturbances());
+        explore(System {
+            surroundings,
+            ..system
+        });
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn three_harts_are_explored_with_disturbances() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterrupt),
+        (SpinPolicy::NotSame, WaitPolicy::SelfWaitAll),
+    ] {
+        let system = reduced(strict(spin, wait), &[2, 2], disturbances());
+        explore(System { harts: 3, ..system });
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn two_vms_of_three_vcpus_are_explored() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
+    ] {
+        explore(reduced(strict(spin, wait), &[3, 3], 0));
+    }
+}
+
+#[test]
+#[ignore = "takes hours"]
+fn every_policy_on_two_vms_and_disturbances() {
+    for spin in SpinPolicy::ALL {
+        for wait in WaitPolicy::ALL {
+            explore(reduced(strict(spin, wait), &[3, 3], disturbances()));
+        }
+    }
+}
+
+/// One queue with two disturbances against two groups with fewer, whole as far as their number allows.
+#[test]
+#[ignore = "takes minutes"]
+fn two_groups_refine_one_queue() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Directed, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
+    ] {
+        let single = Single::new(spin, wait, 2);
+        single.could_do([0, 0], WITHOUT_LIMIT);
+        for disturbances in [[1, 0], [0, 1]] {
+            single.could_do(disturbances, 8);
+        }
+        single.could_do([1, 1], 6);
+    }
+}

@@ -1,0 +1,198 @@
+//! Systems that are explored in every test, most of them whole and without any reduction.
+
+use super::world::Surroundings;
+use super::{System, strict};
+use crate::config::{Config, Migration, Placement};
+use crate::policies::spin::SpinPolicy;
+use crate::policies::wait::WaitPolicy;
+
+/// Depth far beyond that of the small systems: all of their states.
+pub(super) const WITHOUT_LIMIT: usize = 10_000;
+
+/// Two harts, every state for itself.
+pub(super) fn whole(config: Config, vms: &'static [u16], disturbances: u8) -> System {
+    System {
+        config,
+        surroundings: Surroundings::default(),
+        harts: 2,
+        vms,
+        disturbances,
+        reduced: false,
+    }
+}
+
+/// The same, one state for all that differ in numbers only.
+pub(super) fn reduced(config: Config, vms: &'static [u16], disturbances: u8) -> System {
+    System {
+        reduced: true,
+        ..whole(config, vms, disturbances)
+    }
+}
+
+#[test]
+fn small_system_is_explored_whole() {
+    let strict = strict(SpinPolicy::Wapd, WaitPolicy::SelfWait);
+    whole(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn host_interrupt_policies_are_explored_whole() {
+    for spin in SpinPolicy::ALL {
+        if spin == SpinPolicy::Reservation {
+            continue;
+        }
+        whole(strict(spin, WaitPolicy::HostInterrupt), &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn self_wait_policies_are_explored_whole() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWaitAll),
+    ] {
+        whole(strict(spin, wait), &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Every hart finds the interrupts of all.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn global_test_is_explored_whole() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Wopd, WaitPolicy::SelfWaitAll),
+    ] {
+        let system = whole(strict(spin, wait), &[2, 1], 1);
+        let surroundings = Surroundings {
+            tests_any_file: true,
+            ..Surroundings::default()
+        };
+        System {
+            surroundings,
+            ..system
+        }
+        .explore(WITHOUT_LIMIT);
+    }
+}
+
+/// A vCPU leaves and the next one comes in one step.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn leaving_and_dispatching_together_is_explored() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::NotSame, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::SelfWaitAll),
+    ] {
+        let surroundings = Surroundings {
+            together: true,
+            ..Surroundings::default()
+        };
+        System {
+            surroundings,
+            ..whole(strict(spin, wait), &[2, 1], 1)
+        }
+        .explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Nobody is dispatched twice in a row on one hart.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn constant_migration_is_explored_whole() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Rslp, WaitPolicy::SelfWait),
+    ] {
+        let config = Config {
+            migration: Migration::Always,
+            ..strict(spin, wait)
+        };
+        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// Each vCPU has one hart, which it shares.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn fixed_placement_is_explored_whole() {
+    for (spin, wait) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+        (SpinPolicy::Directed, WaitPolicy::HostInterrupt),
+    ] {
+        let config = Config {
+            placement: Placement::Fixed,
+            ..strict(spin, wait)
+        };
+        whole(config, &[2, 1], 1).explore(WITHOUT_LIMIT);
+    }
+}
+
+/// The operator chooses other policies, shares and slices.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn changes_of_policy_are_explored_whole() {
+    let surroundings = Surroundings {
+        spins: &[SpinPolicy::Wapd, SpinPolicy::NotSame],
+        waits: &[WaitPolicy::HostInterrupt, WaitPolicy::SelfWait],
+        parameters: true,
+        ..Surroundings::default()
+    };
+    let system = reduced(strict(SpinPolicy::Wapd, WaitPolicy::SelfWait), &[2, 1], 1);
+    System {
+        surroundings,
+        ..system
+    }
+    .explore(WITHOUT_LIMIT);
+}
+
+/// Words to wait for, with a holder that is known or not.
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn reservation_is_explored_whole() {
+    let strict = strict(SpinPolicy::Reservation, WaitPolicy::SelfWait);
+    reduced(strict, &[2, 1], 0).explore(WITHOUT_LIMIT);
+    reduced(strict, &[2, 1], 1).explore(12);
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn two_vms_of_two_vcpus_are_explored() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+    ] {
+        whole(strict(spin, wait), &[2, 2], 0).explore(WITHOUT_LIMIT);
+        reduced(strict(spin, wait), &[2, 2], 1).explore(14);
+    }
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn three_harts_are_explored_whole() {
+    for (spin, wait) in [
+        (SpinPolicy::Wopd, WaitPolicy::HostInterrupt),
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait),
+    ] {
+        let system = reduced(strict(spin, wait), &[2, 2], 0);
+        System { harts: 3, ..system }.explore(WITHOUT_LIMIT);
+    }
+}
+
+#[test]
+#[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
+fn two_vms_of_three_vcpus_are_explored() {
+    for (spin, wait, steps) in [
+        (SpinPolicy::Wapd, WaitPolicy::SelfWait, 7),
+        (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 7),
+        (SpinPolicy::Directed, WaitPolicy::SelfWait, 7),
+        // Any machine may be favoured at each search.
+        (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 6),
+    ] {
+        reduced(strict(spin, wait), &[3, 3], 2).explore(steps);
+    }
+}

@@ -1,0 +1,214 @@
+//! A vCPU leaves its hart: its time is charged, and it goes to where its reason sends it.
+
+use crate::base::id::{HartId, VcpuId};
+use crate::base::ticks::Ticks;
+use crate::decision::{Kicks, Leave, Left};
+use crate::dispatch::hart::Doing;
+use crate::dispatch::table::Scheduler;
+use crate::dispatch::vcpu::Phase;
+use crate::policies::queues::Queue;
+use crate::policies::service::Service;
+use crate::policies::spin::rule::{KnownWait, Suspend};
+
+/// A stay on a hart that is over.
+#[derive(Clone, Copy)]
+struct Stay {
+    hart: HartId,
+    vcpu: VcpuId,
+    /// When the slice was to end, in time since the dispatch.
+    end: Option<Ticks>,
+    ran: Ticks,
+}
+
+impl Stay {
+    /// The rest of the slice.
+    fn rest(self, slice: Ticks) -> Ticks {
+        match self.end {
+            Some(end) => end - self.ran,
+            // Where no end was set, slices followed each other without notice.
+            None => slice - Ticks::new(self.ran.get() % slice.get().max(1)),
+        }
+    }
+}
+
+impl Scheduler {
+    /// The vCPU on `hart` has left it, and the hart will call [`Scheduler::dispatch`]. A stop or
+    /// pause that it was told of takes effect now, whatever the reason. Nothing happens if there is
+    /// no vCPU on the hart.
+    pub fn leave(&mut self, hart: HartId, left: Left, now: Ticks) -> Kicks {
+        if self.running(hart).is_none() {
+            return Kicks::NONE;
+        }
+        let _ = self.deschedule(hart, &left, now);
+        self.set_doing(hart, Doing::Searching);
+        self.assign_harts()
+    }
+
+    /// Puts the vCPU on `hart` to where it belongs. The hart searches then; the caller brings the sets of harts in step. True
+    /// where the vCPU has stopped.
+    #[inline]
+    pub(crate) fn deschedule(&mut self, hart: HartId, left: &Left, now: Ticks) -> bool {
+        let Doing::Running(run) = self.harts[hart.index()].doing else {
+            return false;
+        };
+        self.harts[hart.index()].doing = Doing::Searching;
+        let vcpu = run.vcpu;
+        if let Some(from) = run.charged_from {
+            self.charge(vcpu, left.ran - from);
+        }
+        if run.by_preemption {
+            self.charge_preemption(run, left);
+        }
+        self.executing.remove(vcpu);
+        let preempted = matches!(left.reason, Leave::SliceEnd | Leave::Preempted);
+        if preempted && left.in_supervisor {
+            self.preempted_in_supervisor.insert(vcpu);
+            if !left.interrupts_enabled {
+                self.preempted_interrupts_off.insert(vcpu);
+            }
+        }
+        let Some(entry) = self.vcpus[vcpu.index()].as_mut() else {
+            return false;
+        };
+        entry.used = entry.used + left.ran;
+        if let Some(vm) = self.vms[entry.vm.index()].as_mut() {
+            vm.account(left.ran);
+            let boost_accounted =
+                core::mem::replace(&mut self.harts[hart.index()].boost_accounted, Ticks::ZERO);
+            vm.boost_vruntime = vm
+                .boost_vruntime
+                .wrapping_add(vm.inverse_weight.vruntime(left.ran - boost_accounted));
+        }
+        let woken = core::mem::take(&mut entry.woken);
+        if core::mem::take(&mut entry.stopping) || left.reason == Leave::Stopped {
+            entry.phase = Phase::Stopped;
+            return true;
+        }
+        let stay = || Stay {
+            hart,
+            vcpu,
+            end: run.end,
+            ran: left.ran,
+        };
+        match left.reason {
+            Leave::SelfWait if !woken => {
+                entry.phase = Phase::SelfWait;
+                if !entry.paused {
+                    self.queues.push_waiting(vcpu);
+                }
+            }
+            _ if entry.paused => entry.phase = Phase::Ready,
+            Leave::Spin | Leave::SpinOnWord | Leave::SpinForTurn => {
+                self.suspend_spin(stay(), *left, woken, now);
+            }
+            Leave::Preempted => self.keep_rest_of_slice(stay(), now),
+            Leave::SliceEnd => self.end_slice(vcpu, now),
+            Leave::SelfWait | Leave::Yield | Leave::Stopped => self.make_ready(vcpu, now),
+        }
+        false
+    }
+
+    /// The vCPU of `stay` is to have the rest of its slice before others.
+    #[inline(never)]
+    fn keep_rest_of_slice(&mut self, stay: Stay, now: Ticks) {
+        let rest = stay.rest(self.config.slice);
+        if rest > Ticks::ZERO {
+            self.make_ready_first(stay.vcpu, rest, now);
+        } else {
+            self.end_slice(stay.vcpu, now);
+        }
+    }
+
+    /// Makes a vCPU ready before the others, with the rest of its slice.
+    fn make_ready_first(&mut self, vcpu: VcpuId, rest: Ticks, now: Ticks) {
+        self.make_ready(vcpu, now);
+        if let Some(entry) = self.vcpu_mut(vcpu) {
+            entry.slice = rest;
+        }
+        if self.queues.queue_of(vcpu) == Some(Queue::ProperReady) {
+            self.queues.push_first(Queue::ProperReady, vcpu);
+        }
+    }
+
+    /// A full slice is consumed. Who is owed service from earlier rounds gets another one at once.
+    #[inline(never)]
+    fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
+        if self.service(vcpu).is_some_and(Service::is_owed) {
+            let slice = self.config.slice;
+            return self.make_ready_first(vcpu, slice, now);
+        }
+        self.ready_in(Queue::TimeSliceEnd, vcpu, now);
+        let by_service = self.rules.orders_by_service;
+        if !by_service || self.queues.queue_of(vcpu) != Some(Queue::TimeSliceEnd) {
+            return;
+        }
+        // Paper 002 §3.4: at the end of a slice, who has had less service comes first.
+        let Some(mine) = self.service(vcpu) else {
+            return;
+        };
+        let next = self.queues.iter(Queue::TimeSliceEnd).find(|&other| {
+            let other = self.service(other);
+            other.is_some_and(|other| other.has_less_left(mine))
+        });
+        if next.is_some() {
+            self.queues.insert(Queue::TimeSliceEnd, vcpu, next);
+        }
+    }
+
+    /// Suspends a spin as the policy says.
+    #[inline(never)]
+    fn suspend_spin(&mut self, stay: Stay, left: Left, woken: bool, now: Ticks) {
+        let Stay { hart, vcpu, .. } = stay;
+        if self.has_own_hart(vcpu) {
+            // On a hart of its own, a vCPU had better spin (paper 000 §3.1).
+            let rest = stay.rest(self.config.slice);
+            return self.make_ready_first(vcpu, rest, now);
+        }
+        // One that could take an interrupt, and was woken already, has no reason to wait for its word.
+        let interruptible = Self::is_interruptible(&left);
+        let known = match left.reason {
+            Leave::SpinForTurn if !(interruptible && woken) => KnownWait::Turn,
+            Leave::SpinOnWord if !(interruptible && woken) => KnownWait::Word,
+            _ => KnownWait::None,
+        };
+        let policy = self.config.spin.rule();
+        let mut scene = self.spin_scene(vcpu);
+        scene.holder = left
+            .holder
+            .filter(|&holder| scene.partners.contains(holder));
+        match policy.suspend(&mut scene, known) {
+            Suspend::Continue => self.keep_rest_of_slice(stay, now),
+            Suspend::Requeue(queue) => self.ready_in(queue, vcpu, now),
+            Suspend::Wait(partners) => {
+                self.make_ready(vcpu, now);
+                self.spin_waits.wait(vcpu, partners);
+            }
+            Suspend::Skip => {
+                self.make_ready(vcpu, now);
+                self.harts[hart.index()].skip = Some(vcpu);
+            }
+            Suspend::YieldTo(partner) => {
+                self.make_ready(vcpu, now);
+                if left.in_supervisor {
+                    self.yielded_in_supervisor.insert(vcpu);
+                }
+                self.yield_to(hart, partner);
+            }
+            Suspend::WaitForWord { yield_to } => {
+                let turn = known == KnownWait::Turn;
+                self.wait_for_word(vcpu, &left, (turn, woken), now);
+                if let Some(partner) = yield_to {
+                    self.yield_to(hart, partner);
+                }
+            }
+        }
+    }
+
+    /// Makes `partner` the next on `hart`, if it can be.
+    fn yield_to(&mut self, hart: HartId, partner: VcpuId) {
+        self.harts[hart.index()].next = Some(partner);
+        if let Some(vm) = self.vm_mut(partner) {
+            vm.last_yielded_to = Some(partner);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Service quantities: time that each VM may consume in a round before it goes out of service.
+//!
+//! Paper 000 §3.2.2 gives each VM a *designated service quantity* in proportion to its share. Under floating scheduling the account belongs to the VM,
+//! so that a share does not depend on the number of vCPUs. If all VMs that share harts are fixed, each vCPU has a part of it, because a hart cannot
+//! wait for what happens on others.
+
+use crate::base::id::{HartId, MAX_VCPUS, VcpuId, VcpuSet};
+use crate::base::ticks::Ticks;
+use crate::dispatch::table::Scheduler;
+use crate::dispatch::vcpu::Vm;
+use crate::policies::queues::Queue;
+use crate::policies::service::Service;
+use crate::policies::virtual_time::InverseWeight;
+
+impl Scheduler {
+    /// The account that `vcpu` consumes from; none on a hart of its own.
+    #[inline]
+    pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
+        let entry = self.vcpus[vcpu.index()].as_ref()?;
+        if entry.dedicated {
+            return None;
+        }
+        match self.per_vcpu_accounts {
+            true => Some(&entry.service),
+            false => Some(&self.vms[entry.vm.index()].as_ref()?.service),
+        }
+    }
+
+    #[inline]
+    fn service_mut(&mut self, vcpu: VcpuId) -> Option<&mut Service> {
+        let fixed = self.per_vcpu_accounts;
+        let entry = self.vcpus[vcpu.index()].as_mut()?;
+        if entry.dedicated {
+            return None;
+        }
+        match fixed {
+            true => Some(&mut entry.service),
+            false => Some(&mut self.vms[entry.vm.index()].as_mut()?.service),
+        }
+    }
+
+    /// Whether `vcpu` may not run in this round any more.
+    #[inline]
+    pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
+        self.out_of_service.contains(vcpu)
+    }
+
+    /// Notes who is out of service, after accounts have changed.
+    pub(crate) fn update_out_of_service(&mut self) {
+        self.out_of_service = if self.per_vcpu_accounts {
+            let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
+            self.occupied.iter().filter(out).collect()
+        } else {
+            let out = self.sharing().filter(|vm| vm.service.is_out());
+            out.fold(VcpuSet::EMPTY, |out, vm| out.union(vm.vcpus))
+        };
+    }
+
+    /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
+    /// stays cost more than they serve.
+    pub(crate) fn quantity_left(&self, vcpu: VcpuId) -> Ticks {
+        let shortest = Ticks::new(self.config.frequency.div_ceil(1000));
+        let left = self.service(vcpu).map(Service::credit);
+        left.map_or(Ticks::new(u64::MAX), |left| left.max(shortest))
+    }
+
+    /// Charges for time in which others wanted the hart: at least a tick, so that no number of short
+    /// stays is free.
+    ///
+    /// If this consumes the service quantity, the partners that are ready go out of service before
+    /// `vcpu` does, so that they are the first to be served in the next round.
+    #[inline]
+    pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
+        let Some(service) = self.service_mut(vcpu) else {
+            return;
+        };
+        service.charge(ran.max(Ticks::new(1)));
+        if service.is_out() {
+            self.end_service(vcpu);
+        }
+    }
+
+    /// The account of `vcpu` is overdrawn.
+    #[inline(never)]
+    fn end_service(&mut self, vcpu: VcpuId) {
+        if self.per_vcpu_accounts {
+            return self.out_of_service.insert(vcpu);
+        }
+        let partners = self.partners(vcpu);
+        self.out_of_service = self.out_of_service.union(partners);
+        self.move_members(Queue::ProperReady, partners, Queue::OutService);
+        self.move_members(Queue::TimeSliceEnd, partners, Queue::OutService);
+    }
+
+    /// Grants kick_all who may run on `hart` a service quantity, as often as is needed until one of
+    /// `out` is in service again.
+    pub(crate) fn begin_round(&mut self, hart: HartId, out: VcpuSet) {
+        let rounds = (out.iter())
+            .filter_map(|vcpu| self.service(vcpu).map(Service::rounds_to_service))
+            .min()
+            .unwrap_or(1);
+        if self.per_vcpu_accounts {
+            for vcpu in self.may_run[hart.index()].iter() {
+                if let Some(service) = self.service_mut(vcpu) {
+                    service.refill(rounds);
+                }
+            }
+        } else {
+            self.for_each_sharing(|vm| vm.service.refill(rounds));
+        }
+        self.update_out_of_service();
+    }
+
+    /// The length of a service round.
+    pub(crate) fn round(&self) -> Ticks {
+        let slice = self.config.slice.get();
+        Ticks::new(slice.saturating_mul(u64::from(self.config.round)))
+    }
+
+    /// Brings all service quantities up to date with shares, slices and harts.
+    pub(crate) fn set_quantities(&mut self) {
+        let slice = self.config.slice;
+        let round = self.round();
+        let harts = self.shared.count().max(1);
+        let shares = self.sharing().map(Vm::share_here).sum();
+        self.for_each_sharing(|vm| {
+            vm.inverse_weight = InverseWeight::of(vm.share);
+            let share = vm.share_here();
+            vm.service
+                .set_quantity((share, shares), (harts, round), slice);
+        });
+        if self.per_vcpu_accounts {
+            self.set_quantities_of_vcpus(round, slice);
+        }
+        self.update_out_of_service();
+    }
+
+    /// The same under fixed scheduling, where each vCPU has an account of its own.
+    fn set_quantities_of_vcpus(&mut self, round: Ticks, slice: Ticks) {
+        for hart in self.shared.iter() {
+            let here = self.may_run[hart.index()];
+            let share = |vcpu: VcpuId| self.vm(vcpu).map_or(0, Vm::share_of_vcpu);
+            let shares: u64 = here.iter().map(share).sum();
+            for vcpu in here.iter() {
+                let share = self.vm(vcpu).map_or(0, Vm::share_of_vcpu);
+                if let Some(service) = self.service_mut(vcpu) {
+                    service.set_quantity((share, shares), (1, round), slice);
+                }
+            }
+        }
+    }
+}
+
+impl Vm {
+    /// The part of the share that counts here. It is fine enough that a sixty-fourth of the smallest share is not nothing.
+    fn share_here(&self) -> u64 {
+        const FINE: u64 = 64;
+        let (parts, of) = self.part;
+        u64::from(self.share) * FINE * u64::from(parts) / u64::from(of.max(1))
+    }
+
+    /// The part of the share that falls to each vCPU, scaled so that it is a whole number of parts.
+    fn share_of_vcpu(&self) -> u64 {
+        self.share_here() * MAX_VCPUS as u64 / u64::from(self.vcpus.count().max(1))
+    }
+}

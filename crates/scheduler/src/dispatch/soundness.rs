@@ -1,0 +1,174 @@
+//! Whether the tables agree with each other.
+
+use core::fmt;
+
+use crate::base::id::{HartId, HartSet, VcpuId};
+use crate::dispatch::hart::Doing;
+use crate::dispatch::table::Scheduler;
+use crate::dispatch::vcpu::Phase;
+use crate::policies::queues::Queue;
+use crate::policies::service::Service;
+
+/// Something that must never be found in the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unsound {
+    /// Links, ends and member sets of the queues disagree.
+    Queues,
+    /// A vCPU is in a queue that does not fit its state, or in none though it should be.
+    Misplaced(VcpuId),
+    /// A hart and a vCPU disagree on who runs where.
+    Running(HartId),
+    /// A spin wait names somebody who cannot be dispatched, or nobody.
+    SpinWait(VcpuId),
+    /// A hart is in none of the sets of harts, in two, or in the wrong one.
+    Hart(HartId),
+    /// A hart sleeps, waits or runs on relaxed terms, and was not told that this vCPU needs one.
+    Forgotten(VcpuId),
+}
+
+impl fmt::Display for Unsound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queues => formatter.write_str("the queues are corrupt"),
+            Self::Misplaced(vcpu) => write!(formatter, "{vcpu} is in the wrong queue"),
+            Self::Running(hart) => write!(formatter, "{hart} and its vCPU disagree"),
+            Self::SpinWait(vcpu) => write!(formatter, "{vcpu} waits for nobody that can run"),
+            Self::Hart(hart) => write!(formatter, "{hart} is in the wrong set"),
+            Self::Forgotten(vcpu) => write!(formatter, "{vcpu} is ready and no hart was told"),
+        }
+    }
+}
+
+impl core::error::Error for Unsound {}
+
+impl Scheduler {
+    /// Checks everything that must hold between calls. For tests, and for a hypervisor that
+    /// suspects its memory; it looks at everything and is slow.
+    ///
+    /// # Errors
+    /// The first thing that does not hold.
+    pub fn check(&self) -> Result<(), Unsound> {
+        if !self.queues.is_sound() {
+            return Err(Unsound::Queues);
+        }
+        for vcpu in (0..).map_while(VcpuId::new) {
+            self.check_vcpu(vcpu)?;
+        }
+        for hart in (0..).map_while(HartId::new) {
+            self.check_hart(hart)?;
+        }
+        for vcpu in self.dispatchable().iter() {
+            let asleep = self
+                .idle
+                .union(self.relaxed)
+                .union(self.in_place)
+                .intersection(self.may_dispatch(vcpu));
+            // Somebody who searches will come for it, or for another that is ready.
+            let searching = self.searching.intersection(self.may_dispatch(vcpu));
+            if !asleep.is_empty() && searching.is_empty() {
+                return Err(Unsound::Forgotten(vcpu));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_vcpu(&self, vcpu: VcpuId) -> Result<(), Unsound> {
+        let queue = self.queues.queue_of(vcpu);
+        let Some(entry) = &self.vcpus[vcpu.index()] else {
+            return if queue.is_none() {
+                Ok(())
+            } else {
+                Err(Unsound::Misplaced(vcpu))
+            };
+        };
+        let fits = match (entry.phase, entry.paused) {
+            (Phase::Ready, false) => {
+                queue.is_some_and(|queue| queue != Queue::SelfWait) && entry.word.is_none()
+            }
+            (Phase::SelfWait, false) => queue == Some(Queue::SelfWait),
+            (Phase::Running(hart), _) => {
+                queue.is_none() && self.running(hart) == Some(vcpu) && entry.last == Some(hart)
+            }
+            (_, _) => queue.is_none(),
+        };
+        let machine = self.vms[entry.vm.index()];
+        let of_machine = machine.is_some_and(|vm| {
+            vm.vcpus == entry.partners && vm.vcpus.contains(vcpu) && vm.dedicated == entry.dedicated
+        });
+        let run = match entry.phase {
+            Phase::Running(hart) => self.harts[hart.index()].run(),
+            _ => None,
+        };
+        let works = run.is_some_and(|run| !run.in_place);
+        let preempted = self.preempted_in_supervisor.contains(vcpu);
+        let gave_way = self.yielded_in_supervisor.contains(vcpu);
+        let sets = [
+            self.executing.contains(vcpu) == works,
+            self.out_of_service.contains(vcpu) == self.service(vcpu).is_some_and(Service::is_out),
+            !self.uninterruptible.contains(vcpu) || self.word_waiters.contains(vcpu),
+            !preempted || matches!(entry.phase, Phase::Ready | Phase::Stopped),
+            !self.preempted_interrupts_off.contains(vcpu) || preempted,
+            !gave_way || !preempted && matches!(entry.phase, Phase::Ready | Phase::Stopped),
+        ];
+        if !of_machine || sets != [true; 6] {
+            return Err(Unsound::Misplaced(vcpu));
+        }
+        let words = self.word_waiters.contains(vcpu) == entry.word.is_some();
+        let harts = (0..).map_while(HartId::new);
+        let last = harts.filter(|hart| self.last_on[hart.index()].contains(vcpu));
+        if !words || !last.eq(entry.last) {
+            return Err(Unsound::Misplaced(vcpu));
+        }
+        let known = !self.self_wait_ready.contains(vcpu) || queue == Some(Queue::SelfWait);
+        if !fits || !known {
+            return Err(Unsound::Misplaced(vcpu));
+        }
+        let mask = self.spin_waits.mask(vcpu);
+        let partners = self.vm(vcpu).map(|vm| vm.vcpus).unwrap_or_default();
+        let can_run = self
+            .queues
+            .ready()
+            .without(self.spin_waits.waiting())
+            .intersection(partners);
+        let sound = if self.spin_waits.waits(vcpu) {
+            !mask.is_empty()
+                && mask.without(can_run).is_empty()
+                && self.queues.ready().contains(vcpu)
+        } else {
+            mask.is_empty()
+        };
+        if sound {
+            Ok(())
+        } else {
+            Err(Unsound::SpinWait(vcpu))
+        }
+    }
+
+    fn check_hart(&self, hart: HartId) -> Result<(), Unsound> {
+        let sets = [self.searching, self.idle, self.relaxed, self.in_place];
+        let sets = sets.map(|set: HartSet| set.contains(hart));
+        let fits = match self.harts[hart.index()].doing {
+            Doing::Offline => sets == [false; 4],
+            Doing::Searching => sets == [true, false, false, false],
+            Doing::Idle => sets == [false, true, false, false],
+            Doing::Running(run) => {
+                let here = self.running_on(run.vcpu) == Some(hart);
+                if !here {
+                    return Err(Unsound::Running(hart));
+                }
+                let [searching, idle, relaxed, in_place] = sets;
+                if run.in_place {
+                    // Told of other work, it is as good as searching.
+                    !idle && !relaxed && searching != in_place
+                } else {
+                    !searching && !idle && !in_place
+                }
+            }
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Unsound::Hart(hart))
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A vCPU goes from one scheduler to another: detached with its state here, attached there.
+//!
+//! Each scheduler serves a group of harts ([`crate::groups`]). One that is on a hart cannot be detached. All others can, whatever they
+//! do; where a vCPU waited for interrupts or for a word, it is ready afterwards, because the tests that would find its reason
+//! are made on the harts that it leaves. A wait may end at any time, so that its guest looks and waits again.
+
+use crate::base::id::{HartId, VcpuId, VcpuSet, VmId};
+use crate::base::ticks::Ticks;
+use crate::config::Placement;
+use crate::decision::Kicks;
+use crate::dispatch::table::Scheduler;
+use crate::dispatch::vcpu::{Phase, Vcpu, Vm};
+use crate::policies::queues::Queue;
+use crate::policies::service::Service;
+use crate::policies::virtual_time::{InverseWeight, VirtualTime};
+
+/// A vCPU that no scheduler serves just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a vCPU that is not attached again is lost"]
+pub(crate) struct Detached {
+    entry: Vcpu,
+    /// The ready subqueue that it was in.
+    queue: Option<Queue>,
+    /// What it takes along of its virtual machine's account.
+    credit: i64,
+    preempted_in_supervisor: bool,
+    preempted_interrupts_off: bool,
+    yielded_in_supervisor: bool,
+}
+
+/// How a virtual machine gets harts from one scheduler of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Terms {
+    pub(crate) dedicated: bool,
+    pub(crate) share: u32,
+    pub(crate) placement: Placement,
+}
+
+impl Scheduler {
+    /// Makes a virtual machine known that has no vCPU here yet, and shares.
+    pub(crate) fn register_vm(&mut self, vm: VmId, share: u32, placement: Placement) {
+        self.vms[vm.index()] = VcpuId::new(0).map(|first| Vm {
+            first,
+            vcpus: VcpuSet::EMPTY,
+            dedicated: false,
+            share,
+            part: (0, 1),
+            placement,
+            service: Service::new(),
+            last_yielded_to: None,
+            wakeup_vruntime: VirtualTime::START,
+            boost_vruntime: 0,
+            inverse_weight: InverseWeight::of(share),
+        });
+        self.vms_end = self.vms_end.max(vm.index() + 1);
+    }
+
+    /// Makes a new, stopped vCPU of `vm`. Nothing where there is no place.
+    pub(crate) fn create_vcpu(&mut self, vm: VmId) -> Option<VcpuId> {
+        let entry = Vcpu {
+            vm,
+            partners: VcpuSet::EMPTY,
+            dedicated: false,
+            phase: Phase::Stopped,
+            stopping: false,
+            paused: false,
+            woken: false,
+            word: None,
+            last: None,
+            home: None,
+            since: Ticks::ZERO,
+            slice: self.config.slice,
+            service: Service::new(),
+            passed_over: 0,
+            used: Ticks::ZERO,
+        };
+        let vcpu = self.free_place()?;
+        self.place_entry(vcpu, entry);
+        Some(vcpu)
+    }
+
+    /// Whether there is a place for one more vCPU.
+    pub(crate) fn free_place(&self) -> Option<VcpuId> {
+        VcpuId::new((!self.occupied.bits()).trailing_zeros() as u16)
+    }
+
+    /// Says which part of its share a virtual machine has here: so many parts of so many.
+    pub(crate) fn set_part(&mut self, vm: VmId, part: (u32, u32)) {
+        if let Some(vm) = self.vms[vm.index()].as_mut() {
+            vm.part = part;
+        }
+    }
+
+    /// How often that part is in the whole.
+    pub(crate) fn part(&self, vm: VmId) -> (u32, u32) {
+        self.vms[vm.index()].map_or((0, 1), |vm| vm.part)
+    }
+
+    /// How `vm` gets harts here from now on, with `home` for each of its vCPUs that has a hart of its own. Spin waits in it end, as by
+    /// [`Scheduler::set_allocation`]. The caller brings what follows up to date.
+    pub(crate) fn set_terms(
+        &mut self,
+        vm: VmId,
+        terms: Terms,
+        home: impl Fn(VcpuId) -> Option<HartId>,
+    ) -> Kicks {
+        let vcpus = self.vcpus(vm);
+        if let Some(entry) = self.vms[vm.index()].as_mut() {
+            entry.dedicated = terms.dedicated;
+            entry.share = terms.share;
+            entry.placement = terms.placement;
+        }
+        for vcpu in vcpus.iter() {
+            if let Some(entry) = self.vcpu_mut(vcpu) {
+                entry.dedicated = terms.dedicated;
+                entry.home = home(vcpu);
+            }
+        }
+        self.spin_waits.release_all(vcpus);
+        let running = vcpus.iter().filter_map(|vcpu| self.running_on(vcpu));
+        Kicks(running.collect())
+    }
+
+    /// Takes a vCPU that is on no hart out of all tables. Kicks are for others, whose waits for it end.
+    pub(crate) fn detach(&mut self, vcpu: VcpuId) -> Option<(Detached, Kicks)> {
+        let mut entry = self.vcpus[vcpu.index()]?;
+        match entry.phase {
+            Phase::Running(_) => return None,
+            Phase::SelfWait if entry.word.is_some_and(|word| !word.interrupts_enabled) => {}
+            Phase::SelfWait => entry.phase = Phase::Ready,
+            Phase::Ready | Phase::Stopped => {}
+        }
+        let queue = self.queues.queue_of(vcpu);
+        entry.word = entry.word.filter(|_| entry.phase == Phase::SelfWait);
+        entry.woken = false;
+        entry.passed_over = 0;
+        self.word_waiters.remove(vcpu);
+        self.uninterruptible.remove(vcpu);
+        self.dequeue(vcpu);
+        let parts = self.partners(vcpu).count();
+        let vm = entry.vm;
+        let credit = match self.per_vcpu_accounts {
+            true => entry.service.give_part(1),
+            false => (self.vms[vm.index()].as_mut()).map_or(0, |vm| vm.service.give_part(parts)),
+        };
+        let detached = Detached {
+            entry,
+            queue: queue.filter(|&queue| queue != Queue::SelfWait),
+            credit,
+            preempted_in_supervisor: self.preempted_in_supervisor.contains(vcpu),
+            preempted_interrupts_off: self.preempted_interrupts_off.contains(vcpu),
+            yielded_in_supervisor: self.yielded_in_supervisor.contains(vcpu),
+        };
+        self.forget_preemptions(VcpuSet::only(vcpu));
+        for set in [
+            &mut self.preempted_in_supervisor,
+            &mut self.preempted_interrupts_off,
+            &mut self.yielded_in_supervisor,
+            &mut self.out_of_service,
+        ] {
+            set.remove(vcpu);
+        }
+        for hart in self.online.iter() {
+            self.may_run[hart.index()].remove(vcpu);
+            let hart = &mut self.harts[hart.index()];
+            hart.skip = hart.skip.filter(|&other| other != vcpu);
+            hart.next = hart.next.filter(|&other| other != vcpu);
+        }
+        if let Some(last) = entry.last {
+            self.last_on[last.index()].remove(vcpu);
+        }
+        self.vcpus[vcpu.index()] = None;
+        self.occupied.remove(vcpu);
+        if let Some(machine) = self.vms[vm.index()].as_mut() {
+            machine.vcpus.remove(vcpu);
+            if machine.vcpus.is_empty() {
+                self.present.remove(vm);
+            }
+            machine.last_yielded_to = machine.last_yielded_to.filter(|&other| other != vcpu);
+        }
+        self.update_partners(vm);
+        let mut kicks = self.assign_harts();
+        if entry.dedicated {
+            kicks = kicks.and(self.revise());
+        }
+        Some((detached, kicks))
+    }
+
+    /// Takes a vCPU in that another scheduler has detached, whose virtual machine is known here. Nothing where there is no place.
+    pub(crate) fn attach(&mut self, detached: Detached, now: Ticks) -> Option<(VcpuId, Kicks)> {
+        let vcpu = self.free_place()?;
+        let vm = detached.entry.vm;
+        let mut entry = detached.entry;
+        entry.dedicated = self.is_dedicated(vm);
+        if !entry.dedicated {
+            entry.home = None;
+        }
+        if self.per_vcpu_accounts {
+            entry.service = Service::new();
+            entry.service.receive(detached.credit);
+        } else if let Some(vm) = self.vms[vm.index()].as_mut() {
+            vm.service.receive(detached.credit);
+        }
+        self.place_entry(vcpu, entry);
+        let mut kicks = Kicks::NONE;
+        if entry.dedicated {
+            // Its hart is shared no more from now on.
+            kicks = self.revise();
+        }
+        for (set, was) in [
+            (
+                &mut self.preempted_in_supervisor,
+                detached.preempted_in_supervisor,
+            ),
+            (
+                &mut self.preempted_interrupts_off,
+                detached.preempted_interrupts_off,
+            ),
+            (
+                &mut self.yielded_in_supervisor,
+                detached.yielded_in_supervisor,
+            ),
+        ] {
+            if was {
+                set.insert(vcpu);
+            }
+        }
+        if entry.word.is_some() {
+            kicks = kicks.and(self.receive_word(vcpu, now));
+            return Some((vcpu, kicks.and(self.assign_harts())));
+        }
+        if entry.phase == Phase::Ready && !entry.paused {
+            let queue = match detached.queue {
+                _ if self.is_out_of_service(vcpu) => Queue::OutService,
+                Some(queue) => queue,
+                None => {
+                    // It waited, and looks again.
+                    self.make_ready(vcpu, now);
+                    return Some((vcpu, kicks.and(self.assign_harts())));
+                }
+            };
+            self.queues.push_last(queue, vcpu);
+        }
+        Some((vcpu, kicks.and(self.assign_harts())))
+    }
+
+    /// Puts an entry at a free place.
+    fn place_entry(&mut self, vcpu: VcpuId, entry: Vcpu) {
+        let vm = entry.vm;
+        self.vcpus[vcpu.index()] = Some(entry);
+        self.occupied.insert(vcpu);
+        if !self.present.contains(vm) {
+            let time = self.vruntime_of_others();
+            if let Some(machine) = self.vms[vm.index()].as_mut() {
+                machine.boost_vruntime = time;
+            }
+        }
+        self.present.insert(vm);
+        if let Some(last) = entry.last {
+            self.last_on[last.index()].insert(vcpu);
+        }
+        if let Some(machine) = self.vms[vm.index()].as_mut() {
+            machine.vcpus.insert(vcpu);
+        }
+        self.update_partners(vm);
+        if self.vms[vm.index()].is_some_and(|vm| vm.placement == Placement::Fixed) {
+            self.place();
+        }
+        for hart in self.allowed(vcpu).intersection(self.online).iter() {
+            self.may_run[hart.index()].insert(vcpu);
+        }
+        self.update_out_of_service();
+    }
+
+    /// Tells the vCPUs of `vm` who their partners are.
+    fn update_partners(&mut self, vm: VmId) {
+        let partners = self.vcpus(vm);
+        for vcpu in partners.iter() {
+            if let Some(entry) = self.vcpu_mut(vcpu) {
+                entry.partners = partners;
+            }
+        }
+    }
+
+    /// The vCPUs that no hart here may run.
+    pub(crate) fn displaced(&self) -> VcpuSet {
+        let every = self.occupied.iter();
+        every.filter(|&vcpu| self.is_displaced(vcpu)).collect()
+    }
+
+    /// Whether no hart here may run a vCPU that is here.
+    pub(crate) fn is_displaced(&self, vcpu: VcpuId) -> bool {
+        self.allowed(vcpu).intersection(self.online).is_empty()
+    }
+}
