@@ -5,7 +5,7 @@ use abi::system::{FILE_NAME, MAX_SHARING, SystemError, VmName};
 use scheduler::ConfigError;
 
 use crate::devices::bus::NoRoom;
-use crate::devices::shared::driver::DriverError;
+use crate::devices::virtio::driver::DriverError;
 use crate::memory::gstage::MapError;
 use crate::memory::gstage::offer::NoConfinement;
 use crate::memory::guest::BadPieces;

@@ -12,18 +12,20 @@ use scheduler::VmId;
 
 use crate::board::Board;
 use crate::boot::error::AssembleError;
-use crate::devices::shared::Client;
-use crate::devices::shared::balloon::Balloon;
-use crate::devices::shared::disk::slice::{IDENTITY, Part, Slice};
-use crate::devices::shared::disk::{Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES};
-use crate::devices::shared::driver::Driver;
-use crate::devices::shared::front::{Front, Kind};
-use crate::devices::shared::switch::frame::Address;
-use crate::devices::shared::switch::port::Port;
-use crate::devices::shared::switch::uplink::{self, Card, Uplink};
-use crate::devices::shared::switch::{PortPlace, Switch};
-use crate::devices::simulated::shadow::AREA;
-use crate::devices::wires::SourceNumber;
+use crate::devices::irq::SourceNumber;
+use crate::devices::virtio::backend::balloon::Balloon;
+use crate::devices::virtio::backend::disk::slice::{IDENTITY, Part, Slice};
+use crate::devices::virtio::backend::disk::{
+    Disk, DiskNumber, FLUSH, QUEUE_BYTES, READ_ONLY, SLICE_BYTES,
+};
+use crate::devices::virtio::backend::switch::frame::Address;
+use crate::devices::virtio::backend::switch::port::Port;
+use crate::devices::virtio::backend::switch::uplink::{self, Card, Uplink};
+use crate::devices::virtio::backend::switch::{PortPlace, Switch};
+use crate::devices::virtio::client::Client;
+use crate::devices::virtio::driver::Driver;
+use crate::devices::virtio::queue::device::AREA;
+use crate::devices::virtio::transport::{MmioTransport, VirtioDevice};
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::system::due;
@@ -197,13 +199,13 @@ impl Shared {
 /// A device that VMs share something by, with a page for its registers; none where there is no memory for that.
 fn device(
     client: Client,
-    kind: impl Kind + 'static,
+    backend: impl VirtioDevice + 'static,
     (owner, frames): (FrameOwner, &mut Frames),
 ) -> Option<SharingDevice> {
     let page = frames.give(owner, PAGE_SIZE, PAGE_SIZE)?;
     Some(SharingDevice {
         client,
-        device: Box::new(Front::new(kind, Some(page))),
+        device: Box::new(MmioTransport::new(backend, Some(page))),
         page,
     })
 }

@@ -11,7 +11,7 @@ use abi::system::{VmId, VmName};
 use spin::Once;
 
 use crate::console::terminal::{Console, Event};
-use crate::devices::board_uart::{BoardUart, FIFO};
+use crate::devices::uart::board::{BoardUart, FIFO};
 
 /// Bytes that are taken from the consoles at a time.
 const PORTION: usize = 512;

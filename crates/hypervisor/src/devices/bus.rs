@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::devices::chips::DeviceNumber;
+use crate::devices::trapped_devices::DeviceNumber;
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 
 /// What has a range of addresses.

@@ -14,7 +14,7 @@
 
 use abi::monitor::ExitCause;
 
-use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
+use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, WouldBlock};
 use crate::hart::decode::Width;
 use crate::hart::device;
 
@@ -115,33 +115,38 @@ impl Clock {
     }
 }
 
-impl Trapped for Clock {
+impl TrappedDevice for Clock {
     fn cause(&self) -> ExitCause {
         ExitCause::MmioClock
     }
 
-    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64 {
+    fn load(&mut self, access: Access, context: &dyn DeviceContext) -> u64 {
         match access.width {
             // Its registers are words.
-            Width::Word => self.read(access.offset, outside.timer()).into(),
+            Width::Word => self.read(access.offset, context.timer()).into(),
             _ => 0,
         }
     }
 
-    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
+    fn store(
+        &mut self,
+        access: Access,
+        value: u64,
+        context: &dyn DeviceContext,
+    ) -> Result<(), WouldBlock> {
         if access.width == Width::Word {
-            self.write(access.offset, value as u32, outside.timer());
+            self.write(access.offset, value as u32, context.timer());
         }
         Ok(())
     }
 
-    fn look(&mut self, _: &dyn Outside) {}
+    fn poll(&mut self, _: &dyn DeviceContext) {}
 
-    fn wire(&self) -> bool {
+    fn irq_level(&self) -> bool {
         false
     }
 
-    fn reset(&mut self, _: &dyn Outside) {
+    fn reset(&mut self, _: &dyn DeviceContext) {
         *self = Self::new(self.board, 0);
     }
 }

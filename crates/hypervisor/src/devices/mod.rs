@@ -2,17 +2,12 @@
 
 pub mod aplic;
 pub mod attendants;
-pub mod board_aplic;
-pub mod board_uart;
 pub mod bus;
-pub mod chips;
 pub mod clock;
-pub mod serial;
-pub mod shared;
-pub mod simulated;
+pub mod irq;
 #[cfg(test)]
 pub mod testing;
 pub mod trapped;
+pub mod trapped_devices;
 pub mod uart;
 pub mod virtio;
-pub mod wires;

@@ -4,9 +4,10 @@ use core::fmt::Debug;
 
 use abi::monitor::{Event, ExitCause};
 
-use crate::devices::shared::disk::{Disk, DiskNumber};
-use crate::devices::shared::{Board, Client};
-use crate::devices::wires::{Effect, SourceNumber, Sources};
+use crate::devices::irq::{Effect, SourceNumber, Sources};
+use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
+use crate::devices::virtio::client::Client;
+use crate::devices::virtio::driver::Board;
 use crate::hart::decode::Width;
 use crate::memory::address::{GuestRegion, HostPhysical, HostRegion};
 use crate::memory::guest::Memory;
@@ -22,58 +23,63 @@ pub struct Access {
 
 /// The device cannot take a store now, and nothing has happened. The guest does it again when others have had the hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotNow;
+pub struct WouldBlock;
 
 /// A device whose registers trap, emulated for one VM.
-pub trait Trapped: Debug + Send {
+pub trait TrappedDevice: Debug + Send {
     /// As what the monitor counts the exits to the device.
     fn cause(&self) -> ExitCause;
 
     /// What the guest's load gets; what is above the load's width is dropped.
-    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64;
+    fn load(&mut self, access: Access, context: &dyn DeviceContext) -> u64;
 
     /// Takes the guest's store. `value` has zeros above the store's width.
     ///
     /// # Errors
-    /// [`NotNow`].
-    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow>;
+    /// [`WouldBlock`].
+    fn store(
+        &mut self,
+        access: Access,
+        value: u64,
+        context: &dyn DeviceContext,
+    ) -> Result<(), WouldBlock>;
 
-    /// Something has come from outside that the device may wait for.
-    fn look(&mut self, outside: &dyn Outside);
+    /// Something has come that the device may wait for.
+    fn poll(&mut self, context: &dyn DeviceContext);
 
-    /// The time has come, or has been, for which the device [asked](Reach::look_by).
-    fn time_has_come(&mut self, outside: &dyn Outside) {
-        let _ = outside;
+    /// The time has come, or has been, for which the device [asked](VirtioContext::look_by).
+    fn timer_expired(&mut self, context: &dyn DeviceContext) {
+        let _ = context;
     }
 
     /// Whether the wire of the device's interrupt is high.
-    fn wire(&self) -> bool;
+    fn irq_level(&self) -> bool;
 
     /// Back to the state after power-on. None of the VM's vCPUs runs.
-    fn reset(&mut self, outside: &dyn Outside);
+    fn reset(&mut self, context: &dyn DeviceContext);
 
-    /// Tells of all that operations under way may still reach of the guest's memory. Nothing is begun or ended meanwhile.
-    fn under_way(&self, outside: &dyn Outside, tell: &mut dyn FnMut(HostRegion)) {
-        let _ = (outside, tell);
+    /// Visits all of the guest's memory that operations in flight may still access. Nothing is begun or ended meanwhile.
+    fn for_each_in_flight(&self, context: &dyn DeviceContext, visit: &mut dyn FnMut(HostRegion)) {
+        let _ = (context, visit);
     }
 
     /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
-    fn is_quiet(&mut self, outside: &dyn Outside) -> bool {
-        let _ = outside;
+    fn is_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
+        let _ = context;
         true
     }
 }
 
 /// What the devices of a VM reach.
-pub trait Outside {
+pub trait DeviceContext {
     /// Puts a byte onto the VM's console.
     ///
     /// # Errors
-    /// [`NotNow`], where the console has no room for it.
-    fn print(&self, byte: u8) -> Result<(), NotNow>;
+    /// [`WouldBlock`], where the console has no room for it.
+    fn print(&self, byte: u8) -> Result<(), WouldBlock>;
 
     /// Takes the next byte that was typed for the VM.
-    fn typed(&self) -> Option<u8>;
+    fn take_input(&self) -> Option<u8>;
 
     /// What the board's timer shows, in nanoseconds, modulo 2^64.
     fn timer(&self) -> u64;
@@ -85,40 +91,40 @@ pub trait Outside {
     fn apply(&self, effect: Effect);
 
     /// The guest's memory and the board's devices, for what is simulated with them; none where nothing is.
-    fn reach(&self) -> Option<&dyn Reach> {
+    fn virtio(&self) -> Option<&dyn VirtioContext> {
         None
     }
 }
 
 /// What a simulated device reaches besides: the guest's memory, and the registers of a device of the board.
-pub trait Reach {
+pub trait VirtioContext {
     /// The guest's memory, and the host's.
     fn memory(&self) -> Memory<'_>;
 
     /// Loads a register of a device; `None` where the device answers with a fault. What the device wrote to memory before is seen by what is
     /// read there afterwards.
-    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64>;
+    fn load_register(&self, at: HostPhysical, width: Width) -> Option<u64>;
 
     /// Counts something that happened to the VM, so many times.
     fn count(&self, event: Event, times: u32);
 
     /// A level-sensitive source of the board's was served: while its wire is high, it sends again.
-    fn served(&self, source: SourceNumber);
+    fn resample(&self, source: SourceNumber);
 
     /// The time, in ticks of the board's timebase.
     fn time(&self) -> u64;
 
     /// Whether the guest is known to have something else to do than to wait for its device: the hart has just left the only vCPU of the VM, and
     /// that did not wait for an interrupt.
-    fn is_at_work(&self) -> bool {
+    fn is_guest_busy(&self) -> bool {
         false
     }
 
-    /// Has the device with this source look [again](Trapped::time_has_come) at this time.
-    fn look_by(&self, source: SourceNumber, at: u64);
+    /// Has the device with this source look [again](TrappedDevice::time_has_come) at this time.
+    fn poll_by(&self, source: SourceNumber, at: u64);
 
     /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
-    fn device_store(&self, at: HostPhysical, width: Width, value: u64);
+    fn store_register(&self, at: HostPhysical, width: Width, value: u64);
 
     /// Does something with a disk that VMs share, which is locked meanwhile. Nothing happens where there is none of this number.
     fn with_disk(&self, disk: DiskNumber, act: &mut dyn FnMut(&mut Disk, &dyn Board));
@@ -135,6 +141,6 @@ pub trait Reach {
         false
     }
 
-    /// There is something for a device of another VM, which [looks](Trapped::look) for it when this VM's devices are let go.
-    fn tell(&self, client: Client);
+    /// There is something for a device of another VM, which [looks](TrappedDevice::look) for it when this VM's devices are let go.
+    fn notify_client(&self, client: Client);
 }

@@ -42,7 +42,7 @@ pub fn serve(system: &Hypervisor) {
             Event::Command(command) => obey(system, command),
         }
     }
-    system.aplic.served(system.board.uart.source);
+    system.aplic.resample(system.board.uart.source);
 }
 
 fn obey(system: &Hypervisor, command: Command) {

@@ -5,10 +5,11 @@ use core::cell::Cell;
 use abi::monitor::Event;
 
 use crate::devices::clock::nanoseconds;
-use crate::devices::shared::disk::{Disk, DiskNumber};
-use crate::devices::shared::{Board, Client, Clients};
-use crate::devices::trapped::{NotNow, Outside, Reach};
-use crate::devices::wires::{Destination, Effect, SourceNumber, SourceSetting, Sources};
+use crate::devices::irq::{Destination, Effect, SourceNumber, SourceSetting, Sources};
+use crate::devices::trapped::{DeviceContext, VirtioContext, WouldBlock};
+use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
+use crate::devices::virtio::client::{Client, Clients};
+use crate::devices::virtio::driver::Board;
 use crate::hart::csr::{self, number};
 use crate::hart::decode::Width;
 use crate::hart::{self, instruction, unprivileged};
@@ -24,14 +25,14 @@ use crate::vm::Vm;
 
 /// The world around the devices of a VM.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct VmContext<'a> {
     pub system: &'a Hypervisor,
     pub vm: &'a Vm,
     /// The devices of other VMs for which there is something, if there are any: most exits tell nobody.
     told: Cell<Option<Clients>>,
 }
 
-impl<'a> Surroundings<'a> {
+impl<'a> VmContext<'a> {
     /// The world around the devices of `vm`.
     #[must_use]
     pub const fn new(system: &'a Hypervisor, vm: &'a Vm) -> Self {
@@ -49,15 +50,15 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-impl Outside for Surroundings<'_> {
-    fn print(&self, byte: u8) -> Result<(), NotNow> {
+impl DeviceContext for VmContext<'_> {
+    fn print(&self, byte: u8) -> Result<(), WouldBlock> {
         match self.vm.print_byte(byte) {
             true => Ok(()),
-            false => Err(NotNow),
+            false => Err(WouldBlock),
         }
     }
 
-    fn typed(&self) -> Option<u8> {
+    fn take_input(&self) -> Option<u8> {
         self.vm.typed()
     }
 
@@ -69,7 +70,7 @@ impl Outside for Surroundings<'_> {
         &self.system.aplic
     }
 
-    fn reach(&self) -> Option<&dyn Reach> {
+    fn virtio(&self) -> Option<&dyn VirtioContext> {
         Some(self)
     }
 
@@ -84,7 +85,7 @@ impl Outside for Surroundings<'_> {
     }
 }
 
-impl Reach for Surroundings<'_> {
+impl VirtioContext for VmContext<'_> {
     fn memory(&self) -> Memory<'_> {
         Memory {
             guest: &self.vm.memory,
@@ -92,7 +93,7 @@ impl Reach for Surroundings<'_> {
         }
     }
 
-    fn device_load(&self, at: HostPhysical, width: Width) -> Option<u64> {
+    fn load_register(&self, at: HostPhysical, width: Width) -> Option<u64> {
         slots::load_register(at, width)
     }
 
@@ -101,24 +102,24 @@ impl Reach for Surroundings<'_> {
         books.count_times(event, times.into());
     }
 
-    fn served(&self, source: SourceNumber) {
-        self.system.aplic.served(source.0);
+    fn resample(&self, source: SourceNumber) {
+        self.system.aplic.resample(source.0);
     }
 
     fn time(&self) -> u64 {
         hart::time()
     }
 
-    fn is_at_work(&self) -> bool {
+    fn is_guest_busy(&self) -> bool {
         let is_only = self.system.vcpus_of(self.vm.id).len() == 1;
         is_only && harts::current().running.is_of(self.vm.id.get()) && !has_waited()
     }
 
-    fn look_by(&self, source: SourceNumber, at: u64) {
+    fn poll_by(&self, source: SourceNumber, at: u64) {
         harts::current().due.look_by(source, at);
     }
 
-    fn device_store(&self, at: HostPhysical, width: Width, value: u64) {
+    fn store_register(&self, at: HostPhysical, width: Width, value: u64) {
         slots::store_register(at, width, value);
     }
 
@@ -138,7 +139,7 @@ impl Reach for Surroundings<'_> {
         self.vm.returning.lock().is_busy()
     }
 
-    fn tell(&self, client: Client) {
+    fn notify_client(&self, client: Client) {
         let mut told = self.told.get().unwrap_or_default();
         told.insert(client);
         self.told.set(Some(told));
@@ -155,24 +156,24 @@ fn has_waited() -> bool {
 /// A byte was typed for the guest.
 pub fn receive(system: &Hypervisor, vm: &Vm, byte: u8) {
     vm.keep_typed(byte);
-    vm.chips.lock().look(&Surroundings::new(system, vm));
+    vm.chips.lock().poll(&VmContext::new(system, vm));
 }
 
 /// The VM's devices, and what is known of its guest, as after power-on. Says whether nothing is under way any more that reaches its
 /// memory: then it is over.
 #[must_use]
 pub fn reset(system: &Hypervisor, vm: &Vm) -> bool {
-    let outside = Surroundings::new(system, vm);
+    let context = VmContext::new(system, vm);
     let mut chips = vm.chips.lock();
-    chips.reset(&outside);
+    chips.reset(&context);
     vm.forget_guest();
-    chips.are_quiet(&outside)
+    chips.are_quiescent(&context)
 }
 
 /// Looks for interrupts of the VM's devices whose edge was missed.
 pub fn recover_missed_edges(system: &Hypervisor, vm: &Vm) {
-    let outside = Surroundings::new(system, vm);
-    vm.chips.lock().recover_missed_edges(&outside);
+    let context = VmContext::new(system, vm);
+    vm.chips.lock().recover_missed_edges(&context);
 }
 
 #[inline(never)]

@@ -5,8 +5,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::devices::simulated::pace::PATIENCE;
-use crate::devices::wires::SourceNumber;
+use crate::devices::irq::SourceNumber;
+use crate::devices::virtio::queue::polling::PATIENCE;
 use crate::hart::csr::{self, number};
 
 /// There is a bit for each source below this one.

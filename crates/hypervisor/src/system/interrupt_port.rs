@@ -6,8 +6,8 @@ use crate::lock::{Mutex, place};
 use abi::monitor::Event;
 use scheduler::{HartId, HartSet, VcpuNumber};
 
-use crate::devices::board_aplic::Target;
-use crate::devices::wires::SourceMode;
+use crate::devices::aplic::board::Target;
+use crate::devices::irq::SourceMode;
 use crate::hart::csr::{self, number};
 use crate::hart::interrupt_file::Selected;
 use crate::hart::{self};

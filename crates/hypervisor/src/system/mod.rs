@@ -32,11 +32,11 @@ use scheduler::{HartId, HartSet, Kicks, Ticks, VcpuNumber, VmId};
 use spin::Once;
 
 use crate::board::Board;
+use crate::devices::aplic::board::AplicDriver;
 use crate::devices::attendants::Attendants;
-use crate::devices::board_aplic::AplicDriver;
-use crate::devices::chips::DeviceNumber;
-use crate::devices::shared::disk::Disk;
-use crate::devices::shared::switch::Switch;
+use crate::devices::trapped_devices::DeviceNumber;
+use crate::devices::virtio::backend::disk::Disk;
+use crate::devices::virtio::backend::switch::Switch;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
 use crate::memory::frames::Frames;
@@ -83,7 +83,7 @@ pub struct Hypervisor {
     pub disks: Vec<Mutex<Disk, { place::SHARED }>>,
     /// The switches between VMs.
     pub switches: Vec<Arc<Switch>>,
-    /// The devices that share something with those of other VMs, by [`Client`](crate::devices::shared::Client).
+    /// The devices that share something with those of other VMs, by [`Client`](crate::devices::virtio::client::Client).
     pub shared: Vec<(VmId, DeviceNumber)>,
     /// The counters that guests are offered.
     pub counters: Offer,

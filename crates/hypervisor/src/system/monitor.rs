@@ -41,7 +41,7 @@ fn print_if_last(system: &Hypervisor, hart: &Hart) {
         // The counters as they stand, line by line between the other lines of the console, which takes everything.
         let _ = write(system, &records(system), &mut Lines(String::new()));
         console::end_report();
-        system.aplic.served(system.board.uart.source);
+        system.aplic.resample(system.board.uart.source);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::memory::gstage::TableMemory;
 use crate::memory::returned::Returning;
 use crate::memory::tables::PhysicalTables;
 use crate::memory::touched::Store;
-use crate::system::devices::Surroundings;
+use crate::system::devices::VmContext;
 use crate::system::harts;
 use crate::system::{Hypervisor, system};
 use crate::vm::Vm;
@@ -88,7 +88,7 @@ pub fn end(system: &Hypervisor, vm: &Vm) {
             vm.owes_pages.store(false, Ordering::Relaxed);
             return;
         }
-        let quiet = chips.are_quiet(&Surroundings::new(system, vm));
+        let quiet = chips.are_quiescent(&VmContext::new(system, vm));
         if quiet {
             give_all_back(vm, &mut returning);
         }

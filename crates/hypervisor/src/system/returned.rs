@@ -1,9 +1,9 @@
 //! A guest gives pages back: what `memory::returned` asks of harts, vCPUs and devices.
 
-use crate::devices::chips::Chips;
+use crate::devices::trapped_devices::TrappedDevices;
 use crate::memory::address::{GuestPhysical, HostPhysical, HostRegion, PAGE_SIZE};
 use crate::memory::returned::{Port, Step};
-use crate::system::devices::Surroundings;
+use crate::system::devices::VmContext;
 use crate::system::harts;
 use crate::system::{self, Hypervisor};
 use crate::vm::Vm;
@@ -12,11 +12,11 @@ use crate::vm::Vm;
 struct Around<'a> {
     system: &'a Hypervisor,
     vm: &'a Vm,
-    chips: &'a Chips,
+    chips: &'a TrappedDevices,
 }
 
 /// Goes on giving back what the guest has given, for a bounded time, in the time of a vCPU of its own.
-pub fn step(system: &Hypervisor, vm: &Vm, chips: &Chips) -> Step {
+pub fn step(system: &Hypervisor, vm: &Vm, chips: &TrappedDevices) -> Step {
     let around = Around { system, vm, chips };
     vm.note_pages_go();
     vm.returning.lock().step(&around)
@@ -28,8 +28,8 @@ impl Port for Around<'_> {
     }
 
     fn in_use(&self, tell: &mut dyn FnMut(HostRegion)) {
-        let outside = Surroundings::new(self.system, self.vm);
-        self.chips.under_way(&outside, tell);
+        let context = VmContext::new(self.system, self.vm);
+        self.chips.for_each_in_flight(&context, tell);
         for vcpu in self.system.vcpus_of(self.vm.id) {
             let word = *vcpu.word.lock();
             for place in word.into_iter().flat_map(|word| vcpu.words(word)) {

@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 use scheduler::VmId;
 
 use crate::devices::bus::Owner;
-use crate::devices::chips::DeviceNumber;
-use crate::devices::shared::disk::{Disk, DiskNumber};
-use crate::devices::shared::switch::{Switch, SwitchNumber};
+use crate::devices::trapped_devices::DeviceNumber;
+use crate::devices::virtio::backend::disk::{Disk, DiskNumber};
+use crate::devices::virtio::backend::switch::{Switch, SwitchNumber};
 use crate::memory::address::GuestPhysical;
 use crate::vm::Vm;
 
@@ -16,7 +16,7 @@ use crate::vm::Vm;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// A device that is simulated for a VM.
-    Simulated(VmId, DeviceNumber),
+    Mediated(VmId, DeviceNumber),
     /// A disk that VMs share.
     Disk(DiskNumber),
     /// The uplink of a switch between VMs.
@@ -53,7 +53,7 @@ pub fn by_source(vms: &[Vm], disks: &[Disk], switches: &[Arc<Switch>]) -> Vec<Op
             let base = GuestPhysical::new(given.device.base);
             if let Some((Owner::Trapped(device), _)) = vm.settings.bus.at(base) {
                 let source = given.device.source as usize;
-                add(&mut table, source, Served::Simulated(vm.id, device));
+                add(&mut table, source, Served::Mediated(vm.id, device));
             }
         }
     }

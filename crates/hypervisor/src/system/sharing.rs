@@ -1,10 +1,10 @@
 //! Interrupts of the devices that the hypervisor serves, and what the devices of one VM tell those of others.
 
-use crate::devices::shared::Clients;
-use crate::devices::shared::disk::DiskNumber;
-use crate::devices::shared::switch::SwitchNumber;
+use crate::devices::virtio::backend::disk::DiskNumber;
+use crate::devices::virtio::backend::switch::SwitchNumber;
+use crate::devices::virtio::client::Clients;
 use crate::system::Hypervisor;
-use crate::system::devices::Surroundings;
+use crate::system::devices::VmContext;
 use crate::system::harts::Hart;
 use crate::system::pages;
 use crate::system::served::Served;
@@ -13,7 +13,7 @@ use crate::system::slots::TheBoard;
 /// A device that the hypervisor serves has interrupted it. False where there is none at this source.
 pub fn serve(system: &Hypervisor, source: u32) -> bool {
     let (vm, device) = match system.served.get(source as usize).copied().flatten() {
-        Some(Served::Simulated(vm, device)) => (vm, device),
+        Some(Served::Mediated(vm, device)) => (vm, device),
         Some(Served::Disk(disk)) => {
             serve_disk(system, disk);
             return true;
@@ -27,7 +27,7 @@ pub fn serve(system: &Hypervisor, source: u32) -> bool {
     let vm = system.vm(vm);
     vm.chips
         .lock()
-        .look_at(device, &Surroundings::new(system, vm));
+        .poll_device(device, &VmContext::new(system, vm));
     true
 }
 
@@ -37,10 +37,10 @@ pub fn serve_due(system: &Hypervisor, hart: &Hart, time: u64) -> bool {
         return false;
     };
     for source in devices {
-        if let Some(Some(Served::Simulated(vm, device))) = system.served.get(source as usize) {
+        if let Some(Some(Served::Mediated(vm, device))) = system.served.get(source as usize) {
             let vm = system.vm(*vm);
-            let outside = Surroundings::new(system, vm);
-            vm.chips.lock().time_has_come(*device, &outside);
+            let context = VmContext::new(system, vm);
+            vm.chips.lock().timer_expired(*device, &context);
         }
     }
     true
@@ -68,8 +68,8 @@ pub fn look_at_shared(system: &Hypervisor, told: Clients) {
     for client in told.iter() {
         if let Some((vm, device)) = system.shared.get(client.index()).copied() {
             let vm = system.vm(vm);
-            let outside = Surroundings::new(system, vm);
-            vm.chips.lock().look_at(device, &outside);
+            let context = VmContext::new(system, vm);
+            vm.chips.lock().poll_device(device, &context);
             pages::end_if_owed(system, vm);
         }
     }

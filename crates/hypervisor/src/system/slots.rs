@@ -1,9 +1,9 @@
 //! The board's virtio-mmio slots, as the hypervisor itself reaches them (virtio 1.2, §4.2.2).
 
 use crate::board::BoardDevice;
-use crate::devices::board_aplic::AplicDriver;
-use crate::devices::shared::Board;
-use crate::devices::wires::SourceNumber;
+use crate::devices::aplic::board::AplicDriver;
+use crate::devices::irq::SourceNumber;
+use crate::devices::virtio::driver::Board;
 use crate::hart::decode::Width;
 use crate::hart::{device, fence};
 use crate::memory::address::HostPhysical;
@@ -79,9 +79,9 @@ impl Board for TheBoard<'_> {
         store_register(at, width, value);
     }
 
-    fn served(&self, source: SourceNumber) {
+    fn resample(&self, source: SourceNumber) {
         if let Some(aplic) = self.0 {
-            aplic.served(source.0);
+            aplic.resample(source.0);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which hart takes which interrupt of the board, and those that were missed.
 
-use crate::devices::board_aplic::Target;
+use crate::devices::aplic::board::Target;
 use crate::interrupts;
 use crate::system::Hypervisor;
 use crate::system::devices;

@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 use crate::board::BoardDevice;
 use crate::devices::aplic::Aplic;
 use crate::devices::bus::{Bus, NoRoom, Owner};
-use crate::devices::chips::{Chips, DeviceNumber};
 use crate::devices::clock::Clock;
-use crate::devices::serial::SerialLine;
-use crate::devices::shared::{Client, front};
-use crate::devices::simulated::{Means, Simulated};
-use crate::devices::trapped::Trapped;
-use crate::devices::wires::SourceNumber;
+use crate::devices::irq::SourceNumber;
+use crate::devices::trapped::TrappedDevice;
+use crate::devices::trapped_devices::{DeviceNumber, TrappedDevices};
+use crate::devices::uart::line::SerialPort;
+use crate::devices::virtio::backend::mediated::{BackendConfig, Mediated};
+use crate::devices::virtio::client::Client;
+use crate::devices::virtio::transport::{self, MmioTransport};
 use crate::memory::address::{GuestPhysical, GuestRegion, PAGE_SIZE};
 use crate::memory::owned::OwnedRegion;
 use crate::vm::guest_tree::{
@@ -24,8 +25,8 @@ use crate::vm::guest_tree::{
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
     pub device: BoardDevice,
-    /// How it is simulated ([`simulated`](crate::devices::simulated)); where it is not, the guest drives it itself.
-    pub simulation: Option<Means>,
+    /// How it is simulated ([`simulated`](crate::devices::virtio::backend::mediated)); where it is not, the guest drives it itself.
+    pub simulation: Option<BackendConfig>,
 }
 
 impl Given {
@@ -53,7 +54,7 @@ pub struct Made {
 #[derive(Debug)]
 pub struct SharingDevice {
     pub client: Client,
-    pub device: Box<dyn Trapped>,
+    pub device: Box<dyn TrappedDevice>,
     /// The page that the guest reads in place of its registers.
     pub page: OwnedRegion,
 }
@@ -71,7 +72,7 @@ pub fn made_at(number: u64) -> Option<GuestPhysical> {
 #[derive(Debug)]
 pub struct Hardware {
     pub bus: Bus,
-    pub chips: Chips,
+    pub chips: TrappedDevices,
     pub made: Vec<Made>,
 }
 
@@ -93,10 +94,10 @@ pub fn build(
     for given in devices.iter().filter(|given| !given.is_simulated()) {
         aplic.add_physical(SourceNumber(given.device.source));
     }
-    let mut chips = Chips::new(aplic);
+    let mut chips = TrappedDevices::new(aplic);
     // What traps often comes first: the ranges are looked through in this order.
     let mut bus = Bus::default();
-    let add = |bus: &mut Bus, chips: &mut Chips, simulated: bool| {
+    let add = |bus: &mut Bus, chips: &mut TrappedDevices, simulated: bool| {
         let mut of_kind = devices
             .iter()
             .filter(|given| given.is_simulated() == simulated);
@@ -104,8 +105,9 @@ pub fn build(
             let source = device.source;
             let owner = match simulation {
                 None => Owner::Direct { source },
-                Some(means) => {
-                    let device = Box::new(Simulated::new(*means));
+                Some(config) => {
+                    let backend = Mediated::new(*config);
+                    let device = Box::new(MmioTransport::new(backend, config.page));
                     Owner::Trapped(chips.add(SourceNumber(source), device))
                 }
             };
@@ -120,7 +122,7 @@ pub fn build(
     });
     for (number, SharingDevice { client, device, .. }) in (0..).zip(shared) {
         let base = made_at(number).ok_or(NoRoom(MADE_BASE))?;
-        let registers = GuestRegion::new(base, front::SIZE).ok_or(NoRoom(base))?;
+        let registers = GuestRegion::new(base, transport::SIZE).ok_or(NoRoom(base))?;
         let source = free.next().ok_or(NoRoom(base))?;
         let device = chips.add(SourceNumber(source), device);
         bus.add(base, registers.size(), Owner::Trapped(device))?;
@@ -131,7 +133,7 @@ pub fn build(
             device,
         });
     }
-    let line = Box::new(SerialLine::default());
+    let line = Box::new(SerialPort::default());
     let uart = chips.add(SourceNumber(UART_SOURCE), line);
     let aplic = Owner::Trapped(DeviceNumber::APLIC);
     bus.add(APLIC_BASE, APLIC_SIZE, aplic)?;

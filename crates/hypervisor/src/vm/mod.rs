@@ -27,7 +27,7 @@ use spinwait::PauseTerms;
 use crate::board::Board;
 use crate::console;
 use crate::devices::bus::Bus;
-use crate::devices::chips::Chips;
+use crate::devices::trapped_devices::TrappedDevices;
 use crate::hart;
 use crate::lock::{Mutex, place};
 use crate::memory::address::{GuestPhysical, HostPhysical};
@@ -90,7 +90,7 @@ pub struct Vm {
     /// The guest's time less the board's.
     time_offset: AtomicU64,
     /// Its trapped devices.
-    pub chips: Mutex<Chips, { place::CHIPS }>,
+    pub chips: Mutex<TrappedDevices, { place::CHIPS }>,
     /// What was typed and waits for the UART or the debug console to take it.
     typed: Mutex<VecDeque<u8>, { place::TYPED }>,
     /// What may happen to it, and has: see `vm::lifecycle`.
@@ -125,7 +125,7 @@ impl Vm {
         vcpus: Range<usize>,
         memory: GuestMemory,
         table: SharedTable,
-        chips: Chips,
+        chips: TrappedDevices,
         board: &Board,
     ) -> Self {
         let table_register = table.lock().hgatp(0);

@@ -13,8 +13,8 @@ use crate::board::Board;
 use crate::boot::error::AssembleError;
 use crate::boot::shared::Shared;
 use crate::devices::clock::{self, Clock};
-use crate::devices::simulated;
-use crate::devices::wires::SourceNumber;
+use crate::devices::irq::SourceNumber;
+use crate::devices::virtio::backend::mediated;
 use crate::hart;
 use crate::lock::Mutex;
 use crate::memory::address::{HostPhysical, PAGE_SIZE};
@@ -74,16 +74,16 @@ pub(super) fn virtual_machine(
     for (device, fast) in chosen {
         let simulation = match fast {
             Some(fast) => {
-                let region = frames.give(FrameOwner::Vm(id), simulated::BYTES, simulated::AREA);
+                let region = frames.give(FrameOwner::Vm(id), mediated::BYTES, mediated::AREA);
                 let region = region.ok_or(AssembleError::Areas { vm: name })?;
                 let page = fast && board.has_page_of_its_own(device);
-                Some(simulated::Means {
+                Some(mediated::BackendConfig {
                     registers: HostPhysical::new(device.base),
                     source: SourceNumber(device.source),
                     areas: region,
                     fast,
                     page: page
-                        .then(|| region.part(simulated::QUEUE_BYTES, PAGE_SIZE))
+                        .then(|| region.part(mediated::QUEUE_BYTES, PAGE_SIZE))
                         .flatten(),
                     patience: due::patience(device.source, board.timebase_hertz.into()),
                 })

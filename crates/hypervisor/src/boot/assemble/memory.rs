@@ -3,7 +3,7 @@
 use abi::system::{Placement, VmDescription};
 
 use crate::board::Board;
-use crate::devices::simulated::Means;
+use crate::devices::virtio::backend::mediated::BackendConfig;
 use crate::memory::address::{GuestPhysical, GuestRegion, HostPhysical, PAGE_SIZE};
 use crate::memory::frames::{FrameOwner, Frames};
 use crate::memory::gstage::{GStage, MapError, Mode, Permissions};
@@ -81,7 +81,7 @@ pub(super) fn table(
                 HostPhysical::new(device.base),
                 Permissions::DEVICE,
             ),
-            Some(Means {
+            Some(BackendConfig {
                 page: Some(page), ..
             }) => (PAGE_SIZE, page.base(), Permissions::READ_ONLY),
             Some(_) => continue,

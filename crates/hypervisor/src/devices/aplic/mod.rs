@@ -19,6 +19,7 @@
     )
 )]
 
+pub mod board;
 mod registers;
 mod source;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use alloc::vec::Vec;
 
 use source::{Kind, Source};
 
-use crate::devices::wires::{
+use crate::devices::irq::{
     Destination, Effect, HartIndex, SOURCES_LIMIT, SourceMode, SourceNumber, SourceSetting, Sources,
 };
 use crate::interrupts::softfile::Identity;

@@ -4,18 +4,18 @@ use abi::monitor::ExitCause;
 
 use super::Aplic;
 use super::offset::SETIPNUM_LE;
-use crate::devices::trapped::{Access, NotNow, Outside, Trapped};
-use crate::devices::wires::{Effect, SourceNumber};
+use crate::devices::irq::{Effect, SourceNumber};
+use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, WouldBlock};
 use crate::hart::decode::Width;
 
 /// The registers of an interrupt domain are words (AIA, "Memory-mapped control region for an interrupt domain"): an access
 /// of another width reads zero, or is ignored.
-impl Trapped for Aplic {
+impl TrappedDevice for Aplic {
     fn cause(&self) -> ExitCause {
         ExitCause::MmioAplic
     }
 
-    fn load(&mut self, access: Access, outside: &dyn Outside) -> u64 {
+    fn load(&mut self, access: Access, outside: &dyn DeviceContext) -> u64 {
         match access.width {
             Width::Word => self.read(access.offset, outside.sources()).into(),
             _ => 0,
@@ -23,7 +23,12 @@ impl Trapped for Aplic {
     }
 
     #[inline]
-    fn store(&mut self, access: Access, value: u64, outside: &dyn Outside) -> Result<(), NotNow> {
+    fn store(
+        &mut self,
+        access: Access,
+        value: u64,
+        outside: &dyn DeviceContext,
+    ) -> Result<(), WouldBlock> {
         if access.width == Width::Word {
             let number = SourceNumber(value as u32);
             match access.offset {
@@ -37,13 +42,13 @@ impl Trapped for Aplic {
         Ok(())
     }
 
-    fn look(&mut self, _: &dyn Outside) {}
+    fn poll(&mut self, _: &dyn DeviceContext) {}
 
-    fn wire(&self) -> bool {
+    fn irq_level(&self) -> bool {
         false
     }
 
-    fn reset(&mut self, outside: &dyn Outside) {
+    fn reset(&mut self, outside: &dyn DeviceContext) {
         Self::reset(self, &mut |effect| outside.apply(effect));
     }
 }

@@ -1,6 +1,6 @@
 //! One interrupt source: its configuration and, where it is virtual, its wire and pending bit.
 
-use crate::devices::wires::SourceMode;
+use crate::devices::irq::SourceMode;
 
 /// Who stands behind a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -98,7 +98,7 @@ impl Device {
     pub fn load(&self, at: HostPhysical, width: Width) -> Option<u64> {
         Some(match self.note_access(at, width) {
             DEVICE_ID => self.kind as u64,
-            QUEUE_SIZE_MOST => self.entries.into(),
+            QUEUE_SIZE_MAX if self.queue.get() < QUEUES => self.entries.into(),
             DEVICE_FEATURES => self.features.get() >> (32 * self.select.get()) & 0xffff_ffff,
             STATUS => self.status.get().into(),
             INTERRUPT_STATUS => self.interrupts.get().into(),
@@ -126,15 +126,22 @@ impl Device {
             STATUS if word == 0 && self.slow_resets.get() > 0 => {
                 self.slow_resets.set(self.slow_resets.get() - 1);
             }
-            STATUS => self.status.set(word),
+            STATUS => {
+                self.status.set(word);
+                if word == 0 {
+                    self.taken.iter().for_each(|taken| taken.set(0));
+                    self.used.iter().for_each(|used| used.set(0));
+                }
+            }
             INTERRUPT_ACKNOWLEDGE => self.interrupts.set(self.interrupts.get() & !word),
             QUEUE_NOTIFY => {
                 let count = &self.notified[word as usize];
                 count.set(count.get() + 1);
             }
             _ => {
-                let parts = &mut self.parts.borrow_mut()[self.queue.get()];
-                for (low, part) in QUEUE_PARTS.into_iter().zip(parts) {
+                let mut all = self.parts.borrow_mut();
+                let parts = all.get_mut(self.queue.get());
+                for (low, part) in QUEUE_PARTS.into_iter().zip(parts.into_iter().flatten()) {
                     if register == low {
                         *part = with_low(*part, word);
                     } else if register == low + 4 {

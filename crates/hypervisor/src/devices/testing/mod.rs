@@ -1,6 +1,6 @@
 //! What the tests of devices have in common: memory, a device of the board as its registers and rings show it, and a surrounding that has
 //! nothing else.
 
+pub mod context;
 pub mod device;
 pub mod memory;
-pub mod outside;

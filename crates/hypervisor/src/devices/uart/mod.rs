@@ -13,6 +13,8 @@
     )
 )]
 
+pub mod board;
+pub mod line;
 #[cfg(test)]
 mod tests;
 

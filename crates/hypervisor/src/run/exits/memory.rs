@@ -6,8 +6,8 @@ use scheduler::Leave;
 use super::exit::{Exit, Next};
 use super::inject;
 use crate::devices::bus::{self, Owner};
-use crate::devices::chips::DeviceNumber;
-use crate::devices::trapped::{self, NotNow};
+use crate::devices::trapped::{self, WouldBlock};
+use crate::devices::trapped_devices::DeviceNumber;
 use crate::hart::csr::{self, exception, number};
 use crate::hart::decode::{Access, MemoryOperation, TrapInstruction, Trapped, Width};
 use crate::hart::fence;
@@ -15,7 +15,7 @@ use crate::hart::unprivileged;
 use crate::interrupts::softfile;
 use crate::memory::address::GuestPhysical;
 use crate::memory::guest::Touch;
-use crate::system::devices::Surroundings;
+use crate::system::devices::VmContext;
 use crate::system::interrupt_port;
 use crate::system::returned;
 use crate::system::sharing;
@@ -57,7 +57,7 @@ pub fn emulate(
     let name = match exit.vm.settings.bus.at(address) {
         Some((Owner::Trapped(device), offset)) => {
             let (name, taken) = device_access(exit, device, operation, offset);
-            if taken == Err(NotNow) {
+            if taken == Err(WouldBlock) {
                 return (name, Next::Leave(Leave::Yield));
             }
             name
@@ -106,27 +106,27 @@ fn device_access(
     device: DeviceNumber,
     operation: MemoryOperation,
     offset: u64,
-) -> (ExitCause, Result<(), NotNow>) {
+) -> (ExitCause, Result<(), WouldBlock>) {
     let width = operation.width;
     let at = trapped::Access { offset, width };
-    let outside = Surroundings::new(exit.system, exit.vm);
+    let devices = VmContext::new(exit.system, exit.vm);
     let mut chips = exit.vm.chips.lock();
     let context = &mut exit.registers.context;
     match operation.access {
         Access::Load { register, .. } => {
-            let (name, value) = chips.load(device, at, &outside);
+            let (name, value) = chips.load(device, at, &devices);
             context.set(register.number() as u8, operation.loaded(value));
             (name, Ok(()))
         }
         Access::Store { register } => {
             let value = width.truncate(context.get(register.number() as u8));
-            let answer = chips.store(device, at, value, &outside);
-            if answer.1 == Err(NotNow) && exit.vm.memory.comes_on_touch() {
+            let answer = chips.store(device, at, value, &devices);
+            if answer.1 == Err(WouldBlock) && exit.vm.memory.comes_on_touch() {
                 // It may be that it waits for pages to go.
                 returned::step(exit.system, exit.vm, &chips);
             }
             drop(chips);
-            if let Some(told) = outside.told() {
+            if let Some(told) = devices.told() {
                 sharing::look_at_shared(exit.system, told);
             }
             answer

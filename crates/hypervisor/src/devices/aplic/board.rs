@@ -1,0 +1,179 @@
+//! The board's supervisor-level APLIC, which turns the devices' wires into messages (AIA, chapter 4).
+//!
+//! A device that belongs to a VM sends straight to the guest file of the vCPU that the guest chose. While that vCPU
+//! has no guest file, the message goes to a hart of the hypervisor, under an identity that tells the source.
+
+use crate::lock::{Mutex, place};
+
+use crate::board::AplicDescription;
+use crate::devices::irq::{SourceMode, SourceNumber, Sources};
+use crate::hart::decode::Width;
+use crate::hart::device;
+
+const DOMAINCFG: u64 = 0x0000;
+const SOURCECFG: u64 = 0x0000;
+const SETIP: u64 = 0x1C00;
+const SETIPNUM: u64 = 0x1CDC;
+const IN_CLRIP: u64 = 0x1D00;
+const CLRIPNUM: u64 = 0x1DDC;
+const SETIENUM: u64 = 0x1EDC;
+const CLRIENUM: u64 = 0x1FDC;
+const GENMSI: u64 = 0x3000;
+const TARGET: u64 = 0x3000;
+
+/// domaincfg: interrupts enabled, delivery by messages.
+const DOMAIN_ENABLED: u32 = 1 << 8;
+const DOMAIN_MESSAGES: u32 = 1 << 2;
+
+/// target: the hart's index, the guest's number, the identity.
+const TARGET_HART_SHIFT: u32 = 18;
+const TARGET_GUEST_SHIFT: u32 = 12;
+
+/// genmsi: a message that was written has not been sent yet.
+const BUSY: u32 = 1 << 12;
+
+/// How often the APLIC is asked whether it has sent a message. It takes one store of its own to do so.
+const PATIENCE: u32 = 10_000;
+
+/// Where a source, or genmsi, sends its message: a value of the `target` registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target(u32);
+
+impl Target {
+    /// Identity `number` of the file of a hart itself, by its index at the IMSIC.
+    #[must_use]
+    pub fn hypervisor(imsic_index: u64, number: u32) -> Self {
+        Self::guest(imsic_index, 0, number)
+    }
+
+    /// Identity `number` of guest file `file` of a hart.
+    #[must_use]
+    pub fn guest(imsic_index: u64, file: u8, number: u32) -> Self {
+        let place =
+            (imsic_index as u32) << TARGET_HART_SHIFT | u32::from(file) << TARGET_GUEST_SHIFT;
+        Self(place | number)
+    }
+}
+
+/// The board's APLIC, driven.
+#[derive(Debug)]
+pub struct AplicDriver {
+    base: u64,
+    sources: u32,
+    /// Held while a source's several registers are changed.
+    change: Mutex<(), { place::SOURCE }>,
+}
+
+impl AplicDriver {
+    /// Switches the domain on with every source off.
+    #[must_use]
+    pub fn new(aplic: &AplicDescription) -> Self {
+        let aplic = Self {
+            base: aplic.base,
+            sources: aplic.sources,
+            change: Mutex::new(()),
+        };
+        for source in 1..=aplic.sources {
+            aplic.write(CLRIENUM, source);
+            aplic.write(
+                SOURCECFG + 4 * u64::from(source),
+                SourceMode::Inactive.field(),
+            );
+        }
+        aplic.write(DOMAINCFG, DOMAIN_ENABLED | DOMAIN_MESSAGES);
+        aplic
+    }
+
+    fn read(&self, offset: u64) -> u32 {
+        // SAFETY: the offset lies in the control region that the board's device tree names; its registers are words.
+        let word = unsafe { device::load(self.base + offset, Width::Word) };
+        u32::from_le(word.unwrap_or(0) as u32)
+    }
+
+    fn write(&self, offset: u64, value: u32) {
+        // SAFETY: as for `read`.
+        let _ = unsafe { device::store(self.base + offset, Width::Word, value.to_le().into()) };
+    }
+
+    fn exists(&self, source: u32) -> bool {
+        (1..=self.sources).contains(&source)
+    }
+
+    /// Gives `source` to the hypervisor itself, at `target`.
+    pub fn take(&self, source: u32, target: Target) {
+        self.enable(source, SourceMode::LevelHigh, target);
+    }
+
+    /// A level-sensitive source has been served: if its wire is still high, it sends again.
+    pub fn resample(&self, source: u32) {
+        self.write(SETIPNUM, source);
+    }
+
+    /// Enables `source` in this mode, sending to `target`.
+    pub fn enable(&self, source: u32, mode: SourceMode, target: Target) {
+        if self.exists(source) {
+            let _guard = self.change.lock();
+            let register = TARGET + 4 * u64::from(source);
+            // A source that is active must not send to where it sent before.
+            self.write(register, target.0);
+            self.write(SOURCECFG + 4 * u64::from(source), mode.field());
+            // An active source keeps its target; an inactive one may have lost it (AIA, "Source configurations").
+            self.write(register, target.0);
+            self.write(SETIENUM, source);
+        }
+    }
+
+    /// Makes `source` send to `target` from now on. What it has sent before may still be under way.
+    pub fn send_to(&self, source: u32, target: Target) {
+        if self.exists(source) {
+            let register = TARGET + 4 * u64::from(source);
+            self.write(register, target.0);
+            // The APLIC answers after it has taken the new target.
+            let _ = self.read(register);
+        }
+    }
+
+    /// Sends one message to a hart's own file. It arrives after all that the APLIC has sent to this hart before (AIA,
+    /// "Generate MSI"). False where the APLIC does not take it.
+    pub fn send_message(&self, target: Target) -> bool {
+        let _guard = self.change.lock();
+        for _ in 0..PATIENCE {
+            if self.read(GENMSI) & BUSY == 0 {
+                self.write(GENMSI, target.0);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Configures the mode of a source whose interrupts nobody receives.
+    pub fn silence(&self, source: u32, mode: SourceMode) {
+        if self.exists(source) {
+            let _guard = self.change.lock();
+            self.write(CLRIENUM, source);
+            self.write(SOURCECFG + 4 * u64::from(source), mode.field());
+        }
+    }
+
+    /// Sets or clears the pending bit of a source, as the guest asked.
+    pub fn set_pending(&self, source: u32, pending: bool) {
+        if self.exists(source) {
+            self.write(if pending { SETIPNUM } else { CLRIPNUM }, source);
+        }
+    }
+
+    fn bit(&self, registers: u64, source: u32) -> bool {
+        self.exists(source)
+            && self.read(registers + 4 * u64::from(source / 32)) >> (source % 32) & 1 != 0
+    }
+}
+
+impl Sources for AplicDriver {
+    fn pending(&self, source: SourceNumber) -> bool {
+        self.bit(SETIP, source.0)
+    }
+
+    fn rectified_input(&self, source: SourceNumber) -> bool {
+        self.bit(IN_CLRIP, source.0)
+    }
+}

@@ -1,0 +1,337 @@
+//! The trapped devices of one VM, and its APLIC, where their wires end.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use abi::monitor::ExitCause;
+
+use crate::devices::aplic::Aplic;
+use crate::devices::irq::SourceNumber;
+use crate::devices::trapped::{Access, DeviceContext, TrappedDevice, WouldBlock};
+use crate::memory::address::HostRegion;
+
+/// Names a trapped device of a VM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceNumber(usize);
+
+impl DeviceNumber {
+    /// The VM's APLIC, which every VM has.
+    pub const APLIC: Self = Self(0);
+}
+
+/// A device whose interrupt is a virtual source of the APLIC.
+#[derive(Debug)]
+struct Wired {
+    source: SourceNumber,
+    /// As what exits to the device are counted.
+    cause: ExitCause,
+    /// The level of the wire that the APLIC was shown last.
+    shown: bool,
+    device: Box<dyn TrappedDevice>,
+}
+
+/// The trapped devices of one VM.
+#[derive(Debug)]
+pub struct TrappedDevices {
+    aplic: Aplic,
+    /// Device `n` is at `n - 1`.
+    wired: Vec<Wired>,
+}
+
+impl TrappedDevices {
+    /// The APLIC alone.
+    #[must_use]
+    pub const fn new(aplic: Aplic) -> Self {
+        Self {
+            aplic,
+            wired: Vec::new(),
+        }
+    }
+
+    /// Adds a device whose wire ends at `source`, which no other device has.
+    pub fn add(&mut self, source: SourceNumber, device: Box<dyn TrappedDevice>) -> DeviceNumber {
+        self.aplic.add_virtual(source);
+        let cause = device.cause();
+        self.wired.push(Wired {
+            source,
+            cause,
+            shown: false,
+            device,
+        });
+        DeviceNumber(self.wired.len())
+    }
+
+    /// What a guest's load from a device gets, and as what the exit is counted.
+    #[inline]
+    pub fn load(
+        &mut self,
+        number: DeviceNumber,
+        access: Access,
+        context: &dyn DeviceContext,
+    ) -> (ExitCause, u64) {
+        let Some(index) = number.0.checked_sub(1) else {
+            return (self.aplic.cause(), self.aplic.load(access, context));
+        };
+        let Some(wired) = self.wired.get_mut(index) else {
+            return (ExitCause::GuestPageFault, 0);
+        };
+        let answer = (wired.cause, wired.device.load(access, context));
+        self.settle(index, context);
+        answer
+    }
+
+    /// A guest's store to a device. Says as what the exit is counted, and whether the device has taken it.
+    #[inline]
+    pub fn store(
+        &mut self,
+        number: DeviceNumber,
+        access: Access,
+        value: u64,
+        context: &dyn DeviceContext,
+    ) -> (ExitCause, Result<(), WouldBlock>) {
+        let Some(index) = number.0.checked_sub(1) else {
+            let taken = self.aplic.store(access, value, context);
+            return (self.aplic.cause(), taken);
+        };
+        let Some(wired) = self.wired.get_mut(index) else {
+            return (ExitCause::GuestPageFault, Ok(()));
+        };
+        let answer = (wired.cause, wired.device.store(access, value, context));
+        self.settle(index, context);
+        answer
+    }
+
+    /// Something has come from outside: every device looks whether it is for it.
+    pub fn poll(&mut self, context: &dyn DeviceContext) {
+        for index in 0..self.wired.len() {
+            if let Some(wired) = self.wired.get_mut(index) {
+                wired.device.poll(context);
+            }
+            self.settle(index, context);
+        }
+    }
+
+    /// A device looks at what has come from outside.
+    pub fn poll_device(&mut self, number: DeviceNumber, context: &dyn DeviceContext) {
+        if let Some(index) = number.0.checked_sub(1)
+            && let Some(wired) = self.wired.get_mut(index)
+        {
+            wired.device.poll(context);
+            self.settle(index, context);
+        }
+    }
+
+    /// Looks for interrupts of the VM's own devices of the board whose edge was missed.
+    pub fn recover_missed_edges(&mut self, context: &dyn DeviceContext) {
+        let sources = context.sources();
+        self.aplic
+            .recover_missed_edges(sources, &mut |effect| context.apply(effect));
+    }
+
+    /// The time has come for which a device asked.
+    pub fn timer_expired(&mut self, number: DeviceNumber, context: &dyn DeviceContext) {
+        if let Some(index) = number.0.checked_sub(1)
+            && let Some(wired) = self.wired.get_mut(index)
+        {
+            wired.device.timer_expired(context);
+            self.settle(index, context);
+        }
+    }
+
+    /// All devices as after power-on. None of the VM's vCPUs runs.
+    pub fn reset(&mut self, context: &dyn DeviceContext) {
+        for wired in &mut self.wired {
+            wired.device.reset(context);
+        }
+        TrappedDevice::reset(&mut self.aplic, context);
+    }
+
+    /// Visits all of the guest's memory that operations in flight may still access.
+    pub fn for_each_in_flight(
+        &self,
+        context: &dyn DeviceContext,
+        visit: &mut dyn FnMut(HostRegion),
+    ) {
+        for wired in &self.wired {
+            wired.device.for_each_in_flight(context, visit);
+        }
+    }
+
+    /// Whether nothing is under way any more that reaches the guest's memory. None of the VM's vCPUs runs, and nothing more is begun.
+    pub fn are_quiescent(&mut self, context: &dyn DeviceContext) -> bool {
+        // Each of them is asked: it forgets then what was not begun.
+        let mut all = true;
+        for wired in &mut self.wired {
+            all &= wired.device.is_quiescent(context);
+        }
+        all
+    }
+
+    /// Shows the wire of a device to the APLIC, if it has changed.
+    #[inline]
+    fn settle(&mut self, index: usize, context: &dyn DeviceContext) {
+        if let Some(wired) = self.wired.get_mut(index) {
+            let high = wired.device.irq_level();
+            if high != wired.shown {
+                wired.shown = high;
+                self.aplic
+                    .set_input(wired.source, high, &mut |effect| context.apply(effect));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::devices::irq::{Effect, Sources};
+    use crate::devices::uart::line::SerialPort;
+    use crate::hart::decode::Width;
+
+    const SOURCE: u32 = 10;
+    /// AIA 4.5: domaincfg with IE, sourcecfg[10], setienum, target[10].
+    const DOMAINCFG: u64 = 0;
+    const SOURCECFG: u64 = 4 * SOURCE as u64;
+    const SETIENUM: u64 = 0x1edc;
+    const TARGET: u64 = 0x3000 + 4 * SOURCE as u64;
+    const LEVEL_HIGH: u64 = 6;
+
+    #[derive(Default)]
+    struct World {
+        room: Cell<usize>,
+        printed: RefCell<Vec<u8>>,
+        typed: RefCell<VecDeque<u8>>,
+        effects: RefCell<Vec<Effect>>,
+    }
+
+    struct NoSources;
+
+    impl Sources for NoSources {
+        fn pending(&self, _: SourceNumber) -> bool {
+            false
+        }
+
+        fn rectified_input(&self, _: SourceNumber) -> bool {
+            false
+        }
+    }
+
+    impl DeviceContext for World {
+        fn print(&self, byte: u8) -> Result<(), WouldBlock> {
+            let left = self.room.get().checked_sub(1).ok_or(WouldBlock)?;
+            self.room.set(left);
+            self.printed.borrow_mut().push(byte);
+            Ok(())
+        }
+
+        fn take_input(&self) -> Option<u8> {
+            self.typed.borrow_mut().pop_front()
+        }
+
+        fn timer(&self) -> u64 {
+            0
+        }
+
+        fn sources(&self) -> &dyn Sources {
+            &NoSources
+        }
+
+        fn apply(&self, effect: Effect) {
+            self.effects.borrow_mut().push(effect);
+        }
+    }
+
+    fn access(offset: u64, width: Width) -> Access {
+        Access { offset, width }
+    }
+
+    fn chips() -> (TrappedDevices, DeviceNumber, World) {
+        let mut chips = TrappedDevices::new(Aplic::new(32, 2));
+        let uart = chips.add(SourceNumber(SOURCE), Box::new(SerialPort::default()));
+        (chips, uart, World::default())
+    }
+
+    fn messages(world: &World) -> Vec<(u32, u32)> {
+        let effects = world.effects.take();
+        let message = |effect| match effect {
+            Effect::Message(to) => Some((to.hart.0, to.identity.number())),
+            _ => None,
+        };
+        effects.into_iter().filter_map(message).collect()
+    }
+
+    /// A guest whose UART interrupts vCPU 1 with identity 5.
+    fn listen(chips: &mut TrappedDevices, uart: DeviceNumber, world: &World) {
+        for (offset, value) in [
+            (DOMAINCFG, 1 << 8),
+            (SOURCECFG, LEVEL_HIGH),
+            (TARGET, 1 << 18 | 5),
+            (SETIENUM, SOURCE.into()),
+        ] {
+            let at = access(offset, Width::Word);
+            let (cause, taken) = chips.store(DeviceNumber::APLIC, at, value, world);
+            assert_eq!((cause, taken), (ExitCause::MmioAplic, Ok(())));
+        }
+        // IER: received data.
+        world.room.set(16);
+        let (cause, taken) = chips.store(uart, access(1, Width::Byte), 1, world);
+        assert_eq!((cause, taken), (ExitCause::MmioUart, Ok(())));
+    }
+
+    #[test]
+    fn what_is_typed_reaches_the_guest_as_an_interrupt_and_a_byte() {
+        let (mut chips, uart, world) = chips();
+        listen(&mut chips, uart, &world);
+        assert_eq!(messages(&world), []);
+        world.typed.borrow_mut().push_back(b'x');
+        chips.poll(&world);
+        assert_eq!(messages(&world), [(1, 5)]);
+        let data = chips.load(uart, access(0, Width::Byte), &world);
+        assert_eq!(data, (ExitCause::MmioUart, b'x'.into()));
+        // The wire is low again: another byte is another interrupt.
+        world.typed.borrow_mut().push_back(b'y');
+        chips.poll(&world);
+        assert_eq!(messages(&world), [(1, 5)]);
+    }
+
+    #[test]
+    fn a_byte_without_room_on_the_console_is_not_taken() {
+        let (mut chips, uart, world) = chips();
+        let send = |chips: &mut TrappedDevices, byte: u8| {
+            let at = access(0, Width::Byte);
+            chips.store(uart, at, byte.into(), &world).1
+        };
+        world.room.set(1);
+        assert_eq!(send(&mut chips, b'a'), Ok(()));
+        assert_eq!(send(&mut chips, b'b'), Err(WouldBlock));
+        world.room.set(1);
+        assert_eq!(send(&mut chips, b'b'), Ok(()));
+        assert_eq!(world.printed.take(), b"ab");
+    }
+
+    #[test]
+    fn the_aplic_answers_words_alone() {
+        let (mut chips, _, world) = chips();
+        let word = access(DOMAINCFG, Width::Word);
+        let before = chips.load(DeviceNumber::APLIC, word, &world).1;
+        for width in [Width::Byte, Width::Half, Width::Double] {
+            let at = access(DOMAINCFG, width);
+            assert_eq!(chips.load(DeviceNumber::APLIC, at, &world).1, 0);
+            let _ = chips.store(DeviceNumber::APLIC, at, 1 << 8, &world);
+        }
+        assert_eq!(chips.load(DeviceNumber::APLIC, word, &world).1, before);
+    }
+
+    #[test]
+    fn reset_forgets_what_the_guest_set() {
+        let (mut chips, uart, world) = chips();
+        listen(&mut chips, uart, &world);
+        chips.reset(&world);
+        world.typed.borrow_mut().push_back(b'x');
+        chips.poll(&world);
+        assert_eq!(messages(&world), []);
+    }
+}

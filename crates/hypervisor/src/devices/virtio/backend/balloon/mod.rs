@@ -1,0 +1,211 @@
+//! A balloon: a device by which a guest gives pages of its memory back (virtio 1.2, §5.5). It shares the computer's memory as slices share
+//! a disk.
+//!
+//! The guest reports what is free anyway (VIRTIO_BALLOON_F_REPORTING, §5.5.6.5), whenever it likes, and needs no policy on this side: the device
+//! never asks for a page. Buffers are pages that the guest gives back, so that nothing is read or written there.
+
+use alloc::vec::Vec;
+
+use crate::devices::trapped::{VirtioContext, WouldBlock};
+use crate::devices::virtio::queue::chain::QueueError;
+use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
+use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::memory::address::{GuestRegion, PAGE_SIZE};
+
+/// VIRTIO_BALLOON_F_REPORTING (§5.5.3).
+const REPORTING: u64 = 1 << 5;
+/// The queues by which pages come and go at the device's wish, and that of reports: the next one, as those of features that are not offered
+/// are left out.
+const INFLATE: usize = 0;
+const DEFLATE: usize = 1;
+const REPORTS: usize = 2;
+const QUEUES: usize = 3;
+/// Buffers of a report.
+const MAX_BUFFERS: usize = 256;
+/// Reports that are begun in one go: a guest may make new ones as fast as they are returned.
+const REPORTS_IN_ONE_GO: u32 = 4;
+/// Chains of the first two queues that are returned in one go.
+const IN_ONE_GO: u32 = 256;
+
+/// A balloon as after power-on.
+#[derive(Debug)]
+pub struct Balloon {
+    /// The head of the report at hand, and what of it is left.
+    report: Option<u16>,
+    pages: Vec<GuestRegion>,
+}
+
+impl Balloon {
+    /// A balloon that nobody has reported to.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            report: None,
+            pages: Vec::with_capacity(MAX_BUFFERS),
+        }
+    }
+
+    /// Goes on with reports until one has to be waited for.
+    fn take_reports(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let memory = context.memory();
+        let mut worked = Progress::default();
+        let mut begun = 0;
+        loop {
+            if context.gives_back() {
+                worked.more = true;
+                break;
+            }
+            if let Some(pages) = self.pages.pop() {
+                if !context.give_back(pages) {
+                    return Err(QueueError::OutsideMemory(pages.base()));
+                }
+                continue;
+            }
+            if let Some(head) = self.report.take() {
+                queue.give_back(head, 0, memory)?;
+            }
+            if begun == REPORTS_IN_ONE_GO {
+                worked.more = true;
+                break;
+            }
+            begun += 1;
+            let Some(head) = queue.next(memory)? else {
+                if queue.ask(memory)? {
+                    continue;
+                }
+                break;
+            };
+            let pages = &mut self.pages;
+            queue.each_buffer(head, MAX_BUFFERS, memory, &mut |buffer| {
+                pages.extend(whole_pages(buffer));
+            })?;
+            queue.take();
+            self.report = Some(head);
+        }
+        worked.interrupt = queue.show(memory)?;
+        Ok(worked)
+    }
+}
+
+/// The pages that lie in a buffer with all of their bytes.
+fn whole_pages(buffer: GuestRegion) -> Option<GuestRegion> {
+    let first = buffer.base().align_up(PAGE_SIZE)?;
+    let pages = GuestRegion::between(first, buffer.end().align_down(PAGE_SIZE))?;
+    (!pages.is_empty()).then_some(pages)
+}
+
+/// Nothing was asked for, so that what the guest gives here stays with it.
+fn return_unread(
+    queue: &mut GuestQueue,
+    context: &dyn VirtioContext,
+) -> Result<Progress, QueueError> {
+    let memory = context.memory();
+    let mut more = true;
+    for _ in 0..IN_ONE_GO {
+        let Some(head) = queue.next(memory)? else {
+            more = queue.ask(memory)?;
+            break;
+        };
+        queue.take();
+        queue.give_back(head, 0, memory)?;
+    }
+    let interrupt = queue.show(memory)?;
+    Ok(Progress {
+        interrupt,
+        more,
+        ..Progress::default()
+    })
+}
+
+impl VirtioDevice for Balloon {
+    type Queue = GuestQueue;
+
+    fn ids(&self) -> Ids {
+        Ids {
+            device: DeviceKind::Balloon as u32,
+            vendor: VENDOR,
+        }
+    }
+
+    fn max_entries(&self, queue: usize) -> u16 {
+        if queue < QUEUES { MAX_ENTRIES } else { 0 }
+    }
+
+    fn create_queue(
+        &mut self,
+        setup: QueueSetup,
+        context: &dyn VirtioContext,
+    ) -> Result<GuestQueue, QueueError> {
+        let event_indices = setup.features & EVENT_INDICES != 0;
+        GuestQueue::new(setup.layout, event_indices, context.memory())
+    }
+
+    fn features(&self) -> u64 {
+        EMULATED_FEATURES | REPORTING
+    }
+
+    /// §5.5.4: no page is asked for.
+    fn configuration(&self, _: u64) -> u8 {
+        0
+    }
+
+    fn notify(
+        &mut self,
+        number: usize,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        match (number, queues.get_mut(number)) {
+            (REPORTS, Some(Some(queue))) => self.take_reports(queue, context),
+            (INFLATE | DEFLATE, Some(Some(queue))) => return_unread(queue, context),
+            _ => Ok(Progress::default()),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        _: &mut Queues<GuestQueue>,
+        _: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        Ok(Progress::default())
+    }
+
+    /// Pages that go already are waited for; the others of a report stay with the guest.
+    fn stop_queue(
+        &mut self,
+        number: usize,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let (REPORTS, Some(Some(queue))) = (number, queues.get_mut(number)) else {
+            return Ok(Progress::default());
+        };
+        self.pages.clear();
+        let mut progress = Progress {
+            more: context.gives_back(),
+            ..Progress::default()
+        };
+        if !progress.more
+            && let Some(head) = self.report.take()
+        {
+            queue.give_back(head, 0, context.memory())?;
+            progress.interrupt = queue.show(context.memory())?;
+        }
+        Ok(progress)
+    }
+
+    /// What is being given back goes all the same.
+    fn reset(&mut self, _: &dyn VirtioContext) -> Result<(), WouldBlock> {
+        self.report = None;
+        self.pages.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

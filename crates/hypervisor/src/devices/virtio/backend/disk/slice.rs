@@ -1,0 +1,407 @@
+//! A slice of a disk: what one VM's guest sees as a disk of its own (virtio 1.2, §5.2).
+
+use alloc::vec::Vec;
+
+use abi::monitor::Event;
+
+use super::request::{self, Request, kind};
+use super::{
+    DiskNumber, FLUSH, MAX_PIECES, Operation, READ_ONLY, SECTOR, SLOTS, SliceNumber, SlotNumber,
+    outcome,
+};
+use crate::devices::trapped::{VirtioContext, WouldBlock};
+use crate::devices::virtio::queue::chain::{Piece, QueueError};
+use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
+use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH};
+use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::memory::address::{HostRegion, PAGE_SIZE};
+use crate::memory::guest::HostMemory;
+use crate::memory::owned::OwnedRegion;
+
+/// VIRTIO_BLK_F_SIZE_MAX, VIRTIO_BLK_F_SEG_MAX and VIRTIO_BLK_F_BLK_SIZE (§5.2.3).
+const SIZE_MAX: u64 = 1 << 1;
+const SEG_MAX: u64 = 1 << 2;
+const BLOCK_SIZE: u64 = 1 << 6;
+
+/// Segments of an operation that the guest is told it can have: half of the pieces that there are, as each segment of a guest
+/// whose memory lies in pages, of a page's length at most, may lie in two of them.
+const SEGMENTS: u32 = MAX_PIECES as u32 / 2;
+/// Pieces of a chain, with its header and its status, which may lie in two pages.
+const CHAIN: usize = MAX_PIECES + 4;
+/// How many descriptors are read in one go at the guest's notification.
+const IN_ONE_GO: usize = 512;
+/// Queues of a slice.
+const QUEUES: usize = 1;
+/// Bytes of a disk's identity (§5.2.6).
+pub const IDENTITY: usize = 20;
+
+/// Which part of which disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub disk: DiskNumber,
+    pub slice: SliceNumber,
+    /// The first sector, of the whole disk.
+    pub first: u64,
+    pub sectors: u64,
+    /// Whether the guest may not write.
+    pub read_only: bool,
+    /// Whether what was written is to be flushed.
+    pub flushes: bool,
+    /// Whether the guest's memory lies in pages.
+    pub in_pages: bool,
+    /// For how long what the guest has made available may wait, in ticks.
+    pub patience: u64,
+    /// What the guest is told when it asks.
+    pub identity: [u8; IDENTITY],
+}
+
+/// An operation that the disk has.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    head: u16,
+    status: OwnedRegion,
+}
+
+/// A slice of a disk.
+#[derive(Debug)]
+pub struct Slice {
+    part: Part,
+    /// By slot.
+    pending: [Option<Pending>; SLOTS],
+    /// Whether the guest has made something available for which there was no slot: so something is under way, and when it ends it is looked
+    /// at again.
+    backlog: bool,
+    /// How many operations are under way.
+    under_way: u16,
+    polling: AdaptivePolling,
+    /// Whether what the guest makes available can wait until something ends, and whether the guest was not asked to tell of it: so something is under way,
+    /// and when it ends it is looked at.
+    can_wait: bool,
+    unasked: bool,
+    /// The guest stops the queue: nothing more is taken from it.
+    is_stopping: bool,
+    /// The chain at hand, so that no memory is asked for with each.
+    pieces: Vec<Piece>,
+}
+
+/// What is done about a request.
+enum Step {
+    /// It is over: its status, and the bytes that were written besides.
+    Over(u8, u32),
+    /// The disk does it.
+    Disk(Operation),
+}
+
+impl Slice {
+    /// The slice as after power-on.
+    #[must_use]
+    pub fn new(part: Part) -> Self {
+        Self {
+            polling: AdaptivePolling::new(part.patience),
+            part,
+            pending: [None; SLOTS],
+            backlog: false,
+            under_way: 0,
+            can_wait: false,
+            unasked: false,
+            is_stopping: false,
+            pieces: Vec::with_capacity(CHAIN),
+        }
+    }
+
+    /// Decides about a request whose data is in `pieces`.
+    fn decide(&self, request: &Request, context: &dyn VirtioContext) -> Step {
+        let part = &self.part;
+        let error = Step::Over(outcome::ERROR, 0);
+        match request.kind {
+            kind::READ | kind::WRITE => {
+                let is_read = request.kind == kind::READ;
+                let Some(sectors) = request.sectors().filter(|sectors| *sectors > 0) else {
+                    return error;
+                };
+                let last = request.sector.checked_add(sectors);
+                let inside = last.is_some_and(|last| last <= part.sectors);
+                if !inside || request.written != is_read || !is_read && part.read_only {
+                    return error;
+                }
+                Step::Disk(Operation {
+                    kind: request.kind,
+                    // Both lie on the disk.
+                    sector: part.first.wrapping_add(request.sector),
+                    sectors,
+                })
+            }
+            kind::FLUSH if part.flushes && request.bytes == 0 => Step::Disk(Operation {
+                kind: kind::FLUSH,
+                sector: 0,
+                sectors: 0,
+            }),
+            kind::IDENTITY if request.written => {
+                let host = context.memory().host;
+                let places = self
+                    .pieces
+                    .iter()
+                    .flat_map(|piece| (0..piece.host.size()).map(|offset| piece.host.skip(offset)));
+                for (at, byte) in places.zip(part.identity) {
+                    host.set_byte(at, byte);
+                }
+                Step::Over(outcome::OK, request.bytes.min(IDENTITY as u64) as u32)
+            }
+            _ => Step::Over(outcome::UNSUPPORTED, 0),
+        }
+    }
+
+    /// Takes what the guest has made available, for a bounded time. Says whether there is more that could be taken now.
+    fn pull(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<bool, QueueError> {
+        let memory = context.memory();
+        let mut left = IN_ONE_GO;
+        if self.is_stopping {
+            return Ok(false);
+        }
+        loop {
+            while let Some(head) = queue.next(memory)? {
+                if left == 0 {
+                    return Ok(true);
+                }
+                let read = queue.read(head, &mut self.pieces, CHAIN, memory)?;
+                left = left.saturating_sub(read);
+                let request = request::take_apart(&mut self.pieces, memory.host)?;
+                if self.pieces.len() > MAX_PIECES {
+                    return Err(QueueError::TooLong);
+                }
+                match self.decide(&request, context) {
+                    Step::Over(status, written) => {
+                        memory.host.set_byte(request.status, status);
+                        queue.take();
+                        queue.give_back(head, written.saturating_add(1), memory)?;
+                    }
+                    Step::Disk(operation) => {
+                        let Some(slot) = self.put(operation, context) else {
+                            // It is looked at again when something has ended.
+                            self.backlog = true;
+                            return Ok(false);
+                        };
+                        queue.take();
+                        context.count(Event::ChainGeneral, 1);
+                        self.note_begun(
+                            slot,
+                            Pending {
+                                head,
+                                status: request.status,
+                            },
+                            context,
+                        );
+                    }
+                }
+            }
+            self.backlog = false;
+            self.unasked = self.can_wait && self.under_way + 1 >= BATCH;
+            if self.unasked || !queue.ask(memory)? {
+                return Ok(false);
+            }
+        }
+    }
+
+    #[inline]
+    fn note_begun(&mut self, slot: SlotNumber, pending: Pending, context: &dyn VirtioContext) {
+        if let Some(place) = self.pending.get_mut(slot.index()) {
+            *place = Some(pending);
+            self.under_way += 1;
+            self.polling.begins(slot.index() as u16, context.time());
+        }
+    }
+
+    fn put(&self, operation: Operation, context: &dyn VirtioContext) -> Option<SlotNumber> {
+        let mut slot = None;
+        let host = context.memory().host;
+        context.with_disk(self.part.disk, &mut |disk, _| {
+            slot = disk.put(self.part.slice, operation, &self.pieces, host);
+        });
+        slot
+    }
+
+    /// Takes what there is, and has the disk begin.
+    fn pull_and_begin(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<bool, QueueError> {
+        let more = self.pull(queue, context);
+        context.with_disk(self.part.disk, &mut |disk, board| {
+            let told = disk.begin(board);
+            told.iter().for_each(|client| context.notify_client(client));
+        });
+        more
+    }
+
+    /// Returns what has ended.
+    fn give_back(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<(), QueueError> {
+        let memory = context.memory();
+        let now = context.time();
+        for _ in 0..SLOTS {
+            let mut ended = None;
+            context.with_disk(self.part.disk, &mut |disk, _| {
+                ended = disk.ended(self.part.slice);
+            });
+            let Some(ended) = ended else { break };
+            let pending = self.pending.get_mut(ended.slot.index());
+            if let Some(pending) = pending.and_then(Option::take) {
+                self.under_way = self.under_way.saturating_sub(1);
+                self.polling.ends(ended.slot.index() as u16, now);
+                memory.host.set_byte(pending.status, ended.status);
+                queue.give_back(pending.head, ended.written, memory)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl VirtioDevice for Slice {
+    type Queue = GuestQueue;
+
+    fn ids(&self) -> Ids {
+        Ids {
+            device: DeviceKind::Disk as u32,
+            vendor: VENDOR,
+        }
+    }
+
+    fn max_entries(&self, queue: usize) -> u16 {
+        if queue < QUEUES { MAX_ENTRIES } else { 0 }
+    }
+
+    fn create_queue(
+        &mut self,
+        setup: QueueSetup,
+        context: &dyn VirtioContext,
+    ) -> Result<GuestQueue, QueueError> {
+        let event_indices = setup.features & EVENT_INDICES != 0;
+        GuestQueue::new(setup.layout, event_indices, context.memory())
+    }
+
+    fn features(&self) -> u64 {
+        let when = |is: bool, feature| if is { feature } else { 0 };
+        EMULATED_FEATURES
+            | SEG_MAX
+            | BLOCK_SIZE
+            | when(self.part.in_pages, SIZE_MAX)
+            | when(self.part.read_only, READ_ONLY)
+            | when(self.part.flushes, FLUSH)
+    }
+
+    /// §5.2.4.
+    fn configuration(&self, offset: u64) -> u8 {
+        let (field, from) = match offset {
+            0..8 => (self.part.sectors, 0),
+            8..12 => (PAGE_SIZE, 8),
+            12..16 => (SEGMENTS.into(), 12),
+            20..24 => (SECTOR, 20),
+            _ => (0, offset),
+        };
+        (field >> (8 * (offset - from))) as u8
+    }
+
+    fn notify(
+        &mut self,
+        _: usize,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let [Some(queue), ..] = queues else {
+            return Ok(Progress::default());
+        };
+        let more = self.pull_and_begin(queue, context)?;
+        Ok(Progress {
+            interrupt: queue.show(context.memory())?,
+            more,
+            ..Progress::default()
+        })
+    }
+
+    fn poll(
+        &mut self,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let [Some(queue), ..] = queues else {
+            return Ok(Progress::default());
+        };
+        // What has just ended was under way until now.
+        let under_way = self.under_way;
+        self.can_wait = self.polling.can_wait(under_way, || context.is_guest_busy());
+        self.give_back(queue, context)?;
+        if self.backlog || self.unasked {
+            // More than is read in one go is made of requests that are refused, or it would not find slots: it waits for the guest's next
+            // notification.
+            self.pull_and_begin(queue, context)?;
+        }
+        Ok(Progress {
+            interrupt: queue.show(context.memory())?,
+            ..Progress::default()
+        })
+    }
+
+    /// Operations that the disk has are waited for, staged ones too.
+    fn stop_queue(
+        &mut self,
+        _: usize,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let [Some(queue), ..] = queues else {
+            return Ok(Progress::default());
+        };
+        self.is_stopping = true;
+        self.give_back(queue, context)?;
+        let more = self.under_way > 0;
+        if !more {
+            self.is_stopping = false;
+            (self.backlog, self.can_wait, self.unasked) = (false, false, false);
+        }
+        Ok(Progress {
+            interrupt: queue.show(context.memory())?,
+            more,
+            ..Progress::default()
+        })
+    }
+
+    fn for_each_in_flight(
+        &self,
+        _: &Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+        visit: &mut dyn FnMut(HostRegion),
+    ) {
+        for pending in self.pending.iter().flatten() {
+            visit(pending.status.region());
+        }
+        let host = context.memory().host;
+        context.with_disk(self.part.disk, &mut |disk, _| {
+            disk.for_each_in_flight(self.part.slice, host, visit);
+        });
+    }
+
+    fn reset(&mut self, context: &dyn VirtioContext) -> Result<(), WouldBlock> {
+        let mut is_quiet = true;
+        context.with_disk(self.part.disk, &mut |disk, _| {
+            is_quiet = disk.forget(self.part.slice);
+        });
+        if !is_quiet {
+            return Err(WouldBlock);
+        }
+        self.pending = [None; SLOTS];
+        self.is_stopping = false;
+        (self.backlog, self.can_wait, self.unasked) = (false, false, false);
+        self.under_way = 0;
+        self.polling.forget();
+        Ok(())
+    }
+}

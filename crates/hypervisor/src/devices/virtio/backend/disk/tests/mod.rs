@@ -1,0 +1,514 @@
+mod hostile;
+mod stop;
+mod world;
+
+use self::world::*;
+use super::*;
+use crate::devices::trapped::TrappedDevice;
+use crate::devices::virtio::{VERSION_1, register};
+use crate::hart::decode::Width;
+
+/// A sequence of numbers below what is asked for (SplitMix64).
+fn random(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % below.max(1)
+    }
+}
+
+#[test]
+fn a_guest_sees_its_slice_as_a_disk_of_its_own() {
+    let (world, mut guests) = system(&[10, 10], FLUSH);
+    let guest = &mut guests[1];
+    let mut get = |register, width| guest.load(&world, register, width);
+    assert_eq!(get(register::MAGIC, Width::Word), 0x7472_6976);
+    assert_eq!(get(register::DEVICE_ID, Width::Word), 2);
+    assert_eq!(get(register::CONFIGURATION, Width::Double), SECTORS);
+    assert_eq!(get(register::CONFIGURATION + 4, Width::Word), 0);
+    assert_eq!(get(register::CONFIGURATION + 12, Width::Word), 126);
+    assert_eq!(get(register::CONFIGURATION + 20, Width::Word), 512);
+    assert_ne!(get(register::DEVICE_FEATURES, Width::Word) & FLUSH, 0);
+    guest.ask(&world, 0, read(3));
+    guest.ask(&world, 47, write(5));
+    guest.sets(&world, Guest::data(47), &[0x77; 512]);
+    guest.notify(&world);
+    assert_eq!(world.given.borrow().len(), 2);
+    world.ends(1, 0);
+    world.ends(0, 0);
+    assert!(!guests[1].device.irq_level());
+    serve(&world, &mut guests);
+    assert!(guests[1].device.irq_level() && !guests[0].device.irq_level());
+    assert_eq!(guests[1].finds(&world), Some((47, 1)));
+    assert_eq!(guests[1].finds(&world), Some((0, 513)));
+    assert_eq!(guests[1].finds(&world), None);
+    let first = first_of(1) as usize;
+    assert_eq!(
+        guests[1].gets::<512>(&world, Guest::data(0)),
+        [first as u8 + 3; 512]
+    );
+    assert_eq!(world.sectors.borrow()[first + 5], [0x77; 512]);
+    assert_eq!(guests[1].status(&world, 0), outcome::OK);
+    assert_eq!(guests[1].status(&world, 47), outcome::OK);
+}
+
+#[test]
+fn what_is_not_in_the_slice_or_no_request_is_refused_without_the_disk() {
+    let (world, mut guests) = system(&[10, 10], FLUSH);
+    let guest = &mut guests[0];
+    let flush = Asked {
+        kind: 4,
+        bytes: 0,
+        ..write(0)
+    };
+    let cases = [
+        (read(SECTORS), outcome::ERROR),
+        (
+            Asked {
+                bytes: 1024,
+                ..read(SECTORS - 1)
+            },
+            outcome::ERROR,
+        ),
+        (read(u64::MAX), outcome::ERROR),
+        (write(1 << 55), outcome::ERROR),
+        (
+            Asked {
+                bytes: 500,
+                ..read(0)
+            },
+            outcome::ERROR,
+        ),
+        (
+            Asked {
+                bytes: 0,
+                ..read(0)
+            },
+            outcome::ERROR,
+        ),
+        (
+            Asked {
+                written: true,
+                ..write(0)
+            },
+            outcome::ERROR,
+        ),
+        (
+            Asked {
+                written: false,
+                ..read(0)
+            },
+            outcome::ERROR,
+        ),
+        (
+            Asked {
+                kind: 11,
+                ..write(0)
+            },
+            outcome::UNSUPPORTED,
+        ),
+        (
+            Asked {
+                kind: 0x8000_0000,
+                ..read(0)
+            },
+            outcome::UNSUPPORTED,
+        ),
+        (
+            Asked {
+                bytes: 512,
+                ..flush
+            },
+            outcome::UNSUPPORTED,
+        ),
+    ];
+    for (number, (asked, _)) in (0..).zip(cases) {
+        guest.ask(&world, number, asked);
+    }
+    guest.notify(&world);
+    for (number, (asked, outcome)) in (0..).zip(cases) {
+        assert_eq!(
+            guest.finds(&world).map(|(request, _)| request),
+            Some(number)
+        );
+        assert_eq!(guest.status(&world, number), outcome, "{asked:?}");
+    }
+    assert!(world.given.borrow().is_empty());
+    assert!(guest.device.irq_level() && !guest.is_broken(&world));
+    // Its name it is told without the disk.
+    guest.ask(
+        &world,
+        20,
+        Asked {
+            kind: 8,
+            bytes: IDENTITY_BYTES as u32,
+            ..read(0)
+        },
+    );
+    guest.ask(&world, 21, flush);
+    guest.notify(&world);
+    assert_eq!(guest.finds(&world), Some((20, 21)));
+    assert_eq!(
+        &guest.gets::<15>(&world, Guest::data(20)),
+        b"partita-slice-1"
+    );
+    assert_eq!(world.given.borrow()[0].kind, 4);
+}
+
+#[test]
+fn more_than_a_slice_can_have_waits_for_what_ends() {
+    let (world, mut guests) = system(&[10], 0);
+    for request in 0..REQUESTS {
+        guests[0].ask(&world, request, read(u64::from(request)));
+    }
+    guests[0].notify(&world);
+    let mut done = 0;
+    while !world.given.borrow().is_empty() {
+        assert!(world.given.borrow().len() <= DEPTH);
+        world.ends(0, 0);
+        serve(&world, &mut guests);
+        while let Some((request, 513)) = guests[0].finds(&world) {
+            assert_eq!(request, done);
+            done += 1;
+        }
+    }
+    assert_eq!(done, REQUESTS);
+}
+
+/// Two slices that always have something to do, one with three times the other's share, then both alike; a third that seldom has.
+#[test]
+fn the_disk_is_divided_by_shares_and_nobody_waits_for_long() {
+    for (shares, wanted) in [([30, 10, 10], 750), ([10, 10, 10], 500)] {
+        let (world, mut guests) = system(&shares, 0);
+        let mut begun = [0_u64; 3];
+        let mut next = [0_u16; 3];
+        let mut seldom_waits = None;
+        for guest in &mut guests[..2] {
+            for request in 0..REQUESTS {
+                guest.ask(&world, request, read(u64::from(request)));
+            }
+            guest.notify(&world);
+        }
+        for step in 0..4000_u64 {
+            if step % 100 == 99 {
+                guests[2].ask(&world, 0, read(0));
+                guests[2].notify(&world);
+                seldom_waits = Some(step);
+            }
+            let sector = world.given.borrow()[0].sector;
+            world.ends(0, 0);
+            let whose = (0..3)
+                .rev()
+                .find(|guest| first_of(*guest) <= sector)
+                .unwrap();
+            begun[whose] += 1;
+            if whose == 2 {
+                // What the device had already, and one of each other slice.
+                let waited = step - seldom_waits.take().unwrap();
+                assert!(waited <= DEPTH as u64 + 2, "{waited}");
+            }
+            serve(&world, &mut guests);
+            for (guest, next) in guests[..2].iter_mut().zip(&mut next) {
+                while let Some((request, _)) = guest.finds(&world) {
+                    *next += 1;
+                    guest.ask(&world, request, read(u64::from(*next) % SECTORS));
+                }
+                guest.notify(&world);
+            }
+            while guests[2].finds(&world).is_some() {}
+        }
+        let share = 1000 * begun[0] / (begun[0] + begun[1]);
+        assert!(share.abs_diff(wanted) <= 10, "{begun:?}");
+    }
+}
+
+#[test]
+fn a_reset_waits_for_what_the_disk_has_and_forgets_the_rest() {
+    let (world, mut guests) = system(&[10, 10], 0);
+    for request in 0..REQUESTS {
+        guests[0].ask(&world, request, write(u64::from(request)));
+        guests[1].ask(&world, request, read(u64::from(request)));
+    }
+    guests[0].notify(&world);
+    guests[1].notify(&world);
+    let of_first = |world: &World| {
+        let given = world.given.borrow();
+        given.iter().filter(|given| given.kind == 1).count()
+    };
+    let had = of_first(&world);
+    assert!(had > 0);
+    assert!(guests[0].store(&world, register::STATUS, 0).is_err());
+    assert!(!guests[0].reset(&world));
+    let mut quiet = false;
+    while !world.given.borrow().is_empty() {
+        quiet = guests[0].reset(&world);
+        assert_eq!(
+            quiet,
+            of_first(&world) == 0,
+            "never while its memory is used"
+        );
+        world.ends(0, 0);
+        serve(&world, &mut guests);
+    }
+    assert!(quiet || guests[0].reset(&world));
+    // The other's are all done, and the first begins anew with all that it can have.
+    assert_eq!(
+        std::iter::from_fn(|| guests[1].finds(&world)).count(),
+        usize::from(REQUESTS)
+    );
+    guests[0].start(&world);
+    for request in 0..SLOTS as u16 {
+        guests[0].ask(&world, request, read(0));
+    }
+    guests[0].notify(&world);
+    assert_eq!(world.given.borrow().len(), SLOTS);
+    assert_eq!(guests[0].finds(&world), None);
+}
+
+#[test]
+fn a_disk_that_fails_ends_everything_with_an_error_and_stops() {
+    for by_itself in [true, false] {
+        let (world, mut guests) = system(&[10, 10], 0);
+        for request in 0..REQUESTS {
+            guests[0].ask(&world, request, read(0));
+            guests[1].ask(&world, request, write(0));
+        }
+        guests[0].notify(&world);
+        guests[1].notify(&world);
+        match by_itself {
+            true => world.breaks(),
+            // It returns what it was never given.
+            false => world.returns(255, 1),
+        }
+        for _ in 0..4 {
+            serve(&world, &mut guests);
+            for guest in &mut guests {
+                guest.look(&world);
+            }
+        }
+        assert!(world.is_stopped());
+        for guest in &mut guests {
+            let ended = std::iter::from_fn(|| guest.finds(&world)).count();
+            assert_eq!(ended, usize::from(REQUESTS));
+            assert!((0..REQUESTS).all(|request| guest.status(&world, request) == outcome::ERROR));
+            assert!(!guest.is_broken(&world), "the guest has done nothing wrong");
+            // What comes later fails too, at once.
+            guest.ask(&world, 0, read(1));
+            guest.notify(&world);
+        }
+        for guest in &mut guests {
+            guest.look(&world);
+            assert_eq!(guest.finds(&world), Some((0, 1)));
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_lacks_what_is_needed_is_refused() {
+    let (world, _) = system(&[10], 0);
+    world.device.features.set(VERSION_1);
+    let error =
+        Disk::start(DRIVER, OwnedRegion::for_test(0x2000, QUEUE_BYTES), &world).unwrap_err();
+    let missing = INDIRECT_TABLES;
+    let kind = DeviceKind::Disk;
+    assert_eq!(error, DriverError::NotOffered { kind, missing });
+    assert!(world.is_stopped());
+}
+
+/// Three guests do whatever: reads, writes, flushes, requests that are refused, resets. The reference knows what each of their sectors holds.
+#[test]
+fn whatever_guests_do_each_has_its_own_sectors_and_loses_nothing() {
+    for seed in 0..60 {
+        let mut random = random(seed);
+        let shares = [
+            1 + random(50) as u32,
+            1 + random(50) as u32,
+            1 + random(50) as u32,
+        ];
+        let (world, mut guests) = system(&shares, FLUSH);
+        let sectors = |guest: usize| (0..SECTORS).map(move |at| (first_of(guest) + at) as u8);
+        let mut known: Vec<Vec<u8>> = (0..3).map(|guest| sectors(guest).collect()).collect();
+        // By guest and request: what is under way.
+        let mut asked: Vec<[Option<Asked>; REQUESTS as usize]> = vec![[None; REQUESTS as usize]; 3];
+        for _ in 0..1500 {
+            let number = random(3) as usize;
+            let guest = &mut guests[number];
+            let asked_of = &mut asked[number];
+            match random(8) {
+                0..4 => {
+                    let request = random(REQUESTS.into()) as u16;
+                    let sector = random(SECTORS);
+                    let is_busy = asked_of
+                        .iter()
+                        .flatten()
+                        .any(|other| other.sector == sector);
+                    if asked_of[usize::from(request)].is_some() || is_busy {
+                        continue;
+                    }
+                    let wanted = match random(8) {
+                        0 => Asked {
+                            kind: 4,
+                            bytes: 0,
+                            ..write(sector)
+                        },
+                        1..4 => write(sector),
+                        _ => read(sector),
+                    };
+                    if wanted.kind == 1 {
+                        let value = random(256) as u8;
+                        guest.sets(&world, Guest::data(request), &[value; 512]);
+                        known[number][sector as usize] = value;
+                    }
+                    guest.ask(&world, request, wanted);
+                    asked_of[usize::from(request)] = Some(wanted);
+                    if random(3) == 0 {
+                        guest.notify(&world);
+                    }
+                }
+                4..7 => {
+                    let given = world.given.borrow().len() as u64;
+                    if given > 0 {
+                        let failing = random(10) == 0;
+                        let which = random(given) as usize;
+                        let kind = world.given.borrow()[which].kind;
+                        // An error of a write leaves the sector as it was, which the reference would have to know.
+                        world.ends(which, u8::from(failing && kind != 1));
+                        if random(2) == 0 {
+                            serve(&world, &mut guests);
+                        }
+                    }
+                }
+                _ => guest.notify(&world),
+            }
+            let guest = &mut guests[number];
+            let asked = &mut asked[number];
+            while let Some((request, written)) = guest.finds(&world) {
+                let wanted = asked[usize::from(request)].take().expect("twice");
+                let status = guest.status(&world, request);
+                assert!(status <= 1);
+                if wanted.kind == 0 && status == 0 {
+                    assert_eq!(written, 513);
+                    let expected = known[number][wanted.sector as usize];
+                    assert_eq!(
+                        guest.gets::<512>(&world, Guest::data(request)),
+                        [expected; 512]
+                    );
+                }
+            }
+        }
+        // Everything that was asked for ends.
+        for guest in &mut guests {
+            guest.notify(&world);
+        }
+        while !world.given.borrow().is_empty() {
+            world.ends(0, 0);
+            serve(&world, &mut guests);
+        }
+        serve(&world, &mut guests);
+        for (guest, asked) in guests.iter_mut().zip(&mut asked) {
+            while let Some((request, _)) = guest.finds(&world) {
+                assert!(asked[usize::from(request)].take().is_some(), "twice");
+            }
+            assert!(asked.iter().all(Option::is_none), "seed {seed}: lost");
+        }
+        // What lies between the slices is nobody's.
+        for (sector, bytes) in world.sectors.borrow().iter().enumerate() {
+            let own =
+                |guest| (first_of(guest)..first_of(guest) + SECTORS).contains(&(sector as u64));
+            if !(0..3).any(own) {
+                assert_eq!(*bytes, [sector as u8; 512]);
+            }
+        }
+    }
+}
+
+/// A guest that breaks every rule harms itself: the disk checks all that it is given, and the neighbour's requests are done.
+#[test]
+fn a_hostile_driver_reaches_its_own_memory_and_its_own_sectors_alone() {
+    let mut broken = 0;
+    let mut passed = 0;
+    for seed in 0..400 {
+        let mut random = random(seed);
+        let (world, mut guests) = system(&[10, 10], FLUSH);
+        for round in 0..20 {
+            let [hostile, neighbour] = &mut guests[..] else {
+                unreachable!()
+            };
+            hostile.scribble(&world, &mut random);
+            hostile.notify(&world);
+            passed += world.given.borrow().len();
+            if hostile.is_broken(&world) {
+                broken += 1;
+            }
+            neighbour.ask(&world, round, read(round.into()));
+            neighbour.notify(&world);
+            while !world.given.borrow().is_empty() {
+                world.ends(0, 0);
+                serve(&world, &mut guests);
+            }
+            while guests[0].finds(&world).is_some() {}
+            assert_eq!(guests[1].finds(&world), Some((round, 513)));
+            assert_eq!(guests[1].status(&world, round), outcome::OK);
+            if guests[0].is_broken(&world) {
+                assert!(guests[0].reset(&world));
+                guests[0].start(&world);
+            }
+        }
+    }
+    assert!(broken > 100 && passed > 8000, "{broken} {passed}");
+}
+
+#[test]
+fn a_guest_at_work_tells_of_nothing_that_can_wait_for_the_next_end() {
+    let (world, mut guests) = system(&[10], 0);
+    world.at_work.set(true);
+    let mut requests = (0..48).cycle();
+    let mut ask = |guest: &mut Guest| guest.ask(&world, requests.next().unwrap(), read(1));
+    (0..6).for_each(|_| ask(&mut guests[0]));
+    guests[0].notify(&world);
+    let under_way = || world.given.borrow().len();
+    assert_eq!(under_way(), 6);
+    let end_one = |guests: &mut [Guest]| {
+        world.time.set(world.time.get() + 100);
+        world.ends(0, 0);
+        serve(&world, guests);
+    };
+    let mut told = 0;
+    for _ in 0..40 {
+        ask(&mut guests[0]);
+        end_one(&mut guests);
+        if under_way() == 5 {
+            told += 1;
+            guests[0].notify(&world);
+        }
+        assert_eq!(under_way(), 6);
+    }
+    assert!((16..=18).contains(&told), "{told}");
+    // The guest waits: it tells of each again, but of what is there already.
+    world.at_work.set(false);
+    ask(&mut guests[0]);
+    end_one(&mut guests);
+    assert_eq!(under_way(), 6);
+    ask(&mut guests[0]);
+    end_one(&mut guests);
+    assert_eq!(under_way(), 5);
+    guests[0].notify(&world);
+    // Nothing is left behind where too little is under way to wait for.
+    world.at_work.set(true);
+    for _ in 0..20 {
+        end_one(&mut guests);
+        ask(&mut guests[0]);
+        guests[0].notify(&world);
+    }
+    for left in (0..under_way()).rev() {
+        ask(&mut guests[0]);
+        end_one(&mut guests);
+        guests[0].notify(&world);
+        assert!(under_way() > left);
+        world.ends(0, 0);
+        serve(&world, &mut guests);
+    }
+}

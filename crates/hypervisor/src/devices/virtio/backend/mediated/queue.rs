@@ -1,0 +1,499 @@
+//! One queue: the guest's rings on the one side, the device's on the other.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{Ordering, fence};
+
+use crate::devices::virtio::queue::area::Area;
+use crate::devices::virtio::queue::chain::{self, Piece, QueueError};
+use crate::devices::virtio::queue::device::{DeviceQueue, MAX_ENTRIES};
+use crate::devices::virtio::queue::layout::Checked;
+use crate::devices::virtio::queue::polling::{AdaptivePolling, BATCH, MANY};
+use crate::devices::virtio::queue::rings::{Part, Rings, is_passed};
+use crate::devices::virtio::queue::scattered;
+use crate::memory::address::HostRegion;
+use crate::memory::guest::{HostMemory, Memory, TheHost};
+
+/// How many descriptors are read in one go at the guest's notification: some ten thousand instructions. The guest's store is then
+/// done again, after others have had the hart.
+const IN_ONE_GO: usize = 512;
+/// The same where nobody has notified. What is left is looked at again when something has ended, or after a while.
+const AT_A_LOOK: usize = 128;
+/// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
+const NO_INTERRUPT: u16 = 1;
+/// Flag of the used ring: the driver need not notify (§2.7.10).
+const NO_NOTIFY: u16 = 1;
+
+/// A guest's queue that is in use.
+#[derive(Debug)]
+pub struct Queue {
+    size: u16,
+    rings: Rings,
+    /// Whether chains are translated the fast way.
+    fast: bool,
+    /// Whether each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    event_indices: bool,
+    /// The next entry of the available ring that is looked at, and of the used ring that is written.
+    next_available: u16,
+    next_used: u16,
+    /// At which index of the available ring the guest was asked to tell.
+    asked: u16,
+    /// What the guest is told in front of the used ring's index.
+    flags: u16,
+    device: DeviceQueue,
+    polling: AdaptivePolling,
+    /// The chain that was passed on last, and how many were returned at the last look that returned any: at least one.
+    newest: u16,
+    returned: u16,
+    /// The time between two looks, where the queue is looked at from time to time. The guest tells of nothing meanwhile but of as much as it got
+    /// back, and the device of nothing but what ends after a look that returned nothing.
+    watched: Option<u64>,
+    /// Whether something that the guest has made available was not passed on.
+    backlog: bool,
+    /// The guest stops the queue: nothing is passed on any more.
+    is_stopping: bool,
+    /// The chain at hand, so that no memory is asked for with each.
+    pieces: Vec<Piece>,
+}
+
+/// What came of looking at a guest's available ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Whether the device has got something to do.
+    pub any: bool,
+    /// Whether there is more that could be passed now.
+    pub more: bool,
+    /// How many chains took the fast path, and how many did not.
+    pub fast: u32,
+    pub general: u32,
+}
+
+/// What came of a look at both sides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Whether the guest is to be interrupted.
+    pub interrupt: bool,
+    pub passed: Passed,
+}
+
+/// Method by which a queue is mediated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Whether by the fast path, where that can be.
+    pub fast: bool,
+    /// Whether the guest has chosen VIRTIO_F_EVENT_IDX.
+    pub event_indices: bool,
+    /// The longest time between two looks at the queue, in ticks; 0 where it can only be looked at when somebody tells.
+    pub patience: u64,
+}
+
+impl Queue {
+    /// The queue that the guest has put there, with the device's side of it.
+    #[must_use]
+    pub fn new(
+        (guest, size): Checked,
+        device: DeviceQueue,
+        method: Method,
+        memory: Memory<'_>,
+    ) -> Self {
+        let pieces = Vec::with_capacity(device.max_pieces());
+        Self {
+            size,
+            rings: Rings {
+                guest,
+                area: method
+                    .fast
+                    .then(|| Area::acquire(memory.guest, guest))
+                    .flatten(),
+            },
+            fast: method.fast,
+            event_indices: method.event_indices,
+            next_available: 0,
+            next_used: 0,
+            // What lies in the ring is whatever the guest has left there, so that the first is asked for, too.
+            asked: u16::MAX,
+            flags: 0,
+            device,
+            polling: AdaptivePolling::new(method.patience),
+            newest: 0,
+            returned: 1,
+            watched: None,
+            backlog: false,
+            is_stopping: false,
+            pieces,
+        }
+    }
+
+    /// Passes on nothing from now on.
+    pub const fn begin_nothing_new(&mut self) {
+        self.is_stopping = true;
+    }
+
+    #[must_use]
+    pub const fn device(&self) -> &DeviceQueue {
+        &self.device
+    }
+
+    pub const fn device_mut(&mut self) -> &mut DeviceQueue {
+        &mut self.device
+    }
+
+    /// The device's side alone, at whose ends the device interrupts.
+    #[must_use]
+    pub fn into_device_queue(mut self, host: TheHost<'_>) -> DeviceQueue {
+        self.device.set_interrupts(true, host);
+        self.device
+    }
+
+    /// Visits all of the guest's memory that chains in flight access.
+    pub fn for_each_in_flight(&self, host: TheHost<'_>, visit: &mut dyn FnMut(HostRegion)) {
+        self.device.for_each_in_flight(host, visit);
+    }
+
+    /// True while a chain is in flight.
+    #[must_use]
+    pub const fn is_in_flight(&self) -> bool {
+        self.device.in_flight() != 0
+    }
+
+    /// Whether so much is under way, or the guest so long at work, that what is done depends on the time.
+    #[inline]
+    #[must_use]
+    pub const fn is_busy(&self) -> bool {
+        self.device.in_flight() >= MANY || self.polling.is_guest_busy()
+    }
+
+    /// Whether so much is under way that it may matter whether the guest is at work.
+    #[inline]
+    #[must_use]
+    pub const fn is_more_than_few(&self) -> bool {
+        self.device.in_flight() >= BATCH
+    }
+
+    /// Notes whether a look has found the guest at work, which is asked for where it matters. Says whether enough looks in a row have.
+    #[inline]
+    pub fn note_guest(&mut self, is_at_work: impl FnOnce() -> bool) -> bool {
+        self.polling.note_guest(self.device.in_flight(), is_at_work)
+    }
+
+    /// Whether nothing but what has ended needs to be looked at.
+    #[inline]
+    #[must_use]
+    pub const fn is_simple(&self) -> bool {
+        !self.is_busy() && self.watched.is_none() && !self.backlog
+    }
+
+    /// In how many ticks the queue is to be looked at again, if it is watched.
+    #[inline]
+    #[must_use]
+    pub const fn next_poll(&self) -> Option<u64> {
+        self.watched
+    }
+
+    /// An index modulo the size, which is a power of two, is what it has in common with this. (A division takes ten times as long.)
+    #[inline]
+    const fn mask(&self) -> u16 {
+        self.size.wrapping_sub(1)
+    }
+
+    /// Passes on what the guest has made available, at its notification: for as long as there is room, and for a bounded time. `now` is the
+    /// time where the queue [is busy](Self::is_busy).
+    ///
+    /// # Errors
+    /// [`QueueError`]: the driver broke the rules.
+    pub fn pass(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Passed, QueueError> {
+        self.pass_most(IN_ONE_GO, now, memory)
+    }
+
+    /// The same for so many descriptors.
+    #[inline(always)]
+    fn pass_most(
+        &mut self,
+        mut left: usize,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Passed, QueueError> {
+        let mut passed = Passed::default();
+        if self.is_stopping {
+            return Ok(passed);
+        }
+        loop {
+            let index = self.rings.half(memory, Part::Available, 2)?;
+            if index.wrapping_sub(self.next_available) > self.size {
+                return Err(QueueError::TooMany);
+            }
+            // The entries are read after the index that says that they are there.
+            fence(Ordering::Acquire);
+            self.pass_until(index, &mut left, &mut passed, memory)?;
+            self.backlog = self.next_available != index;
+            // As long as something is left over, nobody needs to tell of more.
+            if self.backlog || !self.ask(memory)? {
+                break;
+            }
+            // The guest tells of what it makes available from here on, and what it has made available before it saw that is found now
+            // (§2.7.10).
+            if self.rings.half(memory, Part::Available, 2)? == self.next_available {
+                break;
+            }
+        }
+        if let (true, Some(now)) = (passed.any, now) {
+            self.polling.begins(self.newest, now);
+        }
+        Ok(passed)
+    }
+
+    /// Asks the guest to tell of what it makes available next. A queue that is watched is told of when as much was made available as was
+    /// returned last, so that a guest that asks for as much as it gets does not wait for the next look; but not of less than ends until
+    /// then, or one small look would make all that follow it small. Says whether the guest may have made something available without telling.
+    #[inline]
+    fn ask(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+        let asked = match self.watched {
+            None => self.next_available,
+            Some(_) => self.next_available.wrapping_add(self.behind()),
+        };
+        if !self.event_indices || self.asked == asked {
+            return Ok(false);
+        }
+        self.asked = asked;
+        let behind_entries = 4 + 8 * u64::from(self.size);
+        self.rings
+            .set_half(memory, Part::Used, behind_entries, asked)?;
+        fence(Ordering::SeqCst);
+        Ok(true)
+    }
+
+    /// How many more chains than the next the guest of a queue that is watched may make available before it tells.
+    #[inline(never)]
+    fn behind(&self) -> u16 {
+        let usual = self.polling.served(self.device.in_flight()) as u16;
+        self.returned.max(usual).wrapping_sub(1)
+    }
+
+    /// Passes on the chains in front of `index`, as long as descriptors may be read and there is room.
+    #[inline(always)]
+    fn pass_until(
+        &mut self,
+        index: u16,
+        left: &mut usize,
+        passed: &mut Passed,
+        memory: Memory<'_>,
+    ) -> Result<(), QueueError> {
+        while self.next_available != index {
+            if *left == 0 {
+                passed.more = true;
+                break;
+            }
+            if self.rings.area.is_some() {
+                self.pass_simple(index, left, passed, memory.host);
+                if self.next_available == index || *left == 0 {
+                    continue;
+                }
+            }
+            if !self.pass_one(left, passed, memory)? {
+                // It is looked at again when something has ended.
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same by the fast path, up to the first chain that it does not take.
+    #[inline(never)]
+    fn pass_simple(
+        &mut self,
+        index: u16,
+        left: &mut usize,
+        passed: &mut Passed,
+        host: TheHost<'_>,
+    ) {
+        let Some(area) = &self.rings.area else { return };
+        let [_, available, _] = *area.parts();
+        let (size, mask, before) = (self.size, self.mask(), self.next_available);
+        let mut descriptors = *left;
+        while self.next_available != index && descriptors != 0 {
+            let entry = u64::from(self.next_available & mask);
+            let head = u16::from_le(host.half(available.skip(4 + 2 * entry)));
+            let draft = self.device.draft();
+            let Some((read, draft)) = area.translate(host, size, head, &self.device, draft) else {
+                break;
+            };
+            descriptors = descriptors.saturating_sub(read);
+            self.device.commit(draft, head, host);
+            self.newest = head;
+            self.next_available = self.next_available.wrapping_add(1);
+        }
+        *left = descriptors;
+        let taken = self.next_available.wrapping_sub(before);
+        if taken != 0 {
+            self.device.publish(host);
+            passed.any = true;
+            passed.fast += u32::from(taken);
+        }
+    }
+
+    /// Passes on the next chain, by the general way. False where there is no room for it, and nothing has happened. One at a time, out of line: a
+    /// loop would keep on the stack what each chain needs.
+    #[inline(never)]
+    fn pass_one(
+        &mut self,
+        left: &mut usize,
+        passed: &mut Passed,
+        memory: Memory<'_>,
+    ) -> Result<bool, QueueError> {
+        let entry = u64::from(self.next_available & self.mask());
+        let head = self.rings.half(memory, Part::Available, 4 + 2 * entry)?;
+        let [table, ..] = self.rings.guest;
+        let table = (table, self.size);
+        // One whose memory is in one piece has been looked at by the fast path, and is not simple.
+        let scattered = (self.fast && self.rings.area.is_none())
+            .then(|| {
+                let draft = self.device.draft();
+                scattered::translate(memory, table, head, &self.device, draft)
+            })
+            .flatten();
+        if let Some((read, draft)) = scattered {
+            *left = left.saturating_sub(read);
+            self.device.commit(draft, head, memory.host);
+            self.device.publish(memory.host);
+            passed.fast += 1;
+        } else {
+            let most = self.device.max_pieces();
+            let read = chain::read(memory, table, head, &mut self.pieces, most)?;
+            *left = left.saturating_sub(read);
+            if !self.device.put(head, &self.pieces, memory.host) {
+                return Ok(false);
+            }
+            passed.general += 1;
+        }
+        self.next_available = self.next_available.wrapping_add(1);
+        self.newest = head;
+        passed.any = true;
+        Ok(true)
+    }
+
+    /// Returns the next chain that has ended. Out of line: mostly there is one, for which a loop would prepare too much.
+    #[inline(never)]
+    fn return_one(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<(), QueueError> {
+        let (head, written) = self.device.take(memory.host)?;
+        let at = 4 + 8 * u64::from(self.next_used & self.mask());
+        self.rings.set_entry(memory, at, (head.into(), written))?;
+        self.next_used = self.next_used.wrapping_add(1);
+        match now {
+            Some(now) => self.polling.ends(head, now),
+            None => self.polling.forget(),
+        }
+        Ok(())
+    }
+
+    /// Returns to the guest what the device has ended. Says whether the guest is to be interrupted, if there was anything. `now` is as for
+    /// [`Self::pass`].
+    ///
+    /// # Errors
+    /// [`QueueError::Device`], and [`QueueError::OutsideMemory`].
+    #[inline(always)]
+    pub fn return_ended(
+        &mut self,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Option<bool>, QueueError> {
+        let before = self.next_used;
+        // A device that goes on does not keep the hart.
+        let ended = self.device.ended(memory.host);
+        if ended == 0 {
+            return Ok(None);
+        }
+        self.returned = ended.min(MAX_ENTRIES);
+        for _ in 0..self.returned {
+            self.return_one(now, memory)?;
+        }
+        // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
+        fence(Ordering::Release);
+        let index = u32::from(self.next_used) << 16 | u32::from(self.flags);
+        self.rings.set_word(memory, 0, index)?;
+        fence(Ordering::SeqCst);
+        if self.event_indices {
+            let behind_entries = 4 + 2 * u64::from(self.size);
+            let wanted = self.rings.half(memory, Part::Available, behind_entries)?;
+            return Ok(Some(is_passed(wanted, before, self.next_used)));
+        }
+        let flags = self.rings.half(memory, Part::Available, 0)?;
+        Ok(Some(flags & NO_INTERRUPT == 0))
+    }
+
+    /// Looks at both sides, for a bounded time: returns to the guest what the device has ended, and passes on what the guest may have made
+    /// available without telling. Decides whether the queue is watched from here on. `now` is as for [`Self::pass`].
+    ///
+    /// # Errors
+    /// [`QueueError`]: the driver or the device broke the rules.
+    pub fn serve(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Served, QueueError> {
+        let returned = self.return_ended(now, memory)?;
+        let mut served = Served {
+            interrupt: returned.unwrap_or(false),
+            passed: Passed::default(),
+        };
+        if self.backlog || self.watched.is_some() {
+            served.passed = self.pass_most(AT_A_LOOK, now, memory)?;
+        }
+        if self.watched.is_some() || now.is_some() {
+            let found = returned.is_some() || served.passed.any;
+            let more = self.watch_or_not(found, now, memory)?;
+            served.interrupt |= more.interrupt;
+            served.passed.add(more.passed);
+        }
+        // A guest that got nothing back may have nothing to do until something ends: the device tells of that.
+        if self.watched.is_some() && returned.is_none() != self.device.interrupts() {
+            self.device.set_interrupts(returned.is_none(), memory.host);
+            if returned.is_none() {
+                let returned = self.return_ended(now, memory)?;
+                served.interrupt |= returned.unwrap_or(false);
+            }
+        }
+        Ok(served)
+    }
+
+    /// Decides whether the queue is watched. A look that `found` nothing ends it.
+    #[inline(always)]
+    fn watch_or_not(
+        &mut self,
+        found: bool,
+        now: Option<u64>,
+        memory: Memory<'_>,
+    ) -> Result<Served, QueueError> {
+        let pace = self.polling.interval(self.device.in_flight());
+        let was_watched = self.watched.is_some();
+        self.watched = pace.filter(|_| found);
+        match self.watched.is_some() == was_watched {
+            true => Ok(Served::default()),
+            false => self.turn(now, memory),
+        }
+    }
+
+    /// Neither side tells of anything from here on, or each does.
+    #[cold]
+    #[inline(never)]
+    fn turn(&mut self, now: Option<u64>, memory: Memory<'_>) -> Result<Served, QueueError> {
+        let watched = self.watched.is_some();
+        if !self.event_indices {
+            self.flags = if watched { NO_NOTIFY } else { 0 };
+            self.rings.set_half(memory, Part::Used, 0, self.flags)?;
+        }
+        self.device.set_interrupts(!watched, memory.host);
+        if watched {
+            return Ok(Served::default());
+        }
+        // What each side has done before it saw that it is to tell is found now (§2.7.7.2, §2.7.10).
+        let returned = self.return_ended(now, memory)?;
+        Ok(Served {
+            interrupt: returned.unwrap_or(false),
+            passed: self.pass_most(AT_A_LOOK, now, memory)?,
+        })
+    }
+}
+
+impl Passed {
+    const fn add(&mut self, other: Self) {
+        self.any |= other.any;
+        self.more |= other.more;
+        self.fast += other.fast;
+        self.general += other.general;
+    }
+}

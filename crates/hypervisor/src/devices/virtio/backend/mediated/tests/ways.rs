@@ -1,0 +1,209 @@
+//! What the fast way does and what it leaves to the general one, and what each side wants to hear of.
+
+use super::*;
+use crate::devices::testing::context::Alone;
+
+fn count(guest: &Guest, event: Event) -> u32 {
+    guest
+        .world
+        .counts
+        .borrow()
+        .get(&event)
+        .copied()
+        .unwrap_or(0)
+}
+
+/// A chain of so many descriptors, one buffer each, from descriptor 0 of a table on.
+fn chain(world: &World, table: u64, descriptors: u64) {
+    for number in 0..descriptors {
+        let is_last = number + 1 == descriptors;
+        let flags = if is_last { 2 } else { 1 };
+        let next = number as u16 + 1;
+        world.describe(table, number, BUFFERS + 0x10 * number, 16, flags, next);
+    }
+}
+
+#[test]
+fn simple_chains_take_the_fast_way_wherever_memory_lies() {
+    for (way, fast) in [
+        (Way::General, false),
+        (Way::FastInPieces, true),
+        (Way::Fast, true),
+    ] {
+        for indirect in [false, true] {
+            let mut guest = Guest::started(way);
+            if indirect {
+                guest.world.describe(TABLE, 0, BUFFERS + 0x800, 48, 4, 0);
+                chain(&guest.world, BUFFERS + 0x800, 3);
+            } else {
+                chain(&guest.world, TABLE, 3);
+            }
+            guest.world.offer(0, &[0]);
+            guest.set(QUEUE_NOTIFY, 0);
+            let (_, buffers) = guest.world.device_takes().unwrap();
+            let place = guest.world.place(BUFFERS);
+            let expected = [0, 1, 2].map(|number| (place + 0x10 * number, 16, number == 2));
+            assert_eq!(buffers, expected);
+            let counts = [Event::ChainFast, Event::ChainGeneral].map(|event| count(&guest, event));
+            assert_eq!(counts, [fast, !fast].map(u32::from), "{way:?} {indirect}");
+        }
+    }
+}
+
+/// What the fast way does not understand is decided by the general one.
+#[test]
+fn what_is_not_simple_is_left_to_the_general_way() {
+    let mut guest = Guest::started(Way::Fast);
+    // A table in whose middle another one stands: refused as ever.
+    guest.world.describe(TABLE, 0, BUFFERS, 16, 1, 1);
+    guest.world.describe(TABLE, 1, BUFFERS, 16, 4 | 1, 2);
+    guest.world.offer(0, &[0]);
+    guest.set(QUEUE_NOTIFY, 0);
+    assert!(guest.is_broken());
+    assert_eq!(guest.world.device_takes(), None);
+    assert_eq!(count(&guest, Event::ChainFast), 0);
+}
+
+#[test]
+fn a_guest_with_event_indices_is_interrupted_when_it_wants_to_be() {
+    for way in Way::ALL {
+        let mut guest = Guest::new(way, 0);
+        guest.world.guest_sets(AVAILABLE, &[0; 32]);
+        guest.world.guest_sets(USED, &[0; 128]);
+        guest.start(VERSION_1 | EVENT_INDICES, ENTRIES, [TABLE, AVAILABLE, USED]);
+        for number in 0..4 {
+            let at = BUFFERS + 0x100 * number;
+            guest.world.describe(TABLE, number, at, 16, 2, 0);
+        }
+        // It wants to hear when the third has been used: used_event is 2. It is asked to tell of the fifth: avail_event is 4.
+        let (used_event, available_event) = (AVAILABLE + 4 + 16, USED + 4 + 64);
+        guest.world.guest_sets(used_event, &[2, 0]);
+        guest.world.offer(0, &[0, 1, 2, 3]);
+        guest.set(QUEUE_NOTIFY, 0);
+        assert_eq!(guest.world.guest_gets::<2>(available_event), [4, 0]);
+        let mut wires = Vec::new();
+        for _ in 0..4 {
+            let (head, _) = guest.world.device_takes().unwrap();
+            guest.world.device_returns(head.into(), 16);
+            guest.device.poll(&Alone(&guest.world));
+            wires.push(guest.device.irq_level());
+            guest.set(INTERRUPT_ACKNOWLEDGE, 1);
+        }
+        assert_eq!(wires, [false, false, true, false], "{way:?}");
+        // Two at once, of which the first was the one.
+        guest.world.guest_sets(used_event, &[4, 0]);
+        guest.world.offer(4, &[0, 1]);
+        guest.set(QUEUE_NOTIFY, 0);
+        for _ in 0..2 {
+            let (head, _) = guest.world.device_takes().unwrap();
+            guest.world.device_returns(head.into(), 16);
+        }
+        guest.device.poll(&Alone(&guest.world));
+        assert!(guest.device.irq_level());
+        assert_eq!(guest.world.guest_gets::<2>(available_event), [6, 0]);
+    }
+}
+
+/// Whatever lies in the ring before: the guest is asked to tell of the first.
+#[test]
+fn a_guest_with_event_indices_is_asked_to_tell_from_the_beginning() {
+    for way in Way::ALL {
+        let mut guest = Guest::new(way, 0);
+        guest.world.guest_sets(AVAILABLE, &[0; 32]);
+        guest.start(VERSION_1 | EVENT_INDICES, ENTRIES, [TABLE, AVAILABLE, USED]);
+        let available_event = USED + 4 + 64;
+        assert_eq!(guest.world.guest_gets::<2>(available_event), [0, 0]);
+    }
+}
+
+/// A board's device takes its time: the guest's store is done again until the device has ended.
+#[test]
+fn a_reset_is_over_when_the_device_says_so() {
+    for way in Way::ALL {
+        let mut guest = Guest::started(way);
+        guest.world.board.slow_resets.set(3);
+        let mut times = 0;
+        while guest.store(STATUS, 0) == Err(WouldBlock) {
+            // Meanwhile nothing is passed on.
+            guest.world.offer(0, &[0]);
+            guest.set(QUEUE_NOTIFY, 0);
+            assert_eq!(guest.world.device_takes(), None);
+            times += 1;
+        }
+        assert_eq!(times, 3);
+        assert_eq!(guest.get(STATUS), 0);
+        assert_eq!(guest.get(QUEUE_READY), 0);
+    }
+}
+
+#[test]
+fn the_page_shows_what_the_registers_hold() {
+    let mut guest = Guest::new(Way::Fast, 1 << 6);
+    assert_eq!(guest.get(DEVICE_ID), 2);
+    assert_eq!(guest.get(VERSION), 2);
+    assert_eq!(guest.get(0x100), 0x5566_7788);
+    assert_eq!(guest.get(0x0b0), u32::MAX);
+    // Nothing is left of what the memory held before.
+    assert_eq!([0x054, 0x800].map(|offset| guest.get(offset)), [0; 2]);
+    guest.set(QUEUE_SELECT, 9);
+    assert_eq!(guest.get(QUEUE_SIZE_MAX), 0);
+    guest.set(QUEUE_SELECT, 0);
+    assert_eq!(guest.get(QUEUE_SIZE_MAX), ENTRIES);
+    // The device changes its configuration and says so.
+    guest.start(VERSION_1, ENTRIES, [TABLE, AVAILABLE, USED]);
+    guest.world.board.configuration.set(0x99);
+    guest.world.board.interrupts.set(2);
+    guest.device.poll(&Alone(&guest.world));
+    assert_eq!(guest.get(0x100), 0x99);
+    assert_eq!(guest.get(INTERRUPT_STATUS), 2);
+    guest.set(INTERRUPT_ACKNOWLEDGE, 2);
+    assert_eq!(guest.get(INTERRUPT_STATUS), 0);
+    // What the device finds wrong by itself.
+    guest.world.board.status.set(15 | status::NEEDS_RESET);
+    guest.world.board.interrupts.set(2);
+    guest.device.poll(&Alone(&guest.world));
+    assert!(guest.is_broken());
+}
+
+/// What the guest's memory is reached by, in the order of the addresses.
+fn reached(guest: &Guest) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    guest
+        .device
+        .for_each_in_flight(&Alone(&guest.world), &mut |region| {
+            all.push((region.base().raw(), region.size()));
+        });
+    all.sort_unstable();
+    all
+}
+
+/// Buffers that wait for frames wait for long: they are told of until the device has returned them and the guest has got them.
+#[test]
+fn what_operations_reach_is_told_until_they_have_ended() {
+    for way in Way::ALL {
+        let mut guest = Guest::started(way);
+        let across = RAM + HALF - 0x80;
+        guest.world.describe(TABLE, 0, BUFFERS, 16, 1, 1);
+        guest.world.describe(TABLE, 1, across, 0x100, 2, 0);
+        guest.world.describe(TABLE, 2, BUFFERS + 0x800, 32, 2, 0);
+        guest.world.offer(0, &[0, 2]);
+        assert_eq!(reached(&guest), []);
+        guest.set(QUEUE_NOTIFY, 0);
+        let place = |at| guest.world.place(at);
+        let first = (place(BUFFERS), 16);
+        let last = (place(BUFFERS + 0x800), 32);
+        let crossing = match way {
+            Way::Fast => vec![(place(across), 0x100)],
+            _ => vec![(place(across), 0x80), (place(RAM + HALF), 0x80)],
+        };
+        let mut all = [&[first, last][..], &crossing].concat();
+        all.sort_unstable();
+        assert_eq!(reached(&guest), all);
+        // The device has one of them back, which the guest has not got yet.
+        let (head, _) = guest.world.device_takes().unwrap();
+        guest.world.device_returns(head.into(), 0);
+        assert_eq!(reached(&guest), all);
+        guest.device.poll(&Alone(&guest.world));
+        assert_eq!(reached(&guest), [last]);
+    }
+}

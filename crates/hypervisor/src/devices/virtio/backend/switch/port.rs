@@ -1,0 +1,356 @@
+//! A port of a switch: what one VM's guest sees as a network card of its own (virtio 1.2, §5.1).
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use abi::monitor::Event;
+
+use super::frame::{Address, HEAD, HEADER, Head, LONGEST, MTU};
+use super::uplink::{HAS_ADDRESS, RECEIVE, TRANSMIT};
+use super::{Member, Switch};
+use crate::devices::trapped::{VirtioContext, WouldBlock};
+use crate::devices::virtio::client::Clients;
+use crate::devices::virtio::queue::chain::{Piece, QueueError};
+use crate::devices::virtio::queue::guest::{GuestQueue, MAX_ENTRIES};
+use crate::devices::virtio::transport::{Ids, Progress, QueueSetup, Queues, VirtioDevice};
+use crate::devices::virtio::{DeviceKind, EMULATED_FEATURES, EVENT_INDICES, VENDOR};
+use crate::hart::decode::Width;
+use crate::memory::guest::{HostMemory, Memory, TheHost};
+use crate::memory::owned::OwnedRegion;
+
+/// VIRTIO_NET_F_MTU and VIRTIO_NET_F_STATUS (§5.1.3), and VIRTIO_NET_S_LINK_UP (§5.1.4).
+const HAS_MTU: u64 = 1 << 3;
+const HAS_STATUS: u64 = 1 << 16;
+const LINK_UP: u16 = 1;
+
+/// How many descriptors are read in one go at a guest's notification, and how many copies of frames are made. The guest's store is then
+/// done again, after others have had the hart.
+const IN_ONE_GO: usize = 512;
+const COPIES: u32 = 32;
+/// Queues of a port: [`RECEIVE`] and [`TRANSMIT`].
+const QUEUES: usize = 2;
+/// Pieces of a chain that is sent, and of one that is received into. The second are looked at in the time of whoever has sent the frame, so
+/// they are few; a driver needs no more than the pages of 1,526 bytes (§5.1.6.3.1).
+const PIECES_SENT: usize = 256;
+const PIECES_RECEIVED: usize = 32;
+
+/// A port of a switch.
+#[derive(Debug)]
+pub struct Port {
+    switch: Arc<Switch>,
+    member: Member,
+    address: Address,
+    /// Whether the switch knows that the guest takes frames.
+    open: bool,
+    /// The chain at hand, so that no memory is asked for with each.
+    pieces: Vec<Piece>,
+}
+
+/// What has happened to frames of the VM's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Frames {
+    passed: u32,
+    dropped: u32,
+}
+
+/// What came of sending.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    frames: Frames,
+    /// The devices that are to be told, and whether the uplink's card is.
+    told: Clients,
+    card: bool,
+}
+
+impl Port {
+    /// The port of a switch with this number; none where it has no such port.
+    #[must_use]
+    pub fn new(switch: Arc<Switch>, number: usize) -> Option<Self> {
+        let member = switch.member(number)?;
+        let address = switch.address(member)?;
+        Some(Self {
+            switch,
+            member,
+            address,
+            open: false,
+            pieces: Vec::with_capacity(PIECES_SENT),
+        })
+    }
+
+    /// Sends what the guest has made available, and tells of what was sent.
+    fn transmit(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let mut sent = Sent::default();
+        let more = self.send_available(queue, &mut sent, context.memory());
+        // What was sent before a wrong chain is sent.
+        if sent.card
+            && let Some(uplink) = self.switch.uplink()
+        {
+            context.store_register(uplink.notification(), Width::Word, TRANSMIT as u64);
+        }
+        for client in sent.told.iter() {
+            context.notify_client(client);
+        }
+        count(context, Event::FrameSent, sent.frames);
+        Ok(Progress {
+            more: more?,
+            interrupt: queue.show(context.memory())?,
+            ..Progress::default()
+        })
+    }
+
+    /// Sends what the guest has made available, for a bounded time. Says whether there is more.
+    fn send_available(
+        &mut self,
+        queue: &mut GuestQueue,
+        sent: &mut Sent,
+        memory: Memory<'_>,
+    ) -> Result<bool, QueueError> {
+        let mut descriptors = IN_ONE_GO;
+        let mut copies = COPIES;
+        loop {
+            let Some(head) = queue.next(memory)? else {
+                if queue.ask(memory)? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            if descriptors == 0 || copies == 0 {
+                return Ok(true);
+            }
+            let read = queue.read(head, &mut self.pieces, PIECES_SENT, memory)?;
+            descriptors = descriptors.saturating_sub(read);
+            if self.pieces.iter().any(|piece| piece.written) {
+                return Err(QueueError::Misdirected);
+            }
+            let passed = self.send(memory.host);
+            // What is dropped takes as long as a short frame.
+            copies = copies.saturating_sub(passed.copies.max(1));
+            sent.told.add(passed.told);
+            sent.card |= passed.card;
+            match passed.copies {
+                0 => sent.frames.dropped += 1,
+                _ => sent.frames.passed += 1,
+            }
+            queue.give_back(head, 0, memory)?;
+            queue.take();
+        }
+    }
+
+    /// Sends the frame that lies in the pieces at hand.
+    fn send(&self, host: TheHost<'_>) -> super::Passed {
+        let all: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
+        let length = all.wrapping_sub(HEADER as u64);
+        if !(HEAD as u64..=LONGEST.into()).contains(&length) {
+            return super::Passed::default();
+        }
+        let mut head = Head([0; HEAD]);
+        let bytes = head.0.iter_mut();
+        for (place, byte) in bytes.zip(self.bytes_from(HEADER as u64)) {
+            *place = host.byte(byte);
+        }
+        let begin = (HEADER + HEAD) as u64;
+        let shift = self
+            .bytes_from(begin)
+            .next()
+            .map_or(0, |at| at.base().raw() & 7);
+        let frame = (length as u16, shift as u8);
+        self.switch
+            .pass(self.member, &head, frame, host, &mut |to| {
+                let mut to = to;
+                for from in self.rest_from(begin) {
+                    host.move_bytes(from, to, from.size());
+                    to = to.skip(from.size());
+                }
+            })
+    }
+
+    /// The pieces at hand without so many bytes in front.
+    fn rest_from(&self, mut skip: u64) -> impl Iterator<Item = OwnedRegion> {
+        self.pieces.iter().filter_map(move |piece| {
+            let left = skip.min(piece.host.size());
+            skip -= left;
+            Some(piece.host.skip(left)).filter(|rest| rest.size() > 0)
+        })
+    }
+
+    /// Where the bytes of the pieces at hand are, without so many in front.
+    fn bytes_from(&self, skip: u64) -> impl Iterator<Item = OwnedRegion> {
+        let rest = self.rest_from(skip);
+        rest.flat_map(|rest| (0..rest.size()).map(move |offset| rest.skip(offset)))
+    }
+
+    /// Gives the guest what waits for it. What comes meanwhile is told of again.
+    fn receive(
+        &mut self,
+        queue: &mut GuestQueue,
+        context: &dyn VirtioContext,
+    ) -> Result<bool, QueueError> {
+        let memory = context.memory();
+        let (waiting, dropped) = self.switch.waiting(self.member);
+        let mut frames = Frames { passed: 0, dropped };
+        let mut done = false;
+        for _ in 0..waiting {
+            let Some(head) = next_or_ask(queue, memory)? else {
+                break;
+            };
+            let first = self.switch.first(self.member, done);
+            done = false;
+            let Some((slot, parcel)) = first else { break };
+            queue.read(head, &mut self.pieces, PIECES_RECEIVED, memory)?;
+            if self.pieces.iter().any(|piece| !piece.written) {
+                return Err(QueueError::Misdirected);
+            }
+            done = true;
+            let bytes = parcel.bytes_with_header();
+            if self.fill(parcel.begin(slot), bytes, memory.host) {
+                queue.give_back(head, bytes as u32, memory)?;
+                queue.take();
+                frames.passed += 1;
+            } else {
+                // It stays for a shorter one.
+                frames.dropped += 1;
+            }
+        }
+        if done {
+            // The next is left where it is.
+            let _ = self.switch.first(self.member, done);
+        }
+        count(context, Event::FrameReceived, frames);
+        queue.show(memory)
+    }
+
+    /// Copies so many bytes into the pieces at hand. False where they have no room for them, and nothing was copied.
+    fn fill(&self, mut from: OwnedRegion, mut bytes: u64, host: TheHost<'_>) -> bool {
+        let room: u64 = self.pieces.iter().map(|piece| piece.host.size()).sum();
+        if room < bytes {
+            return false;
+        }
+        for piece in &self.pieces {
+            let here = piece.host.size().min(bytes);
+            host.move_bytes(from, piece.host, here);
+            from = from.skip(here);
+            bytes -= here;
+        }
+        true
+    }
+}
+
+/// The head of the next chain. Where there is none, the guest is asked to tell of it.
+fn next_or_ask(queue: &mut GuestQueue, memory: Memory<'_>) -> Result<Option<u16>, QueueError> {
+    let next = queue.next(memory)?;
+    if next.is_some() || !queue.ask(memory)? {
+        return Ok(next);
+    }
+    queue.next(memory)
+}
+
+fn count(context: &dyn VirtioContext, event: Event, frames: Frames) {
+    if frames.passed != 0 {
+        context.count(event, frames.passed);
+    }
+    if frames.dropped != 0 {
+        context.count(Event::FrameDropped, frames.dropped);
+    }
+}
+
+impl VirtioDevice for Port {
+    type Queue = GuestQueue;
+
+    fn ids(&self) -> Ids {
+        Ids {
+            device: DeviceKind::NetworkCard as u32,
+            vendor: VENDOR,
+        }
+    }
+
+    fn max_entries(&self, queue: usize) -> u16 {
+        if queue < QUEUES { MAX_ENTRIES } else { 0 }
+    }
+
+    fn create_queue(
+        &mut self,
+        setup: QueueSetup,
+        context: &dyn VirtioContext,
+    ) -> Result<GuestQueue, QueueError> {
+        let event_indices = setup.features & EVENT_INDICES != 0;
+        GuestQueue::new(setup.layout, event_indices, context.memory())
+    }
+
+    fn features(&self) -> u64 {
+        EMULATED_FEATURES | HAS_ADDRESS | HAS_MTU | HAS_STATUS
+    }
+
+    fn configuration(&self, offset: u64) -> u8 {
+        // §5.1.4: the address, the status, how many pairs of queues, the MTU.
+        let [status, mtu] = [LINK_UP, MTU].map(u16::to_le_bytes);
+        let mut bytes = (self.address.0.iter())
+            .chain(&status)
+            .chain(&[0; 2])
+            .chain(&mtu);
+        let found = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| bytes.nth(offset));
+        found.copied().unwrap_or(0)
+    }
+
+    fn notify(
+        &mut self,
+        queue: usize,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let [receive, transmit, ..] = queues;
+        match (queue, receive, transmit) {
+            (RECEIVE, Some(receive), _) => {
+                if !self.open {
+                    self.open = true;
+                    self.switch.open(self.member);
+                }
+                Ok(Progress {
+                    interrupt: self.receive(receive, context)?,
+                    ..Progress::default()
+                })
+            }
+            (TRANSMIT, _, Some(transmit)) => self.transmit(transmit, context),
+            _ => Ok(Progress::default()),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        queues: &mut Queues<GuestQueue>,
+        context: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        let [Some(receive), ..] = queues else {
+            return Ok(Progress::default());
+        };
+        Ok(Progress {
+            interrupt: self.receive(receive, context)?,
+            ..Progress::default()
+        })
+    }
+
+    /// Frames are copied at once, so that nothing is in flight.
+    fn stop_queue(
+        &mut self,
+        number: usize,
+        _: &mut Queues<GuestQueue>,
+        _: &dyn VirtioContext,
+    ) -> Result<Progress, QueueError> {
+        if number == RECEIVE {
+            self.open = false;
+            self.switch.close(self.member);
+        }
+        Ok(Progress::default())
+    }
+
+    fn reset(&mut self, _: &dyn VirtioContext) -> Result<(), WouldBlock> {
+        self.open = false;
+        self.switch.close(self.member);
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The card of the board that joins a switch to the network outside: the hypervisor drives it (virtio 1.2, §5.1).
+//!
+//! Its buffers are memory of the hypervisor's: those for receiving are its own, and those for sending are the slots of the uplink's inbox.
+//! It interrupts when it has received something. What it has sent is looked for when something is to be sent.
+
+use super::frame::{Address, BODY, HEAD, HEADER, LONGEST, SLOT};
+use super::inbox::Inbox;
+use crate::devices::irq::SourceNumber;
+use crate::devices::virtio::DeviceKind;
+use crate::devices::virtio::driver::{Board, Driver, DriverError, Features, Interrupt};
+use crate::devices::virtio::queue::chain::{Piece, QueueError};
+use crate::devices::virtio::queue::device::{AREA, DeviceQueue, MAX_ENTRIES};
+use crate::memory::address::HostPhysical;
+use crate::memory::guest::TheHost;
+use crate::memory::owned::OwnedRegion;
+
+/// VIRTIO_NET_F_MAC (virtio 1.2, §5.1.3).
+pub const HAS_ADDRESS: u64 = 1 << 5;
+/// Its queues.
+pub const RECEIVE: usize = 0;
+pub const TRANSMIT: usize = 1;
+
+/// Buffers that the card can receive into.
+pub const BUFFERS: u16 = 64;
+/// Where in its slot such a buffer begins, so that a frame's body is on 8 bytes, and its bytes.
+const BUFFER: u64 = BODY - (HEADER + HEAD) as u64;
+const BUFFER_BYTES: u64 = HEADER as u64 + LONGEST as u64;
+/// Bytes of memory that an uplink needs besides its inbox: for its queues, and for buffers.
+pub const BYTES: u64 = 2 * AREA + BUFFERS as u64 * SLOT;
+
+/// The card that is a switch's uplink.
+#[derive(Clone, Copy, Debug)]
+pub struct Uplink {
+    driver: Driver,
+    address: Option<Address>,
+}
+
+/// The card's queues.
+#[derive(Debug)]
+pub struct Card {
+    receive: DeviceQueue,
+    transmit: DeviceQueue,
+    /// Where the buffers are.
+    buffers: OwnedRegion,
+    /// Whether it returned what it was not given. Then nothing is asked of it any more.
+    broken: bool,
+}
+
+impl Uplink {
+    /// Sets the card up, with [`BYTES`] from `memory` on that nobody else has, at a multiple of [`AREA`].
+    ///
+    /// # Errors
+    /// [`DriverError`]. The card is idle then.
+    pub fn start(
+        driver: Driver,
+        memory: OwnedRegion,
+        board: &dyn Board,
+    ) -> Result<(Self, Card), DriverError> {
+        let features = Features {
+            needed: 0,
+            wanted: HAS_ADDRESS,
+        };
+        let features = driver.agree(DeviceKind::NetworkCard, features, board)?;
+        let area = |number: u64| memory.skip(number * AREA);
+        let transmit = driver.queue(TRANSMIT, 1, area(1), board)?;
+        let mut card = Card {
+            receive: driver.queue(RECEIVE, 1, area(0), board)?,
+            transmit: transmit.without_interrupts(board.host()),
+            buffers: area(2),
+            broken: false,
+        };
+        for buffer in 0..BUFFERS {
+            card.offer(buffer, board.host());
+        }
+        driver.begin(board);
+        driver.notify(RECEIVE, board);
+        let own = || {
+            let bytes = [0, 1, 2, 3, 4, 5];
+            Address(bytes.map(|offset| driver.configuration(offset, board)))
+        };
+        let address = (features & HAS_ADDRESS != 0).then(own);
+        Ok((Self { driver, address }, card))
+    }
+
+    /// Its source at the board's APLIC.
+    #[must_use]
+    pub const fn source(&self) -> SourceNumber {
+        self.driver.source
+    }
+
+    /// The card's own address, if it says one.
+    #[must_use]
+    pub const fn address(&self) -> Option<Address> {
+        self.address
+    }
+
+    /// The register by which the card is told of something in a queue, whose number is written there.
+    #[must_use]
+    pub const fn notification(&self) -> HostPhysical {
+        self.driver.notification()
+    }
+
+    /// Whether the card has interrupted, which it is told was seen.
+    pub fn has_interrupted(&self, board: &dyn Board) -> bool {
+        self.driver.interrupt(board) != Interrupt::None
+    }
+
+    /// Tells the card of buffers that it can receive into.
+    pub fn tell_of_buffers(&self, board: &dyn Board) {
+        self.driver.notify(RECEIVE, board);
+    }
+}
+
+impl Card {
+    /// Where a buffer for receiving is.
+    #[must_use]
+    pub fn buffer(&self, number: u16) -> OwnedRegion {
+        let before = u64::from(number) * SLOT + BUFFER;
+        self.buffers.skip(before).take(BUFFER_BYTES)
+    }
+
+    /// Lets the card receive into a buffer.
+    pub fn offer(&mut self, number: u16, host: TheHost<'_>) {
+        let piece = Piece {
+            host: self.buffer(number),
+            written: true,
+        };
+        // A card whose queue is short has fewer buffers.
+        let _ = self.receive.put(number, &[piece], host);
+    }
+
+    /// Has the card send what lies in a slot of its inbox. False where it cannot.
+    pub fn send(&mut self, slot: u8, frame: OwnedRegion, host: TheHost<'_>) -> bool {
+        let piece = Piece {
+            host: frame,
+            written: false,
+        };
+        !self.broken && self.transmit.put(slot.into(), &[piece], host)
+    }
+
+    /// Frees the slots of what the card has sent.
+    pub fn take_sent(&mut self, inbox: &mut Inbox, host: TheHost<'_>) {
+        if self.broken {
+            return;
+        }
+        for _ in 0..self.transmit.ended(host).min(MAX_ENTRIES) {
+            match self.transmit.take(host) {
+                Ok((slot, _)) => inbox.free(slot as u8),
+                Err(wrong) => return self.fail(wrong),
+            }
+        }
+    }
+
+    /// The next buffer that the card has received something into, and the bytes that it says it has written; `back` is a buffer that it may have
+    /// again.
+    pub fn take_received(&mut self, back: Option<u16>, host: TheHost<'_>) -> Option<(u16, u32)> {
+        if self.broken {
+            return None;
+        }
+        if let Some(number) = back {
+            self.offer(number, host);
+        }
+        if self.receive.ended(host) == 0 {
+            return None;
+        }
+        match self.receive.take(host) {
+            Ok(received) => Some(received),
+            Err(wrong) => {
+                self.fail(wrong);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, _: QueueError) {
+        self.broken = true;
+    }
+}

@@ -1,0 +1,114 @@
+//! The fast path of a queue (Umeno and Tanaka 1987, §3): static areas, and addresses translated by adding a constant.
+//!
+//! A guest's memory that lies in one piece needs no search: the places of its rings are found once, when the guest sets the queue up, and
+//! each buffer is a constant away from where the guest says. What is not simple is left to [`chain`](super::chain), which decides again from
+//! the beginning: this path refuses nothing by itself.
+
+use super::chain::{DESCRIPTOR, INDIRECT, NEXT, WRITE};
+use super::device::{DeviceQueue, Draft};
+use crate::memory::address::GuestPhysical;
+use crate::memory::guest::{GuestMemory, HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
+
+/// The most descriptors of a simple chain: the longest that stock Linux makes for a disk, of 126 segments, what stands before and behind them,
+/// and the table that holds them.
+const SIMPLE: usize = 129;
+
+/// Where a guest's queue lies in the host's memory, all of it in one piece with the rest of the guest's memory.
+#[derive(Debug)]
+pub struct Area {
+    /// The guest's lowest address.
+    base: u64,
+    /// Where the guest's memory lies.
+    whole: OwnedRegion,
+    /// The queue's descriptors, its available ring and its used ring, each with what lies behind it.
+    parts: [OwnedRegion; 3],
+}
+
+impl Area {
+    /// The area of a queue whose parts, which are the guest's, lie there; none where the guest's memory is in more than one piece.
+    #[must_use]
+    pub fn acquire(memory: &GuestMemory, parts: [GuestPhysical; 3]) -> Option<Self> {
+        let whole = memory.whole()?;
+        let mut area = Self {
+            base: whole.guest.base().raw(),
+            whole: whole.host,
+            parts: [whole.host; 3],
+        };
+        for (place, part) in area.parts.iter_mut().zip(parts) {
+            let before = part.raw().checked_sub(area.base)?;
+            *place = whole.host.skip(before);
+        }
+        Some(area)
+    }
+
+    /// Where the descriptors, the available ring and the used ring lie.
+    #[inline]
+    #[must_use]
+    pub const fn parts(&self) -> &[OwnedRegion; 3] {
+        &self.parts
+    }
+
+    /// Where so many bytes from a guest's address lie, if all are the guest's.
+    #[inline]
+    fn place(&self, address: u64, bytes: u32) -> Option<OwnedRegion> {
+        let before = address.checked_sub(self.base)?;
+        self.whole.part(before, bytes.into())
+    }
+
+    /// Reads the chain that begins at `head` of the queue's `size` descriptors, each of its words once, and adds its buffers to the `draft` of a
+    /// chain for the device. Says how many descriptors that took; `None` where the chain is not simple, or finds no room, and nothing has
+    /// happened.
+    #[inline(always)]
+    #[must_use]
+    pub fn translate(
+        &self,
+        host: TheHost<'_>,
+        size: u16,
+        head: u16,
+        device: &DeviceQueue,
+        mut draft: Draft,
+    ) -> Option<(usize, Draft)> {
+        let [table, ..] = self.parts;
+        let (mut table, mut size, mut number) = (table, u32::from(size), head);
+        let (mut indirect, mut descriptors) = (false, 0);
+        loop {
+            if descriptors == SIMPLE || u32::from(number) >= size {
+                return None;
+            }
+            descriptors += 1;
+            let at = table.skip(DESCRIPTOR * u64::from(number));
+            let [address, rest] = host.pair(at).map(u64::from_le);
+            let (length, flags, next) = (rest as u32, (rest >> 32) as u16, (rest >> 48) as u16);
+            let place = self.place(address, length)?;
+            if flags & INDIRECT != 0 {
+                let whole =
+                    u64::from(length).is_multiple_of(DESCRIPTOR) && place.base().is_aligned(8);
+                if indirect || flags & NEXT != 0 || !whole {
+                    return None;
+                }
+                (table, size, number) = (place, length / DESCRIPTOR as u32, 0);
+                indirect = true;
+                continue;
+            }
+            if length == 0 {
+                return None;
+            }
+            let is_last = flags & NEXT == 0;
+            let written = flags & WRITE != 0;
+            if !device.add(
+                &mut draft,
+                (place.base().raw(), length),
+                written,
+                is_last,
+                host,
+            ) {
+                return None;
+            }
+            if is_last {
+                return Some((descriptors, draft));
+            }
+            number = next;
+        }
+    }
+}

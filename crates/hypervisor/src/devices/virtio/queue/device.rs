@@ -1,0 +1,339 @@
+//! The queue that a device of the board really works on: it lies in the hypervisor's memory, where no guest changes it.
+//!
+//! Its descriptors, its available ring and its used ring follow each other in one area of [`AREA`] bytes. What the hypervisor needs to
+//! know of it, it keeps itself: from the area it reads nothing but what the device has returned.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::sync::atomic::{Ordering, fence};
+
+use super::chain::{DESCRIPTOR, INDIRECT, NEXT, Piece, QueueError, WRITE};
+use crate::memory::address::{HostPhysical, HostRegion};
+use crate::memory::guest::{HostMemory, TheHost};
+use crate::memory::owned::OwnedRegion;
+
+/// The most entries of a queue, its descriptors: a chain has as many pieces at most.
+pub const MAX_ENTRIES: u16 = 256;
+/// Bytes of an area: for the descriptors, the available ring and the used ring of as many entries as there can be.
+pub const AREA: u64 = 8 << 10;
+/// Where in the area the available ring begins, and the used ring, whose entries begin on 8 bytes so (virtio 1.2, §2.7.6 and §2.7.8).
+const AVAILABLE: u64 = DESCRIPTOR * MAX_ENTRIES as u64;
+const USED: u64 = (AVAILABLE + AVAILABLE_BYTES).next_multiple_of(8) + 4;
+const AVAILABLE_BYTES: u64 = 6 + 2 * MAX_ENTRIES as u64;
+const USED_BYTES: u64 = 6 + 8 * MAX_ENTRIES as u64;
+/// A device writes all of a used ring: it must not reach into the next queue's descriptors.
+const _: () = assert!(USED + USED_BYTES <= AREA);
+
+/// A chain under way.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    /// The head of the guest's chain that it stands for.
+    guest: u16,
+    /// How many descriptors it has, and the last of them.
+    length: u16,
+    last: u16,
+    /// The index of the available ring that it was put at.
+    order: u16,
+}
+
+/// A chain that is being made of the descriptors that are free.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft {
+    /// Where its next descriptor goes, and where its last one is.
+    next: u16,
+    last: u16,
+    length: u16,
+}
+
+/// A queue of the device.
+#[derive(Debug)]
+pub struct DeviceQueue {
+    area: OwnedRegion,
+    entries: u16,
+    /// What follows each descriptor: in its chain, or among those that are free.
+    next: Vec<u16>,
+    /// The first descriptor that is free, and how many are.
+    first_free: u16,
+    free: u16,
+    /// By head: the chains in flight, and their number.
+    in_flight: Vec<Option<Chain>>,
+    count: u16,
+    available: u16,
+    used: u16,
+    /// What the device is told in front of the available ring's index (virtio 1.2, §2.7.6).
+    flags: u16,
+}
+
+/// The device is not to interrupt.
+const NO_INTERRUPT: u16 = 1;
+
+impl DeviceQueue {
+    /// An empty queue of `entries`, a power of two and at most [`MAX_ENTRIES`], in `area`.
+    #[must_use]
+    pub fn new(area: OwnedRegion, entries: u16, host: TheHost<'_>) -> Self {
+        host.zero(area.take(AREA));
+        Self {
+            area,
+            entries,
+            next: (1..=entries).collect(),
+            first_free: 0,
+            free: entries,
+            in_flight: vec![None; entries.into()],
+            count: 0,
+            available: 0,
+            used: 0,
+            flags: 0,
+        }
+    }
+
+    /// The same queue, at whose chains' ends the device does not interrupt. None has been put there yet.
+    #[must_use]
+    pub fn without_interrupts(mut self, host: TheHost<'_>) -> Self {
+        self.set_interrupts(false, host);
+        self
+    }
+
+    /// Whether the device is to interrupt when chains end. What had ended before it saw that is found by [looking](Self::ended) afterwards.
+    pub fn set_interrupts(&mut self, wanted: bool, host: TheHost<'_>) {
+        self.flags = if wanted { 0 } else { NO_INTERRUPT };
+        self.show_available(host);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the device is to interrupt when chains end.
+    #[inline]
+    #[must_use]
+    pub const fn interrupts(&self) -> bool {
+        self.flags != NO_INTERRUPT
+    }
+
+    /// Chains in flight.
+    #[inline]
+    #[must_use]
+    pub const fn in_flight(&self) -> u16 {
+        self.count
+    }
+
+    /// Shows the device the flags and the index of the available ring.
+    #[inline]
+    fn show_available(&self, host: TheHost<'_>) {
+        let index = u32::from(self.available) << 16;
+        host.set_word(self.at(AVAILABLE), (index | u32::from(self.flags)).to_le());
+    }
+
+    /// Where the device finds the descriptors, the available ring and the used ring.
+    #[must_use]
+    pub fn parts(&self) -> [HostPhysical; 3] {
+        [0, AVAILABLE, USED].map(|offset| self.at(offset).base())
+    }
+
+    /// An index modulo the entries, which are a power of two, is what it has in common with this. (A division takes ten times as long.)
+    #[inline]
+    const fn mask(&self) -> u16 {
+        self.entries.wrapping_sub(1)
+    }
+
+    /// Pieces that a chain can have, which are the entries of the queue.
+    #[must_use]
+    pub fn max_pieces(&self) -> usize {
+        self.entries.into()
+    }
+
+    /// The bytes of the area behind the first `offset`.
+    fn at(&self, offset: u64) -> OwnedRegion {
+        self.area.skip(offset)
+    }
+
+    /// A chain without a descriptor yet.
+    #[inline]
+    #[must_use]
+    pub const fn draft(&self) -> Draft {
+        Draft {
+            next: self.first_free,
+            last: self.first_free,
+            length: 0,
+        }
+    }
+
+    /// Adds so many bytes from an address of the host's to a draft, which nobody sees yet. False where there is no room.
+    #[inline]
+    pub fn add(
+        &self,
+        draft: &mut Draft,
+        (address, bytes): (u64, u32),
+        written: bool,
+        is_last: bool,
+        host: TheHost<'_>,
+    ) -> bool {
+        let number = draft.next;
+        let Some(&following) = self.next.get(usize::from(number)) else {
+            return false;
+        };
+        if draft.length >= self.free {
+            return false;
+        }
+        let written = if written { WRITE } else { 0 };
+        let link = match is_last {
+            true => 0,
+            false => u64::from(following) << 48 | u64::from(NEXT) << 32,
+        };
+        let rest = u64::from(bytes) | u64::from(written) << 32 | link;
+        let at = self.at(DESCRIPTOR * u64::from(number));
+        host.set_pair(at, [address.to_le(), rest.to_le()]);
+        draft.last = number;
+        draft.next = following;
+        draft.length += 1;
+        true
+    }
+
+    /// Has the device do what is drafted, for the guest's chain `guest`, once it is [shown](Self::publish).
+    #[inline]
+    pub fn commit(&mut self, draft: Draft, guest: u16, host: TheHost<'_>) {
+        let head = self.first_free;
+        if let Some(place) = self.in_flight.get_mut(usize::from(head)) {
+            *place = Some(Chain {
+                guest,
+                length: draft.length,
+                last: draft.last,
+                order: self.available,
+            });
+        }
+        self.first_free = draft.next;
+        self.free -= draft.length;
+        self.count += 1;
+        let place = u64::from(self.available & self.mask());
+        host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
+        self.available = self.available.wrapping_add(1);
+    }
+
+    /// Shows the device what was [committed](Self::commit).
+    #[inline]
+    pub fn publish(&self, host: TheHost<'_>) {
+        // The device must see the chains before it sees that there are some (virtio 1.2, §2.7.13.3).
+        fence(Ordering::Release);
+        self.show_available(host);
+    }
+
+    /// Has the device do what the guest's chain `guest` asks for. False where there is no room, and nothing has happened.
+    pub fn put(&mut self, guest: u16, pieces: &[Piece], host: TheHost<'_>) -> bool {
+        if pieces.is_empty() {
+            return false;
+        }
+        let mut draft = self.draft();
+        for (index, piece) in pieces.iter().enumerate() {
+            let place = (piece.host.base().raw(), piece.host.size() as u32);
+            let is_last = index + 1 == pieces.len();
+            if !self.add(&mut draft, place, piece.written, is_last, host) {
+                return false;
+            }
+        }
+        self.commit(draft, guest, host);
+        self.publish(host);
+        true
+    }
+
+    /// Has the device do what is described in a table of descriptors elsewhere (an indirect one, virtio 1.2, §2.7.5.3), for the chain `guest`.
+    /// False where there is no room, and nothing has happened.
+    pub fn put_table(&mut self, guest: u16, table: HostRegion, host: TheHost<'_>) -> bool {
+        let number = self.first_free;
+        let Some(&following) = self.next.get(usize::from(number)) else {
+            return false;
+        };
+        if self.free == 0 {
+            return false;
+        }
+        let rest = u64::from(INDIRECT) << 32 | table.size() & 0xffff_ffff;
+        let at = self.at(DESCRIPTOR * u64::from(number));
+        host.set_pair(at, [table.base().raw().to_le(), rest.to_le()]);
+        let draft = Draft {
+            next: following,
+            last: number,
+            length: 1,
+        };
+        self.commit(draft, guest, host);
+        self.publish(host);
+        true
+    }
+
+    /// Visits all memory that chains in flight access. Those that have ended and were not taken are among them.
+    pub fn for_each_in_flight(&self, host: TheHost<'_>, visit: &mut dyn FnMut(HostRegion)) {
+        for (head, chain) in self.in_flight.iter().enumerate() {
+            let Some(chain) = chain else { continue };
+            let mut number = head as u16;
+            for _ in 0..chain.length {
+                let at = self.at(DESCRIPTOR * u64::from(number));
+                let [address, rest] = host.pair(at).map(u64::from_le);
+                let bytes = rest & 0xffff_ffff;
+                if let Some(region) = HostRegion::new(HostPhysical::new(address), bytes) {
+                    visit(region);
+                }
+                let Some(&next) = self.next.get(usize::from(number)) else {
+                    break;
+                };
+                number = next;
+            }
+        }
+    }
+
+    /// Forgets all chains in flight, which a device that was reset does not have any more.
+    pub fn abandon(&mut self) {
+        self.next = (1..=self.entries).collect();
+        (self.first_free, self.free, self.count) = (0, self.entries, 0);
+        self.in_flight.fill(None);
+    }
+
+    /// The device was reset: gives it what is in flight again, in the order in which it had that.
+    pub fn restart(&mut self, host: TheHost<'_>) {
+        let mut heads: [(u16, u16); MAX_ENTRIES as usize] = [(0, 0); MAX_ENTRIES as usize];
+        let mut count = 0;
+        let chains = (0..).zip(&self.in_flight);
+        let chains = chains.filter_map(|(head, chain)| Some((head, (*chain)?.order)));
+        for ((head, order), place) in chains.zip(&mut heads) {
+            *place = (self.available.wrapping_sub(order), head);
+            count += 1;
+        }
+        let heads = heads.get_mut(..count).unwrap_or_default();
+        heads.sort_unstable_by_key(|(age, _)| core::cmp::Reverse(*age));
+        host.zero(self.at(AVAILABLE).take(AREA - AVAILABLE));
+        (self.available, self.used) = (0, 0);
+        for (_, head) in heads {
+            let place = u64::from(self.available & self.mask());
+            host.set_half(self.at(AVAILABLE + 4 + 2 * place), head.to_le());
+            if let Some(Some(chain)) = self.in_flight.get_mut(usize::from(*head)) {
+                chain.order = self.available;
+            }
+            self.available = self.available.wrapping_add(1);
+        }
+        self.publish(host);
+    }
+
+    /// How many chains the device has ended that were not taken yet; it may say anything.
+    #[must_use]
+    pub fn ended(&self, host: TheHost<'_>) -> u16 {
+        // The used ring's first word shares its doubleword with padding in front of it.
+        let index = (u64::from_le(host.doubleword(self.at(USED - 4))) >> 48) as u16;
+        fence(Ordering::Acquire);
+        index.wrapping_sub(self.used)
+    }
+
+    /// The next chain of those that have [ended](Self::ended): the head of the guest's, and the bytes that were written.
+    ///
+    /// # Errors
+    /// [`QueueError::Device`], where it is none that was under way.
+    pub fn take(&mut self, host: TheHost<'_>) -> Result<(u16, u32), QueueError> {
+        let offset = USED + 4 + 8 * u64::from(self.used & self.mask());
+        let entry = u64::from_le(host.doubleword(self.at(offset)));
+        self.used = self.used.wrapping_add(1);
+        let (head, written) = (entry as u32, (entry >> 32) as u32);
+        let place = self.in_flight.get_mut(head as usize);
+        let chain = place.and_then(Option::take).ok_or(QueueError::Device)?;
+        // Its descriptors are the first that are free.
+        if let Some(next) = self.next.get_mut(usize::from(chain.last)) {
+            *next = self.first_free;
+        }
+        self.first_free = head as u16;
+        self.free += chain.length;
+        self.count -= 1;
+        Ok((chain.guest, written))
+    }
+}

@@ -1,0 +1,175 @@
+//! A guest's queue whose chains the hypervisor works on itself.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{Ordering, fence};
+
+use super::area::Area;
+use super::chain::{self, Piece, QueueError};
+use super::layout::QueueLayout;
+use super::rings::{Part, Rings, is_passed};
+use crate::memory::address::GuestRegion;
+use crate::memory::guest::Memory;
+
+/// The most entries of such a queue.
+pub const MAX_ENTRIES: u16 = 256;
+/// Flag of the available ring: the driver wants no interrupts (virtio 1.2, §2.7.6).
+const NO_INTERRUPT: u16 = 1;
+
+/// A guest's queue that is in use.
+#[derive(Debug)]
+pub struct GuestQueue {
+    size: u16,
+    rings: Rings,
+    /// Whether each side says at which index it wants to hear of the other (VIRTIO_F_EVENT_IDX).
+    event_indices: bool,
+    /// The next entry of the available ring that is looked at, and of the used ring that is written.
+    next_available: u16,
+    next_used: u16,
+    /// The index of the used ring that the guest was shown.
+    shown: u16,
+}
+
+impl GuestQueue {
+    /// The queue that the guest has put there.
+    ///
+    /// # Errors
+    /// [`QueueError::BadQueue`], and [`QueueError::OutsideMemory`].
+    pub fn new(
+        layout: QueueLayout,
+        event_indices: bool,
+        memory: Memory<'_>,
+    ) -> Result<Self, QueueError> {
+        let (guest, size) = layout.checked(MAX_ENTRIES, memory)?;
+        let area = Area::acquire(memory.guest, guest);
+        Ok(Self {
+            size,
+            rings: Rings { guest, area },
+            event_indices,
+            next_available: 0,
+            next_used: 0,
+            shown: 0,
+        })
+    }
+
+    /// The head of the next chain that the guest has made available and that was not [taken](Self::take).
+    ///
+    /// # Errors
+    /// [`QueueError`]: the driver broke the rules.
+    pub fn next(&self, memory: Memory<'_>) -> Result<Option<u16>, QueueError> {
+        let index = self.rings.half(memory, Part::Available, 2)?;
+        match index.wrapping_sub(self.next_available) {
+            0 => return Ok(None),
+            available if available > self.size => return Err(QueueError::TooMany),
+            _ => {}
+        }
+        // The entries are read after the index that says that they are there.
+        fence(Ordering::Acquire);
+        let entry = u64::from(self.next_available & self.size.wrapping_sub(1));
+        self.rings
+            .half(memory, Part::Available, 4 + 2 * entry)
+            .map(Some)
+    }
+
+    /// The next chain is not the next any more.
+    pub const fn take(&mut self) {
+        self.next_available = self.next_available.wrapping_add(1);
+    }
+
+    /// Asks the guest to tell of the next chain that it makes available. Says whether there is one already.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn ask(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+        if self.event_indices {
+            let behind_entries = 4 + 8 * u64::from(self.size);
+            self.rings
+                .set_half(memory, Part::Used, behind_entries, self.next_available)?;
+            // What the guest has made available before it saw that is found now (§2.7.10).
+            fence(Ordering::SeqCst);
+        }
+        Ok(self.next(memory)?.is_some())
+    }
+
+    /// Reads the chain at `head` into `pieces`, at most so many. Says how many descriptors that took.
+    ///
+    /// # Errors
+    /// [`QueueError`]. Then `pieces` has no meaning.
+    pub fn read(
+        &self,
+        head: u16,
+        pieces: &mut Vec<Piece>,
+        most: usize,
+        memory: Memory<'_>,
+    ) -> Result<usize, QueueError> {
+        let [table, ..] = self.rings.guest;
+        chain::read(memory, (table, self.size), head, pieces, most)
+    }
+
+    /// Shows each buffer of the chain at `head` to `visit`, by the guest's addresses. No buffer is reached.
+    ///
+    /// # Errors
+    /// [`QueueError`], for a buffer that ends beyond all addresses or is empty, too.
+    pub fn each_buffer(
+        &self,
+        head: u16,
+        most: usize,
+        memory: Memory<'_>,
+        visit: &mut dyn FnMut(GuestRegion),
+    ) -> Result<(), QueueError> {
+        let [table, ..] = self.rings.guest;
+        chain::each(
+            memory,
+            (table, self.size),
+            head,
+            most,
+            |address, length, _| {
+                if length == 0 {
+                    return Err(QueueError::EmptyBuffer);
+                }
+                let buffer = GuestRegion::new(address, length.into());
+                visit(buffer.ok_or(QueueError::OutsideMemory(address))?);
+                Ok(())
+            },
+        )?;
+        Ok(())
+    }
+
+    /// Returns a chain, into which so many bytes were written. The guest does not see it before [`Self::show`].
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn give_back(
+        &mut self,
+        head: u16,
+        written: u32,
+        memory: Memory<'_>,
+    ) -> Result<(), QueueError> {
+        let at = 4 + 8 * u64::from(self.next_used & self.size.wrapping_sub(1));
+        self.rings.set_word(memory, at, head.into())?;
+        self.rings.set_word(memory, at + 4, written)?;
+        self.next_used = self.next_used.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Shows the guest what was given back. Says whether it is to be interrupted.
+    ///
+    /// # Errors
+    /// [`QueueError`].
+    pub fn show(&mut self, memory: Memory<'_>) -> Result<bool, QueueError> {
+        let before = core::mem::replace(&mut self.shown, self.next_used);
+        if before == self.next_used {
+            return Ok(false);
+        }
+        // The entries, then the index, then the look at whether the driver wants to hear of it (§2.7.8, §2.7.7.2).
+        fence(Ordering::Release);
+        self.rings
+            .set_word(memory, 0, u32::from(self.next_used) << 16)?;
+        fence(Ordering::SeqCst);
+        if self.event_indices {
+            let behind_entries = 4 + 2 * u64::from(self.size);
+            let wanted = self.rings.half(memory, Part::Available, behind_entries)?;
+            return Ok(is_passed(wanted, before, self.next_used));
+        }
+        Ok(self.rings.half(memory, Part::Available, 0)? & NO_INTERRUPT == 0)
+    }
+}

@@ -1,0 +1,48 @@
+//! Size and addresses of a guest's queue.
+
+use super::chain::QueueError;
+use crate::memory::address::{GuestPhysical, GuestRegion};
+use crate::memory::guest::Memory;
+
+/// Descriptors, available ring and used ring of a queue that is allowed, and its entries.
+pub type Checked = ([GuestPhysical; 3], u16);
+
+/// Size and addresses of a queue, as the guest has set them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueLayout {
+    /// Entries, as the guest chose them.
+    pub size: u32,
+    /// Descriptors, available ring and used ring.
+    pub parts: [u64; 3],
+}
+
+impl QueueLayout {
+    /// The parts and the size of a queue that lies there, of at most so many `entries`: one that virtio 1.2, §2.7, allows, and all of it
+    /// the guest's memory.
+    ///
+    /// # Errors
+    /// [`QueueError::BadQueue`], and [`QueueError::OutsideMemory`].
+    pub fn checked(self, entries: u16, memory: Memory<'_>) -> Result<Checked, QueueError> {
+        let guest @ [descriptors, available, used] = self.parts.map(GuestPhysical::new);
+        let size = u16::try_from(self.size).map_err(|_| QueueError::BadQueue)?;
+        if !size.is_power_of_two() || size > entries {
+            return Err(QueueError::BadQueue);
+        }
+        // Bytes and alignment of the parts (§2.7).
+        let entries_of = u64::from(size);
+        for (at, bytes, alignment) in [
+            (descriptors, 16 * entries_of, 16),
+            (available, 6 + 2 * entries_of, 2),
+            (used, 6 + 8 * entries_of, 4),
+        ] {
+            if !at.is_aligned(alignment) {
+                return Err(QueueError::BadQueue);
+            }
+            let region = GuestRegion::new(at, bytes).ok_or(QueueError::OutsideMemory(at))?;
+            if !memory.guest.region().covers(region) {
+                return Err(QueueError::OutsideMemory(at));
+            }
+        }
+        Ok((guest, size))
+    }
+}
