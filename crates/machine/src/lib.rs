@@ -24,7 +24,6 @@ pub mod memory;
 pub mod monitor;
 pub mod native;
 pub mod profile;
-pub mod quantity;
 pub mod ram;
 mod system;
 pub mod timing;

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The modules from the bottom to the top.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 25] = [
     // What every part speaks of.
     "base",
-    "quantity",
     "count",
     "trace",
     // Instruction set and arithmetic.

@@ -9,7 +9,6 @@
 mod debugger;
 mod footprint;
 mod guest;
-mod kvm;
 mod machine;
 mod mark;
 mod passages;
@@ -17,25 +16,24 @@ mod report;
 mod tree;
 
 pub use guest::Amount;
-pub use kvm::{ensure as kvm_host, initrd as kvm_initrd};
 pub use machine::{Count, MachineError};
-pub use passages::{PassagesReport, measure_passages};
-pub use report::{Job, Report, Way};
+pub use passages::measure_passages;
+pub use report::{Report, Way};
 
-use crate::cache::Cache;
-use crate::computer::{ComputerError, Process, firmware};
-use crate::image::{self, ImageError, slots::Assignment};
-use crate::images::{self, ImagesError, Progress};
-use crate::qemu::{self, Boot, QemuError};
-use crate::report::own_memory as parse_own_memory;
-use crate::system::{Bytes, Document, Mistakes, System};
 use footprint::Footprint;
+use guest_images::{ImagesError, Progress};
 use machine::Start;
 use report::Figures;
+use runner::computer::{ComputerError, Process, firmware};
+use runner::qemu::{self, Boot, QemuError};
+use runner::report::own_memory as parse_own_memory;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use system::cache::Cache;
+use system::image::{self, ImageError, slots::Assignment};
+use system::{Bytes, Document, Mistakes, System};
 
 /// Memory of the machine under Partita and of that under KVM, in MiB: the guest's, and enough beside it.
 const HOST_MEMORY: u64 = 2048;
@@ -131,7 +129,7 @@ pub fn measure(
     progress: &Progress,
 ) -> Result<Report, BenchError> {
     qemu::check()?;
-    images::ensure(
+    runner::images::ensure(
         cache,
         &["debian/kernel", "debian/initrd", "debian/disk"],
         progress,
@@ -309,7 +307,7 @@ fn kvm(
     options: &Options,
     progress: &Progress,
 ) -> Result<Vec<OsString>, BenchError> {
-    let base = kvm::ensure(cache, progress)?;
+    let base = guest_images::kvm_host::ensure(cache, progress)?;
     let initrd = files.folder.join("kvm-initrd");
     let mut archive = image::archive::Writer::new();
     archive.folder("guest")?;

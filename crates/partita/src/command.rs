@@ -27,10 +27,10 @@ mod trace;
 use clap::{Parser, Subcommand, ValueEnum};
 pub use failure::Failure;
 use failure::{EXIT_CODES, at};
-use partita::run::RunError;
-use partita::system::{Bytes, Document, Mistakes, System, contents};
+use runner::run::RunError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use system::{Bytes, Document, Mistakes, System, contents};
 
 /// Composes systems of virtual machines, runs them, and shows what the performance monitor saw.
 #[derive(Debug, Parser)]
@@ -169,7 +169,7 @@ impl HypervisorArgument {
         let path = self
             .elf
             .clone()
-            .unwrap_or_else(|| partita::run::default_hypervisor(&partita::installed::command()));
+            .unwrap_or_else(|| runner::run::default_hypervisor(&system::installed::command()));
         if path.is_file() {
             Ok(path)
         } else {

@@ -1,7 +1,9 @@
 //! The laboratory's command.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod command;
+mod reference;
 
 use clap::Parser;
 use command::{Arguments, Failure};

@@ -8,7 +8,7 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use keys::{Key, Kind, keys};
+pub use keys::{Key, keys};
 pub use schema::schema;
 
 use abi::operator::{HELP, KEYS};

@@ -3,20 +3,20 @@
 mod common;
 
 use common::{hypervisor, room, root};
-use partita::board;
-use partita::system::Bytes;
+use runner::board;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use system::Bytes;
 
 /// Debian's U-Boot for a firmware of SBI below it (package u-boot-qemu).
 const U_BOOT: &str = "/usr/lib/u-boot/qemu-riscv64_smode/u-boot.bin";
 
 /// Starts U-Boot with a disk, and returns what the console showed until the board powered off or a line held `last`.
 fn boot(firmware: &Path, disk: &Path, last: &str) -> String {
-    let mut arguments = partita::qemu::board(7, 2, Bytes(2 << 30));
+    let mut arguments = runner::qemu::board(7, 2, Bytes(2 << 30));
     for (option, value) in [
         ("-bios", firmware.display().to_string()),
         ("-kernel", String::from(U_BOOT)),

@@ -1,10 +1,10 @@
 //! The example systems that the tree carries, and those that its claims are about.
 
-use partita::claims::{Claims, plan};
-use partita::compare::expand;
-use partita::laboratory::Computer;
-use partita::system::{Document, System};
 use std::path::Path;
+use study::claims::{Claims, plan};
+use study::compare::expand;
+use study::laboratory::Computer;
+use system::{Document, System};
 
 #[test]
 #[ignore = "some examples boot the exerciser, which must have been built; make test runs it"]
@@ -53,7 +53,7 @@ fn the_bare_programs_do_not_hold_where_they_were_built() {
     let cargo = std::env::var("CARGO_HOME").unwrap_or_default();
     let folders = [tree.display().to_string() + "/", home + "/.", cargo];
     for name in ["hypervisor", "exerciser"] {
-        let path = partita::installed::program(&partita::installed::command(), name);
+        let path = system::installed::program(&system::installed::command(), name);
         let file = std::fs::read(&path).unwrap();
         for folder in folders.iter().filter(|folder| folder.len() > 4) {
             let found = file

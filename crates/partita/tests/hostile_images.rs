@@ -3,16 +3,16 @@
 mod common;
 
 use common::{hypervisor, room, root};
-use partita::cache::Cache;
-use partita::computer::firmware;
-use partita::image::slots::Assignment;
-use partita::image::{archive, compose};
-use partita::qemu::{self, Boot};
-use partita::system::{Document, System};
+use runner::computer::firmware;
+use runner::qemu::{self, Boot};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use system::cache::Cache;
+use system::image::slots::Assignment;
+use system::image::{archive, compose};
+use system::{Document, System};
 
 /// Longest time in which the hypervisor must have said what is wrong and powered off.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::Point;
-use crate::quantity::{Bytes, Duration};
+use quantity::{Bytes, Duration};
 
 /// The gears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

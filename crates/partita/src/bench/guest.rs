@@ -1,7 +1,7 @@
 //! The guest whose instructions are counted: the same files and the same work on whatever it runs.
 
 use super::mark::Mark;
-use crate::image::archive::{TooLarge, Writer};
+use system::image::archive::{TooLarge, Writer};
 
 /// The guest's first process.
 const INIT: &str = include_str!("../../../../guests/bench");

@@ -3,7 +3,7 @@
 
 use super::debugger::{DebugError, Debugger};
 use super::mark::Mark;
-use crate::computer::Process;
+use runner::computer::Process;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,17 +1,17 @@
 //! Passages through the hypervisor in several works, side by side.
 
 use super::BenchError;
-use crate::cache::Cache;
-use crate::computer::headless::{Limits, Run};
-use crate::computer::{Chosen, Setup};
-use crate::image::{self, slots::Assignment};
-use crate::images::Progress;
-use crate::passages::{Kind, Passages, Row};
-use crate::report::Table;
-use crate::system::{Document, System};
+use guest_images::Progress;
+use runner::computer::{Chosen, Setup};
+use runner::headless::{Limits, Run};
+use runner::passages::{Kind, Passages, Row};
+use runner::table::Table;
 use serde::Serialize;
 use std::fmt;
 use std::path::Path;
+use system::cache::Cache;
+use system::image::{self, slots::Assignment};
+use system::{Document, System};
 
 /// The profile of the machine.
 const PROFILE: &str = "k3-class";

@@ -3,7 +3,7 @@
 use super::guest::Amount;
 use super::machine::Count;
 use super::mark::Mark;
-use crate::report::Table;
+use runner::table::Table;
 use serde::Serialize;
 use std::fmt;
 

@@ -1,12 +1,12 @@
 //! `partita bench`.
 
 use super::{Failure, HypervisorArgument, at, output, write_json};
+use crate::bench::{self, Amount, Options, Way};
 use clap::ValueEnum;
-use partita::bench::{self, Amount, Options, Way};
-use partita::cache::Cache;
-use partita::images::Progress;
+use guest_images::Progress;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use system::cache::Cache;
 
 /// The lines of a document between which the tables stand.
 const BEGIN: &str = "<!-- partita bench: begin -->";

@@ -3,13 +3,14 @@
 use super::run::RunArguments;
 use super::run::point;
 use super::{Computer, Failure};
-use partita::cache::Cache;
-use partita::laboratory::{ChildRunner, Figures, counts_ends, native_figures, native_point};
-use partita::system::System;
+use runner::measures::Figures;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use study::laboratory::{ChildRunner, counts_ends, native_figures, native_point};
+use system::System;
+use system::cache::Cache;
 
 /// A native run that goes on.
 pub(super) struct Beside {

@@ -1,13 +1,13 @@
 //! `partita board`.
 
 use super::{Failure, HypervisorArgument, SystemArguments, at, output};
-use partita::board;
-use partita::cache::Cache;
-use partita::image::{self, slots::Assignment};
-use partita::images::{self, Progress};
-use partita::system::{Disk, FileName};
+use guest_images::Progress;
+use runner::board;
 use std::io::Write;
 use std::path::Path;
+use system::cache::Cache;
+use system::image::{self, slots::Assignment};
+use system::{Disk, FileName};
 
 pub(super) fn execute(
     arguments: &SystemArguments,
@@ -20,7 +20,7 @@ pub(super) fn execute(
     output::check([disk.as_ref()])?;
     let elf = hypervisor.path()?;
     let cache = Cache::from_environment()?;
-    images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
+    runner::images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
     let slots = Assignment::of(&system);
     let archive = image::compose(&system, &slots, &cache, None)
         .map_err(|error| Failure::Run(error.into()))?;

@@ -2,11 +2,11 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
 use super::{Failure, output, write_json};
-use partita::claims::{self, Claim, Claims, Judged, Verdict};
-use partita::laboratory::verdict::{Evidence, correction};
-use partita::laboratory::{Computer, Entry};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::claims::{self, Claim, Claims, Judged, Verdict};
+use study::laboratory::verdict::{Evidence, correction};
+use study::laboratory::{Computer, Entry};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ClaimsArguments {

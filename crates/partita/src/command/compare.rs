@@ -3,11 +3,11 @@
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::random::{self, RandomArguments};
 use super::{Failure, SystemArguments, output, write_json};
-use partita::compare::{Comparison, Grid, KEYS, Variation};
-use partita::measures;
-use partita::nuisance::{self, Variance, design};
+use runner::measures;
 use std::io::Write;
 use std::path::PathBuf;
+use study::compare::{Comparison, Grid, KEYS, Variation};
+use study::nuisance::{self, Variance, design};
 
 /// Start phases unless it is said otherwise.
 const SEEDS: u32 = 10;
@@ -123,7 +123,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     output::write_tidy(&arguments.tidy, &entries)?;
     if let Some(path) = &arguments.report {
         let title = format!("Comparison of {}", file.display());
-        let page = partita::drawing::comparison(
+        let page = study::pages::comparison(
             &title,
             &comparison,
             &variances,

@@ -2,10 +2,10 @@
 
 use super::laboratory::EffectArguments;
 use super::{Failure, at, output, write_json};
-use partita::laboratory::Recorded;
-use partita::laboratory::diff::diff;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::laboratory::Recorded;
+use study::laboratory::diff::diff;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DiffArguments {

@@ -1,8 +1,8 @@
 //! `partita explain`.
 
 use super::Failure;
-use partita::measures;
-use partita::report::Table;
+use runner::measures;
+use runner::table::Table;
 use std::io::Write;
 
 pub(super) fn execute(name: Option<&str>) -> Result<(), Failure> {

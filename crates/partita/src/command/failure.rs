@@ -1,18 +1,18 @@
 //! Why the command did not do what was asked, and what the shell is told.
 
-use partita::bench::BenchError;
-use partita::cache::NoCache;
-use partita::compare::{ExpandError, GridError};
-use partita::computer::ComputerError;
-use partita::images::ImagesError;
-use partita::laboratory::shard::{MergeError, Shard};
-use partita::laboratory::{PointError, SeriesError, StoreError};
-use partita::nuisance::NuisanceError;
-use partita::paper::{PlanError, PublishedError};
-use partita::run::RunError;
-use partita::system::Mistakes;
+use crate::bench::BenchError;
+use guest_images::ImagesError;
+use runner::computer::ComputerError;
+use runner::run::RunError;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use study::compare::{ExpandError, GridError};
+use study::laboratory::shard::{MergeError, Shard};
+use study::laboratory::{PointError, SeriesError, StoreError};
+use study::nuisance::NuisanceError;
+use study::paper::{PlanError, PublishedError};
+use system::Mistakes;
+use system::cache::NoCache;
 
 /// What each exit code says.
 pub(super) const EXIT_CODES: &str =
@@ -92,16 +92,16 @@ pub enum Failure {
     Series(#[from] SeriesError),
     /// The file of claims.
     #[error(transparent)]
-    Claims(#[from] partita::claims::ClaimsError),
+    Claims(#[from] study::claims::ClaimsError),
     /// A paper's figures.
     #[error(transparent)]
     Published(#[from] PublishedError),
     /// Its registration.
     #[error(transparent)]
-    Registration(#[from] partita::paper::registration::RegistrationError),
+    Registration(#[from] study::paper::registration::RegistrationError),
     /// Kept results.
     #[error(transparent)]
-    Results(#[from] partita::results::ResultsError),
+    Results(#[from] study::results::ResultsError),
     /// A paper's runs.
     #[error(transparent)]
     Plan(PlanError),

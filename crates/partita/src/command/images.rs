@@ -1,12 +1,12 @@
 //! `partita images`.
 
 use super::{Failure, at};
-use partita::cache::{BUILT_FILES, Cache};
-use partita::images::{self, Progress, pinned};
-use partita::laboratory::Fingerprints;
-use partita::system::Bytes;
+use guest_images::{Progress, pinned};
 use std::io::Write;
 use std::path::Path;
+use system::Bytes;
+use system::cache::{BUILT_FILES, Cache};
+use system::fingerprint::Fingerprints;
 
 /// The Debian system in the cache, of which users get copies.
 const SYSTEM: [&str; 2] = ["system/disk", "system/initrd"];
@@ -27,7 +27,7 @@ pub(super) fn execute(
 ) -> Result<(), Failure> {
     let cache = Cache::from_environment()?;
     if again {
-        images::forget(&cache)?;
+        guest_images::forget(&cache)?;
     }
     if let Some(path) = rootfs {
         return root_file_system(&cache, path, size);
@@ -36,7 +36,7 @@ pub(super) fn execute(
         .into_iter()
         .filter(|name| all || name.starts_with("debian/"))
         .collect();
-    let built = images::ensure(&cache, &names, &Progress::new())?;
+    let built = runner::images::ensure(&cache, &names, &Progress::new())?;
     let mut out = std::io::stdout().lock();
     let mut known = Fingerprints::new();
     for &name in &names {
@@ -51,7 +51,7 @@ pub(super) fn execute(
             fingerprint.short()
         );
     }
-    let (used, unknown) = images::packages(&cache, &names);
+    let (used, unknown) = guest_images::packages(&cache, &names);
     if let Some(path) = packages {
         std::fs::write(path, pinned::text(&used)).map_err(at(path))?;
     }
@@ -75,9 +75,9 @@ fn root_file_system(cache: &Cache, path: &Path, size: Option<Bytes>) -> Result<(
         let error = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
         return Err(at(path)(error));
     }
-    images::ensure(cache, &SYSTEM, &Progress::new())?;
+    runner::images::ensure(cache, &SYSTEM, &Progress::new())?;
     let from = cache.folder().join("system/disk");
-    images::system::copy(&from, path, size.map_or(0, |size| size.0))?;
+    guest_images::root_filesystem::copy(&from, path, size.map_or(0, |size| size.0))?;
     let bytes = std::fs::metadata(path).map_err(at(path))?.len();
     let mut known = Fingerprints::new();
     let _ = writeln!(

@@ -2,24 +2,32 @@
 
 use super::{Failure, HypervisorArgument};
 use clap::ValueEnum;
+use guest_images::kvm_host;
 use machine::timing::Profile;
-use partita::bench::kvm_host;
-use partita::cache::Cache;
-use partita::compare::{expand, from_checkpoint, usual_start, with_phase, with_window, within};
-use partita::computer::Chosen;
-use partita::images;
-use partita::laboratory::checkpoint::{self, Boot, CheckpointFailure};
-use partita::laboratory::shard::Shard;
-use partita::laboratory::{
-    Ahead, Bar, ChildRunner, Computer, Entry, Fingerprints, KvmError, MadeBy, Outcome, Point, Span,
-    Store, Timed, Took, kvm_checkpoint, native_checkpoint, run_all,
-};
+use runner::checkpoint::Span;
+use runner::checkpoint::{self, Boot, CheckpointFailure};
+use runner::computer::Chosen;
+use runner::kvm::KvmError;
+use runner::kvm::kvm_checkpoint;
+use runner::native::native_checkpoint;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use study::compare::expand;
+use study::laboratory::from_checkpoint;
+use study::laboratory::shard::Shard;
+use study::laboratory::usual_start;
+use study::laboratory::with_phase;
+use study::laboratory::with_window;
+use study::laboratory::within;
+use study::laboratory::{
+    Ahead, Bar, ChildRunner, Computer, Entry, MadeBy, Outcome, Point, Store, Timed, Took, run_all,
+};
+use system::cache::Cache;
+use system::fingerprint::Fingerprints;
 
 /// Options of every command that makes many runs.
 #[derive(Debug, Clone, clap::Args)]
@@ -408,9 +416,9 @@ impl Laboratory {
             }
             let system = point.read()?;
             let files = super::run::built_files(&system);
-            images::ensure(&self.cache, &files, &images::Progress::new())?;
+            runner::images::ensure(&self.cache, &files, &guest_images::Progress::new())?;
             if point.kvm {
-                kvm_host(&self.cache, &images::Progress::new())?;
+                kvm_host::ensure(&self.cache, &guest_images::Progress::new())?;
             }
         }
         let with_maker = |point: Point| {
@@ -425,7 +433,7 @@ impl Laboratory {
 
 /// The folder `experiments` that came with this command, else that of the present folder.
 pub(super) fn experiments() -> PathBuf {
-    partita::installed::folder(&partita::installed::command(), "experiments")
+    system::installed::folder(&system::installed::command(), "experiments")
 }
 
 /// A profile by its name or file.

@@ -2,10 +2,10 @@
 //! afterwards is whole.
 
 use super::{Failure, at};
-use partita::laboratory::Entry;
-use partita::laboratory::tidy::Tidy;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::laboratory::Entry;
+use study::laboratory::tidy::Tidy;
 
 /// Stands for standard output.
 const STANDARD: &str = "-";

@@ -3,12 +3,12 @@
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, output, trace, write_json};
 use clap::ValueEnum;
-use partita::laboratory::{Ahead, Computer, Entry};
-use partita::paper::{
-    self, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted, registration,
-};
 use std::io::Write;
 use std::path::PathBuf;
+use study::laboratory::{Ahead, Computer, Entry};
+use study::paper::{
+    self, Case, Group, Judgement, Picture, Plan, Published, Selection, Wanted, registration,
+};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct PaperArguments {

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use machine::timing::{Field, Measurements, NAMES, Profile, ProfileError, fields};
-use partita::report::Table;
+use runner::table::Table;
 use serde::Serialize;
 use std::io::Write;
 

@@ -4,11 +4,12 @@ use super::compare::{self, CompareArguments};
 use super::failure::at;
 use super::laboratory::Laboratory;
 use super::{Failure, output, write_json};
-use partita::compare::{Grid, Variation, with_phase};
-use partita::laboratory::{Computer, Entry, Point};
-use partita::random::{self, Drawn, Regret};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::compare::{Grid, Variation};
+use study::laboratory::with_phase;
+use study::laboratory::{Computer, Entry, Point};
+use study::random::{self, Drawn, Regret};
 
 /// Every spin policy: what is compared without --vary.
 const POLICIES: &str = "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation";
@@ -115,7 +116,7 @@ fn write(arguments: &CompareArguments, regret: &Regret, entries: &[Entry]) -> Re
     }
     output::write_tidy(&arguments.tidy, entries)?;
     if let Some(path) = &arguments.report {
-        output::write(path, partita::drawing::regret(regret, entries).as_bytes())?;
+        output::write(path, study::pages::regret(regret, entries).as_bytes())?;
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use super::laboratory::{Laboratory, LaboratoryArguments};
 use super::{Failure, at};
-use partita::laboratory::{Computer, Entry, Point, Recorded, SeriesError, differences};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::laboratory::{Computer, Entry, Point, Recorded, SeriesError, differences};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RerunArguments {

@@ -5,13 +5,13 @@ use super::laboratory::LaboratoryArguments;
 use super::paper::{Paper, PaperArguments};
 use super::{Failure, output, write_json};
 use clap::{Subcommand, ValueEnum};
-use partita::claims::Claims;
-use partita::laboratory::shard::merge;
-use partita::laboratory::{Ahead, Store};
-use partita::papers::{self, Papers};
-use partita::results::{Content, FORM, Kept, Made, names, places, stale};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use study::claims::Claims;
+use study::laboratory::shard::merge;
+use study::laboratory::{Ahead, Store};
+use study::papers::{self, Papers};
+use study::results::{Content, FORM, Kept, Made, names, places, stale};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ResultsArguments {
@@ -128,8 +128,8 @@ impl Name {
 
 pub(super) fn execute(arguments: &ResultsArguments) -> Result<(), Failure> {
     let folder = arguments.folder.clone();
-    let command = partita::installed::command();
-    let folder = folder.unwrap_or_else(|| partita::installed::folder(&command, "docs/results"));
+    let command = system::installed::command();
+    let folder = folder.unwrap_or_else(|| system::installed::folder(&command, "docs/results"));
     match &arguments.what {
         What::Render { check } => {
             let mut stale = stale(&folder)?;
@@ -182,8 +182,8 @@ fn stale_page(folder: &Path) -> Result<Option<(PathBuf, String)>, Failure> {
 /// Shows the claims of all papers, after their results were refreshed if that is wanted.
 pub(super) fn papers(arguments: &PapersArguments) -> Result<(), Failure> {
     output::check([&arguments.json, &arguments.report].map(Option::as_ref))?;
-    let command = partita::installed::command();
-    let folder = partita::installed::folder(&command, "docs/results");
+    let command = system::installed::command();
+    let folder = system::installed::folder(&command, "docs/results");
     // What a run failed of is told at the end, below the claims.
     let run = match arguments.run {
         true => {

@@ -12,17 +12,18 @@ use super::beside::Beside;
 use super::{Failure, output, write_json};
 use arguments::computer;
 use ending::limit_reached;
+use guest_images::Progress;
 use native::native;
 use part::{Part, alone};
-use partita::cache::Cache;
-use partita::images::{self, Progress};
-use partita::laboratory::{Figures, Window};
-use partita::measures::{self, Inputs};
-use partita::run::{self, Ending, Options};
-use partita::system::{FileName, System};
 use report::{EXPLAIN, locks, pause_loops, to_json, write_report};
+use runner::measures::Figures;
+use runner::measures::{self, Inputs};
+use runner::run::{self, Ending, Options};
+use runner::window::Window;
 use std::io::Write;
 use std::time::Duration;
+use system::cache::Cache;
+use system::{FileName, System};
 
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.explain {
@@ -39,7 +40,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     }
     output::check([arguments.json.as_ref(), arguments.monitor.as_ref()])?;
     let cache = Cache::from_environment()?;
-    images::ensure(&cache, &built_files(&system), &Progress::new())?;
+    runner::images::ensure(&cache, &built_files(&system), &Progress::new())?;
     if arguments.native || arguments.kvm {
         return native(arguments, &system, &cache);
     }
@@ -99,8 +100,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
             let what = from_host.join(" and ");
             eprintln!("partita: {what} came from the host: this run cannot be repeated");
         }
-        let waits = report
-            .waits(&figures)
+        let waits = runner::summary::waits(report, &figures)
             .map_or_else(String::new, |waits| waits + "\n\n");
         let mut wrong = outcome.failures.clone();
         match outcome.ending {
@@ -109,7 +109,7 @@ pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
             Ending::Waiting => wrong.insert(0, String::from("everybody waited")),
             Ending::Finished => {}
         }
-        let summary = partita::report::summary(report, &shown, &wrong);
+        let summary = runner::summary::summary(report, &shown, &wrong);
         // A reader that has gone needs no table.
         let _ = if arguments.quiet {
             write!(std::io::stdout(), "{summary}")

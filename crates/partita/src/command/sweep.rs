@@ -2,12 +2,12 @@
 
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
 use super::{Failure, SystemArguments, output, write_json};
-use partita::compare::{Grid, KEYS, Variation};
-use partita::laboratory::verdict::Evidence;
-use partita::measures;
-use partita::sweep::Sweep;
+use runner::measures;
 use std::io::Write;
 use std::path::PathBuf;
+use study::compare::{Grid, KEYS, Variation};
+use study::laboratory::verdict::Evidence;
+use study::sweep::Sweep;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SweepArguments {
@@ -49,7 +49,7 @@ pub(super) struct SweepArguments {
 
 pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     let over = Variation::parse(&arguments.over)?;
-    let values = partita::sweep::quantities(&over)
+    let values = study::sweep::quantities(&over)
         .map_err(|why| Failure::Laboratory(format!("--over {}: {why}", arguments.over)))?;
     for name in &arguments.measure {
         measures::explain(name).map_err(Failure::Measure)?;

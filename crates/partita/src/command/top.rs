@@ -3,8 +3,8 @@
 use super::Failure;
 use super::trace::{Bench, Watched, boot};
 use machine::front::RawTerminal;
-use partita::computer::headless::Limits;
-use partita::top::{Screen, Top};
+use runner::headless::Limits;
+use runner::top::{Screen, Top};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;

@@ -2,21 +2,21 @@
 
 use super::laboratory::profile;
 use super::{Failure, HypervisorArgument, SystemArguments, output};
+use guest_images::Progress;
 use machine::device::Cycles;
 use machine::trace::{Event, Sink};
-use partita::cache::Cache;
-use partita::computer::headless::{Limits, Run};
-use partita::computer::{Chosen, Setup};
-use partita::drawing::{self, Page, lanes};
-use partita::image::{self, slots::Assignment};
-use partita::images::{self, Progress};
-use partita::laboratory::{Computer, Point};
-use partita::storms::{Runs, Watcher};
-use partita::system::System;
-use partita::trace::{Kind, Recorder, Timeline, Window, perfetto};
+use runner::computer::{Chosen, Setup};
+use runner::headless::{Limits, Run};
+use runner::storms::{Runs, Watcher};
+use runner::trace::{Kind, Recorder, Timeline, Window, perfetto};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+use study::drawing::{self, Page, lanes};
+use study::laboratory::{Computer, Point};
+use system::System;
+use system::cache::Cache;
+use system::image::{self, slots::Assignment};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Watched {
@@ -87,7 +87,7 @@ pub(super) struct Bench {
 pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
-    images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
+    runner::images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
     let profile = arguments.profile.as_deref().map(profile).transpose()?;
     let chosen = Chosen {
         profile,
@@ -96,7 +96,7 @@ pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     };
     let slots = Assignment::of(&system);
     let image =
-        image::compose(&system, &slots, &cache, None).map_err(partita::run::RunError::from)?;
+        image::compose(&system, &slots, &cache, None).map_err(runner::run::RunError::from)?;
     let hypervisor = arguments.hypervisor.path()?;
     let setup = Setup {
         system: &system,
@@ -349,6 +349,6 @@ fn page(title: &str, timeline: &Timeline, from: u64, to: u64) -> String {
         page.figure(&drawing::distribution(&lengths), heading);
         page.table(&drawing::quantiles(&lengths));
     }
-    drawing::made_by_this(&mut page);
+    study::provenance::made_by_this(&mut page);
     page.finish()
 }

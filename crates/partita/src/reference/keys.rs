@@ -4,9 +4,9 @@ mod devices;
 mod root;
 mod vm;
 
-use crate::cache::BUILT_FILES;
-use crate::system::{Bytes, Duration, EXERCISER, FileName, SHUFFLED};
 use abi::system::{MAX_BOOTARGS_LENGTH, MAX_NAME_LENGTH, MEMORY_GRANULE, PAUSE_LOOP};
+use system::cache::BUILT_FILES;
+use system::{Bytes, Duration, EXERCISER, FileName, SHUFFLED};
 
 /// What a key takes.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,10 @@
 
 use super::keys::{CARD, DISK, ROOT, SHARED_DISK, SLICE, SWITCH, TERMINALS, VM};
 use super::*;
-use crate::system::{Document, Duration, System};
+use crate::reference::keys::Kind;
 use std::collections::BTreeSet;
 use std::path::Path;
+use system::{Document, Duration, System};
 
 const TABLES: [&str; 8] = [ROOT, VM, DISK, SLICE, SHARED_DISK, SWITCH, CARD, TERMINALS];
 

@@ -8,14 +8,14 @@ use std::process::{Command, Stdio};
 #[ignore = "needs QEMU and the images; make test runs it"]
 fn the_images_boot_without_a_hypervisor() {
     let _room = room("qemu");
-    let cache = partita::cache::Cache::from_environment().unwrap();
+    let cache = system::cache::Cache::from_environment().unwrap();
     for harts in ["1", "4"] {
         let file = |name: &str| cache.folder().join("debian").join(name);
         let drive = format!(
             "file={},format=raw,if=none,id=disk,snapshot=on",
             file("disk").display()
         );
-        let output = Command::new(partita::qemu::PROGRAM)
+        let output = Command::new(runner::qemu::PROGRAM)
             .args([
                 "-machine",
                 "virt,aia=aplic-imsic",
@@ -35,7 +35,7 @@ fn the_images_boot_without_a_hypervisor() {
                 "-no-reboot",
             ])
             .arg("-bios")
-            .arg(partita::computer::firmware::find().unwrap())
+            .arg(runner::computer::firmware::find().unwrap())
             .arg("-kernel")
             .arg(file("kernel"))
             .arg("-initrd")
@@ -71,7 +71,7 @@ fn the_images_boot_without_a_hypervisor() {
 #[ignore = "needs the images; make test runs it"]
 fn disks_take_time_and_fail_as_the_profile_says() {
     let _room = room("machine");
-    let cache = partita::cache::Cache::from_environment().unwrap();
+    let cache = system::cache::Cache::from_environment().unwrap();
     let file = |name: &str| cache.folder().join("debian").join(name);
     let folder = tempfile::tempdir().unwrap();
     let (profile, figures) = (

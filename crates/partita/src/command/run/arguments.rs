@@ -1,10 +1,13 @@
 //! What `partita run` is told, and what it makes of it: the computer, and the point that is run.
 
 use crate::command::{Computer, Failure, HypervisorArgument, SystemArguments};
-use partita::computer::{Chosen, Kind};
-use partita::laboratory::{Computer as Place, Point, Shift, Span, Window};
+use runner::checkpoint::Span;
+use runner::computer::Shift;
+use runner::computer::{Chosen, Kind};
+use runner::window::Window;
 use std::path::PathBuf;
 use std::time::Duration;
+use study::laboratory::{Computer as Place, Point};
 
 const RUN_EXAMPLES: &str = "Examples:
   partita run systems/two-debian.toml                      two Debian guests, to their end

@@ -2,8 +2,8 @@
 
 use super::RunArguments;
 use crate::command::Computer;
-use partita::run;
-use partita::system::System;
+use runner::run;
+use system::System;
 
 /// The limit that a run has run into.
 pub(super) fn its_limit(arguments: &RunArguments, system: &System) -> String {

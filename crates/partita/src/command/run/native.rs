@@ -5,16 +5,16 @@ use super::ending::its_limit;
 use super::report::{EXPLAIN, locks, to_json, write_report};
 use crate::command::Failure;
 use crate::command::run::RunArguments;
-use partita::cache::Cache;
-use partita::computer::Kind;
-use partita::laboratory::checkpoint::Boot;
-use partita::laboratory::{self, NativeFailure};
-use partita::measures::{self, Inputs};
-use partita::system::System;
+use runner::checkpoint::Boot;
+use runner::computer::Kind;
+use runner::measures::{self, Inputs};
+use runner::native::NativeFailure;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use system::System;
+use system::cache::Cache;
 
 /// The first VM's kernel on the computer itself, or all VMs under KVM on it.
 pub(super) fn native(
@@ -48,17 +48,17 @@ pub(super) fn native(
         };
         let failure = |error: String| Failure::Laboratory(error);
         if arguments.kvm {
-            laboratory::kvm_span(&boot, path, span, &mut show)
+            runner::kvm::kvm_span(&boot, path, span, &mut show)
                 .map_err(|error| failure(error.to_string()))?
         } else {
-            laboratory::native_span(&boot, path, span, &mut show)
+            runner::native::native_span(&boot, path, span, &mut show)
                 .map_err(|error| failure(error.to_string()))?
         }
     } else if arguments.kvm {
-        let outcome = laboratory::under_kvm(system, cache, &chosen, limit, &mut show);
+        let outcome = runner::kvm::under_kvm(system, cache, &chosen, limit, &mut show);
         outcome.map_err(|error| Failure::Laboratory(error.to_string()))?
     } else {
-        laboratory::native(system, cache, &chosen, limit, &mut show)?
+        runner::native::native(system, cache, &chosen, limit, &mut show)?
     };
     let figures = measures::compute(&Inputs {
         report: None,

@@ -3,16 +3,20 @@
 use super::RunArguments;
 use super::arguments::computer;
 use crate::command::Failure;
-use partita::cache::Cache;
-use partita::computer::Kind;
-use partita::laboratory::checkpoint::{self, Boot};
-use partita::laboratory::{Figures, Start, Window, shares, window};
-use partita::run;
-use partita::system::System;
+use runner::checkpoint::Start;
+use runner::checkpoint::{self, Boot};
+use runner::computer::Kind;
+use runner::measures::Figures;
+use runner::run;
+use runner::shares;
+use runner::window;
+use runner::window::Window;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use system::System;
+use system::cache::Cache;
 
 /// The part of a run that is measured.
 pub(super) enum Part<'a> {

@@ -3,12 +3,13 @@
 use super::RunArguments;
 use super::arguments::point;
 use crate::command::{Failure, write_json};
-use partita::cache::Cache;
-use partita::laboratory::{Fingerprints, MadeBy, Point};
-use partita::run;
-use partita::storms::{Held, Storms};
+use runner::run;
+use runner::storms::{Held, Storms};
 use std::collections::BTreeMap;
 use std::path::Path;
+use study::laboratory::{MadeBy, Point};
+use system::cache::Cache;
+use system::fingerprint::Fingerprints;
 
 /// Stands below the measures.
 pub(super) const EXPLAIN: &str = "What a measure means: partita run SYSTEM.toml --explain NAME\n";

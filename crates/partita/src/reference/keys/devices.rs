@@ -1,8 +1,8 @@
 //! The keys of disks, slices, switches, network cards and terminals.
 
 use super::{CARD, DISK, Key, Kind, SHARED_DISK, SLICE, SWITCH, TERMINALS, key, text, words};
-use crate::system::{BOARD_SLOTS, MOST_TERMINALS};
 use abi::system::Io;
+use system::{BOARD_SLOTS, MOST_TERMINALS};
 
 pub(super) fn keys() -> Vec<Key> {
     vec![

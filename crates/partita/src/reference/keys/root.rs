@@ -1,13 +1,13 @@
 //! The keys of a system file's own table.
 
 use super::{Key, Kind, ROOT, integer, key, pause_loop, text, wide, words};
-use crate::system::{BOARD_GUEST_FILES, BOARD_HARTS, Duration, PausePreset};
 use abi::system::{
     AFFINITY, COST, Migration, Purging, Queue, RELAXED_TERMS, RESERVATION_LIMIT_US, ROUND,
     RemoteFences, SELF_WAIT_BUDGET, Scheduling, SpinMethod, TIME_SLICE_US, Translations,
     WaitMethod, WhenIdle,
 };
 use scheduler::Config;
+use system::{BOARD_GUEST_FILES, BOARD_HARTS, Duration, PausePreset};
 
 pub(super) fn keys() -> Vec<Key> {
     /// Ticks of a clock in which a microsecond is one.

@@ -1,8 +1,8 @@
 //! The keys of a VM's table.
 
 use super::{CARD, DISK, Key, Kind, TERMINALS, VM, integer, key, pause_loop, text, wide, words};
-use crate::system::{BOARD_HARTS, PausePreset};
 use abi::system::{Io, MAX_VCPUS_PER_VM, OnFailure, Placement, SHARE, Scheduling, VmTranslation};
+use system::{BOARD_HARTS, PausePreset};
 
 pub(super) fn keys() -> Vec<Key> {
     vec![

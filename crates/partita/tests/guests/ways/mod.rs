@@ -4,13 +4,13 @@
 
 use super::common::{hypervisor, room};
 use super::sum;
-use partita::cache::Cache;
-use partita::image::archive::Writer;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use system::cache::Cache;
+use system::image::archive::Writer;
 
 /// The guests' first process.
 const INIT: &str = include_str!("init");

@@ -1,0 +1,26 @@
+//! Runs one system on a computer, and reads what it prints: computers, consoles, traces, measures.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod board;
+pub mod checkpoint;
+pub mod computer;
+mod demand;
+pub mod headless;
+pub mod images;
+pub mod kvm;
+pub mod measures;
+pub mod native;
+pub mod passages;
+pub mod qemu;
+pub mod report;
+pub mod run;
+pub mod shares;
+pub mod storms;
+pub mod summary;
+pub mod table;
+pub mod terminals;
+pub mod top;
+pub mod trace;
+pub mod window;
+pub mod workloads;

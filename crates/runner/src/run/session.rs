@@ -1,0 +1,443 @@
+//! One run from start to end.
+
+use super::account::{Account, Ending, Outcome};
+use super::console::Relay;
+use super::control::{Control, Request, Socket};
+use super::logs::Logs;
+use super::script::Script;
+use crate::computer::{
+    self, Attendance, ComputerError, Early, GRACE, Kind, POWER_OFF_KEYS, Piece, Setup,
+};
+use abi::system::RESERVED_NAME;
+use machine::front::{RawTerminal, end_by};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io::{IsTerminal, Read, Write, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use system::cache::Cache;
+use system::image::{self, ImageError, slots::Assignment};
+use system::installed;
+use system::memory::{free_memory, place};
+use system::{Bytes, System};
+
+/// The keys that open the operator's prompt.
+const PROMPT_KEYS: &[u8] = b"\x1dm";
+/// On the machine a system's time limit is machine time; a run that takes so many times as long of the host's is given
+/// up all the same.
+const HOST_SECONDS: u32 = 60;
+
+/// How to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The VM whose console the terminal gets, or `partita` for the operator's prompt; without it what the system
+    /// says, if there is a terminal.
+    pub console: Option<String>,
+    /// When the run is given up, in the host's time; without it, what the system says.
+    pub time_limit: Option<Duration>,
+    /// The hypervisor's ELF file.
+    pub hypervisor: PathBuf,
+    /// Whether the firmware's lines are shown too.
+    pub verbose: bool,
+    /// Whether no line is shown at all, unless somebody is at the console.
+    pub quiet: bool,
+    /// A folder for a file of each VM's lines.
+    pub logs: Option<PathBuf>,
+    /// A socket's file, at which programs can say what an operator says at the prompt.
+    pub control: Option<PathBuf>,
+    /// What to run it on.
+    pub on: Kind,
+}
+
+/// Why a run could not take place.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no hypervisor.
+    #[error("there is no hypervisor at {path}; build it by `make build`, or name another with --hypervisor", path = .0.display())]
+    NoHypervisor(PathBuf),
+    /// It is something else.
+    #[error("{path} is no ELF file, and so no hypervisor", path = .0.display())]
+    NotHypervisor(PathBuf),
+    /// No VM has that name.
+    #[error("--console {0}: no VM has this name")]
+    NoSuchVm(String),
+    /// Somebody has to type, and nobody can.
+    #[error(
+        "the system wants a terminal for the console of {0}, and standard input is none: run it on one, give it a \
+         --timeout, or let it read its keys from standard input by --console {0}"
+    )]
+    NoTerminal(String),
+    /// The image and the VMs do not fit into the memory.
+    #[error(
+        "a VM's {vm} do not fit into the {memory} beside the system image of {image}; raise memory"
+    )]
+    Memory {
+        /// The system's memory.
+        memory: Bytes,
+        /// The system image's size.
+        image: Bytes,
+        /// The VM's.
+        vm: Bytes,
+    },
+    /// The image cannot be made.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// The computer cannot be switched on.
+    #[error(transparent)]
+    Computer(#[from] ComputerError),
+    /// The host's system refuses something.
+    #[error("{0}: {1}")]
+    System(&'static str, #[source] std::io::Error),
+}
+
+/// What can happen during a run.
+enum Event {
+    Console(Piece),
+    Keys(Vec<u8>),
+    Request(Request),
+    Signal,
+}
+
+/// Runs a checked system whose images are there.
+///
+/// # Errors
+/// It could not be started.
+pub fn run(system: &System, cache: &Cache, options: &Options) -> Result<Outcome, RunError> {
+    let person = stdin().is_terminal();
+    let own_limit = system.time_limit.map(Duration::from);
+    let console = options.console.as_ref().or(system.console.as_ref());
+    if let (None, Some(name)) = (&options.console, &system.console)
+        && !person
+        && options.time_limit.or(own_limit).is_none()
+    {
+        return Err(RunError::NoTerminal(name.clone()));
+    }
+    // What a system only wishes for is for people.
+    let console = console.filter(|_| person || options.console.is_some());
+    let focus = match console {
+        Some(name) if name != RESERVED_NAME => {
+            let vm = system
+                .vm(name)
+                .ok_or_else(|| RunError::NoSuchVm(name.clone()))?;
+            Some(&vm.name)
+        }
+        _ => None,
+    };
+    check_hypervisor(&options.hypervisor)?;
+    let slots = Assignment::of(system);
+    let image = image::compose(system, &slots, cache, focus)?;
+    check_memory(system, image.len() as u64)?;
+    let setup = Setup {
+        system,
+        slots: &slots,
+        image: &image,
+        hypervisor: &options.hypervisor,
+        cache,
+    };
+    let mut attendance = Attendance {
+        keys: console.is_some() || options.control.is_some(),
+        person: console.is_some() && person,
+        paced: console.is_some(),
+        time_limit: None,
+    };
+    let mut limit = options.time_limit;
+    if let (Some(own), None) = (own_limit, limit) {
+        limit = Some(own);
+        if let Kind::Machine(_) = options.on {
+            attendance.time_limit = Some(own);
+            limit = Some(own.saturating_mul(HOST_SECONDS));
+        }
+    }
+    let focused = focus.map(|name| name.as_str());
+    let names = system.vms.iter().map(|vm| vm.name.as_str());
+    let logs = options
+        .logs
+        .as_ref()
+        .map(|folder| Logs::create(folder, names, focused));
+    let logs = logs
+        .transpose()
+        .map_err(|error| RunError::System("the logs", error))?;
+    let mut session = Session {
+        interactive: console.is_some(),
+        logs,
+        control: Control::default(),
+        account: Account::new(focus),
+        verbose: options.verbose,
+        quiet: options.quiet,
+        reports: 0,
+        table_is_due: false,
+    };
+    let control = options.control.as_deref();
+    let ending = session.follow(&options.on, &setup, limit, attendance, control)?;
+    Ok(session.account.judge(ending))
+}
+
+/// Checks that this is a program at all: anything else would be run as it is.
+fn check_hypervisor(path: &Path) -> Result<(), RunError> {
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| file.read(&mut start));
+    match read {
+        Ok(_) if machine::board::is_elf(&start) => Ok(()),
+        Ok(_) => Err(RunError::NotHypervisor(path.to_owned())),
+        Err(error) => Err(RunError::System("the hypervisor", error)),
+    }
+}
+
+/// Checks that VMs, host and image fit, now that the image's size is known.
+pub(crate) fn check_memory(system: &System, image: u64) -> Result<(), RunError> {
+    let sizes: Vec<Bytes> = system.vms.iter().map(|vm| vm.memory.value).collect();
+    let memory = system.memory.value;
+    place(free_memory(memory, image).to_vec(), &sizes).map_err(|vm| RunError::Memory {
+        memory,
+        image: Bytes(image),
+        vm,
+    })
+}
+
+/// A run while it goes on.
+struct Session {
+    /// Whether the terminal has a console.
+    interactive: bool,
+    logs: Option<Logs>,
+    control: Control,
+    account: Account,
+    verbose: bool,
+    quiet: bool,
+    /// How many of the monitor's reports have been looked at.
+    reports: usize,
+    /// A report came that is shown if the run goes on: the last one is shown with the measures.
+    table_is_due: bool,
+}
+
+impl Session {
+    /// Switches the computer on and follows it to its end.
+    fn follow(
+        &mut self,
+        on: &Kind,
+        setup: &Setup<'_>,
+        limit: Option<Duration>,
+        attendance: Attendance,
+        control: Option<&Path>,
+    ) -> Result<Ending, RunError> {
+        let interactive = self.interactive;
+        let io = |what| move |error| RunError::System(what, error);
+        let (events, happened) = channel();
+        let console = forward(&events, Event::Console);
+        let requests = events.clone();
+        let take = move |request| requests.send(Event::Request(request)).is_ok();
+        let socket = control.map(|path| Socket::listen(path, take));
+        let _socket = socket.transpose().map_err(io("the control socket"))?;
+        let mut computer = computer::start(on, setup, attendance, console)?;
+        listen_for_signals(&events).map_err(io("signals"))?;
+        let terminal = interactive
+            .then(RawTerminal::enter)
+            .transpose()
+            .map_err(io("the terminal"))?;
+        if attendance.person {
+            eprint!("partita: {}\r\n", abi::operator::KEYS);
+        }
+        if interactive {
+            let keys = forward(&events, Event::Keys);
+            std::thread::spawn(move || pass_on_keys(&keys));
+        }
+
+        let mut relay = Relay::new();
+        let mut script = Script::new(Instant::now());
+        let mut open_prompt = interactive && !self.account.has_focus();
+        let mut deadline = limit.map(|limit| Instant::now() + limit);
+        let mut ending = Ending::Finished;
+        let mut kill = false;
+        loop {
+            let wait = deadline.map_or(Duration::from_secs(3600), |deadline| {
+                deadline.saturating_duration_since(Instant::now())
+            });
+            let patience = self.patience(&script);
+            let wait = patience.map_or(wait, |patience| wait.min(patience));
+            let shown = match happened.recv_timeout(wait) {
+                Ok(Event::Console(piece)) if piece.bytes.is_empty() => break,
+                Ok(Event::Console(piece)) if interactive => {
+                    let shown = self.pass_on(&mut relay, &piece);
+                    script.show(&relay.begun(), Instant::now());
+                    shown
+                }
+                Ok(Event::Console(piece)) => relay
+                    .lines(&piece.bytes)
+                    .iter()
+                    .try_for_each(|line| self.take(line, piece.at, true)),
+                Ok(Event::Keys(keys)) if !attendance.person => {
+                    script.take(&keys);
+                    Ok(())
+                }
+                Ok(Event::Keys(keys)) => {
+                    if keys.is_empty() {
+                        computer.close_keys();
+                    }
+                    computer.send(&keys);
+                    Ok(())
+                }
+                Ok(Event::Request(request)) => {
+                    self.control.take(request);
+                    Ok(())
+                }
+                // Nobody wants to see more: the same as a signal.
+                Ok(Event::Signal) => Err(std::io::ErrorKind::Interrupted.into()),
+                Err(RecvTimeoutError::Timeout)
+                    if deadline.is_some_and(|at| Instant::now() >= at) =>
+                {
+                    if ending != Ending::Finished {
+                        kill = true;
+                        break;
+                    }
+                    ending = Ending::TimeLimit;
+                    computer.send(POWER_OFF_KEYS);
+                    deadline = Some(Instant::now() + GRACE);
+                    Ok(())
+                }
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if self.patience(&script) == Some(Duration::ZERO) {
+                computer.send(&script.keys(Instant::now()));
+            }
+            if interactive && script.is_over() {
+                computer.close_keys();
+            }
+            let reports = self.account.reports();
+            let back = self
+                .control
+                .answer(&relay, reports, || self.account.report());
+            let next = self
+                .account
+                .hypervisor_spoke()
+                .then(|| self.control.keys(reports));
+            for keys in back.into_iter().chain(next.flatten()) {
+                computer.send(&keys);
+            }
+            // What is typed before the hypervisor listens goes to the firmware, and is lost.
+            if open_prompt && self.account.hypervisor_spoke() {
+                open_prompt = false;
+                computer.send(PROMPT_KEYS);
+            }
+            if shown.is_err() {
+                if ending == Ending::Interrupted {
+                    kill = true;
+                    break;
+                }
+                ending = Ending::Interrupted;
+                computer.send(POWER_OFF_KEYS);
+                deadline = Some(Instant::now() + GRACE);
+            }
+        }
+        if let Some(line) = relay.rest() {
+            // The run is over; a terminal that is gone changes nothing.
+            let _ = self.take(&line, Duration::ZERO, !interactive);
+        }
+        let end = computer.end(kill).map_err(io("the end of the computer"))?;
+        drop(terminal);
+        if ending == Ending::Finished {
+            ending = match end.early {
+                None => Ending::Finished,
+                Some(Early::TimeLimit) => Ending::TimeLimit,
+                Some(Early::Waiting) => Ending::Waiting,
+            };
+        }
+        self.account.end(end);
+        Ok(ending)
+    }
+
+    /// How long it is until keys of a script are typed: what is typed before the hypervisor listens is lost.
+    fn patience(&self, script: &Script) -> Option<Duration> {
+        let patience = script.patience(Instant::now());
+        patience.filter(|_| self.account.hypervisor_spoke())
+    }
+
+    /// Passes bytes on to the terminal, and keeps what the lines among them say.
+    fn pass_on(&mut self, relay: &mut Relay, piece: &Piece) -> std::io::Result<()> {
+        let (out, lines) = relay.bytes(&piece.bytes);
+        let mut terminal = std::io::stdout();
+        if self.table_is_due && !out.is_empty() {
+            self.table_is_due = false;
+            terminal.write_all(self.table().as_bytes())?;
+        }
+        for line in lines {
+            self.take(&line, piece.at, false)?;
+        }
+        let mut terminal = terminal.lock();
+        terminal.write_all(&out)?;
+        terminal.flush()?;
+        let reports = self.account.reports();
+        self.table_is_due |= reports > self.reports;
+        self.reports = reports;
+        Ok(())
+    }
+
+    /// The monitor's present report for a terminal in raw mode, which the operator has asked for.
+    fn table(&self) -> String {
+        let report = self.account.report();
+        let text = report.map_or_else(String::new, |report| format!("\n{report}\n"));
+        text.replace('\n', "\r\n")
+    }
+
+    /// Keeps what a line says that ended at this time, and shows it if it is for people.
+    fn take(&mut self, line: &str, at: Duration, show: bool) -> std::io::Result<()> {
+        self.control.line(line);
+        if let Some(logs) = &mut self.logs {
+            logs.line(line)?;
+        }
+        let for_people = self.account.line(line, at);
+        let firmware = !self.account.hypervisor_spoke() && !self.verbose;
+        if !show || !for_people || firmware || self.quiet {
+            return Ok(());
+        }
+        writeln!(std::io::stdout().lock(), "{line}")
+    }
+}
+
+/// A channel whose pieces become events.
+fn forward<T: Send + 'static>(events: &Sender<Event>, event: fn(T) -> Event) -> Sender<T> {
+    let (pieces, received) = channel();
+    let events = events.clone();
+    std::thread::spawn(move || {
+        for piece in received {
+            if events.send(event(piece)).is_err() {
+                return;
+            }
+        }
+    });
+    pieces
+}
+
+/// Sends what is typed until standard input ends, and nothing to say so.
+fn pass_on_keys(keys: &Sender<Vec<u8>>) {
+    let mut buffer = [0; 256];
+    while let Ok(length @ 1..) = std::io::stdin().read(&mut buffer) {
+        if keys
+            .send(buffer.get(..length).unwrap_or_default().to_vec())
+            .is_err()
+        {
+            return;
+        }
+    }
+    // The run may be over.
+    let _ = keys.send(Vec::new());
+}
+
+/// The first signal asks for an orderly end, the second for one at once; the third is for a computer that does not
+/// come to either.
+fn listen_for_signals(events: &Sender<Event>) -> std::io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let events = events.clone();
+    std::thread::spawn(move || {
+        for (number, signal) in signals.forever().enumerate() {
+            if number >= 2 || events.send(Event::Signal).is_err() {
+                end_by(signal);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The hypervisor that belongs to the command: see [`system::installed`].
+pub fn default_hypervisor(command: &Path) -> PathBuf {
+    installed::program(command, "hypervisor")
+}

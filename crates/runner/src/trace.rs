@@ -1,0 +1,16 @@
+//! Timelines: what each vCPU, hart, lock and device did when, recorded from the machine's events.
+//!
+//! A [`Recorder`] listens to the machine and knows the vCPUs by their VMIDs, so it sees every hypervisor alike, and the
+//! hypervisor pays nothing. [`perfetto`] writes a timeline for Perfetto, [`study::drawing::lanes`] draws it.
+
+mod interrupts;
+mod names;
+pub mod perfetto;
+mod record;
+mod sheet;
+#[cfg(test)]
+mod tests;
+mod timeline;
+
+pub use record::{PAUSE_LOOP_EXIT, Recorder, Window};
+pub use timeline::{Flow, Kind, Lane, Mark, Owner, Slice, Timeline};

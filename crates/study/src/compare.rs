@@ -1,0 +1,16 @@
+//! Comparisons: every combination of what is varied, with every start phase, and what they say together.
+
+mod expand;
+mod grid;
+mod ranking;
+mod table;
+#[cfg(test)]
+mod tests;
+mod variances;
+mod words;
+
+pub use expand::{ExpandError, KEYS, expand};
+pub use grid::{Combination, Grid, GridError, Variation};
+pub use ranking::Ranking;
+pub use table::{Cell, Comparison, Row};
+pub use words::legend;

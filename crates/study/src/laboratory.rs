@@ -1,0 +1,72 @@
+//! The laboratory: many runs of a system, each a *point*, and what came of them.
+//!
+//! A [`Point`] says what is run and is known by a hash of everything that can change its result. A [`Runner`] runs one;
+//! [`run_all`] runs many on the computer's cores and appends each finished one to a [`Store`], from which an
+//! interrupted series goes on. [`statistics`] condenses repetitions.
+
+mod against;
+mod child;
+pub mod diff;
+mod phase;
+mod point;
+mod record;
+mod series;
+pub mod shard;
+mod start;
+pub mod statistics;
+mod store;
+pub mod tidy;
+mod took;
+pub mod verdict;
+
+pub use against::{counts_ends, native_figures, native_point};
+pub use child::ChildRunner;
+pub use phase::{with_phase, with_window};
+pub use point::{Computer, MadeBy, Point, PointError};
+pub use record::{Recorded, differences};
+pub use series::{Bar, Progress, Series, SeriesError, run_all};
+pub use start::{from_checkpoint, usual_start, within};
+pub use store::{Entry, Store, StoreError};
+pub use took::{Ahead, Timed, Took};
+
+use runner::measures::Figures;
+use serde::{Deserialize, Serialize};
+
+/// What came of one point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It ended in order.
+    Finished {
+        /// The measures.
+        figures: Figures,
+        /// The whole report that `partita run --json` wrote.
+        report: serde_json::Value,
+    },
+    /// It did not: why, for people.
+    Failed(String),
+}
+
+impl Outcome {
+    /// The figures, if it finished.
+    pub fn figures(&self) -> Option<&Figures> {
+        match self {
+            Self::Finished { figures, .. } => Some(figures),
+            Self::Failed(_) => None,
+        }
+    }
+}
+
+/// Whether several runs came to the same figures, all of them: they are one run, made often.
+pub fn is_one_run(entries: &[Entry]) -> bool {
+    let mut figures = entries.iter().filter_map(|entry| entry.outcome.figures());
+    let first = figures.next();
+    let mut others = figures.peekable();
+    others.peek().is_some() && others.all(|other| Some(other) == first)
+}
+
+/// Runs single points: the one thing that a series needs to know about computers.
+pub trait Runner: Sync {
+    /// Runs a point to its end. `None` if it was broken off by the user and says nothing.
+    fn run(&self, point: &Point) -> Option<Outcome>;
+}

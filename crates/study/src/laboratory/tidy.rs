@@ -1,0 +1,228 @@
+//! Every figure of every run as a line of its own (tidy data), for programs that draw and compute.
+
+mod parquet;
+
+pub use parquet::ParquetError;
+
+use super::{Entry, Outcome};
+use runner::measures;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The word of a command line by which a start phase reaches an exerciser.
+const SEED: &str = " seed=";
+
+/// Every figure of every run: what was run, then the measure, its unit and its value. A run that failed has one line, whose measure
+/// is `failed`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tidy {
+    /// The keys that are not the same in all runs. Each is a column.
+    pub keys: Vec<String>,
+    /// The lines, run by run.
+    pub lines: Vec<Line>,
+}
+
+/// A figure of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// The system file's name.
+    pub system: String,
+    /// The computer that it ran on.
+    pub computer: String,
+    /// What was below the guests: `partita`, `native` or `kvm`.
+    pub kind: &'static str,
+    /// The start phase.
+    pub seed: u64,
+    /// Whether it is of the steady window alone.
+    pub is_steady: bool,
+    /// What the keys were set to, in their order. A run that leaves a key as the system file has it has none.
+    pub settings: Vec<Option<String>>,
+    /// The measure.
+    pub measure: String,
+    /// Its unit; empty for a pure number.
+    pub unit: String,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Tidy {
+    /// Of all runs.
+    pub fn of(entries: &[Entry]) -> Self {
+        let all: Vec<BTreeMap<String, String>> = entries.iter().map(changes).collect();
+        let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+        let varies = |key: &&String| {
+            let values: BTreeSet<Option<&String>> = all.iter().map(|own| own.get(*key)).collect();
+            values.len() > 1
+        };
+        let keys: Vec<String> = keys.into_iter().filter(varies).cloned().collect();
+        let mut lines = Vec::new();
+        for (entry, changes) in entries.iter().zip(&all) {
+            let settings: Vec<_> = keys.iter().map(|key| changes.get(key).cloned()).collect();
+            lines.extend(of_run(entry, &settings));
+        }
+        Self { keys, lines }
+    }
+
+    /// As comma-separated values (RFC 4180), with a line of names before them.
+    pub fn csv(&self) -> String {
+        let mut text = String::from("system,computer,kind,seed,steady,");
+        for key in &self.keys {
+            text += &field(key);
+            text.push(',');
+        }
+        text += "measure,unit,value\n";
+        for line in &self.lines {
+            text += &format!(
+                "{},{},{},{},{},",
+                field(&line.system),
+                field(&line.computer),
+                line.kind,
+                line.seed,
+                u8::from(line.is_steady)
+            );
+            for setting in &line.settings {
+                text += &field(setting.as_deref().unwrap_or(""));
+                text.push(',');
+            }
+            let (measure, unit) = (field(&line.measure), field(&line.unit));
+            text += &format!("{measure},{unit},{}\n", line.value);
+        }
+        text
+    }
+}
+
+fn of_run(entry: &Entry, settings: &[Option<String>]) -> Vec<Line> {
+    let point = &entry.point;
+    let line = |measure: &str, unit: &str, value| Line {
+        system: (point.system.file_name().unwrap_or_default())
+            .to_string_lossy()
+            .into_owned(),
+        computer: point.computer.to_string(),
+        kind: match (point.native, point.kvm) {
+            (true, _) => "native",
+            (_, true) => "kvm",
+            _ => "partita",
+        },
+        seed: point.seed,
+        is_steady: point.window.is_some(),
+        settings: settings.to_vec(),
+        measure: String::from(measure),
+        unit: String::from(unit),
+        value,
+    };
+    match &entry.outcome {
+        Outcome::Failed(_) => vec![line("failed", "", 1.0)],
+        Outcome::Finished { figures, .. } => {
+            let each = figures.iter().map(|(measure, value)| {
+                let unit = measures::find(measure).map_or("", |measure| measure.unit);
+                line(measure, unit, *value)
+            });
+            each.collect()
+        }
+    }
+}
+
+/// The changes of a run by their keys, without the seeds of start phases.
+fn changes(entry: &Entry) -> BTreeMap<String, String> {
+    let each = entry.point.changes.iter().map(|change| {
+        let change = without_seed(change);
+        let (key, value) = change.split_once('=').unwrap_or((&change, ""));
+        (String::from(key.trim()), String::from(value.trim()))
+    });
+    each.collect()
+}
+
+/// A change without the seed that a start phase gave an exerciser.
+pub(super) fn without_seed(change: &str) -> String {
+    match change.rsplit_once(SEED) {
+        Some((before, seed)) if seed.trim_end_matches('"').parse::<u64>().is_ok() => {
+            let end = if seed.ends_with('"') { "\"" } else { "" };
+            format!("{before}{end}")
+        }
+        _ => String::from(change),
+    }
+}
+
+/// A field of comma-separated values (RFC 4180 §2).
+pub fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        String::from(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Computer, MadeBy, Point};
+    use super::*;
+    use runner::measures::Figures;
+    use system::fingerprint::Fingerprint;
+
+    fn entry(changes: &[&str], seed: u64, outcome: Outcome) -> Entry {
+        Entry {
+            id: Fingerprint::of(b""),
+            point: Point {
+                system: "folder/a.toml".into(),
+                changes: changes.iter().copied().map(String::from).collect(),
+                computer: Computer::Qemu,
+                seed,
+                ..Point::default()
+            },
+            made_by: MadeBy {
+                partita: String::new(),
+                system: String::new(),
+                profile: None,
+                files: BTreeMap::new(),
+            },
+            outcome,
+        }
+    }
+
+    #[test]
+    fn each_figure_of_each_run_is_a_line() {
+        let finished = |etr| Outcome::Finished {
+            figures: Figures::from([(String::from("etr"), etr)]),
+            report: serde_json::Value::Null,
+        };
+        let entries = [
+            entry(
+                &["spin=wapd", "harts=2", "vm.a.command-line=\"x seed=1\""],
+                0,
+                finished(2.5),
+            ),
+            entry(
+                &["spin=rslp", "harts=2", "vm.a.command-line=\"x seed=2\""],
+                1,
+                finished(3.0),
+            ),
+            entry(&["spin=\"a,b\""], 2, Outcome::Failed(String::from("lost"))),
+        ];
+        // harts and the command line are no columns of the first two alone: their values are the same there.
+        assert_eq!(
+            Tidy::of(&entries[..2]).csv(),
+            "system,computer,kind,seed,steady,spin,measure,unit,value\n\
+             a.toml,QEMU,partita,0,0,wapd,etr,ends/s,2.5\n\
+             a.toml,QEMU,partita,1,0,rslp,etr,ends/s,3\n"
+        );
+        let all = Tidy::of(&entries).csv();
+        let last = all.lines().last().unwrap();
+        assert_eq!(last, "a.toml,QEMU,partita,2,0,,\"\"\"a,b\"\"\",,failed,,1");
+    }
+
+    #[test]
+    fn seeds_of_start_phases_are_left_out_and_nothing_else() {
+        for (change, expected) in [
+            (
+                "vm.a.command-line=\"a=1 seed=7\"",
+                "vm.a.command-line=\"a=1\"",
+            ),
+            (
+                "vm.a.command-line=\"a=1 seed=x\"",
+                "vm.a.command-line=\"a=1 seed=x\"",
+            ),
+            ("spin=wapd", "spin=wapd"),
+        ] {
+            assert_eq!(without_seed(change), expected);
+        }
+    }
+}

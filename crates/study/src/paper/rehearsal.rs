@@ -1,0 +1,99 @@
+//! What a plan's start phases can decide at best, before anything is run.
+//!
+//! The plan is judged with figures that are made up: every run has every measure that the paper names, each method has more of it than the
+//! one before, and all phases agree about that. What is refused even then cannot be an effect, whatever the runs will say.
+
+use super::judge::judge;
+use super::plan::Plan;
+use super::registration::State;
+use super::{Judgement, Published, Question};
+use crate::laboratory::verdict::{Answer, refusal};
+use crate::laboratory::{Entry, MadeBy, Outcome, Point};
+use runner::measures::Figures;
+use system::fingerprint::Fingerprint;
+
+/// What measures that compare with the native run are computed from (`measures::relative`).
+const COMPARED: [&str; 3] = ["etr", "itr", "event-cycles"];
+
+/// What the phases of a plan cannot decide, a line each. Costs of events are left out: they may be of one run, and say so.
+pub fn too_few(paper: &Published, plan: &Plan) -> Vec<String> {
+    let judgement = judge(paper, plan, &made_up(paper, plan), State::Never);
+    undecidable(&judgement)
+}
+
+/// An entry for each run, in the order of the plan's points.
+fn made_up(paper: &Published, plan: &Plan) -> Vec<Entry> {
+    let figures = paper.cases.iter().flat_map(|case| {
+        let figures = case.figures.iter().map(|figure| &figure.measure);
+        figures.chain(case.claims.iter().map(|claim| &claim.measure))
+    });
+    let negatives = paper.negatives.iter().map(|negative| &negative.measure);
+    let named = figures.chain(negatives).map(String::as_str);
+    let names: Vec<&str> = named.chain(COMPARED).collect();
+    let entry = |method: usize, phase: usize, point: &Point| {
+        // Phases that agree in every figure are one run.
+        let value = 4.0_f64.powi(method as i32) * (1.0 + phase as f64);
+        let figures: Figures = names
+            .iter()
+            .map(|name| (String::from(*name), value))
+            .collect();
+        Entry {
+            id: Fingerprint::of(b""),
+            point: point.clone(),
+            made_by: MadeBy::default(),
+            outcome: Outcome::Finished {
+                figures,
+                report: serde_json::Value::Null,
+            },
+        }
+    };
+    let groups = plan.cases.iter().map(|(_, group)| group);
+    let mut entries = Vec::new();
+    for group in groups.chain(&plan.negatives) {
+        for (method, (_, points)) in group.methods.iter().enumerate() {
+            let phases = points.iter().enumerate();
+            entries.extend(phases.map(|(phase, point)| entry(method, phase, point)));
+        }
+    }
+    entries
+}
+
+fn undecidable(judgement: &Judgement) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut tell = |place: String, question: &Question| {
+        // What no run has is left out, and not refused for its phases.
+        if let Answer::Refused {
+            phases: phases @ 1..,
+            needed,
+        } = question.answer
+        {
+            lines.push(format!("{place}: {}", refusal(phases, needed)));
+        }
+    };
+    for case in &judgement.cases {
+        let place = |what: &str| match case.table {
+            0 => format!("{}: {what}", case.name),
+            table => format!("table {table}, case {}: {what}", case.name),
+        };
+        for effect in &case.effects {
+            let what = || format!("{} of {}", effect.measure, effect.method);
+            if let Some(question) = &effect.question {
+                tell(place(&what()), question);
+            }
+        }
+        for one in &case.absolutes {
+            let what = format!("the value of {} of {}", one.measure, one.method);
+            tell(place(&what), &one.question);
+        }
+        for claim in &case.claims {
+            tell(place(&claim.text), &claim.question);
+        }
+    }
+    for order in &judgement.orders {
+        tell(order.text.clone(), &order.question);
+    }
+    for negative in &judgement.negatives {
+        tell(negative.title.clone(), &negative.question);
+    }
+    lines
+}

@@ -1,0 +1,282 @@
+//! The claims as people read them: on a terminal and on the page of the results, and as an HTML page with a picture.
+
+use super::find::OTHERS;
+use super::{Beside, FILE, Judged, Kind, Outcome};
+use crate::drawing::{self, Page, Pair};
+use crate::paper::KVM;
+use runner::table::Table;
+use std::fmt::Write;
+
+/// The longest text of what came out that stands in its column; what is longer stands on a line of its own.
+const COLUMN: usize = 40;
+
+impl Judged<'_> {
+    /// The claims as text.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for kind in [Kind::Hard, Kind::Soft] {
+            let claims = self.claims(kind);
+            if claims.is_empty() {
+                continue;
+            }
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "{}", head(kind, &claims));
+            let mut paper = "";
+            for claim in &claims {
+                if claim.paper != paper {
+                    let _ = writeln!(text, "\n{}: {}", claim.paper, self.title(claim.paper));
+                    paper = claim.paper;
+                }
+                text += &of(claim);
+            }
+            text += "\n";
+        }
+        text
+    }
+
+    /// The page of the results.
+    pub fn page(&self) -> String {
+        let mut papers = String::new();
+        for (number, paper) in &self.papers.paper {
+            let title = &paper.title;
+            // Writing to a String does not fail.
+            let _ = match (&paper.command, self.results.get(number.as_str())) {
+                (Some(command), Some((kept, _))) => {
+                    let how = if kept.made.quick {
+                        ", from shorter runs"
+                    } else {
+                        ""
+                    };
+                    writeln!(
+                        papers,
+                        "- {number}: {title}: `{command}`, [its page](paper-{number}.md){how}"
+                    )
+                }
+                (Some(command), None) => {
+                    writeln!(
+                        papers,
+                        "- {number}: {title}: `{command}`, of which no result is kept yet"
+                    )
+                }
+                (None, _) => writeln!(papers, "- {number}: {title}: not built"),
+            };
+        }
+        format!(
+            "# The papers' claims\n\n<!-- Made from the papers' results and experiments/{FILE} by `partita results render`: do not \
+             change it by hand. -->\n\n`partita papers` prints the list, `partita papers --run --quick` makes what is missing first, and \
+             `--report FILE` draws it. A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out \
+             where every place that decides says so. Verdicts are those of the papers' own pages ([method.md](../why/method.md)).\n\n\
+             {papers}\n```text\n{}```\n",
+            self.text()
+        )
+    }
+
+    /// The same as an HTML page that needs no other.
+    pub fn html(&self) -> String {
+        let mut page = Page::new("The papers' claims beside our results");
+        page.paragraph(
+            "A hard claim is one that a paper measured; a soft one it estimated or argued. A claim comes out where every place that \
+             decides says so. Each verdict is that of the paper's own page, by the rules of docs/why/method.md.",
+        );
+        let hard = self.claims(Kind::Hard);
+        let mut counts = Table::new(
+            [String::from("paper")]
+                .into_iter()
+                .chain(Outcome::ALL.map(|outcome| String::from(outcome.words()))),
+        );
+        for (number, paper) in &self.papers.paper {
+            let own = hard.iter().filter(|claim| claim.paper == number);
+            let own: Vec<Outcome> = own.map(|claim| claim.outcome).collect();
+            let count = |outcome| {
+                own.iter()
+                    .filter(|one| **one == outcome)
+                    .count()
+                    .to_string()
+            };
+            counts.row(
+                [format!("{number}: {}", paper.title)]
+                    .into_iter()
+                    .chain(Outcome::ALL.map(count)),
+            );
+        }
+        page.heading("How many hard claims come out");
+        page.table(&counts);
+        for (number, paper) in &self.papers.paper {
+            page.heading(&format!("{number}: {}", paper.title));
+            match self.results.get(number.as_str()) {
+                Some((kept, judgement)) => {
+                    page.paragraph(&judgement.source);
+                    page.paragraph(&kept.made.words());
+                }
+                None => page.paragraph("No result is kept."),
+            }
+            let claims: Vec<Beside<'_>> = [Kind::Hard, Kind::Soft]
+                .into_iter()
+                .flat_map(|kind| self.claims(kind))
+                .filter(|claim| claim.paper == number)
+                .collect();
+            let pairs = pairs(&claims);
+            if !pairs.is_empty() {
+                page.figure(
+                    &drawing::beside(&pairs, "ratio to the base method (logarithmic)"),
+                    "The paper's ratios beside ours, with intervals",
+                );
+                page.colours(&drawing::beside_colours());
+            }
+            page.table(&table(&claims));
+            for claim in &claims {
+                if let Some(reason) = claim.reason {
+                    page.paragraph(&format!("Why, of \u{201c}{}\u{201d}: {reason}", claim.text));
+                }
+            }
+        }
+        crate::provenance::made_by_this(&mut page);
+        page.finish()
+    }
+
+    /// All claims for programs.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({ "hard": self.claims(Kind::Hard), "soft": self.claims(Kind::Soft) })
+    }
+
+    fn title(&self, number: &str) -> &str {
+        let paper = self.papers.paper.get(number);
+        paper.map_or("", |paper| paper.title.as_str())
+    }
+}
+
+/// How many claims there are, and how many came to what.
+fn head(kind: Kind, claims: &[Beside<'_>]) -> String {
+    let counts = Outcome::ALL.iter().filter_map(|outcome| {
+        let count = claims.iter().filter(|claim| claim.outcome == *outcome);
+        let count = count.count();
+        let words = match count {
+            1 => outcome.words(),
+            _ => outcome.counted(),
+        };
+        (count > 0).then(|| format!("{count} {words}"))
+    });
+    let counts: Vec<String> = counts.collect();
+    let kind = match kind {
+        Kind::Hard => "hard",
+        Kind::Soft => "soft",
+    };
+    let claims = match claims.len() {
+        1 => format!("1 {kind} claim"),
+        count => format!("{count} {kind} claims"),
+    };
+    format!("{claims}: {}", counts.join(", "))
+}
+
+/// One claim: what it says, what the paper has, what we have place by place, and why.
+fn of(claim: &Beside<'_>) -> String {
+    let mut text = format!(
+        "  {}: {}\n    the paper: {}\n",
+        claim.outcome.words().to_uppercase(),
+        claim.text,
+        claim.figure
+    );
+    let width = |cells: &mut dyn Iterator<Item = &String>| {
+        let lengths = cells.map(|cell| cell.chars().count());
+        lengths
+            .filter(|length| *length <= COLUMN)
+            .max()
+            .unwrap_or(0)
+    };
+    let places = width(&mut claim.found.iter().map(|found| &found.place));
+    let mut all = claim.found.iter().flat_map(|found| {
+        let beside = found.beside.iter().map(|other| &other.ours);
+        std::iter::once(&found.ours).chain(beside)
+    });
+    let ours = width(&mut all);
+    for found in &claim.found {
+        // Writing to a String does not fail.
+        let _ = match found.ours.chars().count() > COLUMN {
+            true => writeln!(
+                text,
+                "    {:<places$}  {}\n        {}",
+                found.place, found.verdict, found.ours
+            ),
+            false => writeln!(
+                text,
+                "    {:<places$}  {:>ours$}  {}",
+                found.place, found.ours, found.verdict
+            ),
+        };
+        for other in &found.beside {
+            let _ = writeln!(
+                text,
+                "    {:<places$}  {:>ours$}  {}",
+                "",
+                other.ours,
+                name(other.method)
+            );
+        }
+    }
+    if let Some(reason) = claim.reason {
+        let _ = writeln!(text, "    why: {reason}");
+    }
+    text
+}
+
+/// What a page calls a method that stands beside ours.
+fn name(method: &'static str) -> &'static str {
+    match method {
+        KVM => "KVM",
+        other => other,
+    }
+}
+
+fn table(claims: &[Beside<'_>]) -> Table {
+    let mut table = Table::new(
+        ["claim", "outcome", "the paper", "where", "ours"]
+            .into_iter()
+            .chain(OTHERS.map(name))
+            .chain(["verdict"]),
+    );
+    for claim in claims {
+        let first = |text: &str, row: usize| match row {
+            0 => String::from(text),
+            _ => String::new(),
+        };
+        let kind = match claim.kind {
+            Kind::Hard => "",
+            Kind::Soft => " (soft)",
+        };
+        let rows = claim.found.len().max(1);
+        for row in 0..rows {
+            let found = claim.found.get(row);
+            let cell = |text: Option<&String>| text.cloned().unwrap_or_default();
+            let beside = OTHERS.map(|method| {
+                let mut all = found.into_iter().flat_map(|found| &found.beside);
+                let other = all.find(|other| other.method == method);
+                cell(other.map(|other| &other.ours))
+            });
+            let before = [
+                first(&format!("{}{kind}", claim.text), row),
+                first(claim.outcome.words(), row),
+                first(claim.figure, row),
+                cell(found.map(|found| &found.place)),
+                cell(found.map(|found| &found.ours)),
+            ];
+            let verdict = cell(found.map(|found| &found.verdict));
+            table.row(before.into_iter().chain(beside).chain([verdict]));
+        }
+    }
+    table
+}
+
+/// The claims' ratios that the paper has too.
+fn pairs(claims: &[Beside<'_>]) -> Vec<Pair> {
+    let found = claims.iter().flat_map(|claim| &claim.found);
+    found
+        .filter_map(|found| {
+            let (paper, median, low, high) = found.ratios?;
+            Some(Pair {
+                name: found.place.clone(),
+                paper,
+                ours: (median, low, high),
+            })
+        })
+        .collect()
+}

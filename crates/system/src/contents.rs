@@ -1,0 +1,256 @@
+//! What is in the files that a system names: kernels that are none, and disks that are cut.
+//!
+//! A system can be read without this, as what is in files does not matter to who only plans runs.
+
+use super::{Bytes, Document, FileName, Located, Problem, System, Vm};
+use crate::cache::Cache;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes of the header of a RISC-V `Image` (Linux, `Documentation/arch/riscv/boot-image-header.rst`).
+const HEADER: usize = 64;
+/// Where in it stand the offset of the kernel in RAM, the RAM that it takes, and the mark of a RISC-V kernel.
+const TEXT_OFFSET: usize = 8;
+const IMAGE_SIZE: usize = 16;
+const MARK_AT: usize = 56;
+const MARK: &[u8] = b"RSC\x05";
+/// A disk is read and written in sectors of so many bytes (virtio 1.2, §5.2).
+const SECTOR: u64 = 512;
+
+/// Looks into every kernel and disk that is a file of the user's own, and at the sizes of what was built.
+pub fn contents(document: &Document, system: &System) -> Vec<Problem> {
+    within(document, system, Cache::from_environment().ok().as_ref())
+}
+
+/// The same with this cache.
+fn within(document: &Document, system: &System, cache: Option<&Cache>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for vm in &system.vms {
+        if let Some((message, remedy)) = kernel(vm, cache) {
+            problems.push(problem(
+                document,
+                &vm.kernel,
+                format!("vm.{}.kernel", vm.name),
+                message,
+                &remedy,
+            ));
+        }
+    }
+    for (key, disk) in system.all_disks() {
+        if let Some(message) = disk_file(&disk.file.value) {
+            let key = format!("{key}.file");
+            let remedy = "name a raw image, such as `truncate --size 1G FILE` makes";
+            problems.push(problem(document, &disk.file, key, message, remedy));
+        }
+    }
+    problems
+}
+
+fn problem(
+    document: &Document,
+    file: &Located<FileName>,
+    key: String,
+    message: String,
+    remedy: &str,
+) -> Problem {
+    let value = document.source(&file.origin);
+    Problem::new(document, &file.origin, key, message, remedy).with_value(value)
+}
+
+/// What is wrong with a VM's kernel, and what to do about it.
+fn kernel(vm: &Vm, cache: Option<&Cache>) -> Option<(String, String)> {
+    // What is not built yet is no mistake, and its size is not known.
+    let place = |file: &FileName| match (file, cache) {
+        (FileName::Path(path), _) => Some(path.clone()),
+        (FileName::Built(_), Some(cache)) => Some(file.path(cache)).filter(|path| path.is_file()),
+        (FileName::Built(_), None) => None,
+    };
+    let (start, length) = match head(&place(&vm.kernel.value)?) {
+        Ok(head) => head,
+        Err(error) => {
+            return Some((
+                format!("it cannot be read: {error}"),
+                String::from("let this user read it"),
+            ));
+        }
+    };
+    let number = |at: usize| -> u64 {
+        let bytes = start.get(at..).and_then(|rest| rest.first_chunk());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    };
+    if start.get(MARK_AT..MARK_AT + MARK.len()) != Some(MARK) {
+        let (what, remedy) = kind(&start);
+        return Some((
+            format!("this is no RISC-V kernel: {what}"),
+            String::from(remedy),
+        ));
+    }
+    let takes = number(IMAGE_SIZE)
+        .max(length)
+        .saturating_add(number(TEXT_OFFSET));
+    let initrd = vm.initrd.as_ref().and_then(|file| place(&file.value));
+    let with_initrd = initrd
+        .and_then(|path| std::fs::metadata(path).ok())
+        .map_or(0, |metadata| metadata.len());
+    let all = takes.saturating_add(with_initrd);
+    let memory = vm.memory.value;
+    (all > memory.0).then(|| {
+        let what = if with_initrd > 0 {
+            "kernel and initrd take"
+        } else {
+            "the kernel takes"
+        };
+        let mebibytes = all.div_ceil(1 << 20);
+        let next = Bytes((2 * all).next_multiple_of(1 << 26));
+        (
+            format!("{what} {mebibytes} MiB, and the VM's memory is {memory}"),
+            format!("give the VM more memory, such as {next}"),
+        )
+    })
+}
+
+/// The first bytes of a file, as many as a header has, and its length.
+fn head(path: &Path) -> std::io::Result<(Vec<u8>, u64)> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut start = Vec::new();
+    file.take(HEADER as u64).read_to_end(&mut start)?;
+    Ok((start, length))
+}
+
+/// What a file that is no kernel looks like, and what to do about it.
+fn kind(start: &[u8]) -> (&'static str, &'static str) {
+    const IMAGE: &str = "name the flat Image, for Debian the file /boot/vmlinux of its kernel";
+    match start {
+        [] => ("the file is empty", IMAGE),
+        [0x7f, b'E', b'L', b'F', ..] => (
+            "it is an ELF file",
+            "make an Image of it: objcopy -O binary, or `make Image` in Linux's tree",
+        ),
+        [0x1f, 0x8b, ..] => ("it is packed by gzip", "unpack it with gunzip"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => ("it is packed by zstd", "unpack it with unzstd"),
+        [b'0', b'7', b'0', b'7', b'0', b'1', ..] => (
+            "it is an initial RAM disk",
+            "name it as initrd, and the kernel as kernel",
+        ),
+        start
+            if start
+                .iter()
+                .all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) =>
+        {
+            ("it is text", IMAGE)
+        }
+        start if start.len() < HEADER => ("it is shorter than a kernel's header", IMAGE),
+        _ => (
+            "the mark of a RISC-V Image, RSC at byte 56, is missing",
+            IMAGE,
+        ),
+    }
+}
+
+/// What is wrong with a disk's file.
+fn disk_file(file: &FileName) -> Option<String> {
+    let FileName::Path(path) = file else {
+        return None;
+    };
+    let metadata = std::fs::metadata(path).ok()?;
+    // The size of a device is not its file's.
+    if !metadata.is_file() {
+        return None;
+    }
+    match metadata.len() {
+        0 => Some(String::from("the disk's file is empty")),
+        length if !length.is_multiple_of(SECTOR) => Some(format!(
+            "the disk's file has {length} bytes, which is not a number of whole sectors of {SECTOR}"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A kernel's file that takes so much RAM.
+    fn image(size: u64) -> Vec<u8> {
+        let mut image = vec![0; 4096];
+        image[IMAGE_SIZE..IMAGE_SIZE + 8].copy_from_slice(&size.to_le_bytes());
+        image[MARK_AT..MARK_AT + 4].copy_from_slice(MARK);
+        image
+    }
+
+    fn found(kernel: &[u8], disk: &[u8]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("kernel"), kernel).unwrap();
+        fs::write(folder.path().join("disk"), disk).unwrap();
+        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"kernel\"\ndisks = [{ file = \"disk\" }]\n";
+        let path = folder.path().join("a.toml");
+        let document = Document::new(&path, String::from(text), &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        contents(&document, &system)
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn a_kernel_that_is_none_is_named_with_what_it_is() {
+        let sector = [0; 512];
+        assert_eq!(found(&image(1 << 20), &sector), Vec::<String>::new());
+        let mut cut = image(1 << 20);
+        cut.truncate(50);
+        for (kernel, what) in [
+            (
+                &b"hello, this is a text file and no kernel, whatever its name may say of it.\n"[..],
+                "text",
+            ),
+            (b"", "empty"),
+            (b"\x7fELF\x02\x01\x01\x00", "ELF"),
+            (b"\x1f\x8b\x08\x00", "gunzip"),
+            (b"070701", "initrd"),
+            (&cut, "shorter"),
+            (&[0xff; 100], "RSC"),
+        ] {
+            let found = found(kernel, &sector);
+            assert!(
+                found.len() == 1 && found[0].contains(what),
+                "{what}: {found:?}"
+            );
+            assert!(found[0].contains("a.toml:7: vm.a.kernel"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_larger_than_its_vm_and_a_disk_of_three_bytes_are_found() {
+        let large = found(&image(65 << 20), &[0; 512]);
+        assert!(
+            large[0].contains("65 MiB") && large[0].contains("64 MiB"),
+            "{large:?}"
+        );
+        let cut = found(&image(1 << 20), &[1, 2, 3]);
+        assert!(
+            cut[0].contains("vm.a.disks[0].file") && cut[0].contains("3 bytes"),
+            "{cut:?}"
+        );
+        // What was built is as large as what is the user's own, and nothing is said of what is yet to be built.
+        let folder = tempfile::tempdir().unwrap();
+        let text = "harts = 1\nmemory = \"1 GiB\"\n[vm.a]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 1\n\
+                    kernel = \"image:debian/kernel\"\n";
+        let document = Document::new(Path::new("a.toml"), String::from(text), &[]).unwrap();
+        let system = System::read(&document).unwrap();
+        let cache = Cache::new(folder.path());
+        assert!(within(&document, &system, Some(&cache)).is_empty());
+        fs::create_dir(folder.path().join("debian")).unwrap();
+        fs::write(folder.path().join("debian/kernel"), image(65 << 20)).unwrap();
+        let built = within(&document, &system, Some(&cache));
+        assert!(
+            built.len() == 1 && built[0].to_string().contains("65 MiB"),
+            "{built:?}"
+        );
+        let none = found(&image(1 << 20), &[]);
+        assert!(none[0].contains("empty"), "{none:?}");
+    }
+}

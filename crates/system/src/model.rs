@@ -1,0 +1,280 @@
+//! A system as it was checked: harts, memory, policies, and the VMs with their devices.
+
+use crate::cache::Cache;
+use crate::document::Origin;
+use crate::host::{Date, HostNetwork};
+use abi::system::{
+    Allocation, Hidden, Io, Migration, OnFailure, Parameters, PauseLoops, Placement, Purging,
+    Queue, RemoteFences, Scheduling, SpinMethod, Translations, VmName, VmTranslation, WaitMethod,
+    WhenIdle,
+};
+use quantity::{Bytes, Duration};
+use std::path::PathBuf;
+
+/// virtio-mmio slots of QEMU's virt board.
+pub const BOARD_SLOTS: usize = 8;
+/// Guest interrupt files that a hart has at most (AIA, hgeie): QEMU has fewer.
+pub const BOARD_GUEST_FILES: u32 = 63;
+/// Harts of QEMU's virt board that one hart set can name.
+pub const BOARD_HARTS: u32 = abi::system::MAX_HARTS;
+
+/// A value and where it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Located<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands, or where its table begins if it is a default.
+    pub origin: Origin,
+}
+
+/// A file that a system names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileName {
+    /// One of those that `partita images` builds, by its path in the cache.
+    Built(String),
+    /// Any other, relative paths taken from the system file's folder.
+    Path(PathBuf),
+}
+
+impl FileName {
+    /// What stands in front of the name of a file that `partita images` builds.
+    pub const BUILT: &str = "image:";
+
+    /// The file's path, where `cache` holds the built ones.
+    pub fn path(&self, cache: &Cache) -> PathBuf {
+        match self {
+            Self::Built(name) => cache.folder().join(name),
+            Self::Path(path) => path.clone(),
+        }
+    }
+}
+
+/// A disk of a VM.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disk {
+    /// The image, in QEMU's raw form.
+    pub file: Located<FileName>,
+    /// Whether what the guest writes stays. Otherwise each run starts from the same image.
+    pub keep: bool,
+    /// The virtio-mmio slot, if the system file names one.
+    pub slot: Option<Located<u8>>,
+    /// How it is reached, where that is not as the VM says.
+    pub io: Option<Io>,
+}
+
+/// A disk that VMs share.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedDisk {
+    /// What the VMs' slices call it.
+    pub name: String,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// The disk. It is the hypervisor's, whatever `io` says.
+    pub disk: Disk,
+}
+
+/// A slice of a shared disk, which a VM has as a disk of its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slice {
+    /// The disk's name.
+    pub of: Located<String>,
+    /// Where on it the slice begins, a multiple of 512 bytes.
+    pub first: Located<Bytes>,
+    /// How long it is, a multiple of 512 bytes; to the disk's end without it.
+    pub size: Option<Located<Bytes>>,
+    /// Whether the guest may not write.
+    pub read_only: bool,
+}
+
+/// A switch between VMs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Switch {
+    /// Its name, which is the network's.
+    pub name: String,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// Whether a card of the board, on the network of this name, is its uplink.
+    pub uplink: bool,
+}
+
+/// A network card of a VM: the name of the network inside this run that it is on. Networks reach
+/// neither the host nor the world.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    /// VMs whose cards name the same network see each other.
+    pub network: Located<String>,
+    /// How it is reached, where that is not as the VM says, and where that is written.
+    pub io: Option<Located<Io>>,
+}
+
+/// One virtual machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vm {
+    /// Its name.
+    pub name: VmName,
+    /// Where its table begins.
+    pub origin: Origin,
+    /// Number of vCPUs.
+    pub vcpus: Located<u32>,
+    /// Size of its memory.
+    pub memory: Located<Bytes>,
+    /// How that memory lies in the host's.
+    pub placement: Located<Placement>,
+    /// By which tables its guest is translated.
+    pub translation: Located<VmTranslation>,
+    /// How its devices are reached.
+    pub io: Located<Io>,
+    /// How it gets its harts.
+    pub allocation: Located<Allocation>,
+    /// The kernel, in the form of an RISC-V Linux `Image`.
+    pub kernel: Located<FileName>,
+    /// The initial RAM disk.
+    pub initrd: Option<Located<FileName>>,
+    /// The kernel's command line.
+    pub command_line: String,
+    /// Its disks, in the guest's order.
+    pub disks: Vec<Disk>,
+    /// Its slices of shared disks, in the guest's order, behind its disks.
+    pub slices: Vec<Slice>,
+    /// Its network cards.
+    pub network: Vec<Card>,
+    /// The switches of which it has a port.
+    pub ports: Vec<Located<String>>,
+    /// Whether it has a source of random numbers.
+    pub rng: bool,
+    /// Whether it has a balloon, and where that is written.
+    pub balloon: Option<Origin>,
+    /// Its terminals, with what the users at them do.
+    pub terminals: Option<Habits>,
+    /// Extensions that its guest is not told of.
+    pub hidden: Hidden,
+    /// When its pause loops exit, where that is not as the system says.
+    pub pause_loops: PauseLoops,
+    /// Which harts may run its vCPUs, where that is not as the system says.
+    pub scheduling: Option<Located<Scheduling>>,
+    /// Whether it starts with the hypervisor.
+    pub autostart: bool,
+    /// What happens when it fails.
+    pub on_failure: OnFailure,
+}
+
+impl Vm {
+    /// Whether its guest drives a device of the computer itself, which reaches memory past the hypervisor.
+    #[must_use]
+    pub fn drives_devices(&self) -> bool {
+        let others = self.rng || self.terminals.is_some();
+        let disks = (0..self.disks.len()).map(|number| self.io_of_disk(number));
+        let cards = (0..self.network.len()).map(|number| self.io_of_card(number));
+        others && self.io.value == Io::Direct || disks.chain(cards).any(|io| io == Io::Direct)
+    }
+
+    /// How its network card with this number is reached.
+    #[must_use]
+    pub fn io_of_card(&self, number: usize) -> Io {
+        let io = self.network.get(number).and_then(|card| card.io.as_ref());
+        io.map_or(self.io.value, |io| io.value)
+    }
+
+    /// How its disk with this number is reached.
+    #[must_use]
+    pub fn io_of_disk(&self, number: usize) -> Io {
+        let disk = self.disks.get(number);
+        disk.and_then(|disk| disk.io).unwrap_or(self.io.value)
+    }
+
+    /// Whether a device that is reached so is to use other addresses than the guest does, and so offers `VIRTIO_F_ACCESS_PLATFORM`.
+    #[must_use]
+    pub fn tells_addresses(&self, io: Io) -> bool {
+        self.placement.value != Placement::Real && io == Io::Direct
+    }
+}
+
+/// What a VM's users do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Habits {
+    /// How many there are, each at a terminal of their own.
+    pub count: u32,
+    /// How many lines each of them sends and waits for.
+    pub transactions: u32,
+    /// How long they think before a line, on average: evenly drawn from half of it to one and a half times it.
+    pub think: std::time::Duration,
+}
+
+/// A system.
+#[derive(Debug, Clone, PartialEq)]
+pub struct System {
+    /// Number of harts.
+    pub harts: Located<u32>,
+    /// Size of the host's memory.
+    pub memory: Located<Bytes>,
+    /// Guest interrupt files a hart; without it, as many as the computer has.
+    pub guest_files: Option<u32>,
+    /// Longest time that a vCPU keeps a hart while another waits for it; without it, by the hart's speed.
+    pub time_slice: Option<Duration>,
+    /// What happens when a vCPU spins.
+    pub spin: SpinMethod,
+    /// What happens when a vCPU waits for an interrupt.
+    pub wait: WaitMethod,
+    /// When vCPUs go to other harts.
+    pub migration: Located<Migration>,
+    /// How many schedulers share the harts.
+    pub queue: Queue,
+    /// Which harts may run a vCPU.
+    pub scheduling: Scheduling,
+    /// When a hart drops cached translations of a vCPU.
+    pub translations: Located<Translations>,
+    /// How it does.
+    pub purge: Purging,
+    /// What fences drop that guests ask for on other vCPUs.
+    pub remote_fences: RemoteFences,
+    /// What the file says of the policies' parameters.
+    pub parameters: Parameters,
+    /// What happens when the last VM that runs ends.
+    pub when_idle: WhenIdle,
+    /// When a run is given up: machine time on the machine, the host's on QEMU.
+    pub time_limit: Option<Duration>,
+    /// Whose console a terminal is connected with, unless somebody asks for another's: a VM's name, or `partita`.
+    pub console: Option<String>,
+    /// The hour of the day when the computer is switched on.
+    pub date: Date,
+    /// The network that reaches the host's, if one does.
+    pub host: Option<HostNetwork>,
+    /// The disks that VMs share, in the order of the file.
+    pub disks: Vec<SharedDisk>,
+    /// The switches between VMs, in the order of the file.
+    pub switches: Vec<Switch>,
+    /// The VMs in the order of the file.
+    pub vms: Vec<Vm>,
+}
+
+impl System {
+    /// What a run takes from the host, so that it cannot be repeated; for people.
+    pub fn from_host(&self) -> Vec<String> {
+        let date = (self.date == Date::Host).then(|| String::from("the hour of the day"));
+        let network = self.host.as_ref();
+        let network = network.map(|host| format!("the other end of the network {}", host.network));
+        date.into_iter().chain(network).collect()
+    }
+
+    /// Every disk with the key of its table: those that VMs share, then the VMs' own.
+    pub fn all_disks(&self) -> impl Iterator<Item = (String, &Disk)> {
+        let shared = self.disks.iter();
+        let shared = shared.map(|shared| (format!("disk.{}", shared.name), &shared.disk));
+        let own = self.vms.iter().flat_map(|vm| {
+            let disks = vm.disks.iter().enumerate();
+            disks.map(|(number, disk)| (format!("vm.{}.disks[{number}]", vm.name), disk))
+        });
+        shared.chain(own)
+    }
+
+    /// The switches that have an uplink, each with its number among all.
+    pub fn uplinks(&self) -> impl Iterator<Item = (usize, &Switch)> {
+        let all = self.switches.iter().enumerate();
+        all.filter(|(_, switch)| switch.uplink)
+    }
+
+    /// The VM with this name.
+    pub fn vm(&self, name: &str) -> Option<&Vm> {
+        self.vms.iter().find(|vm| vm.name.as_str() == name)
+    }
+}
