@@ -75,6 +75,49 @@ impl core::fmt::Debug for Heap {
 }
 
 #[cfg(test)]
+pub use counting::allocations;
+
+/// The tests' allocator, which counts what each thread allocates.
+#[cfg(test)]
+mod counting {
+    use core::alloc::{GlobalAlloc, Layout};
+    use core::cell::Cell;
+    use std::alloc::System;
+    use std::thread_local;
+
+    thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(0) };
+    }
+
+    struct Counting;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting = Counting;
+
+    // SAFETY: the system's allocator keeps the contract.
+    unsafe impl GlobalAlloc for Counting {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            // A thread that ends has no counter any more.
+            let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+            // SAFETY: as the caller says.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+            // SAFETY: as the caller says.
+            unsafe { System.dealloc(place, layout) };
+        }
+    }
+
+    /// Number of allocations that `act` makes in this thread.
+    pub fn allocations(act: impl FnOnce()) -> usize {
+        let before = COUNT.get();
+        act();
+        COUNT.get() - before
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -21,7 +21,9 @@ use crate::console::say;
 use crate::hart;
 use crate::heap::{self, HEAP};
 use crate::memory::address::{HostPhysical, HostRegion, PAGE_SIZE};
+use crate::memory::frames::pool::PagePool;
 use crate::memory::frames::{FrameOwner, Frames};
+use crate::memory::physical::Physical;
 use crate::memory::placement;
 use crate::operator;
 use crate::system::groups::Groups;
@@ -108,9 +110,6 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         }
         vms.push(built);
     }
-    let on_touch = owners.iter().filter(|(_, vm)| !in_one_piece(vm));
-    let on_touch: Vec<u64> = on_touch.map(|(_, vm)| vm.memory).collect();
-    placement::keep_pages(&frames, &on_touch).map_err(AssembleError::Memory)?;
     let guests: u64 = wanted.iter().map(|(_, size)| size).sum();
     let owners = owners.iter().map(|(owner, _)| *owner);
     let tables_and_stacks = owners
@@ -118,6 +117,7 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         .map(|owner| frames.bytes_of(owner))
         .sum::<u64>()
         .saturating_sub(guests);
+    let pages = pool(description, frames)?;
     say!(
         "{}, {} with {}; {} KiB of memory used, {} MiB free",
         Counted(harts.len(), "hart"),
@@ -126,10 +126,10 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         image_bytes()
             .saturating_add(tables_and_stacks)
             .div_ceil(1 << 10),
-        frames.free_bytes() >> 20
+        pages.free_bytes() >> 20
     );
     let system = Hypervisor::new(
-        (board, frames),
+        (board, pages),
         harts,
         vms,
         (vcpus, shared.disks, shared.switches),
@@ -146,6 +146,16 @@ pub fn system(board: Board, started: u64) -> Result<&'static Hypervisor, Assembl
         description.remote_fences,
     );
     Ok(system::install(system))
+}
+
+/// Reserves pages for the guests whose memory comes when it is touched.
+fn pool(description: &SystemDescription<'_>, frames: Frames) -> Result<PagePool, AssembleError> {
+    let vms = (0..).map_while(VmId::new).zip(&description.vms);
+    let on_touch = vms.filter(|(_, vm)| vm.placement == Placement::Paged);
+    let reserved = on_touch.map(|(id, vm)| (id, placement::reservation(vm.memory)));
+    let reserved: Vec<(VmId, u64)> = reserved.collect();
+    PagePool::of_frames(frames, &reserved, &Physical::default())
+        .map_err(|error| AssembleError::Memory(error.into()))
 }
 
 /// Gives the heap more memory for a large system.

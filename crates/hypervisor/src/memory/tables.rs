@@ -8,13 +8,33 @@ use crate::memory::owned::OwnedRegion;
 use crate::memory::physical::Physical;
 use crate::memory::shadow;
 
+/// Gives memory for tables and pages.
+pub trait FrameSource {
+    /// Gives `size` bytes, [`PAGE_SIZE`] or the size of a root table, at a multiple of that.
+    fn give(&mut self, size: u64) -> Option<OwnedRegion>;
+}
+
+/// Frames of one owner, while the system is assembled.
+impl FrameSource for (&mut Frames, FrameOwner) {
+    fn give(&mut self, size: u64) -> Option<OwnedRegion> {
+        self.0.give(self.1, size, size)
+    }
+}
+
 /// Table memory by its physical address; the hypervisor runs untranslated.
-#[derive(Debug)]
 pub struct PhysicalTables<'a> {
-    /// Where new tables come from, and whose they are; without it none can be made, only changed.
-    frames: Option<(&'a mut Frames, FrameOwner)>,
+    /// Where new tables come from; without it none can be made, only changed.
+    frames: Option<&'a mut dyn FrameSource>,
     /// How new tables are zeroed.
     memory: Physical,
+}
+
+impl core::fmt::Debug for PhysicalTables<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        formatter
+            .debug_struct("PhysicalTables")
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'a> PhysicalTables<'a> {
@@ -35,13 +55,9 @@ impl<'a> PhysicalTables<'a> {
     /// # Safety
     /// As for [`Self::standing`].
     #[must_use]
-    pub const unsafe fn growing(
-        frames: &'a mut Frames,
-        owner: FrameOwner,
-        memory: Physical,
-    ) -> Self {
+    pub const unsafe fn growing(frames: &'a mut dyn FrameSource, memory: Physical) -> Self {
         Self {
-            frames: Some((frames, owner)),
+            frames: Some(frames),
             memory,
         }
     }
@@ -59,8 +75,7 @@ impl TableMemory for PhysicalTables<'_> {
     }
 
     fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
-        let (frames, owner) = self.frames.as_mut()?;
-        let region = frames.give(*owner, size, size)?;
+        let region = self.frames.as_mut()?.give(size)?;
         self.memory.zero(region);
         Some(region.base())
     }

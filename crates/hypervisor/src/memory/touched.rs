@@ -86,14 +86,15 @@ impl<S: Store> TouchedPages<S> {
             self.cache.keep(number, there.host);
             return Some((there.host, true));
         }
-        let came = self.store.change(|memory| {
+        let (came, mapped) = self.store.change(|memory| {
             let frame = memory.allocate(PAGE_SIZE)?;
-            // Without memory for a table the frame is nobody's until the run ends.
-            table
-                .map(memory, wanted, frame, Permissions::MEMORY)
-                .ok()
-                .map(|()| frame)
+            let mapped = table.map(memory, wanted, frame, Permissions::MEMORY);
+            Some((frame, mapped))
         })?;
+        if mapped.is_err() {
+            self.free(came);
+            return None;
+        }
         self.cache.keep(number, came);
         Some((came, false))
     }

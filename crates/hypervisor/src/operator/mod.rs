@@ -159,7 +159,7 @@ fn list(system: &Hypervisor) {
         system.spin().name(),
         wait.name()
     );
-    let free = system.frames.lock().free_bytes();
+    let free = system.pages.lock().free_bytes();
     say!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {

@@ -39,7 +39,7 @@ use crate::devices::virtio::backend::disk::Disk;
 use crate::devices::virtio::backend::switch::Switch;
 use crate::hart;
 use crate::hart::counters::hart_counters::{MODES_AND_OVERFLOW, Offer};
-use crate::memory::frames::Frames;
+use crate::memory::frames::pool::PagePool;
 use crate::system::awaited::Awaited;
 use crate::system::costs::Costs;
 use crate::system::groups::Groups;
@@ -73,7 +73,7 @@ pub struct Hypervisor {
     pub scheduler: Groups,
     pub board: Board,
     /// The host's memory: who has what of it.
-    pub frames: Mutex<Frames, { place::FRAMES }>,
+    pub pages: Mutex<PagePool, { place::FRAMES }>,
     pub aplic: AplicDriver,
     /// Which harts take interrupts of the board.
     pub attendants: Attendants,
@@ -116,7 +116,7 @@ pub fn system() -> Option<&'static Hypervisor> {
 impl Hypervisor {
     #[must_use]
     pub fn new(
-        (board, frames): (Board, Frames),
+        (board, pages): (Board, PagePool),
         harts: Vec<Hart>,
         vms: Vec<Vm>,
         (vcpus, disks, switches): (Vec<Vcpu>, Vec<Disk>, Vec<Arc<Switch>>),
@@ -137,7 +137,7 @@ impl Hypervisor {
         );
         Self {
             board,
-            frames: Mutex::new(frames),
+            pages: Mutex::new(pages),
             harts,
             vms,
             vcpus,

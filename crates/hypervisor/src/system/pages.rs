@@ -5,11 +5,11 @@ use core::sync::atomic::Ordering;
 use abi::monitor::VmState;
 use scheduler::VmId;
 
-use crate::memory::address::HostRegion;
-use crate::memory::frames::FrameOwner;
+use crate::memory::address::{HostRegion, PAGE_SIZE};
 use crate::memory::gstage::TableMemory;
+use crate::memory::owned::OwnedRegion;
 use crate::memory::returned::Returning;
-use crate::memory::tables::PhysicalTables;
+use crate::memory::tables::{FrameSource, PhysicalTables};
 use crate::memory::touched::Store;
 use crate::system::devices::VmContext;
 use crate::system::harts;
@@ -20,9 +20,10 @@ use crate::vm::Vm;
 #[derive(Clone, Copy, Debug)]
 pub struct PagesOf(pub VmId);
 
-impl PagesOf {
-    const fn owner(self) -> FrameOwner {
-        FrameOwner::Guest(self.0)
+impl FrameSource for PagesOf {
+    fn give(&mut self, size: u64) -> Option<OwnedRegion> {
+        let pages = (size == PAGE_SIZE).then(system).flatten();
+        pages?.pages.lock().give(self.0)
     }
 }
 
@@ -34,31 +35,31 @@ impl Store for PagesOf {
 
     fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
         // Before the system stands nobody touches a guest's memory.
-        let Some(system) = system() else {
+        if system().is_none() {
             // SAFETY: as for `look`.
             return with(&mut unsafe { PhysicalTables::standing() });
-        };
-        let mut frames = system.frames.lock();
+        }
         let memory = harts::current().memory();
+        let mut frames = *self;
         // SAFETY: as for `look`.
-        with(&mut unsafe { PhysicalTables::growing(&mut frames, self.owner(), memory) })
+        with(&mut unsafe { PhysicalTables::growing(&mut frames, memory) })
     }
 
     fn give_back(&self) {
         if let Some(system) = system() {
-            system.frames.lock().take_back_all(self.owner());
+            system.pages.lock().take_back_all(self.0);
         }
     }
 
     fn free(&self, frame: HostRegion) {
         if let Some(system) = system() {
             // It is the owner's: its page was in the table.
-            let _ = system.frames.lock().take_back(self.owner(), frame);
+            let _ = system.pages.lock().take_back(self.0, frame);
         }
     }
 
     fn bytes(&self) -> u64 {
-        system().map_or(0, |system| system.frames.lock().bytes_of(self.owner()))
+        system().map_or(0, |system| system.pages.lock().bytes_of(self.0))
     }
 }
 

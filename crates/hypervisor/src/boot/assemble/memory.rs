@@ -50,10 +50,10 @@ pub(super) fn table(
     ram: &Ram,
     (devices, made): (&[Given], &[SharingDevice]),
     vcpus: u32,
-    (frames, owner): (&mut Frames, FrameOwner),
+    mut frames: (&mut Frames, FrameOwner),
 ) -> Result<GStage, MapError> {
     // SAFETY: the tables are made here.
-    let mut tables = unsafe { PhysicalTables::growing(frames, owner, Physical::default()) };
+    let mut tables = unsafe { PhysicalTables::growing(&mut frames, Physical::default()) };
     let mut stage = GStage::new(mode, &mut tables)?;
     match ram.host {
         Some(host) => stage.map(&mut tables, ram.guest, host.base(), Permissions::MEMORY)?,

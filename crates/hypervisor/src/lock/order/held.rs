@@ -17,7 +17,7 @@ const NAMES: [&str; 20] = [
     "Vcpu::beside",
     "Vcpu::interrupts",
     "Vm::table",
-    "Hypervisor::frames",
+    "Hypervisor::pages",
     "Hart::files",
     "AplicDriver::change",
     "Vm::typed",

@@ -1,13 +1,14 @@
 //! The frames of the host's memory: who owns which.
 //!
-//! [`Frames`] lives as long as the system. It gives frames of 4 KiB, 2 MiB and 1 GiB and larger pieces, each to one
-//! owner, takes them back one by one or all that an owner has, and never gives one twice. A VM's memory, the tables of its G-stage and
-//! whatever else is kept for it belong to that VM, so that nothing is left behind when it goes.
+//! [`Frames`] is used while the system is assembled. It gives frames of 4 KiB, 2 MiB and 1 GiB and larger pieces, each to one
+//! owner, takes them back one by one or all that an owner has, and never gives one twice. A VM's memory and the tables of its
+//! G-stage belong to that VM. Its lists lie on the heap.
 //!
 //! Large pieces come straight from the list of free regions ([`free`]). Single pages come from *sheets* of
 //! 64 pages: a sheet is an owner's alone and goes back to the list when its last page does, so that the pages of one VM
-//! do not break up the memory of others, and neighbours join to large frames again. All that is kept is
-//! a word for each sheet: 32 bytes or so for 256 KiB.
+//! do not break up the memory of others, and neighbours join to large frames again.
+//!
+//! When the system is assembled, what is left becomes a [`PagePool`](pool::PagePool), from which guests get single pages. There is no way back: after assembly no list of frames grows.
 #![cfg_attr(
     not(test),
     deny(
@@ -19,10 +20,12 @@
 )]
 
 pub mod free;
+pub mod pool;
 #[cfg(test)]
 mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use scheduler::VmId;
 
@@ -63,8 +66,6 @@ pub enum FrameOwner {
     Hypervisor,
     /// A VM, for as long as it is defined.
     Vm(VmId),
-    /// The guest of a VM, until its run ends: pages that came when they were touched, and the tables that map them.
-    Guest(VmId),
 }
 
 /// What was given back is not its owner's, or not as it was given.
@@ -73,8 +74,9 @@ pub enum FrameOwner {
 pub struct NotGiven(pub HostRegion);
 
 /// Pages of a sheet.
-const SHEET_PAGES: u32 = u64::BITS;
-const SHEET: u64 = SHEET_PAGES as u64 * PAGE_SIZE;
+pub const SHEET_PAGES: u32 = u64::BITS;
+/// Bytes of a sheet.
+pub const SHEET: u64 = SHEET_PAGES as u64 * PAGE_SIZE;
 
 /// What one owner has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -228,16 +230,16 @@ impl Frames {
         self.free.free_bytes()
     }
 
-    /// How many single pages could be given to so many more owners: each may leave one sheet partly used.
-    #[must_use]
-    pub fn single_pages(&self, owners: u64) -> u64 {
+    /// Whole sheets that are free, the smallest regions first.
+    pub fn free_sheets(&self) -> Vec<HostRegion> {
         let regions = self.free.free_regions().iter();
         let whole = regions.filter_map(|region| {
             let base = region.base().align_up(SHEET)?;
             HostRegion::between(base, region.end().align_down(SHEET))
         });
-        let sheets: u64 = whole.map(|region| region.size() / SHEET).sum();
-        sheets.saturating_sub(owners) * u64::from(SHEET_PAGES)
+        let mut whole: Vec<HostRegion> = whole.filter(|region| !region.is_empty()).collect();
+        whole.sort_by_key(|region| region.size());
+        whole
     }
 
     /// What nobody has, from the lowest address.

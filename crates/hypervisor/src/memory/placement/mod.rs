@@ -19,8 +19,10 @@ mod tests;
 use alloc::vec::Vec;
 
 use crate::memory::address::HostRegion;
+use crate::memory::frames::pool::NoPages;
 use crate::memory::frames::{FrameOwner, FrameSize, Frames};
 use crate::memory::owned::OwnedRegion;
+use crate::memory::returned::AT_A_TIME;
 
 /// Why the VMs could not all be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,15 +36,8 @@ pub enum PlacementError {
         size: u64,
     },
     /// There are too few pages for the VMs whose pages come when they are touched.
-    #[error(
-        "no room for {wanted} pages of VMs whose memory comes when it is touched, and for their tables: {left} are left"
-    )]
-    NoPages {
-        /// What they may come to.
-        wanted: u64,
-        /// What there is.
-        left: u64,
-    },
+    #[error(transparent)]
+    NoPages(#[from] NoPages),
     /// There is no room in one piece.
     #[error(
         "no room for a VM's {size} bytes: the largest piece of the host's memory that is left has \
@@ -92,24 +87,15 @@ pub fn place(
     Ok(placed.into_iter().map(|(_, _, place)| place).collect())
 }
 
-/// Makes sure that VMs of so many bytes each, whose pages come one by one when they are touched, never lack one: nothing else takes
-/// frames once the system stands.
-///
-/// # Errors
-/// [`PlacementError::NoPages`].
-pub fn keep_pages(frames: &Frames, sizes: &[u64]) -> Result<(), PlacementError> {
-    let tables = |size: u64| {
-        let of = |frame: FrameSize| size.div_ceil(frame.bytes());
-        // One more of each level where the memory does not begin with its leaf.
-        of(FrameSize::Megapage) + of(FrameSize::Gigapage) + 2
-    };
-    let pages = |&size: &u64| size.div_ceil(FrameSize::Page.bytes()) + tables(size);
-    let wanted: u64 = sizes.iter().map(pages).sum();
-    let left = frames.single_pages(sizes.len() as u64);
-    match wanted <= left {
-        true => Ok(()),
-        false => Err(PlacementError::NoPages { wanted, left }),
-    }
+/// Pages that a guest of so many bytes, whose pages come when they are touched, may have at a time: its memory, the tables for it, and
+/// the pages that it has given back and that somebody may still use ([`AT_A_TIME`] at most).
+#[must_use]
+pub const fn reservation(size: u64) -> u64 {
+    let pages = size.div_ceil(FrameSize::Page.bytes());
+    // One more of each level where the memory does not begin with its leaf.
+    let last_level = size.div_ceil(FrameSize::Megapage.bytes()) + 1;
+    let middle_level = size.div_ceil(FrameSize::Gigapage.bytes()) + 1;
+    pages + last_level + middle_level + AT_A_TIME
 }
 
 fn place_one(

@@ -3,11 +3,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex as HostMutex;
 
 use proptest::prelude::*;
+use scheduler::VmId;
 
 use super::*;
+use crate::memory::frames::pool::PagePool;
+use crate::memory::frames::pool::tests::pool;
 use crate::memory::gstage::Mode;
 use crate::memory::guest::GuestMemory;
+use crate::memory::placement::reservation;
+use crate::memory::returned::{self, AT_A_TIME};
 
+const FIRST_VM: VmId = VmId::new(0).unwrap();
 const GIB: u64 = 1 << 30;
 const RAM: u64 = 2 * GIB;
 /// A page that is mapped for good, below the memory.
@@ -252,4 +258,185 @@ fn a_page_that_was_given_back_comes_anew() {
     assert_eq!(memory.touch(at(0x5008)), Touch::Came);
     assert_ne!(pages.frame(at(0x5000)), before);
     assert_eq!(pages.frame(at(0x6000)), other);
+}
+
+/// A guest's store whose pages come from a pool, as in the hypervisor.
+#[derive(Debug, Clone)]
+struct Pooled(std::sync::Arc<HostMutex<Pool>>);
+
+#[derive(Debug)]
+struct Pool {
+    pages: PagePool,
+    words: HashMap<u64, u64>,
+    /// Where the next table goes while the system is assembled.
+    assembly: Option<u64>,
+}
+
+impl TableMemory for Pool {
+    fn read(&self, address: HostPhysical) -> u64 {
+        self.words.get(&address.raw()).copied().unwrap_or(0)
+    }
+
+    fn write(&mut self, address: HostPhysical, value: u64) {
+        self.words.insert(address.raw(), value);
+    }
+
+    fn allocate(&mut self, size: u64) -> Option<HostPhysical> {
+        if let Some(next) = &mut self.assembly {
+            let base = next.next_multiple_of(size);
+            *next = base + size;
+            return Some(HostPhysical::new(base));
+        }
+        let page = self.pages.give(FIRST_VM)?.region();
+        self.words
+            .retain(|at, _| !page.contains(HostPhysical::new(*at)));
+        Some(page.base())
+    }
+}
+
+impl Store for Pooled {
+    fn look<T>(&self, with: impl FnOnce(&dyn TableMemory) -> T) -> T {
+        with(&*self.0.lock().unwrap())
+    }
+
+    fn change<T>(&self, with: impl FnOnce(&mut dyn TableMemory) -> T) -> T {
+        with(&mut *self.0.lock().unwrap())
+    }
+
+    fn free(&self, frame: HostRegion) {
+        let freed = self.0.lock().unwrap().pages.take_back(FIRST_VM, frame);
+        assert_eq!(freed, Ok(()));
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.lock().unwrap().pages.bytes_of(FIRST_VM)
+    }
+
+    fn give_back(&self) {
+        self.0.lock().unwrap().pages.take_back_all(FIRST_VM);
+    }
+}
+
+/// Another hart that does or does not use what the guest gives back.
+struct OtherHart<'a> {
+    pages: &'a dyn Pages,
+    is_using: bool,
+}
+
+impl returned::Port for OtherHart<'_> {
+    fn frame(&self, page: GuestPhysical) -> Option<HostPhysical> {
+        self.pages.frame(page)
+    }
+
+    fn in_use(&self, _: &mut dyn FnMut(HostRegion)) {}
+
+    fn unmap(&self, page: GuestPhysical) -> bool {
+        self.pages.unmap(page)
+    }
+
+    fn advance(&self) -> u64 {
+        1
+    }
+
+    fn is_used(&self, _: u64) -> bool {
+        self.is_using
+    }
+
+    fn forget(&self, _: &[HostPhysical]) {}
+
+    fn free(&self, frame: HostPhysical) {
+        self.pages.free(frame);
+    }
+}
+
+/// A guest of so many pages, with what is reserved for it and not a page more.
+fn reserved_guest(pages: u64) -> GuestMemory {
+    let size = pages * PAGE_SIZE;
+    let pages = pool(&[reservation(size)]);
+    let mut store = Pool {
+        pages,
+        words: HashMap::new(),
+        assembly: Some(PAGE_SIZE),
+    };
+    let mut table = GStage::new(Mode::Sv48x4, &mut store).unwrap();
+    let device = GuestRegion::new(GuestPhysical::new(DEVICE), PAGE_SIZE).unwrap();
+    let host = HostPhysical::new(DEVICE);
+    let mapped = table.map(&mut store, device, host, Permissions::DEVICE);
+    assert_eq!(mapped, Ok(()));
+    store.assembly = None;
+    let table: SharedTable = Arc::new(Mutex::new(table));
+    let region = GuestRegion::new(GuestPhysical::new(RAM), size).unwrap();
+    let store = Pooled(std::sync::Arc::new(HostMutex::new(store)));
+    let pages = TouchedPages::new(region, table, store);
+    GuestMemory::of_pages(region, std::boxed::Box::new(pages))
+}
+
+/// Pages that leave are still the guest's, and those that come in their place are more than the guest's memory.
+#[test]
+fn page_on_its_way_has_a_successor() {
+    let memory = reserved_guest(600);
+    let touch_all = || (0..600).all(|page| memory.touch(at(page * PAGE_SIZE)) != Touch::NoFrame);
+    let mut returning = returned::Returning::new();
+    for _ in 0..3 {
+        assert!(touch_all());
+        for start in (0..512).step_by(AT_A_TIME as usize) {
+            let given = GuestRegion::new(at(start * PAGE_SIZE), AT_A_TIME * PAGE_SIZE);
+            assert!(returning.give(given.unwrap()));
+            let mut other = OtherHart {
+                pages: memory.pages(),
+                is_using: true,
+            };
+            assert_eq!(returning.step(&other), returned::Step::Later);
+            assert!(touch_all(), "while a hart uses the former pages");
+            other.is_using = false;
+            assert_eq!(returning.step(&other), returned::Step::Done);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Touch(u64, u64),
+    Give(u64, u64),
+    Step(bool),
+    Restart,
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let turn = prop_oneof![
+        6 => (0..700_u64, 1..700_u64).prop_map(|(from, count)| Turn::Touch(from, count)),
+        6 => (0..700_u64, 1..300_u64).prop_map(|(from, count)| Turn::Give(from, count)),
+        6 => any::<bool>().prop_map(Turn::Step),
+        1 => Just(Turn::Restart),
+    ];
+    prop::collection::vec(turn, 1..60)
+}
+
+proptest! {
+    /// However a guest touches, gives back and restarts, and whoever uses its former pages: no page of its memory fails to come.
+    #[test]
+    fn touched_page_always_comes(turns in turns()) {
+        let memory = reserved_guest(700);
+        let mut returning = returned::Returning::new();
+        for turn in turns {
+            match turn {
+                Turn::Touch(from, count) => {
+                    for page in (from..700).take(count as usize) {
+                        prop_assert_ne!(memory.touch(at(page * PAGE_SIZE)), Touch::NoFrame);
+                    }
+                }
+                Turn::Give(from, count) => {
+                    let pages = GuestRegion::new(at(from * PAGE_SIZE), count.min(700 - from) * PAGE_SIZE);
+                    let _ = returning.give(pages.unwrap());
+                }
+                Turn::Step(is_using) => {
+                    let _ = returning.step(&OtherHart { pages: memory.pages(), is_using });
+                }
+                Turn::Restart => {
+                    returning.clear();
+                    memory.give_back();
+                }
+            }
+        }
+    }
 }
