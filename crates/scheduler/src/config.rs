@@ -1,4 +1,4 @@
-//! What can be chosen, and the ranges within which it can.
+//! Configuration of a scheduler, and its limits.
 
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -8,55 +8,52 @@ use crate::base::ticks::Ticks;
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
 
-/// On which of the shared harts a vCPU may run.
+/// Shared harts on which a vCPU may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// On any: floating scheduling.
+    /// All: floating scheduling.
     Floating,
-    /// On one that is chosen when its virtual machine is added: fixed scheduling.
+    /// One that is chosen when the VM is added: fixed scheduling.
     Fixed,
 }
 
-/// When a vCPU goes to another hart than the one that it ran on last.
+/// Times at which a vCPU migrates to another hart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Migration {
-    /// When its own hart is not free, or somebody has been passed over too often.
+    /// If its own hart is not free, or another vCPU was passed over too often.
     AsNeeded,
-    /// At every dispatch, where another shared hart may take it; and nobody waits in place. For tests: all that has to
-    /// follow a vCPU does so all the time.
+    /// At every dispatch that another shared hart can make; no vCPU waits in place. For tests: all state that follows a vCPU migrates all the time.
     Always,
 }
 
-/// Everything about a scheduler that can be chosen.
+/// Configuration of a scheduler.
 ///
-/// [`Config::new`] gives usual values; [`crate::Scheduler::new`] checks the ranges.
+/// [`Config::new`] gives defaults; [`crate::Scheduler::new`] checks the ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// Ticks a second of the clock that all times are in.
+    /// Frequency of the clock in Hz.
     pub frequency: u64,
-    /// The time slice, in [`Config::SLICE_US`].
+    /// Time slice, in [`Config::SLICE_US`].
     pub slice: Ticks,
-    /// The length of a service round in slices of each shared hart, in [`Config::ROUND`]. In one round, a
-    /// virtual machine may consume its share of it before it goes out of service.
+    /// Length of a service round in slices of each shared hart, in [`Config::ROUND`]. In one round, a VM may consume its share before it goes out of
+    /// service.
     pub round: u32,
-    /// How often a ready vCPU may be passed over for one that ran on the dispatching hart last, in
-    /// [`Config::AFFINITY`]; 0 is the strict order.
+    /// Times that a ready vCPU may be passed over for one that ran on the dispatching hart last, in [`Config::AFFINITY`]; 0 is the strict order.
     pub affinity: u8,
-    /// How many vCPUs a hart takes out of the self-wait queue in a row while others are ready, in
-    /// [`Config::SELF_WAIT_BUDGET`]. This bounds what a storm of interrupts can take from the ready queue.
+    /// vCPUs that a hart takes out of the self-wait queue in a row while others are ready, in [`Config::SELF_WAIT_BUDGET`]. It bounds the time that a
+    /// storm of interrupts takes from the ready queue.
     pub self_wait_budget: u16,
-    /// The longest that a vCPU waits for a word to change: one slice to [`Config::LONGEST_RESERVATION_US`].
+    /// Longest wait for a word: one slice to [`Config::LONGEST_RESERVATION_US`].
     pub reservation_limit: Ticks,
-    /// What happens at a spin.
+    /// Spin policy.
     pub spin: SpinPolicy,
-    /// How waiting vCPUs are found.
+    /// Wait policy.
     pub wait: WaitPolicy,
     /// Floating or fixed scheduling on the shared harts.
     pub placement: Placement,
-    /// Whether a vCPU that has its hart for itself runs on relaxed terms, without a slice and with waits that do not trap. On a
-    /// hart of its own it always does.
+    /// True if a vCPU that has its hart to itself runs without a slice and with waits that do not trap. On a dedicated hart it always does.
     pub relaxes: bool,
-    /// When vCPUs move. `Always` makes no sense under fixed scheduling, or with a single hart.
+    /// Migration of vCPUs. `Always` is refused under fixed scheduling and with a single hart.
     pub migration: Migration,
 }
 
@@ -69,18 +66,18 @@ impl Config {
     pub const AFFINITY: RangeInclusive<u8> = 0..=64;
     /// Limits of [`Config::self_wait_budget`].
     pub const SELF_WAIT_BUDGET: RangeInclusive<u16> = 1..=1024;
-    /// Most of [`Config::reservation_limit`] in microseconds; the least is the slice.
+    /// Largest [`Config::reservation_limit`] in microseconds; the smallest is the slice.
     pub const LONGEST_RESERVATION_US: u64 = 1_000_000;
 
-    /// The length of a service round, unless it is given: half of the shortest time over which shares are to be seen.
+    /// Default length of a service round: half of the shortest time over which shares are to be seen.
     const ROUND_US: u64 = 10_000;
-    /// As long as a change of vCPU takes, with what it misses in caches and TLBs, in simple instructions.
+    /// Context switch in simple instructions, with its misses in caches and TLBs.
     const CHANGE: u64 = 5_000;
-    /// The changes in a slice, so that no more than two per cent of a hart's time go into the ends of slices.
+    /// Context switches in a slice, so that at most two per cent of a hart's time go into the ends of slices.
     const CHANGES: u64 = 50;
 
-    /// The slice in microseconds, unless it is given: whole milliseconds that are fifty changes of vCPU long, within
-    /// [`Config::SLICE_US`], where a hart executes `instructions` simple instructions in `microseconds`.
+    /// Default slice in microseconds: whole milliseconds that are fifty context switches long, within [`Config::SLICE_US`], on a hart that executes
+    /// `instructions` simple instructions in `microseconds`.
     #[must_use]
     pub fn usual_slice_us(instructions: u64, microseconds: u64) -> u32 {
         let slice = u128::from(Self::CHANGE * Self::CHANGES) * u128::from(microseconds)
@@ -92,7 +89,7 @@ impl Config {
         u32::try_from(slice / 1000 * 1000).unwrap_or(u32::MAX)
     }
 
-    /// The slices in a service round, unless they are given: 10 ms of them, and two at least.
+    /// Default slices in a service round: 10 ms of them, and two at least.
     #[must_use]
     pub fn usual_round(slice_us: u32) -> u32 {
         let slices = Self::ROUND_US / u64::from(slice_us.max(1));
@@ -101,8 +98,7 @@ impl Config {
             .min(*Self::ROUND.end())
     }
 
-    /// The usual values for a clock of `frequency` ticks a second: 5 ms slices, `rslp`,
-    /// `host-interrupt`, floating.
+    /// Default configuration for a clock of `frequency` ticks a second: 5 ms slices, `rslp`, `host-interrupt`, floating.
     #[must_use]
     pub const fn new(frequency: u64) -> Self {
         Self {
@@ -150,12 +146,12 @@ impl Config {
     }
 }
 
-/// How a virtual machine gets its harts (paper 000 §2.3).
+/// Allocation of harts to a VM (paper 000 §2.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Allocation {
     /// Its vCPUs share harts with those of others.
     Shared {
-        /// Its service in proportion to that of the others: 1 to 10,000.
+        /// Weight of its service: 1 to 10,000.
         share: u32,
     },
     /// Each vCPU has one hart of its own: the first vCPU the first hart of the set, and so on.
@@ -165,16 +161,16 @@ pub enum Allocation {
     },
 }
 
-/// A virtual machine as the scheduler must know it.
+/// A VM, as the scheduler must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VmConfig {
-    /// The number of its vCPUs, at least one.
+    /// Number of its vCPUs, at least one.
     pub vcpus: u16,
-    /// Where they run.
+    /// Allocation of harts.
     pub allocation: Allocation,
 }
 
-/// Why a configuration, or a change of one, is refused. Nothing has changed then.
+/// Refusal of a configuration or a change. Nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConfigError {
     /// The clock's frequency is below 1 kHz or above 2^40 Hz.
@@ -193,9 +189,9 @@ pub enum ConfigError {
     Migration,
     /// No hart is online.
     NoHarts,
-    /// A virtual machine has no vCPU.
+    /// A VM has no vCPU.
     NoVcpus,
-    /// There are already as many virtual machines as the table holds.
+    /// There are already as many VMs as the table holds.
     TooManyVms,
     /// There is no room in a row for so many vCPUs.
     TooManyVcpus,
@@ -205,11 +201,11 @@ pub enum ConfigError {
     DedicatedCount,
     /// A dedicated hart is not online.
     DedicatedOffline,
-    /// A dedicated hart is dedicated to another virtual machine.
+    /// A dedicated hart is dedicated to another VM.
     DedicatedTwice,
-    /// A virtual machine that shares would have no hart left.
+    /// No hart would be left for a VM that shares.
     NoSharedHart,
-    /// There is no such virtual machine.
+    /// There is no such VM.
     NoSuchVm,
     /// A vCPU is still on a hart: stop it and wait until it has left.
     StillRunning,

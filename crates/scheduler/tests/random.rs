@@ -211,7 +211,7 @@ proptest! {
 /// A vCPU whose slice has ended waits for the end of its hart's round. Where nobody runs twice in turn on the same hart, another
 /// hart may always be the first to begin the next one.
 #[test]
-fn rounds_that_another_hart_begins_leave_nobody_behind() {
+fn rounds_of_other_harts_starve_none() {
     let config = Config {
         slice: Ticks::new(5000),
         round: 4,

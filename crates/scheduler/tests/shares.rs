@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use scheduler::*;
 use simulation::{FREQUENCY, Habit, Simulation};
 
-/// What each virtual machine should get of `harts` harts, in harts: in proportion to the shares, but
+/// Entitlement of each VM to `harts` harts, in harts: in proportion to the shares, but
 /// no more than a hart for each vCPU; what one cannot use goes to the others.
 fn fair(harts: u16, vms: &[(u16, u32)]) -> Vec<f64> {
     let mut fair: Vec<f64> = vms.iter().map(|&(vcpus, _)| f64::from(vcpus)).collect();
@@ -73,7 +73,7 @@ fn shares_hold_whatever_the_number_of_vcpus() {
 }
 
 #[test]
-fn shares_hold_on_each_hart_under_fixed_scheduling() {
+fn fixed_scheduling_keeps_shares_per_hart() {
     let config = Config {
         placement: Placement::Fixed,
         ..Config::new(FREQUENCY)
@@ -85,7 +85,7 @@ fn shares_hold_on_each_hart_under_fixed_scheduling() {
 
 /// The first virtual machine is placed otherwise than the system says, whichever that is.
 #[test]
-fn shares_hold_where_some_are_fixed_and_others_float() {
+fn mixed_placement_keeps_shares() {
     for placements in [
         [Placement::Fixed, Placement::Floating],
         [Placement::Floating, Placement::Fixed],
@@ -128,7 +128,7 @@ fn shares_hold_where_some_are_fixed_and_others_float() {
 }
 
 #[test]
-fn what_one_cannot_use_goes_to_the_others() {
+fn unused_share_goes_to_others() {
     assert_fair(Config::new(FREQUENCY), 2, &[(1, 90), (4, 10)]);
     assert_fair(Config::new(FREQUENCY), 4, &[(1, 70), (2, 20), (8, 10)]);
     assert_fair(Config::new(FREQUENCY), 2, &[(1, 50), (4, 50)]);

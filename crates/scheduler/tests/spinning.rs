@@ -1,4 +1,4 @@
-//! What paper 000 found of its spin policies, on guests that contend for one lock each.
+//! Findings of paper 000 on its spin policies, with guests that contend for one lock each.
 //!
 //! A vCPU computes, takes its machine's lock, holds it, releases it, and begins anew. If the lock is
 //! taken it spins for a window, then leaves its hart because of the spin. What is counted is how often
@@ -10,7 +10,7 @@ use scheduler::*;
 use simulation::Random;
 
 const FREQUENCY: u64 = 10_000_000;
-/// What leaving one vCPU and entering another costs, in ticks of 100 ns.
+/// Cost of a context switch, in ticks of 100 ns.
 const SWITCH: u64 = 20;
 /// How long a vCPU spins before it leaves.
 const WINDOW: u64 = 20;
@@ -53,7 +53,7 @@ struct Guests {
     longest: u64,
 }
 
-/// What the hypervisor can tell of words in guests' memory.
+/// Words in guests' memory, as the hypervisor sees them.
 struct Words(VcpuSet);
 
 impl Probe for Words {
@@ -66,7 +66,7 @@ impl Probe for Words {
     }
 }
 
-/// What a run has shown.
+/// Figures of a run.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     acquisitions: u64,
@@ -250,7 +250,7 @@ const HEAVY: Load = Load {
 };
 
 #[test]
-fn the_policies_differ_under_contention_as_they_should() {
+fn policies_differ_under_contention() {
     let all = SpinPolicy::ALL.map(|spin| (spin, found(spin, HEAVY)));
     let of = |name| {
         all.iter()

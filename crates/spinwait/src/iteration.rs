@@ -26,10 +26,9 @@
 
 use crate::condition::{Condition, MAX_CONDITIONS};
 use crate::instruction::{Comparison, Instruction, Operand, Operation, OperationClass};
-use crate::parcel::{self, Load};
+use crate::parcel::{self, Load, WAIT_LENGTH};
 use crate::port::Guest;
 use crate::register::{Register, Width};
-use crate::spin_loop::LENGTH;
 
 /// Instructions of an iteration at most.
 const MAX_INSTRUCTIONS: usize = 40;
@@ -194,7 +193,7 @@ impl<'a, G: Guest> Path<'a, G> {
 
     /// True if the path from the PAUSE leads back to it, and would do so again.
     fn leads_back(&mut self, pause: u64) -> bool {
-        let mut at = pause.wrapping_add(LENGTH);
+        let mut at = pause.wrapping_add(WAIT_LENGTH);
         for _ in 0..MAX_INSTRUCTIONS {
             if at == pause {
                 let mut written = self

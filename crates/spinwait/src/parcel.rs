@@ -2,6 +2,9 @@
 
 use crate::register::{Register, Width};
 
+/// Bytes of a WRS.NTO or a PAUSE.
+pub const WAIT_LENGTH: u64 = 4;
+
 /// Bits of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parcel {

@@ -15,9 +15,8 @@
 //! and so do the C library and most other spin loops. At the trap, address and value are those of the branch if nothing in between has written
 //! their registers. As with WRS.NTO this is a hint.
 
-use crate::parcel::{self, Parcel};
-use crate::register::{Register, Width};
-use crate::spin_loop::{LENGTH, WordAddress};
+use crate::parcel::{self, Parcel, WAIT_LENGTH};
+use crate::register::{Register, Width, WordAddress};
 
 /// Instructions between the PAUSE and the branch at most.
 const MAX_INSTRUCTIONS: usize = 12;
@@ -104,11 +103,11 @@ impl PauseLoop {
             None => at,
         };
         // A DIV before the PAUSE has been executed when the PAUSE traps.
-        let before = pause.wrapping_sub(LENGTH);
+        let before = pause.wrapping_sub(WAIT_LENGTH);
         let divided = parcel(before).and_then(parcel::divide_by_zero);
         let is_begin = |at| at == pause || divided.is_some() && at == before;
         let leads_back = |at| is_begin(at) || is_begin(landing(at));
-        let mut at = landing(pause.wrapping_add(LENGTH));
+        let mut at = landing(pause.wrapping_add(WAIT_LENGTH));
         let mut relative: Option<(Register, u64)> = None;
         let mut watched: Option<Watched> = None;
         for _ in 0..MAX_INSTRUCTIONS {

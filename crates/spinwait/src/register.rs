@@ -1,4 +1,4 @@
-//! Integer registers and widths of memory accesses.
+//! Integer registers, widths of memory accesses, and addresses of words.
 
 /// An integer register, `x0` to `x31`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,4 +88,13 @@ impl Width {
             _ => raw,
         }
     }
+}
+
+/// Address of a watched word, as the code gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordAddress {
+    /// Address in the register, plus the offset.
+    Register(Register, i64),
+    /// Guest-virtual address.
+    Fixed(u64),
 }

@@ -1,21 +1,10 @@
 //! Loops around a WRS.NTO or a PAUSE, decoded: where the word, its last value and the ticket are.
 
+use crate::parcel::WAIT_LENGTH;
 use crate::pause::PauseLoop;
-use crate::register::{Register, Width};
+use crate::register::{Register, Width, WordAddress};
 use crate::ticket;
 use crate::wrs::WrsLoop;
-
-/// Bytes of a WRS.NTO or a PAUSE.
-pub(crate) const LENGTH: u64 = 4;
-
-/// Address of a watched word, as the code gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordAddress {
-    /// Address in the register, plus the offset.
-    Register(Register, i64),
-    /// Guest-virtual address.
-    Fixed(u64),
-}
 
 /// A decoded loop that waits for one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +110,7 @@ fn ticket_after(
     seen: Register,
     fetch: impl Fn(u64) -> Option<u16>,
 ) -> Option<Register> {
-    let after = program_counter.wrapping_add(LENGTH);
+    let after = program_counter.wrapping_add(WAIT_LENGTH);
     let mut code = [0; ticket::CODE_LENGTH];
     let mut length = 0;
     for (index, half) in code.iter_mut().enumerate() {

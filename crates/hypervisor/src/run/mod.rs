@@ -283,7 +283,7 @@ fn run_vcpu(
         system.begin_wait(hart, vcpu);
     }
     let left = Left {
-        reason,
+        cause: reason,
         // It is known when the next stay begins.
         ran: Ticks::ZERO,
         in_supervisor: supervisor,

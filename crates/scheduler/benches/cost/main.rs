@@ -1,4 +1,4 @@
-//! What the scheduler's decisions cost, in instructions of this computer, counted by valgrind's callgrind:
+//! Cost of the scheduler's decisions, in instructions of this computer, counted by valgrind's callgrind:
 //! `cargo bench -p scheduler --bench cost`.
 //!
 //! `benches/cost/riscv` counts the same on RISC-V.

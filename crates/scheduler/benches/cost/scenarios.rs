@@ -1,4 +1,4 @@
-//! What is counted: each scenario repeats one step of a hart on a computer that is set up for it.
+//! Scenarios: each repeats one step of a hart on a computer that is set up for it.
 //!
 //! Nothing here needs an operating system, so that the same code is counted on this computer and on RISC-V.
 

@@ -1,12 +1,11 @@
 //! Choices among equals.
 //!
-//! Where the rules leave several harts or vCPUs, the scheduler takes the one with the lowest number. No rule depends on
-//! that number, so the model checker lets each of them be taken ([`every`]): then a state and the same state with other
-//! numbers go the same ways, and only one of the two has to be explored.
+//! If the rules leave several harts or vCPUs, the scheduler takes the one with the lowest number. No rule depends on that number, so the model
+//! checker takes each of them in turn ([`every`]): then a state and its renumbered copy take the same steps, and one of the two is explored.
 
 use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet, VmId, VmSet};
 
-/// One of the harts.
+/// Chooses one of the harts.
 pub(crate) fn hart(among: HartSet) -> Option<HartId> {
     #[cfg(test)]
     if let Some(place) = oracle::choose(among.count()) {
@@ -15,7 +14,7 @@ pub(crate) fn hart(among: HartSet) -> Option<HartId> {
     among.first()
 }
 
-/// One of the vCPUs.
+/// Chooses one of the vCPUs.
 pub(crate) fn vcpu(among: VcpuSet) -> Option<VcpuId> {
     #[cfg(test)]
     if let Some(place) = oracle::choose(among.count()) {
@@ -24,7 +23,7 @@ pub(crate) fn vcpu(among: VcpuSet) -> Option<VcpuId> {
     among.first()
 }
 
-/// The next vCPU in turn: the first of `after`, which are behind the last one, or else the first of all.
+/// Chooses the next vCPU in turn: the first of `after`, which are behind the last one, or else the first of all.
 pub(crate) fn next_of(after: VcpuSet, all: VcpuSet) -> Option<VcpuId> {
     #[cfg(test)]
     if oracle::is_asked() {
@@ -33,7 +32,7 @@ pub(crate) fn next_of(after: VcpuSet, all: VcpuSet) -> Option<VcpuId> {
     after.first().or_else(|| all.first())
 }
 
-/// `chosen` by times and numbers; to the model checker any of `among`, or none.
+/// Returns `chosen`, which depends on times and numbers; for the model checker any VM of `among`, or none.
 pub(crate) fn vm(chosen: Option<VmId>, among: VmSet) -> Option<VmId> {
     #[cfg(test)]
     if let Some(place) = oracle::choose(among.count() + 1) {
@@ -44,7 +43,7 @@ pub(crate) fn vm(chosen: Option<VmId>, among: VmSet) -> Option<VmId> {
     chosen
 }
 
-/// Whether something is so that depends on times and numbers.
+/// Returns `is_so`, which depends on times and numbers; for the model checker either value.
 pub(crate) fn either(is_so: bool) -> bool {
     #[cfg(test)]
     if let Some(place) = oracle::choose(2) {
@@ -61,12 +60,12 @@ mod oracle {
     use std::cell::RefCell;
     use std::vec::Vec;
 
-    /// What is chosen at each place where there is a choice, and what was asked so far.
+    /// Choice at each place, and the choices asked for so far.
     #[derive(Default)]
     struct Oracle {
         asked: bool,
         given: Vec<u32>,
-        /// What was chosen, and out of how many.
+        /// Choices made, each with the number of alternatives.
         made: Vec<(u32, u32)>,
     }
 
@@ -74,12 +73,12 @@ mod oracle {
         static ORACLE: RefCell<Oracle> = RefCell::default();
     }
 
-    /// Whether choices are enumerated now.
+    /// True while choices are enumerated.
     pub(super) fn is_asked() -> bool {
         ORACLE.with_borrow(|oracle| oracle.asked)
     }
 
-    /// The choice among so many, or nothing where none is enumerated.
+    /// Place of the choice among so many; `None` if choices are not enumerated.
     pub(super) fn choose(among: u32) -> Option<usize> {
         ORACLE.with_borrow_mut(|oracle| {
             if !oracle.asked || among < 2 {
@@ -91,7 +90,7 @@ mod oracle {
         })
     }
 
-    /// What comes of `what` for every sequence of choices.
+    /// Results of `what` for every sequence of choices.
     pub(crate) fn every<T>(mut what: impl FnMut() -> T) -> Vec<T> {
         let mut results = Vec::new();
         let mut given = Vec::new();

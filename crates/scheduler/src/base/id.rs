@@ -1,17 +1,17 @@
-//! Names of harts, virtual machines and virtual processors, and sets of them.
+//! Identifiers of harts, VMs and vCPUs, and sets of them.
 
 use core::fmt;
 
-/// The largest number of harts that one scheduler serves.
+/// Harts of one scheduler at most.
 pub const MAX_HARTS: usize = if SMALL { 4 } else { 64 };
-/// The largest number of vCPUs that one scheduler serves, over all virtual machines.
+/// vCPUs of one scheduler at most, over all VMs.
 pub const MAX_VCPUS: usize = if SMALL { 8 } else { 64 };
-/// The largest number of virtual machines.
+/// VMs at most.
 pub const MAX_VMS: usize = if SMALL { 4 } else { 64 };
-/// The largest number of vCPUs of a computer whose harts are in groups.
+/// vCPUs of a computer whose harts are in groups at most.
 pub const MAX_NUMBERS: usize = 512;
 
-/// The model checker keeps a great many tables, so it has small ones.
+/// Small tables for the model checker, which keeps many of them.
 const SMALL: bool = cfg!(test);
 
 macro_rules! identity {
@@ -21,13 +21,13 @@ macro_rules! identity {
         pub struct $name(u16);
 
         impl $name {
-            /// The name with this index, or `None` where no table has a place for it.
+            /// Identifier with this index, or `None` if tables have no place for it.
             #[must_use]
             pub const fn new(index: u16) -> Option<Self> {
                 if (index as usize) < $limit { Some(Self(index)) } else { None }
             }
 
-            /// The place in a table: always below the limit of its kind.
+            /// Place in a table: always below the limit.
             #[must_use]
             #[inline]
             pub const fn index(self) -> usize {
@@ -35,7 +35,7 @@ macro_rules! identity {
                 self.0 as usize % $limit
             }
 
-            /// The number itself.
+            /// Number.
             #[must_use]
             pub const fn get(self) -> u16 {
                 self.0
@@ -61,15 +61,15 @@ identity!(
     HartId, MAX_HARTS, "hart"
 );
 identity!(
-    /// A virtual machine.
+    /// A VM.
     VmId, MAX_VMS, "vm"
 );
 identity!(
-    /// A vCPU, by its place in the tables of the scheduler that serves it: unique over all virtual machines there.
+    /// A vCPU, by its place in the tables of its scheduler: unique over all VMs there.
     VcpuId, MAX_VCPUS, "vcpu"
 );
 identity!(
-    /// A vCPU, by a number that it keeps whichever group of harts serves it ([`crate::groups`]).
+    /// A vCPU, by its number, which it keeps in every group of harts ([`crate::groups`]).
     VcpuNumber, MAX_NUMBERS, "vcpu"
 );
 
@@ -80,74 +80,74 @@ macro_rules! set {
         pub struct $name(u64);
 
         impl $name {
-            /// The set without members.
+            /// Empty set.
             pub const EMPTY: Self = Self(0);
 
-            /// The set whose members are the indices of the bits that are one.
+            /// Set whose members are the indices of the one bits.
             #[must_use]
             pub const fn from_bits(bits: u64) -> Self {
                 Self(bits)
             }
 
-            /// One bit a member, by index.
+            /// Bit mask of the members, by index.
             #[must_use]
             pub const fn bits(self) -> u64 {
                 self.0
             }
 
-            /// The set with one member.
+            /// Set with one member.
             #[must_use]
             pub const fn only(member: $member) -> Self {
                 Self(1 << member.get())
             }
 
-            /// Whether `member` belongs to the set.
+            /// True if `member` belongs to the set.
             #[must_use]
             pub const fn contains(self, member: $member) -> bool {
                 self.0 & Self::only(member).0 != 0
             }
 
-            /// Adds a member; nothing happens if it is there already.
+            /// Adds a member, if it is not there yet.
             pub const fn insert(&mut self, member: $member) {
                 self.0 |= Self::only(member).0;
             }
 
-            /// Takes a member out; nothing happens if it is not there.
+            /// Removes a member, if it is there.
             pub const fn remove(&mut self, member: $member) {
                 self.0 &= !Self::only(member).0;
             }
 
-            /// The members of either set.
+            /// Members of either set.
             #[must_use]
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
-            /// The members of both sets.
+            /// Members of both sets.
             #[must_use]
             pub const fn intersection(self, other: Self) -> Self {
                 Self(self.0 & other.0)
             }
 
-            /// The members of this set that are not in `other`.
+            /// Members of this set that are not in `other`.
             #[must_use]
             pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
 
-            /// Whether there is no member.
+            /// True if there is no member.
             #[must_use]
             pub const fn is_empty(self) -> bool {
                 self.0 == 0
             }
 
-            /// The number of members.
+            /// Number of members.
             #[must_use]
             pub const fn count(self) -> u32 {
                 self.0.count_ones()
             }
 
-            /// The member with the lowest index.
+            /// Member with the lowest index.
             #[must_use]
             #[inline]
             pub const fn first(self) -> Option<$member> {
@@ -158,7 +158,7 @@ macro_rules! set {
                 }
             }
 
-            /// The members in the order of their indices.
+            /// Members in the order of their indices.
             pub fn iter(self) -> impl Iterator<Item = $member> {
                 let mut rest = self;
                 core::iter::from_fn(move || {
@@ -196,7 +196,7 @@ set!(
     VcpuSet of VcpuId
 );
 set!(
-    /// A set of virtual machines.
+    /// A set of VMs.
     VmSet of VmId
 );
 
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stop_at_the_size_of_their_tables() {
+    fn identifiers_stop_at_their_tables_size() {
         let limit = u16::try_from(MAX_HARTS).unwrap();
         assert!(HartId::new(limit - 1).is_some());
         assert!(HartId::new(limit).is_none());

@@ -1,4 +1,4 @@
-//! Time as the scheduler sees it.
+//! Time in ticks.
 
 use core::ops::{Add, Sub};
 
@@ -9,22 +9,22 @@ use core::ops::{Add, Sub};
 pub struct Ticks(u64);
 
 impl Ticks {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
 
-    /// This many ticks.
+    /// Time of so many ticks.
     #[must_use]
     pub const fn new(ticks: u64) -> Self {
         Self(ticks)
     }
 
-    /// The number of ticks.
+    /// Number of ticks.
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The ticks as a signed number, for accounts that may be overdrawn.
+    /// Ticks as a signed number, for accounts that may be overdrawn.
     pub(crate) const fn signed(self) -> i64 {
         if self.0 > i64::MAX as u64 {
             i64::MAX

@@ -1,11 +1,10 @@
-//! The model checker: every order of events in small systems.
+//! Model checker: every order of events in small systems.
 //!
-//! From each state that can be reached, nothing more happens from outside and every hart does what it
-//! would do: then everybody who was ready, or had a reason to be, must have run. So no wake-up is lost,
-//! nobody starves, and no spin wait is for somebody who will not come.
+//! From each reachable state, nothing more happens from outside and every hart acts: then every vCPU that was ready, or had a reason to be, must have
+//! run. So no wake-up is lost, no vCPU starves, and every spin wait ends.
 //!
-//! Small systems are explored whole, state by state. In larger ones, states that differ only in their numbers are one
-//! ([`symmetry`]). Beyond those, long random ways are walked.
+//! Small systems are explored whole, state by state. In larger ones, states that differ only in their numbers are one ([`symmetry`]). Beyond those,
+//! long random walks are taken.
 
 mod pair;
 mod refinement;
@@ -29,22 +28,22 @@ use crate::decision::{Leave, VcpuState};
 use crate::policies::queues::Queue;
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
-use world::{Mode, Step, Surroundings, World};
+use world::{Environment, Mode, Step, World};
 
 /// A system to explore.
 #[derive(Clone, Copy, Debug)]
 struct System {
     config: Config,
-    surroundings: Surroundings,
+    environment: Environment,
     harts: u64,
     vms: &'static [u16],
-    /// How many things happen from outside: interrupts, stops, pauses and their like.
+    /// Events from outside: interrupts, stops, pauses and their like.
     disturbances: u8,
-    /// Whether states that differ only in their numbers are one.
+    /// States that differ only in their numbers are one.
     reduced: bool,
 }
 
-/// A step, and where it leads.
+/// A step, and its end.
 #[derive(Clone, PartialEq)]
 struct Way {
     step: Step,
@@ -57,7 +56,7 @@ impl core::fmt::Debug for Way {
     }
 }
 
-/// Where a step leads, by every choice that the scheduler has.
+/// Ends of a step, by every choice that the scheduler has.
 fn ways(world: &World, step: Step) -> Vec<World> {
     let mut ends: Vec<World> = Vec::new();
     let every = choice::every(|| {
@@ -77,7 +76,7 @@ impl System {
     fn start(&self) -> World {
         let mut world = World::new(
             self.config,
-            self.surroundings,
+            self.environment,
             self.harts,
             self.vms,
             self.disturbances,
@@ -180,7 +179,7 @@ impl Model for System {
     }
 }
 
-/// Whether everybody who is ready, or has a reason to be, runs when nothing more comes from outside.
+/// True if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
 fn drains(world: &World) -> bool {
     let expected: VcpuSet = world
         .vcpus()
@@ -189,7 +188,7 @@ fn drains(world: &World) -> bool {
     let mut world = world.clone();
     world.changed = VcpuSet::from_bits(u64::MAX);
     let mut ran = VcpuSet::EMPTY;
-    // In each turn every hart does its next thing.
+    // In each iteration every hart takes its next step.
     for turn in 0..24 {
         for hart in world.harts() {
             let Some(step) = next_of(&world, hart, turn) else {
@@ -209,7 +208,7 @@ fn drains(world: &World) -> bool {
     false
 }
 
-/// What a hart does next where nothing comes from outside. Every third slice consumes a service quantity.
+/// Next step of a hart if nothing comes from outside. Every third slice consumes a service quantity.
 fn next_of(world: &World, hart: HartId, turn: u32) -> Option<Step> {
     Some(match world.modes[hart.index()] {
         Mode::Between => Step::Dispatch(hart),
@@ -229,7 +228,7 @@ fn has_work(world: &World, vcpu: VcpuId) -> bool {
     }
 }
 
-/// The strict order of paper 000, and a budget that is soon spent.
+/// Strict order of paper 000, and a budget that is soon spent.
 fn strict(spin: SpinPolicy, wait: WaitPolicy) -> Config {
     Config {
         spin,

@@ -1,8 +1,8 @@
-//! Two groups of one hart each: every order of events in both, and of vCPUs that go from one to the other.
+//! Two groups of one hart each: every order of events in both, and of migrations between them.
 //!
-//! What is done under the lock of one group is one step of that group, and so is what is done under both locks. Between any two steps,
-//! anything may happen in the other group. What groups publish is a function of their states, so that it is no state of its own:
-//! a step is followed by a look at the other group, as `LoadBits::publish` makes it, and what was found is followed at any time later.
+//! An action under the lock of one group is one step of that group, and so is an action under both locks. Between any two steps, anything may happen
+//! in the other group. The load bits are a function of the groups' states, so they are no state of their own: a step is followed by a search of the
+//! other group, as `Group::publish` makes it, and a flow that was found is followed at any time later.
 
 use core::cell::RefCell;
 use std::vec::Vec;
@@ -10,7 +10,7 @@ use std::vec::Vec;
 use stateright::{Checker, Model, Property};
 
 use super::systems::WITHOUT_LIMIT;
-use super::world::{Mode, Step, Surroundings, World};
+use super::world::{Environment, Mode, Step, World};
 use super::{has_work, next_of, strict};
 use crate::base::id::{HartId, HartSet, MAX_VCPUS, VcpuId, VcpuNumber, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
@@ -20,29 +20,29 @@ use crate::groups::{Access, Directory, Flow, Group, GroupId, Layout, LoadBits, m
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
 
-/// Both groups, and who is where.
+/// Both groups, and the numbers of their vCPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pair {
     pub(super) worlds: [World; 2],
     names: [[Option<VcpuNumber>; MAX_VCPUS]; 2],
-    /// A hart has found that a vCPU can go from this group to the other one, and is about to see to it.
+    /// A hart has found that a vCPU can be migrated from this group, and is about to do so.
     flows: [bool; 2],
-    /// How many vCPUs may still be moved for shares.
+    /// vCPUs that may still be migrated for shares.
     moves: u8,
 }
 
-/// What happens next.
+/// Next event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Event {
     In(usize, Step),
     Follow(usize),
-    /// As a balance between groups does.
+    /// Migration by a balance.
     Move(usize, VcpuId),
-    /// As where a spinner elsewhere waits for this vCPU.
+    /// Migration for a spinner that waits for this vCPU.
     Pull(usize, VcpuId),
 }
 
-/// Both groups as the hypervisor has them.
+/// Both groups, as the hypervisor has them.
 struct Computer {
     groups: [RefCell<Group>; 2],
     directory: Directory,
@@ -83,11 +83,11 @@ fn group_id(place: usize) -> GroupId {
 }
 
 impl Pair {
-    /// The first machine has a vCPU in each group, the second one in the first.
+    /// The first VM has a vCPU in each group, the second one in the first.
     fn new(config: Config, disturbances: u8, moves: u8) -> Self {
         let hart = |place: u16| HartSet::only(HartId::new(place).unwrap());
         let mut worlds = [0, 1]
-            .map(|place| World::on(config, Surroundings::default(), hart(place), disturbances));
+            .map(|place| World::on(config, Environment::default(), hart(place), disturbances));
         let mut names = [[None; MAX_VCPUS]; 2];
         let vm = |number| VmId::new(number).unwrap();
         for (place, world) in worlds.iter_mut().enumerate() {
@@ -127,7 +127,7 @@ impl Pair {
         pair
     }
 
-    /// The groups as they are now.
+    /// Groups in their current state.
     fn computer(&self) -> Computer {
         let mut directory = Directory::new();
         let group = |place: usize, directory: &mut Directory| {
@@ -146,7 +146,7 @@ impl Pair {
         let groups = [0, 1].map(|place| group(place, &mut directory));
         let load_bits = LoadBits::new();
         for group in &groups {
-            // What it finds for others was found when the group changed.
+            // Flows were found when the group changed.
             let _ = group.borrow().publish(&load_bits);
         }
         Computer {
@@ -156,7 +156,7 @@ impl Pair {
         }
     }
 
-    /// Does something with both groups. What belongs to a vCPU goes with it.
+    /// Applies a function to both groups. The model's state of a vCPU follows it.
     fn change(&mut self, what: impl FnOnce(&Computer) -> crate::Kicks) {
         let computer = self.computer();
         let kicks = what(&computer);
@@ -242,7 +242,7 @@ impl Pair {
         }
     }
 
-    /// Whether a vCPU can go from each group to the other.
+    /// True for each group from which a vCPU can be migrated.
     fn possible(&self) -> [bool; 2] {
         let computer = self.computer();
         let [one, other] = &computer.groups;
@@ -255,7 +255,7 @@ impl Pair {
         self.names[place][vcpu.index()].unwrap()
     }
 
-    /// Whether everybody who is ready, or has a reason to be, runs when nothing more comes from outside.
+    /// True if every vCPU that is ready, or has a reason to be, runs when nothing more comes from outside.
     fn drains(&self) -> bool {
         let mut expected: Vec<VcpuNumber> = Vec::new();
         for (place, world) in self.worlds.iter().enumerate() {
@@ -309,7 +309,7 @@ impl Model for System {
         for (place, world) in pair.worlds.iter().enumerate() {
             let mut steps = Vec::new();
             world.steps(&mut steps);
-            // Harts are given and taken for all groups together, and not in one of them.
+            // Allocations are made for all groups together, not in one of them.
             let steps = steps
                 .into_iter()
                 .filter(|step| !matches!(step, Step::Allocate(..)));

@@ -1,13 +1,12 @@
-//! The sharded form as a refinement of the single queue: whatever a step does to vCPUs in one of two groups, it could have done in one queue for
-//! both harts.
+//! Sharded queues as a refinement of the single queue: each effect of a step on vCPUs in one of two groups is possible in one queue for both harts.
 //!
-//! What is seen of a vCPU is its state and whether it has a reason to go on ([`Seen`]). A spin wait is seen as ready, since a policy judges by the partners of
-//! the spinner's own group ("A virtual machine in several groups" in docs/scheduling.md). First the single form is explored
-//! whole, with every choice that it has, and what each step changes is kept. Then each step of the sharded form must change nothing, or what the same step changes somewhere
-//! in the single form. It changes nothing where a hart finds nothing in its own group: that work comes there is shown by `super::pair`. A vCPU that does not change is
-//! no part of the comparison, as one that is ready in another group may wait for a while where one queue would have had a hart for it.
+//! The view of a vCPU is its state and whether it has a reason to continue ([`Seen`]). A spin wait counts as ready, since a policy judges by the
+//! partners of the spinner's own group. First the single queue is explored whole, with every choice, and the changes of each step are kept. Then each
+//! step of the sharded queues must change nothing, or make a change that the same step makes in the single queue. It changes nothing if a hart finds
+//! nothing in its own group: `super::pair` shows that work comes there. A vCPU that does not change is no part of the comparison, since a ready one
+//! in another group may wait while one queue would have a hart for it.
 //!
-//! What takes a vCPU from one group to the other is no step of the single form. It may change nothing, but end a wait, as each may end at any time.
+//! A migration is no step of the single queue. It may change nothing but end a wait, as each may end at any time.
 
 use core::hash::{Hash, Hasher};
 use std::collections::HashSet;
@@ -26,13 +25,13 @@ use crate::decision::{Leave, VcpuState};
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
 
-/// What one vCPU does, and whether it has a reason to go on: an interrupt, a wake-up, or a word that has changed.
+/// State of one vCPU, and whether it has an interrupt, a wake-up or a changed word.
 type Seen = (VcpuState, bool);
 
 /// All vCPUs, by their numbers.
 type All = [Seen; 3];
 
-/// What a step changes: nothing is kept of the vCPUs that it does not change.
+/// Change of a step: nothing is kept of the vCPUs that it does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Change {
     step: Step,
@@ -76,7 +75,7 @@ fn of_pair(pair: &Pair) -> All {
     all
 }
 
-/// A step of one group as the single form has it.
+/// Step of one group, in the single queue's numbers.
 fn renamed(pair: &Pair, place: usize, step: Step) -> Step {
     let name = |vcpu| VcpuId::new(pair.number(place, vcpu).get()).unwrap();
     match step {
@@ -112,7 +111,7 @@ fn visit<S: Hash>(start: S, depth: usize, mut next: impl FnMut(&S) -> Vec<S>) ->
     known.len()
 }
 
-/// What the steps of the single form change.
+/// Changes of the single queue's steps.
 pub(super) struct Single {
     config: Config,
     changes: HashSet<Change>,
@@ -145,7 +144,7 @@ impl Single {
         Self { config, changes }
     }
 
-    /// Compares the sharded form with it, with so many disturbances in each group.
+    /// Compares the sharded queues with it, with so many disturbances in each group.
     pub(super) fn could_do(&self, disturbances: [u8; 2], depth: usize) {
         let sharded = pair::System {
             config: self.config,
@@ -171,7 +170,7 @@ impl Single {
         );
     }
 
-    /// What the event does to vCPUs, if the single form could not do it.
+    /// Effect of the event on vCPUs, if the single queue has no such step.
     fn lacks(&self, pair: &Pair, event: Event, next: &Pair) -> Option<(Event, All, All)> {
         let (from, to) = (of_pair(pair), of_pair(next));
         let could = match event {
@@ -188,13 +187,13 @@ impl Single {
     }
 }
 
-/// What may become of a vCPU where one goes to another group.
+/// True if a migration may have this effect on a vCPU.
 fn may_become((from, reason): Seen, (to, still): Seen) -> bool {
     let ended = from == VcpuState::SelfWait && to == VcpuState::Ready;
     reason == still && (from == to || ended)
 }
 
-/// Without disturbances in the groups. With none in the single form few kicks would arrive there.
+/// Without disturbances in the groups; without any in the single queue, few kicks would arrive there.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn two_groups_refine_one_queue() {
@@ -202,7 +201,7 @@ fn two_groups_refine_one_queue() {
     single.could_do([0, 0], WITHOUT_LIMIT);
 }
 
-/// A change that is not the single form's is found: here a vCPU that nobody has started begins to run.
+/// A vCPU that no event has started begins to run.
 #[test]
 fn step_without_a_counterpart_is_found() {
     let single = Single::new(SpinPolicy::Wapd, WaitPolicy::SelfWait, 0);

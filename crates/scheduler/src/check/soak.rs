@@ -1,11 +1,11 @@
-//! Explorations that take too long for every test:
-//! `make soak`, or `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1 soak`.
+//! Explorations that take too long for every test: `make soak`, or `cargo test -p scheduler --release --lib -- --ignored --nocapture --test-threads 1
+//! soak`.
 //!
-//! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` say how far, and how many disturbances there are (1).
+//! `PARTITA_MODEL_DEPTH` and `PARTITA_MODEL_DISTURBANCES` set the depth and the number of disturbances (1).
 
 use super::refinement::Single;
 use super::systems::{WITHOUT_LIMIT, reduced, whole};
-use super::world::Surroundings;
+use super::world::Environment;
 use super::{System, strict};
 use crate::config::{Config, Placement};
 use crate::policies::spin::SpinPolicy;
@@ -29,7 +29,7 @@ fn disturbances() -> u8 {
 #[ignore = "takes minutes"]
 fn every_policy_is_explored_whole() {
     for spin in SpinPolicy::ALL {
-        // This one has some millions of states with a disturbance: see below.
+        // `reservation` has some millions of states with a disturbance: see below.
         let rare = u8::from(spin != SpinPolicy::Reservation);
         for wait in WaitPolicy::ALL {
             explore(whole(strict(spin, wait), &[2, 1], rare * disturbances()));
@@ -64,16 +64,16 @@ fn fixed_placement_is_explored_by_every_policy() {
 #[test]
 #[ignore = "takes minutes"]
 fn every_change_of_policy_is_explored() {
-    let surroundings = Surroundings {
+    let environment = Environment {
         spins: &SpinPolicy::ALL,
         waits: &WaitPolicy::ALL,
         parameters: true,
-        ..Surroundings::default()
+        ..Environment::default()
     };
     for spin in SpinPolicy::ALL {
         let system = reduced(strict(spin, WaitPolicy::SelfWait), &[2, 1], disturbances());
         explore(System {
-            surroundings,
+            environment,
             ..system
         });
     }

@@ -1,8 +1,8 @@
-//! What can happen next in a world.
+//! Steps that can happen next in a world.
 
 use std::vec::Vec;
 
-use super::world::{Mode, SLICES, Step, Surroundings, World};
+use super::world::{Environment, Mode, SLICES, Step, World};
 use crate::base::id::{HartId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
 use crate::decision::{Leave, VcpuState};
@@ -10,7 +10,7 @@ use crate::policies::spin::SpinPolicy;
 use crate::policies::spin::exit::{Keep, SpinExit, SpinOn};
 
 impl World {
-    /// The other vCPUs of the machine whose vCPU is on this hart: any of them may hold a lock.
+    /// Other vCPUs of the VM whose vCPU is on this hart: any of them may hold a lock.
     fn siblings_of_running(&self, hart: HartId) -> VcpuSet {
         let vcpu = self.scheduler.running(hart);
         let vm = vcpu.and_then(|vcpu| self.scheduler.vm_of(vcpu));
@@ -18,7 +18,7 @@ impl World {
         all.without(vcpu.map_or(VcpuSet::EMPTY, VcpuSet::only))
     }
 
-    /// Everything that can happen next.
+    /// Lists everything that can happen next.
     pub(super) fn steps(&self, steps: &mut Vec<Step>) {
         for hart in self.harts() {
             if self.kicked[hart.index()] && self.modes[hart.index()] != Mode::Between {
@@ -51,7 +51,7 @@ impl World {
                         steps.push(Step::Guest(hart, Leave::SelfWait));
                         steps.push(Step::Guest(hart, Leave::Stopped));
                         if sliced {
-                            // The hypervisor need not ask where the whole slice is over.
+                            // The hypervisor need not ask at the end of a whole slice.
                             steps.push(Step::Guest(hart, Leave::SliceEnd));
                         }
                         if trap_waits {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// The spins of the guest on this hart that make it leave. Where it looks first, it may leave afterwards.
+    /// Lists the spins of the guest on this hart that make it leave. After a poll it may leave too.
     fn spins(&self, hart: HartId, steps: &mut Vec<Step>) {
         let leaves = |on, holder| {
             let mut scheduler = self.scheduler.clone();
@@ -115,11 +115,11 @@ impl World {
         }
     }
 
-    /// What the operator may change.
+    /// Lists the operator's changes.
     fn operators(&self, steps: &mut Vec<Step>) {
         let config = &self.scheduler.config;
         for vm in (0..).map_while(VmId::new) {
-            // One with a single vCPU can have a hart to itself, and leaves the others to the rest.
+            // A VM with a single vCPU can have a dedicated hart, and leaves the others to the rest.
             if self.scheduler.vcpus(vm).count() != 1 {
                 continue;
             }
@@ -130,12 +130,12 @@ impl World {
                 steps.extend(self.harts().map(to));
             }
         }
-        let Surroundings {
+        let Environment {
             spins,
             waits,
             parameters,
             ..
-        } = self.surroundings;
+        } = self.environment;
         let others = spins.iter().filter(|&&spin| spin != config.spin);
         steps.extend(others.map(|&spin| Step::SetSpin(spin)));
         let others = waits.iter().filter(|&&wait| wait != config.wait);

@@ -1,13 +1,11 @@
-//! States that differ only in how things are numbered.
+//! States that differ only in their numbers.
 //!
-//! Which vCPU of a virtual machine is which, which of two machines of one size is the first, and what the harts are called
-//! is all the same. [`World::renumbered`] numbers everything by what it does, so that such states become one, and one of
-//! them stands for all.
+//! The numbers of a VM's vCPUs, of VMs of one size, and of harts do not matter. [`World::renumbered`] numbers everything by its state, so that such
+//! states become one, which stands for all.
 //!
-//! That is sound only if all of them go the same ways. The scheduler takes the lowest number where it has a choice
-//! ([`crate::choice`]), which no renumbering preserves; so wherever states are told apart by class, every choice is made in
-//! its turn. `tests` shows both: that a renumbered state goes the renumbered ways, and that no class is lost that is
-//! reached with the lowest numbers and without any reduction.
+//! That is sound only if all of them take the same steps. The scheduler takes the lowest number if it has a choice (`base::choice`), which no
+//! renumbering preserves; so every choice is made in turn wherever states are told apart by class. `tests` shows both: a renumbered state takes the
+//! renumbered steps, and no class is lost that is reached with the lowest numbers and without any reduction.
 
 use std::vec::Vec;
 
@@ -18,7 +16,7 @@ use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Phase;
 use crate::policies::queues::Queue;
 
-/// New numbers by the old.
+/// New numbers, by the old ones.
 pub(super) struct Numbers {
     vms: Vec<VmId>,
     vcpus: Vec<VcpuId>,
@@ -47,7 +45,7 @@ impl Numbers {
     }
 }
 
-/// The old numbers in the order of their keys: the new number of each.
+/// Ranks of the keys: the new number of each.
 fn ranks<K: Ord>(keys: Vec<K>) -> Vec<u16> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by(|&one, &other| keys[one].cmp(&keys[other]));
@@ -58,7 +56,7 @@ fn ranks<K: Ord>(keys: Vec<K>) -> Vec<u16> {
     ranks
 }
 
-/// Every order of these.
+/// Every order of so many.
 fn orders(of: usize) -> Vec<Vec<usize>> {
     let Some(rest) = of.checked_sub(1) else {
         return std::vec![Vec::new()];
@@ -75,7 +73,7 @@ fn orders(of: usize) -> Vec<Vec<usize>> {
 }
 
 impl World {
-    /// Every way to number it.
+    /// Every way to number the world.
     pub(super) fn numberings(&self) -> Vec<Numbers> {
         let scheduler = &self.scheduler;
         let vms: Vec<VcpuSet> = (0..)
@@ -124,7 +122,7 @@ impl World {
         all
     }
 
-    /// What can be told of a vCPU without naming others by number.
+    /// Key of a vCPU: its state without numbers of others.
     fn key(&self, vcpu: VcpuId) -> impl Ord + Clone + use<> {
         let scheduler = &self.scheduler;
         let entry = scheduler.vcpus[vcpu.index()].unwrap();
@@ -173,7 +171,7 @@ impl World {
         )
     }
 
-    /// The same of a hart.
+    /// Key of a hart.
     fn hart_key(&self, hart: HartId) -> impl Ord + Clone + use<> {
         let mode = match self.modes[hart.index()] {
             Mode::Between => (0, 0),
@@ -206,14 +204,14 @@ impl World {
         )
     }
 
-    /// The same state with everything numbered by what it does.
+    /// Copy with everything numbered by its state.
     pub(super) fn renumbered(&self) -> Self {
         let scheduler = &self.scheduler;
         let machines: Vec<VmId> = (0..)
             .map_while(VmId::new)
             .filter(|vm| scheduler.vms[vm.index()].is_some())
             .collect();
-        // Machines change places with others of their size only, so that vCPUs stay in a row.
+        // VMs change places only with others of their size, so that vCPUs stay consecutive.
         let vm_key = |vm: &VmId| {
             let entry = scheduler.vms[vm.index()].as_ref().unwrap();
             let mut members: Vec<_> = entry.vcpus.iter().map(|vcpu| self.key(vcpu)).collect();
@@ -256,7 +254,7 @@ impl World {
             harts: hart_ranks.into_iter().map_while(HartId::new).collect(),
             vms,
         };
-        // In the order of the new numbers each machine gets the vCPUs that follow.
+        // Each VM gets the vCPUs that follow, in the order of the new numbers.
         let mut next = 0;
         for rank in 0..machines.len() {
             let vm = machines
@@ -301,7 +299,7 @@ impl Scheduler {
             if let Some(mut vm) = self.vms[old.index()] {
                 vm.vcpus = numbers.vcpu_set(vm.vcpus);
                 vm.first = vm.vcpus.first().unwrap();
-                // Where every choice is made, it does not matter whose turn it was last.
+                // All choices are made, so the last turn does not matter.
                 vm.last_yielded_to = None;
                 new.vms[numbers.vm(old).index()] = Some(vm);
             }

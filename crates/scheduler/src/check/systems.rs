@@ -1,6 +1,6 @@
-//! Systems that are explored in every test, most of them whole and without any reduction.
+//! Systems that are explored in every test run, most of them whole and without any reduction.
 
-use super::world::Surroundings;
+use super::world::Environment;
 use super::{System, strict};
 use crate::config::{Config, Migration, Placement};
 use crate::policies::spin::SpinPolicy;
@@ -9,11 +9,11 @@ use crate::policies::wait::WaitPolicy;
 /// Depth far beyond that of the small systems: all of their states.
 pub(super) const WITHOUT_LIMIT: usize = 10_000;
 
-/// Two harts, every state for itself.
+/// System of two harts, each state for itself.
 pub(super) fn whole(config: Config, vms: &'static [u16], disturbances: u8) -> System {
     System {
         config,
-        surroundings: Surroundings::default(),
+        environment: Environment::default(),
         harts: 2,
         vms,
         disturbances,
@@ -21,7 +21,7 @@ pub(super) fn whole(config: Config, vms: &'static [u16], disturbances: u8) -> Sy
     }
 }
 
-/// The same, one state for all that differ in numbers only.
+/// System of two harts, one state for all that differ in numbers only.
 pub(super) fn reduced(config: Config, vms: &'static [u16], disturbances: u8) -> System {
     System {
         reduced: true,
@@ -58,7 +58,7 @@ fn self_wait_policies_are_explored_whole() {
     }
 }
 
-/// Every hart finds the interrupts of all.
+/// Every hart tests the interrupt files of all.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn global_test_is_explored_whole() {
@@ -67,19 +67,19 @@ fn global_test_is_explored_whole() {
         (SpinPolicy::Wopd, WaitPolicy::SelfWaitAll),
     ] {
         let system = whole(strict(spin, wait), &[2, 1], 1);
-        let surroundings = Surroundings {
+        let environment = Environment {
             tests_any_file: true,
-            ..Surroundings::default()
+            ..Environment::default()
         };
         System {
-            surroundings,
+            environment,
             ..system
         }
         .explore(WITHOUT_LIMIT);
     }
 }
 
-/// A vCPU leaves and the next one comes in one step.
+/// A vCPU leaves and the next one is dispatched in one step.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn leaving_and_dispatching_together_is_explored() {
@@ -88,19 +88,19 @@ fn leaving_and_dispatching_together_is_explored() {
         (SpinPolicy::NotSame, WaitPolicy::SelfWait),
         (SpinPolicy::Directed, WaitPolicy::SelfWaitAll),
     ] {
-        let surroundings = Surroundings {
+        let environment = Environment {
             together: true,
-            ..Surroundings::default()
+            ..Environment::default()
         };
         System {
-            surroundings,
+            environment,
             ..whole(strict(spin, wait), &[2, 1], 1)
         }
         .explore(WITHOUT_LIMIT);
     }
 }
 
-/// Nobody is dispatched twice in a row on one hart.
+/// No vCPU is dispatched twice in a row on one hart.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn constant_migration_is_explored_whole() {
@@ -136,15 +136,15 @@ fn fixed_placement_is_explored_whole() {
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn changes_of_policy_are_explored_whole() {
-    let surroundings = Surroundings {
+    let environment = Environment {
         spins: &[SpinPolicy::Wapd, SpinPolicy::NotSame],
         waits: &[WaitPolicy::HostInterrupt, WaitPolicy::SelfWait],
         parameters: true,
-        ..Surroundings::default()
+        ..Environment::default()
     };
     let system = reduced(strict(SpinPolicy::Wapd, WaitPolicy::SelfWait), &[2, 1], 1);
     System {
-        surroundings,
+        environment,
         ..system
     }
     .explore(WITHOUT_LIMIT);
@@ -190,7 +190,7 @@ fn two_vms_of_three_vcpus_are_explored() {
         (SpinPolicy::Wapd, WaitPolicy::SelfWait, 7),
         (SpinPolicy::Rslp, WaitPolicy::HostInterruptAll, 7),
         (SpinPolicy::Directed, WaitPolicy::SelfWait, 7),
-        // Any machine may be favoured at each search.
+        // Any VM may be boosted at each search.
         (SpinPolicy::Reservation, WaitPolicy::SelfWaitAll, 6),
     ] {
         reduced(strict(spin, wait), &[3, 3], 2).explore(steps);

@@ -1,4 +1,4 @@
-//! That the reduction by numbers is sound.
+//! Soundness of the reduction by numbers.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use std::vec::Vec;
 use stateright::Model;
 
 use super::systems::whole;
-use super::world::{Step, Surroundings, World};
+use super::world::{Environment, Step, World};
 use super::{System, strict, ways};
 use crate::config::{Config, Placement};
 use crate::policies::spin::SpinPolicy;
@@ -19,7 +19,7 @@ fn fingerprint(world: &World) -> u64 {
     hasher.finish()
 }
 
-/// The same for all worlds that differ in their numbers only.
+/// Fingerprint of all worlds that differ in their numbers only.
 fn class(world: &World) -> u64 {
     let numberings = world.numberings();
     let named = numberings
@@ -28,7 +28,7 @@ fn class(world: &World) -> u64 {
     named.min().unwrap()
 }
 
-/// The classes of all states that can be reached; `known` tells which have been seen.
+/// Classes of all reachable states; `known` is the fingerprint of a state.
 fn reached(system: &System, known: impl Fn(&World) -> u64) -> HashSet<u64> {
     let mut seen = HashSet::new();
     let mut classes = HashSet::new();
@@ -47,7 +47,7 @@ fn reached(system: &System, known: impl Fn(&World) -> u64) -> HashSet<u64> {
 }
 
 fn small_systems() -> Vec<System> {
-    let changing = Surroundings {
+    let changing = Environment {
         spins: &[SpinPolicy::Rslp, SpinPolicy::Directed],
         waits: &[WaitPolicy::SelfWait],
         tests_any_file: true,
@@ -69,7 +69,7 @@ fn small_systems() -> Vec<System> {
         System {
             disturbances: 1,
             vms: &[1, 1],
-            surroundings: changing,
+            environment: changing,
             ..directed
         },
         whole(fixed, &[2, 1], 0),
@@ -84,7 +84,7 @@ fn small_systems() -> Vec<System> {
     ]
 }
 
-/// What is reached with the lowest numbers and without any reduction is reached with it too.
+/// Each class that is reached with the lowest numbers is reached with the reduction too.
 #[test]
 #[ignore = "soak: every state of each system, twice; make soak runs it"]
 fn soak_reduction_loses_no_class() {
@@ -104,7 +104,7 @@ fn soak_reduction_loses_no_class() {
     }
 }
 
-/// The same step by other numbers.
+/// Step with other numbers.
 fn renamed(step: Step, numbers: &super::symmetry::Numbers) -> Step {
     let (hart, vcpu) = (|hart| numbers.hart(hart), |vcpu| numbers.vcpu(vcpu));
     match step {
@@ -128,7 +128,7 @@ fn renamed(step: Step, numbers: &super::symmetry::Numbers) -> Step {
     }
 }
 
-/// A renumbered state goes the renumbered ways: without that, one state could not stand for its class.
+/// A renumbered state takes the renumbered steps: otherwise one state could not stand for its class.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn renumbered_states_take_the_same_steps() {

@@ -1,20 +1,20 @@
-//! Random ways through systems that are too large to explore.
+//! Random walks through systems that are too large to explore.
 
 use std::vec::Vec;
 
-use super::world::{Surroundings, World};
+use super::world::{Environment, World};
 use super::{System, drains, strict};
 use crate::config::{Config, Migration, Placement};
 use crate::decision::VcpuState;
 use crate::policies::spin::SpinPolicy;
 use crate::policies::wait::WaitPolicy;
 
-/// Walks through a system at random: `paths` ways of so many steps, each from its own seed.
+/// Walks through a system at random: `paths` walks of so many steps, each from its own seed.
 fn walk(system: System, paths: u64, steps: u32) {
     let Config { spin, wait, .. } = system.config;
     for seed in 1..=paths {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // Of four ways, one always moves, one is fixed, and one can test the files of all harts.
+        // Of four walks, one always migrates, one is fixed, and one tests the files of all harts.
         let migration = match seed % 4 {
             0 => Migration::Always,
             _ => Migration::AsNeeded,
@@ -30,11 +30,11 @@ fn walk(system: System, paths: u64, steps: u32) {
             self_wait_budget: 2,
             ..system.config
         };
-        let surroundings = Surroundings {
+        let environment = Environment {
             tests_any_file: seed % 4 == 2,
-            ..system.surroundings
+            ..system.environment
         };
-        let mut world = World::new(config, surroundings, system.harts, system.vms, u8::MAX);
+        let mut world = World::new(config, environment, system.harts, system.vms, u8::MAX);
         for hart in world.harts() {
             world.dispatch(hart);
         }
@@ -65,7 +65,7 @@ fn walk(system: System, paths: u64, steps: u32) {
 fn system(spin: SpinPolicy, wait: WaitPolicy, harts: u64, vms: &'static [u16]) -> System {
     System {
         config: strict(spin, wait),
-        surroundings: Surroundings::default(),
+        environment: Environment::default(),
         harts,
         vms,
         disturbances: u8::MAX,
@@ -73,7 +73,7 @@ fn system(spin: SpinPolicy, wait: WaitPolicy, harts: u64, vms: &'static [u16]) -
     }
 }
 
-/// What lies far beyond the first steps of the large systems, and a machine that gets a hart of its own and gives it back.
+/// Walks go far beyond the first steps of the large systems, with a VM that gets a dedicated hart and gives it back.
 #[test]
 #[ignore = "explores for up to minutes: scripts/test host-tests runs it"]
 fn long_walks_lose_no_vcpu() {
@@ -95,14 +95,14 @@ fn long_walks_survive_an_operator() {
         .zip(WaitPolicy::ALL.into_iter().cycle())
     {
         for (harts, vms) in [(2, &[3, 1][..]), (3, &[2, 2, 1])] {
-            let surroundings = Surroundings {
+            let environment = Environment {
                 spins: &SpinPolicy::ALL,
                 waits: &WaitPolicy::ALL,
                 parameters: true,
-                ..Surroundings::default()
+                ..Environment::default()
             };
             let system = System {
-                surroundings,
+                environment,
                 ..system(spin, wait, harts, vms)
             };
             walk(system, 40, 1500);

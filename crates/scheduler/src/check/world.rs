@@ -1,4 +1,4 @@
-//! A computer as the model checker sees it: every order of events, no time.
+//! A computer in the model checker: every order of events, no time.
 
 mod harts;
 mod numbers;
@@ -30,7 +30,7 @@ pub(super) enum Mode {
     InPlace,
 }
 
-/// One step that something in the computer can take.
+/// One step of the computer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     Dispatch(HartId),
@@ -38,13 +38,13 @@ pub(super) enum Step {
     Kick(HartId),
     /// The slice ends; with it, perhaps, the service quantity.
     SliceEnd(HartId, bool),
-    /// The guest does something that may make it leave.
+    /// The guest acts, and may leave.
     Guest(HartId, Leave),
-    /// The vCPU, for which an interrupt was found beside one that waits in place, is sent to another hart.
+    /// A vCPU for which an interrupt was found beside one that waits in place is sent to another hart.
     Spread(VcpuId, HartId),
-    /// The guest spins on a word with its interrupts closed.
+    /// The guest spins on a word with interrupts disabled.
     SpinClosed(HartId),
-    /// The guest spins on a word, a ticket lock's, that this sibling is known to hold.
+    /// The guest spins at a ticket lock whose holder is known.
     SpinOnHolder(HartId, VcpuId),
     /// An interrupt arrives in the vCPU's interrupt file.
     Interrupt(VcpuId),
@@ -55,7 +55,7 @@ pub(super) enum Step {
     Stop(VcpuId),
     Pause(VcpuId),
     Resume(VcpuId),
-    /// The operator gives a virtual machine this hart for its own, or lets it share again.
+    /// The operator dedicates this hart to a VM, or lets the VM share again.
     Allocate(VmId, Option<HartId>),
     /// The operator chooses another policy, share or slice.
     SetSpin(SpinPolicy),
@@ -64,15 +64,15 @@ pub(super) enum Step {
     SetSlice(Ticks),
 }
 
-/// What a system has besides its scheduler.
+/// Environment of the scheduler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Surroundings {
+pub(super) struct Environment {
     /// Every hart can test the interrupt files of all.
     pub(super) tests_any_file: bool,
-    /// The policies that the operator may choose.
+    /// Policies that the operator may choose.
     pub(super) spins: &'static [SpinPolicy],
     pub(super) waits: &'static [WaitPolicy],
-    /// Whether the operator changes shares and slices.
+    /// The operator changes shares and slices.
     pub(super) parameters: bool,
     /// Harts leave and dispatch in one step.
     pub(super) together: bool,
@@ -81,30 +81,30 @@ pub(super) struct Surroundings {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct World {
     pub(super) scheduler: Scheduler,
-    pub(super) surroundings: Surroundings,
+    pub(super) environment: Environment,
     pub(super) modes: Vec<Mode>,
     pub(super) kicked: Vec<bool>,
-    /// The waiting vCPUs whose interrupt files interrupt the hypervisor: `hgeie`.
+    /// Waiting vCPUs whose interrupt files interrupt the hypervisor: `hgeie`.
     pub(super) armed: VcpuSet,
     /// Interrupts in files that their vCPUs have not taken.
     pub(super) pending: VcpuSet,
-    /// Wake-ups that the vCPU has not run since.
+    /// Wake-ups after which the vCPU has not run.
     pub(super) wakes: VcpuSet,
     pub(super) changed: VcpuSet,
-    /// How many more things may happen from outside.
+    /// Events that may still come from outside.
     pub(super) disturbances: u8,
 }
 
 impl World {
     pub(super) fn new(
         config: Config,
-        surroundings: Surroundings,
+        environment: Environment,
         harts: u64,
         vms: &[u16],
         disturbances: u8,
     ) -> Self {
         let online = HartSet::from_bits((1 << harts) - 1);
-        let mut world = Self::on(config, surroundings, online, disturbances);
+        let mut world = Self::on(config, environment, online, disturbances);
         let scheduler = &mut world.scheduler;
         for &vcpus in vms {
             let allocation = Allocation::Shared { share: 1 };
@@ -117,10 +117,10 @@ impl World {
         world
     }
 
-    /// A world of these harts, without virtual machines.
+    /// World of these harts, without VMs.
     pub(super) fn on(
         config: Config,
-        surroundings: Surroundings,
+        environment: Environment,
         online: HartSet,
         disturbances: u8,
     ) -> Self {
@@ -131,7 +131,7 @@ impl World {
             .map_or(0, |last| last + 1);
         Self {
             scheduler: Scheduler::new(config, online).unwrap(),
-            surroundings,
+            environment,
             armed: VcpuSet::EMPTY,
             modes: std::vec![Mode::Between; count],
             kicked: std::vec![false; count],
@@ -232,12 +232,12 @@ impl World {
         self.deliver(kicks);
     }
 
-    /// Whether a vCPU waits for a word, and could take no interrupt.
+    /// True if a vCPU waits for a word, and no interrupt ends the wait.
     pub(super) fn is_uninterruptible(&self, vcpu: VcpuId) -> bool {
         self.scheduler.uninterruptible.contains(vcpu)
     }
 
-    /// The guest on this hart goes on, and looks at whatever has come for it.
+    /// Lets the guest on this hart continue and take its interrupts.
     fn looks(&mut self, hart: HartId) {
         if let Some(vcpu) = self.scheduler.running(hart) {
             self.wakes.remove(vcpu);
@@ -245,7 +245,7 @@ impl World {
         }
     }
 
-    /// A stopped vCPU has nothing to wait for.
+    /// Clears the events of a stopped vCPU.
     fn forget(&mut self, vcpu: VcpuId) {
         self.pending.remove(vcpu);
         self.wakes.remove(vcpu);
@@ -265,7 +265,7 @@ impl World {
 
     fn interrupt(&mut self, vcpu: VcpuId) {
         if let Some(hart) = self.scheduler.running_on(vcpu) {
-            // Taken by the guest itself, even out of a WFI.
+            // The guest takes it itself, even out of a WFI.
             match &mut self.modes[hart.index()] {
                 Mode::Guest { waiting, .. } => *waiting = false,
                 Mode::InPlace => {
@@ -283,17 +283,17 @@ impl World {
         self.report(vcpu);
     }
 
-    /// Whether an interrupt waits in this hart's files for somebody who waits for it.
+    /// True if an interrupt waits in this hart's files for a waiting vCPU.
     pub(super) fn other_has_interrupt(&self, hart: HartId) -> bool {
         let mut pending = self.pending.iter();
         pending.any(|vcpu| {
             let waits = self.scheduler.state(vcpu) == VcpuState::SelfWait;
             let here = self.scheduler.last_hart(vcpu) == Some(hart);
-            waits && (here || self.tests_files() && self.surroundings.tests_any_file)
+            waits && (here || self.tests_files() && self.environment.tests_any_file)
         })
     }
 
-    /// An interrupt in a file that is armed is an interrupt to the hypervisor.
+    /// Interrupts the hypervisor for an interrupt in an armed file.
     fn report(&mut self, vcpu: VcpuId) {
         if self.pending.contains(vcpu) && self.armed.contains(vcpu) {
             self.armed.remove(vcpu);
@@ -302,7 +302,7 @@ impl World {
         }
     }
 
-    /// A hart that takes a kick arms the files of those that wait on it as the policy in force wants them.
+    /// Arms the files of the waiters on a hart that takes a kick, by the policy in force.
     fn arm_as_wanted(&mut self, hart: HartId) {
         let waits = |vcpu: &VcpuId| {
             let state = self.scheduler.vcpus[vcpu.index()].map(|entry| entry.phase);
@@ -319,7 +319,7 @@ impl World {
         }
     }
 
-    /// Reduces what only counts to what matters, so that the states are finitely many.
+    /// Reduces counters to what matters, so that the states are finitely many.
     pub(super) fn abstract_numbers(&mut self) {
         self.scheduler.abstract_numbers();
     }

@@ -10,9 +10,9 @@ use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::{Phase, Word};
 use crate::policies::queues::{MAX_COMPARED, Queue};
 
-/// A wait for a word that has had so many exits was interrupted each time. The next interrupt has to wait for a service round,
-/// in which whoever the vCPU waits for will have run, or until a hart has nothing else to do: where others wait for the vCPU to take its
-/// interrupt, as for a function that each CPU is to carry out, they would all wait together with harts idle.
+/// Exits after which a wait for a word counts as interrupted each time. The next interrupt is deferred for a service round, in which the vCPU that
+/// holds the lock will have run, or until a hart is idle: if other vCPUs wait for this one to take its interrupt, as for a cross-call, they would
+/// otherwise all wait with harts idle.
 const MAX_INTERRUPTED_EXITS: u32 = 4;
 
 impl Scheduler {
@@ -21,7 +21,7 @@ impl Scheduler {
         left.interrupts_enabled && left.exits < MAX_INTERRUPTED_EXITS
     }
 
-    /// `vcpu`, which spins, waits for its word or for its turn; in both cases it was perhaps woken before.
+    /// Lets `vcpu`, which spins, wait for its word or for its turn; it may have been woken before.
     pub(crate) fn wait_for_word(
         &mut self,
         vcpu: VcpuId,
@@ -53,8 +53,8 @@ impl Scheduler {
         self.queues.push_waiting(vcpu);
     }
 
-    /// `vcpu`, which has come here, waits for a word. A hart that rests looks at it from now on, as if the vCPU had run there last. Where none
-    /// rests, the vCPU looks itself.
+    /// Receives `vcpu`, which another scheduler has detached while it waited for a word. An idle hart polls the word from now on, as if the vCPU had
+    /// run there last. Without an idle hart, the vCPU tests the word itself.
     pub(crate) fn receive_word(&mut self, vcpu: VcpuId, now: Ticks) -> Kicks {
         let idle_harts = self.idle.union(self.in_place);
         let Some(hart) = choice::hart(idle_harts.intersection(self.allowed(vcpu))) else {
@@ -75,7 +75,7 @@ impl Scheduler {
         Kicks(HartSet::only(hart))
     }
 
-    /// Whether `vcpu`, whose interrupts are put off, hears them because a hart has nothing else to do.
+    /// True if an idle hart makes `vcpu`, whose interrupts are deferred, interruptible.
     pub(crate) fn may_interrupt_on_free_hart(&self, vcpu: VcpuId) -> bool {
         let word = self.vcpus[vcpu.index()]
             .as_ref()
@@ -83,15 +83,15 @@ impl Scheduler {
         word.is_some_and(|word| word.interrupts_enabled) && self.has_free_hart(vcpu)
     }
 
-    /// Whether a vCPU waits for a word to change.
+    /// True if a vCPU waits for a word.
     pub(crate) fn waits_for_word(&self, vcpu: VcpuId) -> bool {
         self.word_waiters.contains(vcpu)
     }
 
-    /// Looks at the words that vCPUs wait for, and takes the first whose time has come and who is at its place here.
+    /// Polls the words of waiters, and takes the first one whose wait is over and that has affinity to this hart.
     ///
-    /// Others do not wait for who has no turn, and to move it costs more than it gains: where it is not at its place, it
-    /// becomes ready before the others, so that the hart on which it ran last prefers it.
+    /// Nobody queues behind a waiter at a plain word, so migrating it does not pay: without affinity it becomes ready before the others, so that its
+    /// last hart prefers it.
     #[inline(never)]
     pub(crate) fn take_by_word(
         &mut self,
@@ -103,7 +103,7 @@ impl Scheduler {
         let mut rest = self.word_waiters;
         let mut cursor = self.queues.first(Queue::SelfWait);
         loop {
-            // As below, a few are not looked for in the queue.
+            // A few are found without a walk of the queue.
             let vcpu = match self.queues.first_waiting(rest)? {
                 (first, count) if count <= MAX_COMPARED => first,
                 _ => {
@@ -135,13 +135,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether `hart`, which searches, or another one has nothing to do but to run `vcpu`.
+    /// True if `hart`, which searches, or another one has nothing to do but to run `vcpu`.
     fn has_hart_for(&self, hart: HartId, vcpu: VcpuId) -> bool {
         let here = self.dispatchable_on(hart).is_empty() && self.candidates(hart).contains(vcpu);
         here || self.has_free_hart(vcpu)
     }
 
-    /// The time in which `vcpu` is not to be interrupted is over. Whether it was woken in it.
+    /// Ends the time in which `vcpu` is uninterruptible. True if it was woken meanwhile.
     fn end_uninterruptible(&mut self, vcpu: VcpuId) -> bool {
         if !self.uninterruptible.contains(vcpu) {
             return false;
@@ -151,8 +151,7 @@ impl Scheduler {
             .is_some_and(|entry| core::mem::take(&mut entry.woken))
     }
 
-    /// Whether `vcpu` ran last on `hart`, or where a partner runs now: who waits for each other had better run at the same
-    /// time than one after the other.
+    /// True if `vcpu` ran last on `hart`, or on a hart where a partner runs now: vCPUs that wait for each other had better run at the same time.
     pub(crate) fn has_affinity(&self, hart: HartId, vcpu: VcpuId) -> bool {
         let Some(last) = self.last_hart(vcpu) else {
             return true;
@@ -161,12 +160,12 @@ impl Scheduler {
         last == hart || there.is_some_and(|other| self.partners(vcpu).contains(other))
     }
 
-    /// The vCPUs that wait for words and may run on `hart`: memory can be looked at from anywhere.
+    /// Word waiters that may run on `hart`: any hart can poll memory.
     pub(crate) fn word_waiters_on(&self, hart: HartId) -> VcpuSet {
         self.word_waiters.intersection(self.may_run[hart.index()])
     }
 
-    /// The partners of the vCPU on `hart` that wait for words and would be next there if these had come.
+    /// Partners of the vCPU on `hart` that wait for words and would be next there if their waits were over.
     #[must_use]
     #[inline]
     pub fn waiting_partners(&self, hart: HartId) -> VcpuSet {
@@ -190,7 +189,7 @@ impl Scheduler {
         waiting.iter().filter(comes_here).collect()
     }
 
-    /// Whether the vCPU on `hart` may wait for a partner without leaving, under a policy that waits for words.
+    /// True if the vCPU on `hart` may spin for a partner without trapping, under a policy that waits for words.
     #[must_use]
     #[inline]
     pub fn may_spin_undetected(&self, hart: HartId) -> bool {
@@ -200,15 +199,14 @@ impl Scheduler {
             })
     }
 
-    /// Those of `waiting` that no other hart looks for, because none is free.
+    /// Word waiters of `waiting` that no other hart polls, because none is idle.
     #[must_use]
     pub fn unpolled(&self, waiting: VcpuSet) -> VcpuSet {
         let unpolled = |&partner: &VcpuId| !self.has_free_hart(partner);
         waiting.iter().filter(unpolled).collect()
     }
 
-    /// `hart` is about to run somebody, and will look at words only when the slice ends. An idle hart that could run
-    /// those that wait for words is to look at them instead.
+    /// Delegates polls to an idle hart: `hart` is about to run a vCPU, and will poll its word waiters only when the slice ends.
     #[inline]
     pub(crate) fn delegate_words(&mut self, hart: HartId) -> Kicks {
         if self.word_waiters.is_empty() {

@@ -1,4 +1,4 @@
-//! Who may run where: allocations, and what follows from them.
+//! Allocation of harts to VMs, and its consequences.
 
 use crate::base::id::{HartSet, MAX_VCPUS, VcpuId, VcpuSet, VmId};
 use crate::config::{Allocation, ConfigError, Placement};
@@ -63,7 +63,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Gives the vCPUs of `vm` their homes, or takes them away.
+    /// Sets or clears the homes of the vCPUs of `vm`.
     pub(crate) fn allocate(&mut self, vm: VmId, to: Allocation) {
         let vcpus = self.vcpus(vm);
         match to {
@@ -84,8 +84,7 @@ impl Scheduler {
         }
     }
 
-    /// Brings everything that follows from the allocations up to date, and asks harts to give up
-    /// what they may not run any more.
+    /// Updates everything that follows from the allocations, and kicks harts whose vCPUs may not run there any more.
     pub(crate) fn revise(&mut self) -> Kicks {
         let dedicated: HartSet = (self.vcpus.iter().flatten())
             .filter(|vcpu| self.vms[vcpu.vm.index()].is_some_and(|vm| vm.dedicated))
@@ -123,7 +122,7 @@ impl Scheduler {
         evicted.and(self.assign_harts())
     }
 
-    /// Under fixed scheduling, gives each vCPU that shares the hart with the fewest so far.
+    /// Gives each vCPU under fixed scheduling the shared hart with the fewest vCPUs so far.
     pub(crate) fn place(&mut self) {
         for index in (0..).map_while(VcpuId::new) {
             let Some(vcpu) = self.vcpus[index.index()] else {

@@ -1,4 +1,4 @@
-//! Which harts must be interrupted so that no work waits while a hart could do it.
+//! Kicks: no vCPU stays ready while a hart could run it.
 
 use crate::base::choice;
 use crate::base::id::{HartId, HartSet, VcpuId, VcpuSet};
@@ -7,8 +7,7 @@ use crate::dispatch::hart::Doing;
 use crate::dispatch::table::Scheduler;
 
 impl Scheduler {
-    /// The vCPUs that a hart may dispatch without any test: ready and not in a spin wait, or
-    /// self-waiting with a known reason to run.
+    /// vCPUs that a hart may dispatch without a test: ready and in no spin wait, or self-waiting with a known interrupt.
     pub(crate) fn dispatchable(&self) -> VcpuSet {
         self.queues
             .ready()
@@ -16,9 +15,8 @@ impl Scheduler {
             .union(self.self_wait_ready)
     }
 
-    /// Finds a hart for each dispatchable vCPU. Harts that search will call `dispatch` anyway; then
-    /// idle harts are woken, and those whose vCPU waits in place, the one where the vCPU ran last before others, each
-    /// for one vCPU; where there is none, the harts that run on relaxed terms are told that these have changed.
+    /// Finds a hart for each dispatchable vCPU. Searching harts will call `dispatch` anyway. Then one idle hart is woken for each vCPU, also a hart
+    /// whose vCPU waits in place, the vCPU's last hart before others. If there is none, harts that run on relaxed terms are kicked to tighten them.
     ///
     /// Every event ends with this, so no caller has to remember which of its effects makes work.
     #[inline]
@@ -36,7 +34,7 @@ impl Scheduler {
     #[inline(never)]
     fn assign_harts_to(&mut self, mut waiting: VcpuSet) -> Kicks {
         let mut searching = self.searching;
-        // Nobody is to take the hart that another one ran on last, if that one will find it free.
+        // A vCPU's last hart is left to it if that hart will search.
         let mut rest = waiting;
         while let Some(vcpu) = choice::vcpu(rest) {
             rest.remove(vcpu);
@@ -73,13 +71,13 @@ impl Scheduler {
         Kicks(kicks)
     }
 
-    /// Whether a hart that `vcpu` may run on has nothing to do.
+    /// True if a hart that may run `vcpu` is idle.
     pub(crate) fn has_free_hart(&self, vcpu: VcpuId) -> bool {
         let free = self.idle.union(self.in_place);
         !free.intersection(self.may_dispatch(vcpu)).is_empty()
     }
 
-    /// Notes that `hart` is kicked: it will ask, and need not be told again.
+    /// Notes that `hart` is kicked: it will ask, and need not be kicked again.
     pub(crate) fn note_kick(&mut self, hart: HartId) {
         if self.idle.contains(hart) {
             self.set_doing(hart, Doing::Searching);
@@ -91,7 +89,7 @@ impl Scheduler {
         }
     }
 
-    /// The hart of `among` that `vcpu` ran on last, or else any.
+    /// Last hart of `vcpu` if it is in `among`, or else any of these.
     fn nearest(&self, vcpu: VcpuId, among: HartSet) -> Option<HartId> {
         self.last_hart(vcpu)
             .filter(|&last| among.contains(last))

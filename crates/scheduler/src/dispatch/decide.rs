@@ -1,4 +1,4 @@
-//! What a hart does next.
+//! Next action of a hart.
 
 use crate::base::id::{HartId, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
@@ -8,9 +8,9 @@ use crate::dispatch::table::Scheduler;
 use crate::dispatch::vcpu::Phase;
 use crate::policies::queues::Queue;
 
-/// On what terms a vCPU may run.
+/// Terms on which a vCPU may run.
 struct Terms {
-    /// Somebody else wants the hart.
+    /// Another vCPU wants the hart.
     contended: bool,
     /// The hart must ask again after a slice.
     sliced: bool,
@@ -18,17 +18,16 @@ struct Terms {
 }
 
 impl Scheduler {
-    /// Chooses what `hart`, which runs no vCPU, does next. `probe` answers for the vCPUs that wait.
+    /// Chooses the next action of `hart`, which runs no vCPU. `probe` answers for the vCPUs that wait.
     ///
-    /// If the scheduler believes that a vCPU is on the hart, it is taken to have been preempted
-    /// without having run.
+    /// A vCPU that the scheduler believes to be on the hart is taken to have been preempted without having run.
     pub fn dispatch(&mut self, hart: HartId, now: Ticks, probe: &mut impl Probe) -> Dispatch {
         let left = Left::new(Leave::Preempted, Ticks::ZERO);
         self.leave_and_dispatch(hart, &left, now, probe).1
     }
 
-    /// [`Scheduler::leave`] and [`Scheduler::dispatch`] in one, for a hart that does nothing in between. Also says whether the
-    /// vCPU that has left is stopped.
+    /// [`Scheduler::leave`] and [`Scheduler::dispatch`] in one, for a hart that does nothing in between. The answer is also true if the vCPU that has
+    /// left is stopped.
     pub fn leave_and_dispatch(
         &mut self,
         hart: HartId,
@@ -53,7 +52,7 @@ impl Scheduler {
         (stopped, next)
     }
 
-    /// There is nothing to run on `hart`.
+    /// Makes `hart` idle: there is no vCPU to run.
     #[inline(never)]
     fn become_idle(&mut self, hart: HartId, now: Ticks) -> Dispatch {
         self.set_doing(hart, Doing::Idle);
@@ -67,7 +66,7 @@ impl Scheduler {
         }
     }
 
-    /// A hart that the scheduler does not know has nothing to do.
+    /// Answers a hart that the scheduler does not know.
     #[cold]
     fn stay_offline(&mut self) -> Dispatch {
         Dispatch::Idle {
@@ -78,8 +77,8 @@ impl Scheduler {
         }
     }
 
-    /// For a hart whose vCPU has been interrupted by a kick or by its slice timer after running for
-    /// `ran` since its dispatch: whether it may go on, and on what terms.
+    /// Decides whether the vCPU on `hart`, which was interrupted by a kick or its slice timer after `ran` since its dispatch, may continue, and on
+    /// which terms.
     pub fn reconsider(&mut self, hart: HartId, ran: Ticks) -> Continue {
         let Some(run) = self.harts[hart.index()].run() else {
             return Continue::Leave(Leave::Preempted);
@@ -99,7 +98,7 @@ impl Scheduler {
                 return Continue::Leave(Leave::SelfWait);
             }
             self.executing.insert(vcpu);
-            // Whatever it was woken for, its guest looks now.
+            // Its guest tests now for what it was woken for.
             if let Some(entry) = self.vcpu_mut(vcpu) {
                 entry.woken = false;
             }
@@ -110,7 +109,7 @@ impl Scheduler {
         let terms = self.terms(hart, vcpu);
         let end = terms.sliced.then(|| {
             let slice = self.config.slice;
-            // Where there was no end, slices have followed each other without notice.
+            // Without an end, slices have followed each other unnoticed.
             run.end
                 .unwrap_or(ran + slice - Ticks::new(ran.get() % slice.get().max(1)))
         });
@@ -147,7 +146,7 @@ impl Scheduler {
     /// Puts `vcpu` on `hart`, which searches.
     #[inline]
     fn enter(&mut self, hart: HartId, vcpu: VcpuId, by_preemption: bool, now: Ticks) -> Dispatch {
-        // Only one that waited can be one of the first three, and only one that was ready one of the others.
+        // Only a waiting vCPU can be in the first three sets, and only a ready one in the others.
         if self.queues.remove(vcpu) == Some(Queue::SelfWait) {
             self.self_wait_ready.remove(vcpu);
             self.word_waiters.remove(vcpu);
@@ -175,7 +174,7 @@ impl Scheduler {
             }
             self.last_on[hart.index()].insert(vcpu);
         }
-        // Only if GSPW is not 0: somebody of the virtual machine is in a spin wait.
+        // GSPW is not 0: a partner is in a spin wait.
         let spin_waiting = self.spin_waits.waiting();
         if !spin_waiting.is_empty() && !spin_waiting.intersection(self.partners(vcpu)).is_empty() {
             let policy = self.config.spin.rule();
@@ -218,7 +217,7 @@ impl Scheduler {
         }
     }
 
-    /// On what terms `vcpu` runs on `hart` while nothing changes.
+    /// Terms on which `vcpu` runs on `hart` while nothing changes.
     #[inline]
     fn terms(&self, hart: HartId, vcpu: VcpuId) -> Terms {
         let here = self.candidates(hart);
@@ -234,7 +233,7 @@ impl Scheduler {
         Terms {
             contended,
             sliced: strict || contended || self.must_test(watched),
-            // Who spins here is to make room for whoever a word has come for.
+            // A vCPU that spins here makes room for one whose word has changed.
             trap_waits: !dedicated
                 && (strict
                     || contended
@@ -244,13 +243,13 @@ impl Scheduler {
         }
     }
 
-    /// The self-waiting vCPUs that ran on `hart` last.
+    /// Self-waiting vCPUs that ran on `hart` last.
     pub(crate) fn watched(&self, hart: HartId) -> VcpuSet {
         let waiting = self.queues.members(Queue::SelfWait);
         waiting.intersection(self.last_on[hart.index()])
     }
 
-    /// Whether one of these self-waiting vCPUs is found by tests only.
+    /// True if one of these self-waiting vCPUs is found by tests only.
     fn must_test(&self, watched: VcpuSet) -> bool {
         let by_tests = match self.rules.tests {
             true => watched,

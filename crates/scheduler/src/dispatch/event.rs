@@ -1,4 +1,4 @@
-//! What happens to vCPUs: starts, stops, pauses and wake-ups.
+//! Events of vCPUs: starts, stops, pauses and wake-ups.
 
 use crate::base::id::{HartSet, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
@@ -9,8 +9,7 @@ use crate::dispatch::vcpu::Phase;
 use crate::policies::queues::Queue;
 
 impl Scheduler {
-    /// Starts a stopped vCPU. Nothing happens to one that is not stopped, or that still has to leave
-    /// its hart after a stop.
+    /// Starts a vCPU that is stopped and has left its hart.
     pub fn start(&mut self, vcpu: VcpuId, now: Ticks) -> Kicks {
         if self.vcpus[vcpu.index()].is_none_or(|vcpu| vcpu.phase != Phase::Stopped) {
             return Kicks::NONE;
@@ -19,8 +18,8 @@ impl Scheduler {
         self.assign_harts()
     }
 
-    /// Stops a vCPU, whatever it is doing; this ends a pause too. If it is on a hart, that hart is kicked
-    /// and must make it leave; until then its state is [`crate::VcpuState::Stopping`].
+    /// Stops a vCPU in any state; this ends a pause too. A hart that runs it is kicked and must make it leave; until then its state is
+    /// [`crate::VcpuState::Stopping`].
     pub fn stop(&mut self, vcpu: VcpuId) -> Kicks {
         let Some(entry) = self.vcpu_mut(vcpu) else {
             return Kicks::NONE;
@@ -39,8 +38,7 @@ impl Scheduler {
         self.assign_harts()
     }
 
-    /// Pauses a vCPU until [`Scheduler::resume`]; what it was doing otherwise goes on, so that a
-    /// wake-up is remembered. If it is on a hart, that hart is kicked and must make it leave.
+    /// Pauses a vCPU until [`Scheduler::resume`]; a wake-up meanwhile is remembered. A hart that runs it is kicked and must make it leave.
     pub fn pause(&mut self, vcpu: VcpuId) -> Kicks {
         let granted = self.self_wait_ready.contains(vcpu);
         let Some(entry) = self.vcpu_mut(vcpu) else {
@@ -50,7 +48,7 @@ impl Scheduler {
         if let Phase::Running(hart) = entry.phase {
             return Kicks(HartSet::only(hart));
         }
-        // A word that changes while nobody tests it, or a reason that is known, must not be missed.
+        // A change of a word that no hart polls, or a known interrupt, must not be missed.
         entry.woken = false;
         if entry.word.take().is_some() || granted {
             entry.phase = Phase::Ready;
@@ -85,9 +83,8 @@ impl Scheduler {
         self.assign_harts()
     }
 
-    /// An interrupt or a timer has come for a vCPU: if it waits for one, it becomes ready. A vCPU
-    /// that is on a hart is remembered, and does not fall asleep when it leaves to wait. One that is
-    /// ready already, or stopped, is not changed.
+    /// Wakes a vCPU for an interrupt or a timer: if it waits for one, it becomes ready. For a vCPU on a hart the wake-up is remembered, and it does
+    /// not wait when it leaves. Ready and stopped vCPUs do not change.
     pub fn wake(&mut self, vcpu: VcpuId, now: Ticks) -> Kicks {
         let uninterruptible =
             self.uninterruptible.contains(vcpu) && !self.may_interrupt_on_free_hart(vcpu);
@@ -99,7 +96,7 @@ impl Scheduler {
                 entry.woken = true;
                 Kicks::NONE
             }
-            // It finds the interrupt when it is dispatched, or hears of it later.
+            // It finds the interrupt when it is dispatched, or once it is interruptible.
             Phase::SelfWait if uninterruptible => {
                 entry.woken = true;
                 Kicks::NONE
@@ -119,7 +116,7 @@ impl Scheduler {
         vcpus.iter().fold(Kicks::NONE, wake)
     }
 
-    /// Takes a vCPU out of its queue and out of everybody's mind.
+    /// Takes a vCPU out of its queue and out of all spin waits.
     pub(crate) fn dequeue(&mut self, vcpu: VcpuId) {
         self.queues.remove(vcpu);
         self.self_wait_ready.remove(vcpu);
@@ -127,13 +124,12 @@ impl Scheduler {
         self.spin_waits.forget(vcpu, partners);
     }
 
-    /// Makes a vCPU ready behind the others, with a full slice; if it is paused, it will be when it
-    /// is resumed.
+    /// Makes a vCPU ready behind the others, with a full slice; if it is paused, from its resumption on.
     pub(crate) fn make_ready(&mut self, vcpu: VcpuId, now: Ticks) {
         self.ready_in(Queue::ProperReady, vcpu, now);
     }
 
-    /// The same, behind the others of one subqueue.
+    /// Makes a vCPU ready behind the others of one subqueue.
     pub(crate) fn ready_in(&mut self, queue: Queue, vcpu: VcpuId, now: Ticks) {
         let slice = self.config.slice;
         self.self_wait_ready.remove(vcpu);

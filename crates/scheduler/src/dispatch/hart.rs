@@ -1,50 +1,49 @@
-//! What a hart is doing.
+//! State of a hart.
 
 use crate::base::id::VcpuId;
 use crate::base::ticks::Ticks;
 
-/// A vCPU on a hart, and the terms on which it runs.
+/// A vCPU on a hart, and its terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Run {
     pub(crate) vcpu: VcpuId,
-    /// When it was dispatched.
+    /// Time of its dispatch.
     pub(crate) since: Ticks,
-    /// When its slice ends, in time that it has run since its dispatch; `None`: it has no end.
+    /// End of its slice in time since its dispatch; `None` if it has no end.
     pub(crate) end: Option<Ticks>,
     pub(crate) trap_waits: bool,
-    /// From when on its time is charged to its virtual machine, in time since its dispatch. `None`:
-    /// nobody else wants the hart, so its time costs nothing.
+    /// Start of the charged time, since its dispatch. `None`: no other vCPU wants the hart, so its time is free.
     pub(crate) charged_from: Option<Ticks>,
     /// Waits for its own interrupts, without having left.
     pub(crate) in_place: bool,
-    /// It has the hart because it did not wait for the end of another one's slice, and pays for the changes.
+    /// It has preempted another vCPU on waking, and pays for the context switches.
     pub(crate) by_preemption: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Doing {
     Offline,
-    /// In the hypervisor, and sure to call `dispatch` before anything else.
+    /// In the hypervisor, and about to call `dispatch`.
     Searching,
-    /// Told that there is nothing to do; asleep, or about to be.
+    /// Asleep or about to be: there is no vCPU to run.
     Idle,
     Running(Run),
 }
 
-/// On a cache line of its own; the model checker keeps a great many.
+/// Each on its own cache line, except for the model checker, which keeps many tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(test), repr(align(64)))]
 pub(crate) struct Hart {
     pub(crate) doing: Doing,
-    /// How many vCPUs it has taken out of the self-wait queue since the last out of the ready queue.
+    /// vCPUs taken out of the self-wait queue since the last one out of the ready queue.
     pub(crate) self_waits: u16,
-    /// The vCPU that it must not give the slice back to, if anybody else can have it.
+    /// vCPU that must not get the slice back if another one can have it (Linux's skip buddy).
     pub(crate) skip: Option<VcpuId>,
-    /// How much of its stay was told to the vCPU's machine already.
+    /// Part of the current run that the VM's boost account has already.
     pub(crate) boost_accounted: Ticks,
-    /// The vCPU that a policy wants here next.
+    /// vCPU that a policy wants here next (Linux's next buddy).
     pub(crate) next: Option<VcpuId>,
-    /// Since when it has had nothing to do but to wait; `None` while it runs a vCPU.
+    /// Time since which it has been idle; `None` while it runs a vCPU.
     pub(crate) idle_since: Option<Ticks>,
 }
 

@@ -1,4 +1,4 @@
-//! A vCPU leaves its hart: its time is charged, and it goes to where its reason sends it.
+//! A vCPU leaves its hart: its time is charged, and its reason decides where it goes.
 
 use crate::base::id::{HartId, VcpuId};
 use crate::base::ticks::Ticks;
@@ -10,31 +10,30 @@ use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::spin::rule::{KnownWait, Suspend};
 
-/// A stay on a hart that is over.
+/// A completed run of a vCPU on a hart.
 #[derive(Clone, Copy)]
 struct Stay {
     hart: HartId,
     vcpu: VcpuId,
-    /// When the slice was to end, in time since the dispatch.
+    /// End of the slice in time since the dispatch.
     end: Option<Ticks>,
     ran: Ticks,
 }
 
 impl Stay {
-    /// The rest of the slice.
+    /// Rest of the slice.
     fn rest(self, slice: Ticks) -> Ticks {
         match self.end {
             Some(end) => end - self.ran,
-            // Where no end was set, slices followed each other without notice.
+            // Without an end, slices followed each other unnoticed.
             None => slice - Ticks::new(self.ran.get() % slice.get().max(1)),
         }
     }
 }
 
 impl Scheduler {
-    /// The vCPU on `hart` has left it, and the hart will call [`Scheduler::dispatch`]. A stop or
-    /// pause that it was told of takes effect now, whatever the reason. Nothing happens if there is
-    /// no vCPU on the hart.
+    /// Takes the vCPU off `hart`, which will call [`Scheduler::dispatch`]. A pending stop or pause takes effect now, whatever the reason. Nothing
+    /// happens if there is no vCPU on the hart.
     pub fn leave(&mut self, hart: HartId, left: Left, now: Ticks) -> Kicks {
         if self.running(hart).is_none() {
             return Kicks::NONE;
@@ -44,8 +43,7 @@ impl Scheduler {
         self.assign_harts()
     }
 
-    /// Puts the vCPU on `hart` to where it belongs. The hart searches then; the caller brings the sets of harts in step. True
-    /// where the vCPU has stopped.
+    /// Puts the vCPU on `hart` where it belongs. The hart searches then; the caller updates the sets of harts. True if the vCPU has stopped.
     #[inline]
     pub(crate) fn deschedule(&mut self, hart: HartId, left: &Left, now: Ticks) -> bool {
         let Doing::Running(run) = self.harts[hart.index()].doing else {
@@ -60,7 +58,7 @@ impl Scheduler {
             self.charge_preemption(run, left);
         }
         self.executing.remove(vcpu);
-        let preempted = matches!(left.reason, Leave::SliceEnd | Leave::Preempted);
+        let preempted = matches!(left.cause, Leave::SliceEnd | Leave::Preempted);
         if preempted && left.in_supervisor {
             self.preempted_in_supervisor.insert(vcpu);
             if !left.interrupts_enabled {
@@ -80,7 +78,7 @@ impl Scheduler {
                 .wrapping_add(vm.inverse_weight.vruntime(left.ran - boost_accounted));
         }
         let woken = core::mem::take(&mut entry.woken);
-        if core::mem::take(&mut entry.stopping) || left.reason == Leave::Stopped {
+        if core::mem::take(&mut entry.stopping) || left.cause == Leave::Stopped {
             entry.phase = Phase::Stopped;
             return true;
         }
@@ -90,7 +88,7 @@ impl Scheduler {
             end: run.end,
             ran: left.ran,
         };
-        match left.reason {
+        match left.cause {
             Leave::SelfWait if !woken => {
                 entry.phase = Phase::SelfWait;
                 if !entry.paused {
@@ -108,7 +106,7 @@ impl Scheduler {
         false
     }
 
-    /// The vCPU of `stay` is to have the rest of its slice before others.
+    /// Requeues a vCPU before others for the rest of its slice.
     #[inline(never)]
     fn keep_rest_of_slice(&mut self, stay: Stay, now: Ticks) {
         let rest = stay.rest(self.config.slice);
@@ -130,7 +128,7 @@ impl Scheduler {
         }
     }
 
-    /// A full slice is consumed. Who is owed service from earlier rounds gets another one at once.
+    /// Ends a full slice. A vCPU that is owed service from earlier rounds gets another one at once.
     #[inline(never)]
     fn end_slice(&mut self, vcpu: VcpuId, now: Ticks) {
         if self.service(vcpu).is_some_and(Service::is_owed) {
@@ -142,7 +140,7 @@ impl Scheduler {
         if !by_service || self.queues.queue_of(vcpu) != Some(Queue::TimeSliceEnd) {
             return;
         }
-        // Paper 002 §3.4: at the end of a slice, who has had less service comes first.
+        // Paper 002 §3.4: at the end of a slice, vCPUs with less service come first.
         let Some(mine) = self.service(vcpu) else {
             return;
         };
@@ -160,13 +158,13 @@ impl Scheduler {
     fn suspend_spin(&mut self, stay: Stay, left: Left, woken: bool, now: Ticks) {
         let Stay { hart, vcpu, .. } = stay;
         if self.has_own_hart(vcpu) {
-            // On a hart of its own, a vCPU had better spin (paper 000 §3.1).
+            // A vCPU with a dedicated hart continues to spin (paper 000 §3.1).
             let rest = stay.rest(self.config.slice);
             return self.make_ready_first(vcpu, rest, now);
         }
-        // One that could take an interrupt, and was woken already, has no reason to wait for its word.
+        // A vCPU that can take the interrupt for which it was woken does not wait for its word.
         let interruptible = Self::is_interruptible(&left);
-        let known = match left.reason {
+        let known = match left.cause {
             Leave::SpinForTurn if !(interruptible && woken) => KnownWait::Turn,
             Leave::SpinOnWord if !(interruptible && woken) => KnownWait::Word,
             _ => KnownWait::None,

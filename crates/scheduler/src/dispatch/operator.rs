@@ -1,4 +1,4 @@
-//! What an operator changes in the tables.
+//! Changes by an operator.
 
 use crate::base::id::{VcpuSet, VmId};
 use crate::base::ticks::Ticks;
@@ -14,9 +14,9 @@ use crate::policies::virtual_time::{InverseWeight, VirtualTime};
 use crate::policies::wait::WaitPolicy;
 
 impl Scheduler {
-    /// Adds a virtual machine. Its vCPUs have consecutive ids and are stopped.
+    /// Adds a VM. Its vCPUs have consecutive ids and are stopped.
     ///
-    /// Where harts are dedicated to it on which others run now, these are asked to leave.
+    /// vCPUs of other VMs on its dedicated harts are asked to leave.
     ///
     /// # Errors
     /// No room, or an allocation that cannot be had; nothing has changed then.
@@ -24,11 +24,10 @@ impl Scheduler {
         self.add_placed_vm(config, self.config.placement)
     }
 
-    /// The same, for a virtual machine whose vCPUs, where they share harts, are placed otherwise than
-    /// [`Config::placement`] says.
+    /// Adds a VM whose vCPUs, while they share harts, have another placement than [`Config::placement`].
     ///
     /// # Errors
-    /// As for [`Scheduler::add_vm`].
+    /// Those of [`Scheduler::add_vm`].
     pub fn add_placed_vm(
         &mut self,
         config: VmConfig,
@@ -89,7 +88,7 @@ impl Scheduler {
         Ok((vm, self.revise()))
     }
 
-    /// Removes a virtual machine none of whose vCPUs is on a hart. Those that wait are stopped.
+    /// Removes a VM none of whose vCPUs is on a hart. Waiting vCPUs are stopped.
     ///
     /// # Errors
     /// `NoSuchVm`, or `StillRunning`: stop its vCPUs and wait until they have left.
@@ -120,7 +119,7 @@ impl Scheduler {
         Ok(kicks.and(self.revise()))
     }
 
-    /// Changes the share of a virtual machine, from the next round on.
+    /// Changes the share of a VM, from the next round on.
     ///
     /// # Errors
     /// `NoSuchVm`, or `Share` if it is out of its range. It has no effect on dedicated harts.
@@ -136,8 +135,8 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Changes the allocation of a virtual machine while it runs (paper 000 §3.1). Spin waits in it
-    /// end, because the partners that they name may be dispatched by other rules now.
+    /// Changes the allocation of a VM while it runs (paper 000 §3.1). Its spin waits end, because the partners that they name may be dispatched by
+    /// other rules now.
     ///
     /// # Errors
     /// An allocation that cannot be had; nothing has changed then.
@@ -175,7 +174,7 @@ impl Scheduler {
             self.harts[hart.index()].skip = None;
             self.harts[hart.index()].next = None;
         }
-        // Whoever waits for a word is found by tests that end with the policy.
+        // Only this policy's polls would find the waiters at words.
         for vcpu in self.queues.members(Queue::SelfWait).iter() {
             if self.waits_for_word(vcpu) {
                 self.make_ready(vcpu, now);
@@ -184,8 +183,7 @@ impl Scheduler {
         self.assign_harts().and(self.kick_all())
     }
 
-    /// Changes the wait policy while vCPUs run. Every hart is asked to take note, because idle harts
-    /// sleep under one policy and test under the other.
+    /// Changes the wait policy while vCPUs run. Every hart is kicked, because idle harts sleep under one policy and test under the other.
     pub fn set_wait(&mut self, policy: WaitPolicy) -> Kicks {
         self.config.wait = policy;
         self.rules = policy.rules();
@@ -207,7 +205,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Every hart, also one that searches: it takes note of the change before it goes on.
+    /// Kicks every hart, also those that search: they take note of the change.
     fn kick_all(&mut self) -> Kicks {
         for hart in self.idle.iter() {
             self.set_doing(hart, Doing::Searching);

@@ -1,11 +1,11 @@
-//! The ready queue: who is next out of its three subqueues.
+//! Ready queue: the next vCPU out of its three subqueues.
 
 use crate::base::id::{HartId, VcpuId, VcpuSet};
 use crate::dispatch::table::Scheduler;
 use crate::policies::queues::Queue;
 
 impl Scheduler {
-    /// Ready, not in a spin wait, and allowed on this hart.
+    /// vCPUs that are ready, in no spin wait, and allowed on this hart.
     #[inline]
     pub(crate) fn dispatchable_on(&self, hart: HartId) -> VcpuSet {
         self.queues
@@ -14,10 +14,10 @@ impl Scheduler {
             .intersection(self.candidates(hart))
     }
 
-    /// The next out of the ready queue, by the rules of paper 000 §3.2.2, but never `skip`.
+    /// Next vCPU out of the ready queue, by the rules of paper 000 §3.2.2, but never `skip`.
     #[inline(never)]
     pub(crate) fn next_ready(&mut self, hart: HartId, skip: Option<VcpuId>) -> Option<VcpuId> {
-        // Each turn but the last empties a subqueue into another, so a few are enough.
+        // Each iteration but the last empties a subqueue into another, so a few are enough.
         for _ in 0..4 {
             if let Some(vcpu) = self.next_proper_ready(hart, skip) {
                 return Some(vcpu);
@@ -35,8 +35,8 @@ impl Scheduler {
                 return None;
             }
             self.begin_round(hart, out);
-            // Those whose slices have ended and that may not run here have waited longer than the ones who come back now. Left
-            // where they are, they could wait for ever: this hart's rounds would keep theirs from coming to its end.
+            // vCPUs whose slices have ended and that may not run here have waited longer than those that come back now. If they stayed, they could
+            // wait for ever: this hart's rounds would keep their harts' rounds from ending.
             let ended = self.queues.members(Queue::TimeSliceEnd);
             self.move_members(Queue::TimeSliceEnd, ended, Queue::ProperReady);
             let in_service = self.queues.members(Queue::OutService).iter();
@@ -48,8 +48,8 @@ impl Scheduler {
         None
     }
 
-    /// The next out of the proper-ready queue: one that ran here last, unless this would pass over
-    /// somebody too often. Those whose virtual machine is out of service leave for that queue.
+    /// Next vCPU out of the proper-ready queue: one that ran here last, unless another one was passed over too often. vCPUs of VMs out of service
+    /// move to that queue.
     fn next_proper_ready(&mut self, hart: HartId, skip: Option<VcpuId>) -> Option<VcpuId> {
         let here = self.candidates(hart);
         let mut first = None;

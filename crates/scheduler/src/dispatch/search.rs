@@ -1,4 +1,4 @@
-//! The search: whom a hart finds to run next, in the self-wait queue and then in the ready queue.
+//! Search of a hart for its next vCPU: in the self-wait queue, then in the ready queue.
 
 use crate::base::id::{HartId, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
@@ -7,7 +7,7 @@ use crate::dispatch::table::Scheduler;
 use crate::policies::queues::{MAX_COMPARED, Queue};
 
 impl Scheduler {
-    /// Chooses who is next on `hart`, which searches.
+    /// Chooses the next vCPU of `hart`, which searches.
     #[inline]
     pub(crate) fn choose(
         &mut self,
@@ -28,7 +28,7 @@ impl Scheduler {
             return Some(vcpu);
         }
         self.harts[hart.index()].self_waits = 0;
-        // Nobody but these can come out of the ready queue.
+        // No other vCPU can come out of the ready queue.
         let dispatchable = self.dispatchable_on(hart);
         if dispatchable.is_empty() {
             return None;
@@ -46,11 +46,11 @@ impl Scheduler {
             .or_else(|| skip.and_then(|_| self.next_ready(hart, None)))
     }
 
-    /// The first self-waiting vCPU that has a reason to run and may run here (paper 002 §3.4): whose turn it is at a lock
-    /// goes before whoever has an interrupt, because others wait for it in their turn.
+    /// First self-waiting vCPU that may continue and may run here (paper 002 §3.4): one whose turn at a lock has come goes before one with an
+    /// interrupt, because other waiters queue behind it.
     ///
-    /// Others with a reason are not left behind: where their virtual machine is out of service, they
-    /// may not run here, or this hart has spent its budget while others are ready, they become ready.
+    /// Other vCPUs that may continue become ready, if their VM is out of service, they may not run here, or this hart has spent its budget while
+    /// others are ready.
     fn take_self_waiting(
         &mut self,
         hart: HartId,
@@ -74,7 +74,7 @@ impl Scheduler {
         probe: &mut impl Probe,
     ) -> Option<VcpuId> {
         let wait = self.rules;
-        // Files of other harts cannot be read, so there is no need to ask about their vCPUs.
+        // Files of other harts cannot be read, so their vCPUs are not tested.
         let candidates = match wait.tests {
             false => self.self_wait_ready,
             true if probe.reaches_every_file() => VcpuSet::from_bits(u64::MAX),
@@ -89,7 +89,7 @@ impl Scheduler {
         if candidates.is_empty() {
             return None;
         }
-        // Where none can be granted a reason meanwhile, only these few have to be asked.
+        // If no interrupt can be granted meanwhile, only these few have to be tested.
         if !wait.grants_all && self.self_wait_ready.is_empty() {
             let mut rest = candidates;
             while let Some((vcpu, count)) = self.first_of(rest) {
@@ -110,8 +110,7 @@ impl Scheduler {
         self.scan_self_wait(hart, spent, candidates, now, probe)
     }
 
-    /// The first in the self-wait queue of `among`, which are there, and how many these are, if that matters: who is at the
-    /// queue's head is found at once.
+    /// First of `among` in the self-wait queue, and their number if that matters: the head of the queue is found at once.
     #[inline]
     fn first_of(&self, among: VcpuSet) -> Option<(VcpuId, usize)> {
         let head = self.queues.first(Queue::SelfWait);
@@ -121,7 +120,7 @@ impl Scheduler {
         }
     }
 
-    /// Goes through the self-wait queue, where reasons may be granted on the way.
+    /// Walks the self-wait queue, in which interrupts may be granted on the way.
     #[inline(never)]
     fn scan_self_wait(
         &mut self,
@@ -152,8 +151,7 @@ impl Scheduler {
         self.candidates(hart).contains(vcpu) && !self.is_out_of_service(vcpu)
     }
 
-    /// The first self-waiting vCPU that may run here and got a reason to when another one's interrupt
-    /// was found.
+    /// First self-waiting vCPU that may run here and was granted the interrupt of a partner.
     fn first_granted(&self, hart: HartId) -> Option<VcpuId> {
         let granted = self
             .self_wait_ready
@@ -163,7 +161,7 @@ impl Scheduler {
             .find(|&vcpu| granted.contains(vcpu))
     }
 
-    /// Whether a self-waiting vCPU has an interrupt that is a reason to run; then others may get one.
+    /// True if a self-waiting vCPU has an interrupt that ends its wait; then partners may be granted it.
     #[inline]
     pub(crate) fn has_interrupt(&mut self, vcpu: VcpuId, probe: &mut impl Probe) -> bool {
         if self.self_wait_ready.contains(vcpu) {
@@ -179,7 +177,7 @@ impl Scheduler {
         if wait.grants_all {
             let waiting = self.queues.members(Queue::SelfWait);
             let partners = waiting.intersection(self.partners(vcpu));
-            // Whoever waits for a word has no use for the interrupts of others.
+            // A waiter at a word has no use for the interrupts of partners.
             let granted = partners.without(self.word_waiters);
             self.self_wait_ready = self.self_wait_ready.union(granted);
         }

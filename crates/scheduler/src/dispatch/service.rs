@@ -13,7 +13,7 @@ use crate::policies::service::Service;
 use crate::policies::virtual_time::InverseWeight;
 
 impl Scheduler {
-    /// The account that `vcpu` consumes from; none on a hart of its own.
+    /// Account that `vcpu` consumes from; none on a dedicated hart.
     #[inline]
     pub(crate) fn service(&self, vcpu: VcpuId) -> Option<&Service> {
         let entry = self.vcpus[vcpu.index()].as_ref()?;
@@ -39,13 +39,13 @@ impl Scheduler {
         }
     }
 
-    /// Whether `vcpu` may not run in this round any more.
+    /// True if `vcpu` may not run in this round any more.
     #[inline]
     pub(crate) fn is_out_of_service(&self, vcpu: VcpuId) -> bool {
         self.out_of_service.contains(vcpu)
     }
 
-    /// Notes who is out of service, after accounts have changed.
+    /// Updates the set of vCPUs out of service after accounts have changed.
     pub(crate) fn update_out_of_service(&mut self) {
         self.out_of_service = if self.per_vcpu_accounts {
             let out = |&vcpu: &VcpuId| self.service(vcpu).is_some_and(Service::is_out);
@@ -56,19 +56,16 @@ impl Scheduler {
         };
     }
 
-    /// How long `vcpu` may run before it goes out of service, but a millisecond at least: shorter
-    /// stays cost more than they serve.
+    /// Time that `vcpu` may run before it goes out of service, at least a millisecond: shorter runs cost more than they serve.
     pub(crate) fn quantity_left(&self, vcpu: VcpuId) -> Ticks {
         let shortest = Ticks::new(self.config.frequency.div_ceil(1000));
         let left = self.service(vcpu).map(Service::credit);
         left.map_or(Ticks::new(u64::MAX), |left| left.max(shortest))
     }
 
-    /// Charges for time in which others wanted the hart: at least a tick, so that no number of short
-    /// stays is free.
+    /// Charges time in which other vCPUs wanted the hart: at least a tick, so that no number of short runs is free.
     ///
-    /// If this consumes the service quantity, the partners that are ready go out of service before
-    /// `vcpu` does, so that they are the first to be served in the next round.
+    /// If this consumes the service quantity, ready partners go out of service before `vcpu`, so that they are served first in the next round.
     #[inline]
     pub(crate) fn charge(&mut self, vcpu: VcpuId, ran: Ticks) {
         let Some(service) = self.service_mut(vcpu) else {
@@ -80,7 +77,7 @@ impl Scheduler {
         }
     }
 
-    /// The account of `vcpu` is overdrawn.
+    /// Puts the VM of `vcpu`, whose account is overdrawn, out of service.
     #[inline(never)]
     fn end_service(&mut self, vcpu: VcpuId) {
         if self.per_vcpu_accounts {
@@ -92,8 +89,7 @@ impl Scheduler {
         self.move_members(Queue::TimeSliceEnd, partners, Queue::OutService);
     }
 
-    /// Grants kick_all who may run on `hart` a service quantity, as often as is needed until one of
-    /// `out` is in service again.
+    /// Grants a service quantity to all vCPUs that may run on `hart`, as often as needed until one of `out` is in service again.
     pub(crate) fn begin_round(&mut self, hart: HartId, out: VcpuSet) {
         let rounds = (out.iter())
             .filter_map(|vcpu| self.service(vcpu).map(Service::rounds_to_service))
@@ -111,13 +107,13 @@ impl Scheduler {
         self.update_out_of_service();
     }
 
-    /// The length of a service round.
+    /// Length of a service round.
     pub(crate) fn round(&self) -> Ticks {
         let slice = self.config.slice.get();
         Ticks::new(slice.saturating_mul(u64::from(self.config.round)))
     }
 
-    /// Brings all service quantities up to date with shares, slices and harts.
+    /// Updates all service quantities to shares, slices and harts.
     pub(crate) fn set_quantities(&mut self) {
         let slice = self.config.slice;
         let round = self.round();
@@ -135,7 +131,7 @@ impl Scheduler {
         self.update_out_of_service();
     }
 
-    /// The same under fixed scheduling, where each vCPU has an account of its own.
+    /// Updates the quantities of vCPUs under fixed scheduling, where each has an account.
     fn set_quantities_of_vcpus(&mut self, round: Ticks, slice: Ticks) {
         for hart in self.shared.iter() {
             let here = self.may_run[hart.index()];
@@ -152,14 +148,14 @@ impl Scheduler {
 }
 
 impl Vm {
-    /// The part of the share that counts here. It is fine enough that a sixty-fourth of the smallest share is not nothing.
+    /// Part of the share that counts in this scheduler, in fractions fine enough for a sixty-fourth of the smallest share.
     fn share_here(&self) -> u64 {
         const FINE: u64 = 64;
         let (parts, of) = self.part;
         u64::from(self.share) * FINE * u64::from(parts) / u64::from(of.max(1))
     }
 
-    /// The part of the share that falls to each vCPU, scaled so that it is a whole number of parts.
+    /// Part of the share of each vCPU, scaled to a whole number.
     fn share_of_vcpu(&self) -> u64 {
         self.share_here() * MAX_VCPUS as u64 / u64::from(self.vcpus.count().max(1))
     }

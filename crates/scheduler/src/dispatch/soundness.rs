@@ -1,4 +1,4 @@
-//! Whether the tables agree with each other.
+//! Agreement of the tables with each other.
 
 use core::fmt;
 
@@ -9,20 +9,20 @@ use crate::dispatch::vcpu::Phase;
 use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 
-/// Something that must never be found in the tables.
+/// Contradiction in the tables: never found in a correct scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unsound {
     /// Links, ends and member sets of the queues disagree.
     Queues,
     /// A vCPU is in a queue that does not fit its state, or in none though it should be.
     Misplaced(VcpuId),
-    /// A hart and a vCPU disagree on who runs where.
+    /// A hart and a vCPU disagree about each other.
     Running(HartId),
-    /// A spin wait names somebody who cannot be dispatched, or nobody.
+    /// A spin wait names a vCPU that cannot be dispatched, or none.
     SpinWait(VcpuId),
     /// A hart is in none of the sets of harts, in two, or in the wrong one.
     Hart(HartId),
-    /// A hart sleeps, waits or runs on relaxed terms, and was not told that this vCPU needs one.
+    /// A hart is idle, waits or runs on relaxed terms, and was not kicked for this vCPU.
     Forgotten(VcpuId),
 }
 
@@ -42,11 +42,10 @@ impl fmt::Display for Unsound {
 impl core::error::Error for Unsound {}
 
 impl Scheduler {
-    /// Checks everything that must hold between calls. For tests, and for a hypervisor that
-    /// suspects its memory; it looks at everything and is slow.
+    /// Checks everything that must hold between calls. For tests, and for a hypervisor that suspects its memory; it reads everything and is slow.
     ///
     /// # Errors
-    /// The first thing that does not hold.
+    /// The first contradiction.
     pub fn check(&self) -> Result<(), Unsound> {
         if !self.queues.is_sound() {
             return Err(Unsound::Queues);
@@ -63,7 +62,7 @@ impl Scheduler {
                 .union(self.relaxed)
                 .union(self.in_place)
                 .intersection(self.may_dispatch(vcpu));
-            // Somebody who searches will come for it, or for another that is ready.
+            // A searching hart will take this vCPU, or another ready one.
             let searching = self.searching.intersection(self.may_dispatch(vcpu));
             if !asleep.is_empty() && searching.is_empty() {
                 return Err(Unsound::Forgotten(vcpu));
@@ -158,7 +157,7 @@ impl Scheduler {
                 }
                 let [searching, idle, relaxed, in_place] = sets;
                 if run.in_place {
-                    // Told of other work, it is as good as searching.
+                    // Kicked for other work, it counts as searching.
                     !idle && !relaxed && searching != in_place
                 } else {
                     !searching && !idle && !in_place

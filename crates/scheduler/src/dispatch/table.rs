@@ -1,4 +1,4 @@
-//! The scheduler's tables.
+//! Tables of the scheduler.
 
 use crate::base::id::{
     HartId, HartSet, MAX_HARTS, MAX_VCPUS, MAX_VMS, VcpuId, VcpuSet, VmId, VmSet,
@@ -13,49 +13,48 @@ use crate::policies::spin_waits::SpinWaits;
 use crate::policies::vm_boost::VmBoost;
 use crate::policies::wait::rules::Rules;
 
-/// All harts, virtual machines and vCPUs, and who runs where.
+/// Harts, VMs and vCPUs of one scheduler.
 ///
-/// One value serves one computer. Its methods are not to be called at once by two harts: the caller
-/// holds a lock and keeps interrupts closed.
+/// One value serves one computer. The caller holds a lock and keeps interrupts disabled: two harts must not call its methods at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-// In this order, so that what every decision needs is near the beginning, where an instruction reaches it.
+// In this order, so that the fields of every decision are near the beginning, where an instruction reaches them.
 #[repr(C)]
 pub struct Scheduler {
-    /// Those of the wait policy.
+    /// Rules of the wait policy.
     pub(crate) rules: Rules,
     pub(crate) config: Config,
-    /// Each vCPU that shares harts has an account of service of its own.
+    /// Each vCPU that shares harts has a service account of its own.
     pub(crate) per_vcpu_accounts: bool,
     pub(crate) online: HartSet,
     /// Online and not dedicated.
     pub(crate) shared: HartSet,
     pub(crate) searching: HartSet,
     pub(crate) idle: HartSet,
-    /// Their vCPUs wait in place, and they were not told of other work.
+    /// Harts whose vCPUs wait in place, and that were not kicked for other work.
     pub(crate) in_place: HartSet,
-    /// Running without a slice or without trapping waits: to be told when there is other work.
+    /// Harts that run without a slice or with untrapped waits: to be kicked for other work.
     pub(crate) relaxed: HartSet,
-    /// Another group has work for a hart whose vCPU only waits.
+    /// Another group has a surplus for a hart whose vCPU only waits.
     pub(crate) others_have_surplus: bool,
-    /// The machine that comes first on every hart.
+    /// VM that comes first on every hart.
     pub(crate) vm_boost: VmBoost,
-    /// Harts on which a vCPU does not wait for the end of the slice.
+    /// Harts whose vCPU is to be preempted on a wake-up.
     pub(crate) preempted_harts: HartSet,
-    /// Self-waiting, and known to have a reason to run ("self-wait ready", paper 002 §3.3).
+    /// Self-waiting vCPUs with a known interrupt ("self-wait ready", paper 002 §3.3).
     pub(crate) self_wait_ready: VcpuSet,
     /// Self-waiting for a word.
     pub(crate) word_waiters: VcpuSet,
-    /// Those of them for which no interrupt is a reason to run.
+    /// Word waiters whose wait no interrupt ends.
     pub(crate) uninterruptible: VcpuSet,
     /// On a hart, and not waiting there.
     pub(crate) executing: VcpuSet,
-    /// In their supervisors when they were preempted, and not dispatched since.
+    /// Preempted in VS-mode, and not dispatched since.
     pub(crate) preempted_in_supervisor: VcpuSet,
-    /// Those of them that had their interrupts closed.
+    /// Preempted in VS-mode with interrupts disabled.
     pub(crate) preempted_interrupts_off: VcpuSet,
-    /// In their supervisors when they gave their harts to a partner at a spin, and not dispatched since.
+    /// Yielded to a partner at a spin in VS-mode, and not dispatched since.
     pub(crate) yielded_in_supervisor: VcpuSet,
-    /// Those that may not run in this round any more: their account is overdrawn.
+    /// Out of service in this round: their account is overdrawn.
     pub(crate) out_of_service: VcpuSet,
     pub(crate) spin_waits: SpinWaits,
     pub(crate) queues: Queues,
@@ -63,22 +62,21 @@ pub struct Scheduler {
     pub(crate) may_run: [VcpuSet; MAX_HARTS],
     /// For each hart, the vCPUs that ran there last, or run there now.
     pub(crate) last_on: [VcpuSet; MAX_HARTS],
-    /// The places of vCPUs that are taken.
+    /// Places of vCPUs in use.
     pub(crate) occupied: VcpuSet,
-    /// The virtual machines that have vCPUs here: one of several schedulers knows all machines, and has vCPUs of a few.
+    /// VMs with vCPUs here: one of several schedulers knows all VMs and has vCPUs of a few.
     pub(crate) present: VmSet,
-    /// All virtual machines have places below this one.
+    /// Bound on the places of VMs.
     pub(crate) vms_end: usize,
     pub(crate) harts: [Hart; MAX_HARTS],
-    /// For each of those that are `preempted_harts`, the vCPU.
+    /// Preempting vCPU of each of `preempted_harts`.
     pub(crate) preempting: [Option<VcpuId>; MAX_HARTS],
     pub(crate) vcpus: [Option<Vcpu>; MAX_VCPUS],
     pub(crate) vms: [Option<Vm>; MAX_VMS],
 }
 
 impl Scheduler {
-    /// A scheduler for these harts, with no virtual machine yet. Each hart is expected to call
-    /// [`Scheduler::dispatch`] when it is ready to work.
+    /// Scheduler for these harts, without VMs. Each hart calls [`Scheduler::dispatch`] when it is ready to work.
     ///
     /// # Errors
     /// A parameter out of its range, or no hart.
@@ -129,13 +127,13 @@ impl Scheduler {
         })
     }
 
-    /// The configuration in force.
+    /// Configuration in force.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The share of a virtual machine, also of one that does not share now; 1 if there is no such machine.
+    /// Share of a VM, also while it does not share; 1 if there is no such VM.
     #[must_use]
     pub fn share(&self, vm: VmId) -> u32 {
         self.vms[vm.index()].map_or(1, |vm| vm.share)
@@ -147,7 +145,7 @@ impl Scheduler {
         self.config.spin.rule().waits_for_words()
     }
 
-    /// The `number`th vCPU of a virtual machine.
+    /// vCPU `number` of a VM.
     #[must_use]
     pub fn vcpu(&self, vm: VmId, number: u16) -> Option<VcpuId> {
         let vm = self.vms[vm.index()]?;
@@ -155,19 +153,19 @@ impl Scheduler {
         vm.vcpus.contains(vcpu).then_some(vcpu)
     }
 
-    /// The vCPUs of a virtual machine; none if there is no such machine.
+    /// vCPUs of a VM; none if there is no such VM.
     #[must_use]
     pub fn vcpus(&self, vm: VmId) -> VcpuSet {
         self.vms[vm.index()].map_or(VcpuSet::EMPTY, |vm| vm.vcpus)
     }
 
-    /// The virtual machine of a vCPU.
+    /// VM of a vCPU.
     #[must_use]
     pub fn vm_of(&self, vcpu: VcpuId) -> Option<VmId> {
         self.vcpus[vcpu.index()].map(|vcpu| vcpu.vm)
     }
 
-    /// The state of a vCPU.
+    /// State of a vCPU.
     #[must_use]
     pub fn state(&self, vcpu: VcpuId) -> VcpuState {
         let Some(entry) = self.vcpus[vcpu.index()] else {
@@ -185,13 +183,13 @@ impl Scheduler {
         }
     }
 
-    /// The queue that holds a vCPU.
+    /// Queue that holds a vCPU.
     #[must_use]
     pub fn queue_of(&self, vcpu: VcpuId) -> Option<Queue> {
         self.queues.queue_of(vcpu)
     }
 
-    /// The hart that a vCPU is on.
+    /// Hart that a vCPU is on.
     #[must_use]
     pub fn running_on(&self, vcpu: VcpuId) -> Option<HartId> {
         match self.vcpus[vcpu.index()]?.phase {
@@ -200,19 +198,19 @@ impl Scheduler {
         }
     }
 
-    /// The hart that a vCPU is on, or ran on last: its interrupt file is there.
+    /// Hart that a vCPU is on, or ran on last: its interrupt file is there.
     #[must_use]
     pub fn last_hart(&self, vcpu: VcpuId) -> Option<HartId> {
         self.vcpus[vcpu.index()]?.last
     }
 
-    /// The vCPU on a hart.
+    /// vCPU on a hart.
     #[must_use]
     pub fn running(&self, hart: HartId) -> Option<VcpuId> {
         self.harts[hart.index()].run().map(|run| run.vcpu)
     }
 
-    /// All time that the vCPUs of a virtual machine have run.
+    /// Time that the vCPUs of a VM have run.
     #[must_use]
     pub fn used(&self, vm: VmId) -> Ticks {
         let used = |vcpu: VcpuId| self.vcpus[vcpu.index()].map_or(Ticks::ZERO, |vcpu| vcpu.used);
@@ -222,7 +220,7 @@ impl Scheduler {
             .fold(Ticks::ZERO, |sum, used| sum + used)
     }
 
-    /// All time that a vCPU has run, with its stay on a hart that has not ended yet.
+    /// Time that a vCPU has run, with its current run.
     pub(crate) fn used_by(&self, vcpu: VcpuId, now: Ticks) -> Ticks {
         let used = self.vcpus[vcpu.index()].map_or(Ticks::ZERO, |vcpu| vcpu.used);
         let hart = self.running_on(vcpu);
@@ -230,20 +228,19 @@ impl Scheduler {
         used + run.map_or(Ticks::ZERO, |run| now - run.since)
     }
 
-    /// Whether each vCPU of the virtual machine has a hart of its own: the flag *f* of paper 000
-    /// §3.1, with which a guest may spin as on a real computer.
+    /// True if each vCPU of the VM has a hart of its own: the flag *f* of paper 000 §3.1, with which a guest may spin as on a real computer.
     #[must_use]
     pub fn is_dedicated(&self, vm: VmId) -> bool {
         self.vms[vm.index()].is_some_and(|vm| vm.dedicated)
     }
 
-    /// The harts that virtual machines share.
+    /// Harts that VMs share.
     #[must_use]
     pub const fn shared_harts(&self) -> HartSet {
         self.shared
     }
 
-    /// The harts on which a vCPU may run.
+    /// Harts on which a vCPU may run.
     #[must_use]
     pub fn allowed(&self, vcpu: VcpuId) -> HartSet {
         match self.vcpus[vcpu.index()] {
@@ -255,12 +252,12 @@ impl Scheduler {
         }
     }
 
-    /// Whether vCPUs that share harts move at every dispatch.
+    /// True if vCPUs that share harts migrate at every dispatch.
     pub(crate) fn always_moves(&self) -> bool {
         self.config.migration == Migration::Always && self.shared.count() > 1
     }
 
-    /// The harts that may dispatch a vCPU next.
+    /// Harts that may dispatch a vCPU next.
     #[must_use]
     pub fn may_dispatch(&self, vcpu: VcpuId) -> HartSet {
         let allowed = self.allowed(vcpu);
@@ -272,7 +269,7 @@ impl Scheduler {
         }
     }
 
-    /// The vCPUs that a hart may dispatch next, once they are ready: those for which [`Scheduler::may_dispatch`] names it.
+    /// vCPUs that a hart may dispatch next, once they are ready: those for which [`Scheduler::may_dispatch`] names it.
     pub(crate) fn candidates(&self, hart: HartId) -> VcpuSet {
         let here = self.may_run[hart.index()];
         if self.always_moves() && self.shared.contains(hart) {
@@ -282,7 +279,7 @@ impl Scheduler {
         }
     }
 
-    /// The same where vCPUs move at each dispatch: none that ran here last, but those that have this hart alone.
+    /// Candidates where vCPUs migrate at each dispatch: none that ran here last, except those that have only this hart.
     #[cold]
     #[inline(never)]
     fn candidates_moving(&self, hart: HartId) -> VcpuSet {
@@ -293,14 +290,14 @@ impl Scheduler {
         self.may_run[hart.index()].without(moved)
     }
 
-    /// The virtual machines that have vCPUs here, and share harts.
+    /// VMs with vCPUs here that share harts.
     pub(crate) fn sharing(&self) -> impl Iterator<Item = &Vm> {
         let machines = self.present.iter();
         let machines = machines.filter_map(|vm| self.vms[vm.index()].as_ref());
         machines.filter(|vm| !vm.dedicated)
     }
 
-    /// Does something with the account of each of them.
+    /// Applies a function to each VM that shares harts.
     pub(crate) fn for_each_sharing(&mut self, mut what: impl FnMut(&mut Vm)) {
         for vm in self.present.iter() {
             if let Some(vm) = self.vms[vm.index()].as_mut().filter(|vm| !vm.dedicated) {
@@ -321,21 +318,21 @@ impl Scheduler {
         self.vcpus[vcpu.index()].as_mut()
     }
 
-    /// The vCPUs of the virtual machine of `vcpu`.
+    /// vCPUs of the VM of `vcpu`.
     #[inline]
     pub(crate) fn partners(&self, vcpu: VcpuId) -> VcpuSet {
         let entry = self.vcpus[vcpu.index()].as_ref();
         entry.map_or(VcpuSet::EMPTY, |entry| entry.partners)
     }
 
-    /// Whether `vcpu` has a hart of its own.
+    /// True if `vcpu` has a dedicated hart.
     #[inline]
     pub(crate) fn has_own_hart(&self, vcpu: VcpuId) -> bool {
         let entry = self.vcpus[vcpu.index()].as_ref();
         entry.is_some_and(|entry| entry.dedicated)
     }
 
-    /// Notes what a hart does, and keeps the sets of harts in step with it.
+    /// Sets the state of a hart, and updates the sets of harts.
     #[inline]
     pub(crate) fn set_doing(&mut self, hart: HartId, doing: Doing) {
         let only = HartSet::only(hart);

@@ -1,8 +1,8 @@
-//! A vCPU goes from one scheduler to another: detached with its state here, attached there.
+//! Transfer of a vCPU between schedulers: detached here, attached there.
 //!
-//! Each scheduler serves a group of harts ([`crate::groups`]). One that is on a hart cannot be detached. All others can, whatever they
-//! do; where a vCPU waited for interrupts or for a word, it is ready afterwards, because the tests that would find its reason
-//! are made on the harts that it leaves. A wait may end at any time, so that its guest looks and waits again.
+//! Each scheduler serves a group of harts ([`crate::groups`]). A vCPU that is on a hart cannot be detached. A vCPU that waited for interrupts is
+//! ready afterwards, because the tests for its interrupts are made on the harts that it leaves. A wait may end at any time: the guest tests and waits
+//! again.
 
 use crate::base::id::{HartId, VcpuId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
@@ -14,21 +14,21 @@ use crate::policies::queues::Queue;
 use crate::policies::service::Service;
 use crate::policies::virtual_time::{InverseWeight, VirtualTime};
 
-/// A vCPU that no scheduler serves just now.
+/// A vCPU between two schedulers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a vCPU that is not attached again is lost"]
 pub(crate) struct Detached {
     entry: Vcpu,
-    /// The ready subqueue that it was in.
+    /// Ready subqueue that it was in.
     queue: Option<Queue>,
-    /// What it takes along of its virtual machine's account.
+    /// Its part of its VM's account.
     credit: i64,
     preempted_in_supervisor: bool,
     preempted_interrupts_off: bool,
     yielded_in_supervisor: bool,
 }
 
-/// How a virtual machine gets harts from one scheduler of several.
+/// Terms on which a VM gets harts from one scheduler of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Terms {
     pub(crate) dedicated: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Terms {
 }
 
 impl Scheduler {
-    /// Makes a virtual machine known that has no vCPU here yet, and shares.
+    /// Registers a VM that has no vCPU here yet, and shares.
     pub(crate) fn register_vm(&mut self, vm: VmId, share: u32, placement: Placement) {
         self.vms[vm.index()] = VcpuId::new(0).map(|first| Vm {
             first,
@@ -55,7 +55,7 @@ impl Scheduler {
         self.vms_end = self.vms_end.max(vm.index() + 1);
     }
 
-    /// Makes a new, stopped vCPU of `vm`. Nothing where there is no place.
+    /// Creates a stopped vCPU of `vm`, if there is a place.
     pub(crate) fn create_vcpu(&mut self, vm: VmId) -> Option<VcpuId> {
         let entry = Vcpu {
             vm,
@@ -79,25 +79,25 @@ impl Scheduler {
         Some(vcpu)
     }
 
-    /// Whether there is a place for one more vCPU.
+    /// Free place for a vCPU.
     pub(crate) fn free_place(&self) -> Option<VcpuId> {
         VcpuId::new((!self.occupied.bits()).trailing_zeros() as u16)
     }
 
-    /// Says which part of its share a virtual machine has here: so many parts of so many.
+    /// Sets the part of its share that a VM has here, as a fraction.
     pub(crate) fn set_part(&mut self, vm: VmId, part: (u32, u32)) {
         if let Some(vm) = self.vms[vm.index()].as_mut() {
             vm.part = part;
         }
     }
 
-    /// How often that part is in the whole.
+    /// Part of its share that a VM has here, as a fraction.
     pub(crate) fn part(&self, vm: VmId) -> (u32, u32) {
         self.vms[vm.index()].map_or((0, 1), |vm| vm.part)
     }
 
-    /// How `vm` gets harts here from now on, with `home` for each of its vCPUs that has a hart of its own. Spin waits in it end, as by
-    /// [`Scheduler::set_allocation`]. The caller brings what follows up to date.
+    /// Sets the terms of `vm` here, with `home` for each of its vCPUs that has a dedicated hart. Its spin waits end, as by
+    /// [`Scheduler::set_allocation`]. The caller updates what follows.
     pub(crate) fn set_terms(
         &mut self,
         vm: VmId,
@@ -121,7 +121,7 @@ impl Scheduler {
         Kicks(running.collect())
     }
 
-    /// Takes a vCPU that is on no hart out of all tables. Kicks are for others, whose waits for it end.
+    /// Takes a vCPU that is on no hart out of all tables. Kicks are for other vCPUs, whose waits for it end.
     pub(crate) fn detach(&mut self, vcpu: VcpuId) -> Option<(Detached, Kicks)> {
         let mut entry = self.vcpus[vcpu.index()]?;
         match entry.phase {
@@ -186,7 +186,7 @@ impl Scheduler {
         Some((detached, kicks))
     }
 
-    /// Takes a vCPU in that another scheduler has detached, whose virtual machine is known here. Nothing where there is no place.
+    /// Takes in a vCPU that another scheduler has detached, if there is a place. Its VM is registered here.
     pub(crate) fn attach(&mut self, detached: Detached, now: Ticks) -> Option<(VcpuId, Kicks)> {
         let vcpu = self.free_place()?;
         let vm = detached.entry.vm;
@@ -204,7 +204,7 @@ impl Scheduler {
         self.place_entry(vcpu, entry);
         let mut kicks = Kicks::NONE;
         if entry.dedicated {
-            // Its hart is shared no more from now on.
+            // Its hart is dedicated from now on.
             kicks = self.revise();
         }
         for (set, was) in [
@@ -234,7 +234,7 @@ impl Scheduler {
                 _ if self.is_out_of_service(vcpu) => Queue::OutService,
                 Some(queue) => queue,
                 None => {
-                    // It waited, and looks again.
+                    // It waited, and tests again.
                     self.make_ready(vcpu, now);
                     return Some((vcpu, kicks.and(self.assign_harts())));
                 }
@@ -272,7 +272,7 @@ impl Scheduler {
         self.update_out_of_service();
     }
 
-    /// Tells the vCPUs of `vm` who their partners are.
+    /// Updates the partners of the vCPUs of `vm`.
     fn update_partners(&mut self, vm: VmId) {
         let partners = self.vcpus(vm);
         for vcpu in partners.iter() {
@@ -282,13 +282,13 @@ impl Scheduler {
         }
     }
 
-    /// The vCPUs that no hart here may run.
+    /// vCPUs that no hart here may run.
     pub(crate) fn displaced(&self) -> VcpuSet {
         let every = self.occupied.iter();
         every.filter(|&vcpu| self.is_displaced(vcpu)).collect()
     }
 
-    /// Whether no hart here may run a vCPU that is here.
+    /// True if no hart here may run this vCPU.
     pub(crate) fn is_displaced(&self, vcpu: VcpuId) -> bool {
         self.allowed(vcpu).intersection(self.online).is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a vCPU is doing.
+//! State of a vCPU and of a VM.
 
 use crate::base::id::{HartId, VcpuId, VcpuSet, VmId};
 use crate::base::ticks::Ticks;
@@ -14,73 +14,71 @@ pub(crate) enum Phase {
     Running(HartId),
 }
 
-/// The wait for a word that the hypervisor knows.
+/// Wait for a word that the hypervisor knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Word {
-    /// It ends then at the latest.
+    /// Latest end of the wait.
     pub(crate) until: Ticks,
-    /// Until then no interrupt is a reason to run.
+    /// Until then no interrupt ends the wait.
     pub(crate) interruptible_from: Ticks,
-    /// It could take one: it was interrupted too often, and hears again as soon as a hart has nothing else to do.
+    /// The vCPU could take an interrupt, but was interrupted often: it is interruptible as soon as a hart is idle.
     pub(crate) interrupts_enabled: bool,
-    /// What will come is the vCPU's turn.
+    /// The word gives the vCPU its turn at a lock.
     pub(crate) turn: bool,
 }
 
-/// A vCPU. Which queue holds it is known to the queues: one of them does if and only if it is ready
-/// or self-waiting, and not paused.
+/// A vCPU. The queues know which of them holds it: one does if and only if it is ready or self-waiting, and not paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(test), repr(align(64)))]
 pub(crate) struct Vcpu {
     pub(crate) vm: VmId,
-    /// All vCPUs of its virtual machine, and whether they have harts of their own: as the machine's entry says.
+    /// All vCPUs of its VM. Like `dedicated`, a copy of the VM's entry.
     pub(crate) partners: VcpuSet,
     pub(crate) dedicated: bool,
     pub(crate) phase: Phase,
-    /// Told to stop while running.
+    /// To be stopped, but still running.
     pub(crate) stopping: bool,
     pub(crate) paused: bool,
-    /// Woken while running, or while it was uninterruptible: it must not sleep over it. A vCPU is uninterruptible that waits for a word and for which no
-    /// interrupt is a reason to run: it has its interrupts closed, or was interrupted too often.
+    /// Woken while running or uninterruptible: it must not wait again before it has tested. A vCPU is uninterruptible if it waits for a word with
+    /// interrupts disabled, or after many interrupts.
     pub(crate) woken: bool,
-    /// Self-waiting for a word.
+    /// Wait for a word.
     pub(crate) word: Option<Word>,
-    /// Where it ran last: its interrupt file is there.
+    /// Last hart: its interrupt file is there.
     pub(crate) last: Option<HartId>,
-    /// Its only hart, under dedicated allocation and fixed scheduling.
+    /// Only hart, under dedicated allocation and fixed scheduling.
     pub(crate) home: Option<HartId>,
-    /// When it became ready.
+    /// Time at which it became ready.
     pub(crate) since: Ticks,
-    /// What is left of its slice.
+    /// Rest of its slice.
     pub(crate) slice: Ticks,
-    /// Its own service quantity, under fixed scheduling.
+    /// Own service account, under fixed scheduling.
     pub(crate) service: Service,
-    /// How often another one was preferred to it.
+    /// Times that another vCPU was preferred to it.
     pub(crate) passed_over: u8,
-    /// All time that it has run.
+    /// Time that it has run.
     pub(crate) used: Ticks,
 }
 
-/// A virtual machine.
+/// A VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Vm {
     pub(crate) first: VcpuId,
     pub(crate) vcpus: VcpuSet,
     pub(crate) dedicated: bool,
     pub(crate) share: u32,
-    /// Which part of the share counts here: so many parts of so many. All of it, unless other groups of harts serve some of the
-    /// machine's vCPUs.
+    /// Part of the share that counts here, as a fraction. It is less than the whole if other groups serve some of the VM's vCPUs.
     pub(crate) part: (u32, u32),
-    /// Where its vCPUs run while it shares harts.
+    /// Placement of its vCPUs while it shares harts.
     pub(crate) placement: Placement,
-    /// Its service quantity, under floating scheduling.
+    /// Service account, under floating scheduling.
     pub(crate) service: Service,
-    /// The last vCPU that the policy `directed` or `reservation` favoured.
+    /// Last vCPU that the policy `directed` or `reservation` yielded to.
     pub(crate) last_yielded_to: Option<VcpuId>,
-    /// How far it has come in virtual time.
+    /// Virtual time of wake-up preemption.
     pub(crate) wakeup_vruntime: VirtualTime,
-    /// Its virtual time by which a machine is last_yielded_to: brought near the mean of all each time that one is chosen.
+    /// Virtual time of VM boost. Its lag is clamped at each choice.
     pub(crate) boost_vruntime: u64,
-    /// What a tick with a hart is in virtual time.
+    /// Virtual time per tick.
     pub(crate) inverse_weight: InverseWeight,
 }

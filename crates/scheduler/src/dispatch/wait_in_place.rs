@@ -1,8 +1,7 @@
-//! Waiting in place: a vCPU that waits for its own interrupts stays on a hart that nobody else wants.
+//! Waiting in place: a vCPU that waits for its own interrupts stays on a hart that no other vCPU wants.
 //!
-//! Paper 002 lets an idle processor wait actively, with all that it may be needed for under its eyes. The vCPU that has
-//! just begun to wait is what it is needed for most probably, so its registers and its interrupt file stay in place:
-//! when its own interrupt comes, nothing is dispatched. To other harts this one is as good as idle.
+//! Paper 002 lets an idle processor wait actively. The vCPU that has just begun to wait is the one that will need the hart next most probably, so its
+//! registers and its interrupt file stay: when its own interrupt comes, nothing is dispatched. To other harts this one counts as idle.
 
 use crate::base::id::{HartId, HartSet, VcpuId};
 use crate::base::ticks::Ticks;
@@ -12,10 +11,9 @@ use crate::dispatch::table::Scheduler;
 use crate::policies::queues::Queue;
 
 impl Scheduler {
-    /// The vCPU on `hart`, which has run for `ran` since its dispatch, waits for its own interrupts: whether it may do so
-    /// without leaving. If so, the hart waits until an interrupt comes for this vCPU, for one of those named, or for the
-    /// hypervisor, and then calls [`Scheduler::end_wait_in_place`], [`Scheduler::leave`], or after a kick
-    /// [`Scheduler::reconsider`].
+    /// Decides whether the vCPU on `hart`, which has run for `ran` since its dispatch, may wait for its own interrupts without leaving. If so, the
+    /// hart waits until an interrupt comes for this vCPU, for one of those named, or for the hypervisor, and then calls
+    /// [`Scheduler::end_wait_in_place`], [`Scheduler::leave`], or after a kick [`Scheduler::reconsider`].
     pub fn wait_in_place(&mut self, hart: HartId, ran: Ticks, now: Ticks) -> InPlace {
         let Some(run) = self.harts[hart.index()].run() else {
             return InPlace::No;
@@ -47,8 +45,8 @@ impl Scheduler {
         InPlace::With(self.watched(hart))
     }
 
-    /// The wait in place on `hart` is over after `ran` since the dispatch: the vCPU goes on as before, with a new slice if
-    /// the old one is over, unless the hart was told of other work meanwhile.
+    /// Ends the wait in place on `hart` after `ran` since the dispatch: the vCPU continues, with a new slice if the old one is over, unless the hart
+    /// was kicked for other work.
     pub fn end_wait_in_place(&mut self, hart: HartId, ran: Ticks) -> Continue {
         let Some(run) = self.harts[hart.index()].run() else {
             return Continue::Leave(Leave::Preempted);
@@ -60,7 +58,7 @@ impl Scheduler {
             return self.reconsider(hart, ran);
         }
         let slice = self.config.slice;
-        // All who wait here were watched to this moment, so nobody has missed the end of a slice.
+        // All waiters here were watched until now, so none has missed the end of a slice.
         let end = run.end.map(|end| if ran < end { end } else { ran + slice });
         let goes_on = Run {
             end,
@@ -76,9 +74,9 @@ impl Scheduler {
         }
     }
 
-    /// An interrupt has come for `found`, which waits on `hart` beside a vCPU that waits there in place. If that one has not
-    /// waited for long, and another hart has for much longer, `found` goes there: these two are busy, and would change
-    /// places again and again. The harts to kick then; `None`: the vCPU on `hart` must leave.
+    /// Sends `found`, which waits on `hart` beside a vCPU that waits in place and for which an interrupt has come, to another hart, if the one in
+    /// place has waited briefly and the other hart has been idle for much longer: two busy vCPUs would change places again and again. Returns the
+    /// harts to kick; `None`: the vCPU on `hart` must leave.
     pub fn spread(&mut self, hart: HartId, found: VcpuId, now: Ticks) -> Option<Kicks> {
         let slice = self.config.slice.get();
         let rested = |hart: HartId| {
@@ -109,7 +107,7 @@ impl Scheduler {
             .without(HartSet::only(hart))
     }
 
-    /// Makes `found`, which waits, the next on `to`, which rests.
+    /// Makes `found`, which waits, the next on `to`, which is idle.
     pub(crate) fn send(&mut self, found: VcpuId, to: HartId, now: Ticks) -> Kicks {
         self.make_ready(found, now);
         self.harts[to.index()].next = Some(found);
@@ -117,12 +115,12 @@ impl Scheduler {
         Kicks(HartSet::only(to)).and(self.assign_harts())
     }
 
-    /// Notes that `hart` rests from now on, if it did not already.
+    /// Notes that `hart` is idle from now on, if it was not.
     pub(crate) fn note_idle(&mut self, hart: HartId, now: Ticks) {
         self.harts[hart.index()].idle_since.get_or_insert(now);
     }
 
-    /// Whether nobody else could use `hart` while its vCPU waits there.
+    /// True if no other vCPU could use `hart` while its vCPU waits there.
     pub(crate) fn may_wait_in_place(&self, hart: HartId) -> bool {
         let here = self.may_run[hart.index()];
         let ready = self.queues.ready().union(self.self_wait_ready);

@@ -10,19 +10,19 @@ use crate::decision::Kicks;
 
 /// Access to groups, which are under locks. Each call of a closure is one atomic step.
 pub trait Access {
-    /// Where vCPUs are.
+    /// Directory of vCPUs.
     fn directory(&self) -> &Directory;
 
-    /// What groups note_kick each other without locks.
+    /// Load bits of the groups.
     fn load_bits(&self) -> &LoadBits;
 
-    /// The number of groups.
+    /// Number of groups.
     fn count(&self) -> usize;
 
-    /// Does something with one group.
+    /// Applies a function to one group.
     fn with<R>(&self, group: GroupId, what: impl FnOnce(&mut Group) -> R) -> R;
 
-    /// Does something with two different groups; `what` gets them in the order in which they are named.
+    /// Applies a function to two different groups, in the order in which they are named.
     fn with_two<R>(
         &self,
         one: GroupId,
@@ -30,7 +30,7 @@ pub trait Access {
         what: impl FnOnce(&mut Group, &mut Group) -> R,
     ) -> R;
 
-    /// Does something with a vCPU in the group that has it. Nothing where there is no such vCPU.
+    /// Applies a function to a vCPU in its group. `None` if there is no such vCPU.
     fn with_vcpu<R>(
         &self,
         vcpu: VcpuNumber,
@@ -39,7 +39,7 @@ pub trait Access {
         let mut what = Some(what);
         loop {
             let place = self.directory().place(vcpu)?;
-            // It may have gone to another group before this one's lock was had. Each time round, somebody has moved it.
+            // The vCPU may have been migrated before this lock was taken. Each further iteration has a migration as its cause.
             let result = self.with(place.group, |group| {
                 let there = self.directory().place(vcpu) == Some(place);
                 let what = what.take_if(|_| there)?;
@@ -51,7 +51,7 @@ pub trait Access {
         }
     }
 
-    /// Every group.
+    /// All groups.
     fn groups(&self) -> impl Iterator<Item = GroupId> + use<Self> {
         (0..self.count()).map_while(GroupId::new)
     }
@@ -63,7 +63,7 @@ pub fn wake_all(access: &impl Access, vcpus: &NumberSet, now: Ticks) -> Kicks {
     let mut kicks = Kicks::NONE;
     for first in vcpus.iter() {
         if !rest.contains(first) {
-            // Somebody of its group has come before it.
+            // A vCPU of its group came before it.
             continue;
         }
         let woken = access.with_vcpu(first, |group, _| {
@@ -77,7 +77,7 @@ pub fn wake_all(access: &impl Access, vcpus: &NumberSet, now: Ticks) -> Kicks {
             }
             kicks
         });
-        // One that there is not is in no group.
+        // A vCPU that does not exist is in no group.
         kicks = kicks.and(woken.unwrap_or_default());
     }
     kicks

@@ -1,13 +1,11 @@
-//! Shares over all groups: at the end of each round of the whole computer, parts of shares follow work, and work follows shares.
+//! Balance of shares over all groups: parts of shares follow work, and work follows shares.
 //!
-//! Within a group, its own accounts keep the shares to the tick. What they cannot keep is that groups have more or less work for their
-//! harts. So once in a round
+//! Within a group, its accounts keep the shares to the tick, but groups have more or less work for their harts. So once in a round
 //!
-//! 1. a virtual machine's share is divided over its vCPUs that have work, wherever they are;
-//! 2. what each of these is due is computed in parts of a hart, at most a whole one, and so what each group is due;
-//! 3. one vCPU goes from the group that is due most for each of its harts to the one that is due least, where this makes the
-//!    difference smaller; where it only turns it round, whose virtual machine had most goes, so that those who stay
-//!    have a turn with more room.
+//! 1. the share of a VM is divided over its vCPUs that have work, in all groups;
+//! 2. the entitlement of each is computed in parts of a hart, at most a whole one, and so the entitlement of each group;
+//! 3. one vCPU is migrated from the group with the largest entitlement a hart to the one with the smallest, if this makes the difference smaller. If
+//!    it only reverses the difference, a vCPU of the VM that was served most goes, so that the others have a turn with more room.
 
 use core::cmp::Reverse;
 
@@ -22,24 +20,24 @@ use super::group::Group;
 use super::ledger::{ACTIVE_WEIGHT, ASLEEP_WEIGHT, Ledger};
 use super::migration;
 
-/// A whole hart, in the units of what vCPUs are due.
+/// A whole hart, in units of entitlement.
 const HART: u64 = 1 << 10;
 
-/// What all groups have of the virtual machines.
+/// Totals over all groups.
 struct Found {
     used: [Ticks; MAX_VMS],
-    /// vCPUs that have work.
+    /// vCPUs with work.
     active: [u32; MAX_VMS],
-    /// The sum of [`ACTIVE_WEIGHT`] for each of these, and [`ASLEEP_WEIGHT`] for each of the others.
+    /// Sum of [`ACTIVE_WEIGHT`] for each of these, and [`ASLEEP_WEIGHT`] for each of the others.
     units: [u32; MAX_VMS],
-    /// Some of them are in a group in which somebody waits for a hart.
+    /// VMs with vCPUs in a group in which a vCPU waits for a hart.
     wants: [bool; MAX_VMS],
     /// Shared harts.
     harts: u32,
 }
 
 impl Group {
-    /// The vCPUs that have work now, or have had some since this was asked last, and no hart of their own.
+    /// vCPUs without a dedicated hart that have work now, or have had some since the last call.
     fn note_active(&mut self, now: Ticks) -> VcpuSet {
         let scheduler = &self.scheduler;
         let busy = scheduler.queues.ready().union(scheduler.executing);
@@ -79,7 +77,7 @@ impl Group {
         found.harts += scheduler.shared_harts().count();
     }
 
-    /// What the group is due, after each part of a share follows the work.
+    /// Entitlement of the group, after each part of a share follows the work.
     fn settle(&mut self, found: &Found, due: &[u64; MAX_VMS]) -> u64 {
         let active = self.active;
         let mut sum = 0;
@@ -98,8 +96,7 @@ impl Group {
         sum
     }
 
-    /// What the virtual machine was served that has had least of those that would have more room if one vCPU went, of the machine that has had
-    /// most; and what the one was that has had most of all.
+    /// Service of the VM served least among those that would gain room if one vCPU of the VM served most went, and service of the VM served most.
     fn extremes(&self, served: impl Fn(VmId) -> Option<u64>) -> (u64, u64) {
         let of = |vcpus: VcpuSet| {
             let vms = vcpus.iter().filter_map(|vcpu| self.scheduler.vm_of(vcpu));
@@ -112,7 +109,7 @@ impl Group {
         (least.unwrap_or(u64::MAX), most.unwrap_or(0))
     }
 
-    /// Of the vCPUs that could go, one of the virtual machine that comes first by `key`, which is nothing for those that are not to go.
+    /// Movable vCPU of the VM that is first by `key`; VMs without a key are left out.
     fn candidate<K: Ord>(&self, key: impl Fn(VmId) -> Option<K>) -> Option<VcpuId> {
         let movable = self.movable().iter();
         let keyed = movable.filter_map(|vcpu| {
@@ -126,8 +123,7 @@ impl Group {
 }
 
 impl Ledger {
-    /// What each vCPU with work is due, by its virtual machine: its part of the harts by shares, at most a whole one; what is
-    /// over goes to the others.
+    /// Entitlement of each vCPU with work, by VM: its part of the harts by shares, at most a whole one; the excess goes to the others.
     fn due(&self, found: &Found) -> [u64; MAX_VMS] {
         let mut due = [0; MAX_VMS];
         let mut left = u64::from(found.harts) * HART;
@@ -140,7 +136,7 @@ impl Ledger {
                     .filter(|_| active > 0)
                     .map_or(0, |vm| u64::from(vm.share))
             });
-        // Each turn settles those that can have a hart each; few turns are needed, and what they leave is an estimate.
+        // Each iteration settles the VMs whose vCPUs get a hart each; few are needed, and the rest is an estimate.
         for _ in 0..4 {
             let (all, shares) = (left, open);
             for ((vm, &active), due) in self.vms.iter().zip(&found.active).zip(&mut due) {
@@ -162,13 +158,13 @@ impl Ledger {
         due
     }
 
-    /// What the machine that was served most has had.
+    /// Service of the VM served most.
     fn most_served(&self) -> u64 {
         let served = self.vms.iter().flatten().map(|vm| vm.served);
         served.max().unwrap_or(0)
     }
 
-    /// What two slices are, in the measure of what machines were served, at their average share.
+    /// Two slices in units of service, at the average share.
     fn two(&self, slice: Ticks) -> u64 {
         let sharing = || self.vms.iter().flatten().filter(|vm| vm.own.is_empty());
         let shares: u64 = sharing().map(|vm| u64::from(vm.share)).sum();
@@ -176,7 +172,7 @@ impl Ledger {
         2 * slice.get().saturating_mul(HART) / average.max(1)
     }
 
-    /// Notes what each virtual machine has had since the last balance.
+    /// Notes the service of each VM since the last balance.
     fn note_served(&mut self, found: &Found, slice: Ticks) {
         for (place, vm) in self.vms.iter_mut().enumerate() {
             let Some(vm) = vm else { continue };
@@ -188,7 +184,7 @@ impl Ledger {
         let wanting = wanting.filter_map(|(vm, wants)| vm.filter(|_| wants));
         let least = wanting.map(|vm| vm.served).min();
         let Some(least) = least else { return };
-        // Who did not want more saves nothing up, and who was served more than the others does not pay for ever.
+        // A VM that did not want more saves nothing up, and the debt of one that was served more is bounded.
         let most = slice.get().saturating_mul(HART * 64);
         for (vm, wants) in self.vms.iter_mut().zip(found.wants) {
             if let Some(vm) = vm {
@@ -202,15 +198,15 @@ impl Ledger {
     }
 }
 
-/// The time from one balance to the next: a round, of an odd number of slices. Two vCPUs that have a hart by turns would otherwise be found in the same
-/// order each time, and one of them could never go.
+/// Time between balances: a round of an odd number of slices. Two vCPUs that have a hart in turn would otherwise be found in the same order each
+/// time, and one of them could never be migrated.
 #[must_use]
 pub fn interval(config: &Config) -> Ticks {
     let slices = config.round | 1;
     Ticks::new(config.slice.get().saturating_mul(slices.into()))
 }
 
-/// Divides shares anew, and moves at most one vCPU. To be called once in a service round, by one hart at a time.
+/// Divides shares anew, and migrates at most one vCPU. One hart at a time calls it once in a service round.
 pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Ticks) -> Kicks {
     if access.count() == 1 {
         return Kicks::NONE;
@@ -228,7 +224,7 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
     ledger.note_served(&found, slice);
     let due = ledger.due(&found);
     let served = |vm: VmId| ledger.vms[vm.index()].map(|vm| vm.served);
-    // Of those that are due the same, the one where somebody waits who has had least, and the one where somebody is who has had most.
+    // Ties go to the group where a VM with little service waits, and to the one with a VM of much service.
     let mut heaviest: Option<((u64, Reverse<u64>), GroupId)> = None;
     let mut lightest: Option<((u64, Reverse<u64>), GroupId)> = None;
     for group in access.groups() {
@@ -258,7 +254,7 @@ pub fn balance(ledger: &mut Ledger, access: &impl Access, slice: Ticks, now: Tic
         let harts = u64::from(to.scheduler.shared_harts().count().max(1));
         let rises = |vm: VmId| least + due[vm.index()] / harts;
         let better = from.candidate(|vm| (rises(vm) < most).then(|| served(vm)).flatten());
-        // A turn is worth its move where somebody who stays has had less than others by so much.
+        // A migration for turns pays if a VM that stays was served less by so much.
         let (least, _) = from.extremes(served);
         let uneven = ledger.most_served().saturating_sub(least) > ledger.two(slice);
         let chosen = better.or_else(|| {

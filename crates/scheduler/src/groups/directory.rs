@@ -1,10 +1,10 @@
-//! Where each vCPU and each hart is.
+//! Directory of vCPUs and harts: their groups and places.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::base::id::{HartId, MAX_HARTS, MAX_NUMBERS, VcpuId, VcpuNumber};
 
-/// The largest number of groups: a hart each.
+/// Groups at most: a hart each.
 pub const MAX_GROUPS: usize = MAX_HARTS;
 
 /// A group, by its index.
@@ -12,10 +12,10 @@ pub const MAX_GROUPS: usize = MAX_HARTS;
 pub struct GroupId(u8);
 
 impl GroupId {
-    /// The first group, which there always is.
+    /// First group, which always exists.
     pub const FIRST: Self = Self(0);
 
-    /// The group with this index, or `None` where no table has a place for it.
+    /// Group with this index, or `None` if tables have no place for it.
     #[must_use]
     pub const fn new(index: usize) -> Option<Self> {
         if index < MAX_GROUPS {
@@ -26,20 +26,20 @@ impl GroupId {
         }
     }
 
-    /// The place in a table: always below [`MAX_GROUPS`].
+    /// Place in a table: always below [`MAX_GROUPS`].
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize % MAX_GROUPS
     }
 
-    /// The group's bit.
+    /// Bit of the group.
     #[must_use]
     pub const fn bit(self) -> u64 {
         1 << self.index()
     }
 
-    /// The group of the lowest bit that is one.
+    /// Group of the lowest one bit.
     pub(super) const fn of_bits(bits: u64) -> Option<Self> {
         match bits {
             0 => None,
@@ -48,19 +48,19 @@ impl GroupId {
     }
 }
 
-/// A vCPU's group, and its place there.
+/// Group of a vCPU, and its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The group.
+    /// Group.
     pub group: GroupId,
-    /// The place in the group's tables.
+    /// Place in the group's tables.
     pub vcpu: VcpuId,
 }
 
-/// The groups of all harts, which stay, and the places of all vCPUs, which change.
+/// Groups of all harts, which stay, and places of all vCPUs, which change.
 ///
-/// Who wants to do something with a vCPU looks here, is_hungry the lock of the group that is named, and looks again: a place is changed
-/// only by one that has the locks of both groups, so that what is read under the lock of the group that it names, holds.
+/// A caller reads the place of a vCPU, takes the lock of that group, and reads the place again. Only a holder of both groups' locks changes a place,
+/// so that a place read under the lock of the group that it names is valid.
 #[derive(Debug)]
 pub struct Directory {
     harts: [GroupId; MAX_HARTS],
@@ -71,7 +71,7 @@ pub struct Directory {
 const NOWHERE: u32 = u32::MAX;
 
 impl Directory {
-    /// A directory without vCPUs, of harts that are all in the first group.
+    /// Directory without vCPUs, of harts that are all in the first group.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -80,19 +80,19 @@ impl Directory {
         }
     }
 
-    /// The same directory, in which `hart` is in this group.
+    /// Puts `hart` into this group.
     pub fn assign(&mut self, hart: HartId, group: GroupId) {
         self.harts[hart.index()] = group;
     }
 
-    /// The group of a hart.
+    /// Group of a hart.
     #[must_use]
     #[inline]
     pub fn group_of(&self, hart: HartId) -> GroupId {
         self.harts[hart.index()]
     }
 
-    /// Where a vCPU is.
+    /// Place of a vCPU.
     #[must_use]
     #[inline]
     pub fn place(&self, vcpu: VcpuNumber) -> Option<Place> {

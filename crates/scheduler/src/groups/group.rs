@@ -15,9 +15,9 @@ use crate::policies::spin::exit::{Keep, SpinExit};
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Group {
-    /// Those that no hart of the group may run: they are to go to another group.
+    /// vCPUs that no hart of the group may run: they are to be migrated.
     pub(super) displaced: VcpuSet,
-    /// Those that have one hart to run on.
+    /// vCPUs with one hart to run on.
     pub(super) pinned: VcpuSet,
     pub(super) index: GroupId,
     /// All places are taken.
@@ -25,17 +25,17 @@ pub struct Group {
     pub(super) names: Names,
     pub(super) scheduler: Scheduler,
     pub(super) harts: HartSet,
-    /// The vCPUs that had work before the last balance.
+    /// vCPUs that had work before the last balance.
     pub(super) active: VcpuSet,
-    /// By places, all time that vCPUs had run then.
+    /// Time that vCPUs had run then, by places.
     pub(super) used: [Ticks; MAX_VCPUS],
 }
 
-/// The numbers of the vCPUs by their places.
+/// Numbers of the vCPUs, by places.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Names {
-    /// It is the only group, and each vCPU's number is its place.
+    /// This is the only group: each vCPU's number is its place.
     pub(super) are_places: bool,
     pub(super) numbers: [u16; MAX_VCPUS],
 }
@@ -50,10 +50,10 @@ impl Names {
     }
 }
 
-/// The name of a place where nobody is.
+/// Number of an empty place.
 pub(super) const NO_NUMBER: u16 = u16::MAX;
 
-/// Asks by numbers what a scheduler asks by places.
+/// Probe that translates places to numbers.
 struct Named<'a, P> {
     probe: &'a mut P,
     names: &'a Names,
@@ -81,7 +81,7 @@ impl<P: Probe<VcpuNumber>> Probe for Named<'_, P> {
 }
 
 impl Group {
-    /// A group of `layout`, without vCPUs.
+    /// Group of `layout`, without vCPUs.
     ///
     /// # Errors
     /// Those of [`Scheduler::new`].
@@ -103,37 +103,37 @@ impl Group {
         })
     }
 
-    /// Its scheduler.
+    /// Scheduler of the group.
     #[must_use]
     pub const fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// Its scheduler, for whatever does not change which vCPUs it serves or how they get harts.
+    /// Scheduler of the group, for calls that change neither its vCPUs nor their allocation.
     pub const fn scheduler_mut(&mut self) -> &mut Scheduler {
         &mut self.scheduler
     }
 
-    /// Which group it is.
+    /// Index of the group.
     #[must_use]
     pub const fn index(&self) -> GroupId {
         self.index
     }
 
-    /// Its harts.
+    /// Harts of the group.
     #[must_use]
     pub const fn harts(&self) -> HartSet {
         self.harts
     }
 
-    /// The number of a vCPU that is here.
+    /// Number of a vCPU that is here.
     #[must_use]
     #[inline]
     pub fn number(&self, vcpu: VcpuId) -> Option<VcpuNumber> {
         self.names.number(vcpu)
     }
 
-    /// The numbers of vCPUs that are here.
+    /// Numbers of vCPUs that are here.
     #[must_use]
     pub fn numbers(&self, vcpus: VcpuSet) -> NumberSet {
         let mut numbers = NumberSet::EMPTY;
@@ -141,7 +141,7 @@ impl Group {
         numbers
     }
 
-    /// Makes `numbers` the numbers of vCPUs that are here.
+    /// Sets `numbers` to the numbers of vCPUs that are here.
     #[inline]
     pub fn name(&self, vcpus: VcpuSet, numbers: &mut NumberSet) {
         if self.names.are_places {
@@ -156,7 +156,7 @@ impl Group {
         }
     }
 
-    /// The place of a vCPU that is here.
+    /// Place of a vCPU that is here.
     #[inline]
     pub(super) fn here(&self, directory: &Directory, vcpu: Option<VcpuNumber>) -> Option<VcpuId> {
         if self.names.are_places {
@@ -166,7 +166,7 @@ impl Group {
         (place.group == self.index).then_some(place.vcpu)
     }
 
-    /// [`Scheduler::leave_and_dispatch`], by numbers. Only whom an idle hart is to watch is named by places ([`Self::name`]).
+    /// [`Scheduler::leave_and_dispatch`], by numbers. Only the vCPUs that an idle hart watches are named by places ([`Self::name`]).
     #[inline]
     pub fn leave_and_dispatch(
         &mut self,
@@ -239,7 +239,7 @@ impl Group {
         )
     }
 
-    /// The same group with this scheduler, whose vCPUs have these numbers.
+    /// Replaces the scheduler, whose vCPUs have these numbers.
     #[cfg(test)]
     pub(crate) fn assume(
         &mut self,
@@ -255,11 +255,11 @@ impl Group {
         self.note_allocations();
     }
 
-    /// Gives a vCPU that has just come here its number.
+    /// Registers the number of a vCPU that has just come here.
     pub(super) fn enrol(&mut self, directory: &Directory, vcpu: VcpuId, number: VcpuNumber) {
         self.names.numbers[vcpu.index()] = number.get();
         self.active.insert(vcpu);
-        // Whatever it has run counts as work.
+        // Its whole run time counts as work.
         self.used[vcpu.index()] = Ticks::ZERO;
         directory.set(
             number,
@@ -270,7 +270,7 @@ impl Group {
         );
     }
 
-    /// Brings up to date what follows from how vCPUs get harts.
+    /// Updates what follows from the allocations of vCPUs.
     pub(super) fn note_allocations(&mut self) {
         let every = (0..).map_while(VcpuId::new);
         let one = |&vcpu: &VcpuId| self.scheduler.has_home(vcpu);
@@ -279,7 +279,7 @@ impl Group {
         self.full = self.free() == 0;
     }
 
-    /// The same, where a vCPU has come to this place or left it, and nothing else has changed.
+    /// Updates what follows from the arrival or departure of a vCPU at this place alone.
     pub(super) fn note_allocation(&mut self, vcpu: VcpuId) {
         let there = self.scheduler.occupied.contains(vcpu);
         let alone = VcpuSet::only(vcpu);
@@ -294,18 +294,18 @@ impl Group {
         self.full = self.free() == 0;
     }
 
-    /// The number of free places.
+    /// Number of free places.
     pub(super) fn free(&self) -> usize {
         MAX_VCPUS - self.scheduler.occupied.count() as usize
     }
 
-    /// Whether all places are taken.
+    /// True if all places are taken.
     #[inline]
     pub(super) const fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The vCPUs that are to go to another group.
+    /// vCPUs that are to be migrated to another group.
     #[must_use]
     pub const fn displaced(&self) -> VcpuSet {
         self.displaced

@@ -1,4 +1,4 @@
-//! Into which groups a computer's harts are divided.
+//! Division of a computer's harts into groups.
 
 use crate::base::id::{HartId, HartSet, MAX_NUMBERS, MAX_VCPUS};
 use crate::config::ConfigError;
@@ -13,10 +13,10 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// One group for all.
+    /// One group for all harts.
     ///
     /// # Errors
-    /// `TooManyVcpus` where one scheduler has no places for so many.
+    /// `TooManyVcpus` if one scheduler has no places for so many.
     pub const fn single(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
         if vcpus > MAX_VCPUS {
             return Err(ConfigError::TooManyVcpus);
@@ -24,10 +24,10 @@ impl Layout {
         Ok(Self { harts, groups: 1 })
     }
 
-    /// A group for each hart.
+    /// One group for each hart.
     ///
     /// # Errors
-    /// `TooManyVcpus` where the groups have no places for so many.
+    /// `TooManyVcpus` if the groups have no places for so many.
     pub fn sharded(harts: HartSet, vcpus: usize) -> Result<Self, ConfigError> {
         let groups = (harts.count() as usize).max(1);
         if vcpus > MAX_NUMBERS || vcpus > groups * MAX_VCPUS {
@@ -36,13 +36,13 @@ impl Layout {
         Ok(Self { harts, groups })
     }
 
-    /// The number of groups.
+    /// Number of groups.
     #[must_use]
     pub const fn groups(&self) -> usize {
         self.groups
     }
 
-    /// The harts of a group: as many as the others have, or one more.
+    /// Harts of a group: as many as the others have, or one more.
     #[must_use]
     pub fn harts_of(&self, group: GroupId) -> HartSet {
         let count = self.harts.count() as usize;
@@ -56,7 +56,7 @@ impl Layout {
             .collect()
     }
 
-    /// A directory of these groups' harts.
+    /// Directory of these groups' harts.
     #[must_use]
     pub fn directory(&self) -> Directory {
         let mut directory = Directory::new();

@@ -13,20 +13,19 @@ pub(super) const ACTIVE_WEIGHT: u32 = 16;
 /// Weight of another vCPU. It is not 0: the vCPU may wake at any time, and is to be served then.
 pub(super) const ASLEEP_WEIGHT: u32 = 1;
 
-/// A virtual machine, over all groups.
+/// A VM, over all groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VmRecord {
-    /// Its vCPUs have numbers in a row.
+    /// First number of its vCPUs, which are consecutive.
     pub(super) first: u16,
     pub(super) vcpus: u16,
     pub(super) share: u32,
     pub(super) placement: Placement,
-    /// The harts that it has for itself; none where it shares.
+    /// Dedicated harts; none while it shares.
     pub(super) own: HartSet,
-    /// All time that it had run at the last balance.
+    /// Time that it had run at the last balance.
     pub(super) used: Ticks,
-    /// What it has had for each part of its share since it began, with what it did not want: at a balance, the least of these
-    /// is served first.
+    /// Service in relation to its share since it began, with what it did not want. A balance serves the VM with the least first.
     pub(super) served: u64,
 }
 
@@ -44,18 +43,18 @@ impl VmRecord {
     }
 }
 
-/// What concerns all groups.
+/// Facts about VMs that no single group has.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     pub(super) vms: [Option<VmRecord>; MAX_VMS],
     pub(super) online: HartSet,
     pub(super) next_number: u16,
-    /// The shares of the vCPUs that were placed in each group.
+    /// Shares of the vCPUs that were placed in each group.
     pub(super) load: [u64; MAX_GROUPS],
 }
 
 impl Ledger {
-    /// The ledger of a computer with these harts, without virtual machines.
+    /// Ledger of a computer with these harts, without VMs.
     #[must_use]
     pub const fn new(online: HartSet) -> Self {
         Self {
@@ -66,19 +65,19 @@ impl Ledger {
         }
     }
 
-    /// The share of a virtual machine, also of one that does not share now; 1 if there is no such machine.
+    /// Share of a VM, also while it does not share; 1 if there is no such VM.
     #[must_use]
     pub fn share(&self, vm: VmId) -> u32 {
         self.vms[vm.index()].map_or(1, |vm| vm.share)
     }
 
-    /// The harts that a virtual machine has for itself; none where it shares.
+    /// Dedicated harts of a VM; none while it shares.
     #[must_use]
     pub fn own_harts(&self, vm: VmId) -> HartSet {
         self.vms[vm.index()].map_or(HartSet::EMPTY, |vm| vm.own)
     }
 
-    /// The harts that no virtual machine has for itself.
+    /// Harts that are not dedicated.
     #[must_use]
     pub fn shared_harts(&self) -> HartSet {
         let all = self.vms.iter().flatten();
@@ -127,7 +126,7 @@ impl Ledger {
 }
 
 impl Ledger {
-    /// The group with the least share for each of its shared harts, and how many vCPUs are placed there together.
+    /// Group with the least share a shared hart, and the number of vCPUs that are placed there together.
     pub(super) fn lightest(&self, access: &impl Access) -> Result<(GroupId, u32), ConfigError> {
         let shared = self.shared_harts();
         let candidates = access.groups().filter_map(|group| {
@@ -142,7 +141,7 @@ impl Ledger {
             .ok_or(ConfigError::TooManyVcpus)
     }
 
-    /// What the machine that was served least has had.
+    /// Service of the VM served least.
     pub(super) fn least_served(&self) -> u64 {
         let served = self.vms.iter().flatten().map(|vm| vm.served);
         served.min().unwrap_or(0)

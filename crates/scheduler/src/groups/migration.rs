@@ -1,7 +1,7 @@
-//! vCPUs go to where a hart rests.
+//! Migration of vCPUs to groups with idle harts.
 //!
-//! Where a group has work that none of its harts is about to take, and another group has a hart that rests, one vCPU goes there, or what is
-//! ready of a virtual machine that has nobody on a hart of the first group: partners had better stay together.
+//! If a group has a surplus that none of its harts is about to take, and another group has an idle hart, one vCPU is migrated, or all ready vCPUs of
+//! a VM of which none is on a hart of the first group: partners had better stay together.
 
 use crate::base::id::{HartId, HartSet, VcpuId, VcpuNumber, VcpuSet};
 use crate::base::ticks::Ticks;
@@ -16,31 +16,31 @@ use super::ledger::{ACTIVE_WEIGHT, ASLEEP_WEIGHT};
 use super::load_bits::{Flow, GroupLoad, LoadBits};
 use super::numbers::NumberSet;
 
-/// So many vCPUs are looked at to find one whose virtual machine can go as a whole.
+/// vCPUs examined at most to find one whose VM can be migrated as a whole.
 const MAX_CANDIDATES: usize = 8;
 
 impl Scheduler {
-    /// Whether no hart is about to look for work by itself.
+    /// True if no hart is about to search.
     pub(crate) fn no_hart_searches(&self) -> bool {
         self.searching.is_empty()
     }
 
-    /// The shared harts that have nothing to do, or whose vCPU waits in place.
+    /// Shared harts that are idle, or whose vCPU waits in place.
     fn idle_harts(&self) -> HartSet {
         self.idle.union(self.in_place).intersection(self.shared)
     }
 
-    /// The one hart that a vCPU has to run on.
+    /// Only hart that a vCPU may run on.
     fn home(&self, vcpu: VcpuId) -> Option<HartId> {
         self.vcpus[vcpu.index()].as_ref()?.home
     }
 
-    /// Whether a vCPU has one hart to run on.
+    /// True if a vCPU has one hart to run on.
     pub(super) fn has_home(&self, vcpu: VcpuId) -> bool {
         self.home(vcpu).is_some()
     }
 
-    /// The shared harts whose vCPUs wait without a trap.
+    /// Shared harts whose vCPUs wait without a trap.
     fn untrapped(&self) -> HartSet {
         let untrapped = |hart: &HartId| {
             let run = self.harts[hart.index()].run();
@@ -50,7 +50,7 @@ impl Scheduler {
         relaxed.iter().filter(untrapped).collect()
     }
 
-    /// Whoever waits for a word with its interrupts closed, where no hart is about to look at it.
+    /// Word waiters with interrupts disabled, if no hart is about to poll their words.
     fn unpolled_words(&self) -> VcpuSet {
         if self.word_waiters.is_empty()
             || !self.searching.is_empty()
@@ -67,42 +67,42 @@ impl Scheduler {
         self.word_waiters.iter().filter(closed).collect()
     }
 
-    /// Ready, and waits for nobody.
+    /// vCPUs that are ready and in no spin wait.
     fn goes_on(&self) -> VcpuSet {
         self.queues.ready().without(self.spin_waits.waiting())
     }
 }
 
 impl Group {
-    /// The vCPUs that another group's hart could run at once.
+    /// vCPUs that another group's hart could run at once.
     #[must_use]
     #[inline]
     pub(crate) fn movable(&self) -> VcpuSet {
         self.scheduler.goes_on().without(self.pinned)
     }
 
-    /// The vCPUs that wait for words that another group's hart had better look at.
+    /// Word waiters whose words another group's hart had better poll.
     #[must_use]
     #[inline]
     pub(crate) fn unpolled(&self) -> VcpuSet {
         self.scheduler.unpolled_words().without(self.pinned)
     }
 
-    /// Whether a vCPU of the group waits without a trap, or would.
+    /// True if a vCPU of the group waits, or would wait, without a trap.
     #[must_use]
     #[inline]
     pub(crate) fn has_untrapped_waits(&self) -> bool {
         !self.is_full() && !self.scheduler.untrapped().is_empty()
     }
 
-    /// For how long `hart` has idle_for.
+    /// Time for which `hart` has been idle.
     #[must_use]
     pub fn idle_for(&self, hart: HartId, now: Ticks) -> Ticks {
         let since = self.scheduler.harts[hart.index()].idle_since;
         since.map_or(Ticks::ZERO, |since| now - since)
     }
 
-    /// Another group has work: from now on, waits trap here.
+    /// Makes waits trap from now on, because another group has a surplus.
     fn trap_waits(&mut self) -> Kicks {
         self.scheduler.others_have_surplus = true;
         let told = self.scheduler.untrapped();
@@ -112,7 +112,7 @@ impl Group {
         Kicks(told)
     }
 
-    /// Whether there is somebody for another group's hart.
+    /// True if another group's hart could run a vCPU of this group.
     #[must_use]
     #[inline]
     pub(crate) fn has_surplus(&self) -> bool {
@@ -120,7 +120,7 @@ impl Group {
             && !(self.movable().is_empty() && self.unpolled().is_empty())
     }
 
-    /// Whether a hart of the group rests, and there is a place for a vCPU.
+    /// True if a hart of the group is idle, and there is a place for a vCPU.
     #[must_use]
     #[inline]
     pub(crate) fn is_hungry(&self) -> bool {
@@ -151,7 +151,7 @@ impl Group {
         defers
     }
 
-    /// Whether a hart of the group may run a vCPU whose one hart is `home`, or that floats.
+    /// True if a hart of the group may run a vCPU whose only hart is `home`, or that floats.
     fn may_run(&self, home: Option<HartId>) -> bool {
         match home {
             Some(home) => self.harts.contains(home),
@@ -159,7 +159,7 @@ impl Group {
         }
     }
 
-    /// Who goes, if `harts` rest elsewhere: whoever is next in the queues, and of whose virtual machine nobody works here.
+    /// vCPUs to migrate if `harts` are idle elsewhere: the next in the queues whose VM has no vCPU on a hart here.
     fn choose(&self, harts: u32) -> VcpuSet {
         let movable = self.movable();
         let queues = &self.scheduler.queues;
@@ -185,8 +185,8 @@ impl Group {
     }
 }
 
-/// Moves a vCPU that is on no hart from one group to another. Nothing where it is on one, or there is no place, or no hart of the other group may run
-/// it: there it would wait for as long as that group's harts are others' own.
+/// Migrates a vCPU that is on no hart from one group to another. `None` if it is on one, if there is no place, or if no hart of the other group may
+/// run it: there it would wait for as long as that group's harts are dedicated.
 pub(crate) fn transfer(
     access: &impl Access,
     (from, to): (&mut Group, &mut Group),
@@ -206,7 +206,7 @@ pub(crate) fn transfer(
     let had_home = from.scheduler.has_home(vcpu);
     let (detached, kicks) = from.scheduler.detach(vcpu)?;
     from.names.numbers[vcpu.index()] = NO_NUMBER;
-    // What an active vCPU counts, or the rest. Nobody is left without a part: until the next balance it could pay no debt.
+    // Weight of an active vCPU, or the rest. No vCPU is left without a part: until the next balance it could pay no debt.
     let stay = from.scheduler.vcpus(vm).count() * ASLEEP_WEIGHT;
     let units = match stay {
         0 => left,
@@ -218,7 +218,7 @@ pub(crate) fn transfer(
     to.scheduler.set_part(vm, (there + units, of));
     let (place, more) = to.scheduler.attach(detached, now)?;
     to.enrol(access.directory(), place, number);
-    // Others' harts change only where one has become shared or is so no more, or where each vCPU has its hart.
+    // Other vCPUs are affected only if a hart became dedicated or shared.
     let alone = !had_home && !to.scheduler.has_home(place);
     for (group, vcpu) in [(from, vcpu), (to, place)] {
         group.scheduler.set_quantities();
@@ -230,8 +230,8 @@ pub(crate) fn transfer(
     Some(kicks.and(more))
 }
 
-/// Lets vCPUs go the way that [`super::LoadBits::publish`] has found, as long as there are some on the one side and harts on the other. One hart at a
-/// time does so for a group that is_hungry: others would wait for its lock with nothing left to do.
+/// Migrates vCPUs along a flow that [`Group::publish`] has found, as long as one group has a surplus and the other is hungry. One hart at a time does
+/// so for a hungry group: others would wait for its lock in vain.
 pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
     let load_bits = access.load_bits();
     if load_bits.has_untrapped_waits(flow.to) && !load_bits.is_hungry(flow.to) {
@@ -243,7 +243,7 @@ pub fn follow(access: &impl Access, flow: Flow, now: Ticks) -> Kicks {
     let mut next = Some(flow);
     let mut kicks = Kicks::NONE;
     while let Some(flow) = next {
-        // One of them may have said otherwise since.
+        // One of the groups may have published otherwise since.
         if load_bits.has_surplus(flow.from)
             && load_bits.is_hungry(flow.to)
             && load_bits.begin_migration(flow.to)
@@ -273,7 +273,7 @@ fn follow_one(access: &impl Access, Flow { from, to }: Flow, now: Ticks) -> Kick
                 kicks = kicks.and(moved.unwrap_or_default());
             }
         }
-        // Both have nothing more for each other.
+        // The groups have nothing more for each other.
         for group in [from, to] {
             let _ = group.publish(access.load_bits());
         }
@@ -281,8 +281,7 @@ fn follow_one(access: &impl Access, Flow { from, to }: Flow, now: Ticks) -> Kick
     })
 }
 
-/// Brings `number` into the group `to`, where it only needs a hart and no hart of its own group is about to take it: a hart of `to`
-/// has a use for it.
+/// Migrates `number` to the group `to`, where a hart needs it, if it only needs a hart and no hart of its own group is about to take it.
 pub fn pull(access: &impl Access, number: VcpuNumber, to: GroupId, now: Ticks) -> Kicks {
     let Some(place) = access.directory().place(number) else {
         return Kicks::NONE;
@@ -293,7 +292,7 @@ pub fn pull(access: &impl Access, number: VcpuNumber, to: GroupId, now: Ticks) -
     let pulled = access.with_two(place.group, to, |from, to| {
         let vcpu = from.here(access.directory(), Some(number))?;
         let scheduler = &from.scheduler;
-        // Nothing is changed here for one that has no place there.
+        // Nothing changes here for a vCPU without a place there.
         if to.is_full() || !scheduler.no_hart_searches() || !scheduler.idle_harts().is_empty() {
             return None;
         }
@@ -308,8 +307,7 @@ pub fn pull(access: &impl Access, number: VcpuNumber, to: GroupId, now: Ticks) -
     pulled.unwrap_or_default()
 }
 
-/// Sends vCPUs that no hart of `group` may run to where one may, unless they are on a hart. Where all places are taken, one that is
-/// there makes room.
+/// Migrates vCPUs that no hart of `group` may run, unless they are on a hart. If all places of the target are taken, one of its vCPUs makes room.
 pub fn migrate_displaced(access: &impl Access, group: GroupId, now: Ticks) -> Kicks {
     let mut kicks = Kicks::NONE;
     let displaced: NumberSet = access.with(group, |group| group.numbers(group.displaced));
@@ -341,7 +339,7 @@ pub fn migrate_displaced(access: &impl Access, group: GroupId, now: Ticks) -> Ki
     kicks
 }
 
-/// Where all places of `group` are taken, sends a vCPU that can run elsewhere to where there is one.
+/// Migrates a vCPU away from `group` if all of its places are taken.
 fn make_room(access: &impl Access, group: GroupId, now: Ticks) -> Kicks {
     if !access.with(group, |group| group.is_full()) {
         return Kicks::NONE;

@@ -11,22 +11,22 @@ const WORDS: usize = MAX_NUMBERS.div_ceil(WORD);
 /// A set of vCPUs of the whole computer.
 #[derive(Clone, Copy)]
 pub struct NumberSet {
-    /// What a word without a bit in `used` has is nothing's.
+    /// Words; one without a bit in `used` is void.
     words: [u64; WORDS],
-    /// The words that have been used since the set was empty, a bit each: most sets have their members in few words.
+    /// Words used since the set was empty, a bit each: most sets have their members in few words.
     used: u8,
 }
 
 const _: () = assert!(WORDS <= u8::BITS as usize);
 
 impl NumberSet {
-    /// The set without members.
+    /// Empty set.
     pub const EMPTY: Self = Self {
         words: [0; WORDS],
         used: 0,
     };
 
-    /// The set with one member.
+    /// Set with one member.
     #[must_use]
     #[inline]
     pub const fn only(vcpu: VcpuNumber) -> Self {
@@ -35,13 +35,13 @@ impl NumberSet {
         set
     }
 
-    /// Takes all members out.
+    /// Removes all members.
     #[inline]
     pub const fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// Makes it the set of those whose numbers are these places.
+    /// Sets the members to those whose numbers are these places.
     #[inline]
     pub(super) const fn set_places(&mut self, places: VcpuSet) {
         const { assert!(MAX_VCPUS <= WORD) };
@@ -57,7 +57,7 @@ impl NumberSet {
         }
     }
 
-    /// Adds a member; nothing happens if it is there already.
+    /// Adds a member, if it is not there yet.
     #[inline]
     pub const fn insert(&mut self, vcpu: VcpuNumber) {
         let word = vcpu.index() / WORD;
@@ -65,45 +65,45 @@ impl NumberSet {
         self.used |= 1 << word;
     }
 
-    /// Takes a member out; nothing happens if it is not there.
+    /// Removes a member, if it is there.
     #[inline]
     pub const fn remove(&mut self, vcpu: VcpuNumber) {
         self.words[vcpu.index() / WORD] &= !(1 << (vcpu.index() % WORD));
     }
 
-    /// Whether `vcpu` belongs to the set.
+    /// True if `vcpu` belongs to the set.
     #[must_use]
     #[inline]
     pub const fn contains(&self, vcpu: VcpuNumber) -> bool {
         self.word(vcpu.index() / WORD) >> (vcpu.index() % WORD) & 1 != 0
     }
 
-    /// Whether there is no member.
+    /// True if there is no member.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The members in the order of their numbers.
+    /// Members in the order of their numbers.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = VcpuNumber> + use<'_> {
         Members::new(self.used, |word| self.words[word])
     }
 }
 
-/// The numbers whose bits are set in some words, in their order.
+/// Numbers of the one bits of some words, in order.
 #[derive(Debug)]
 pub struct Members<F> {
     word: F,
-    /// The words that are still to be looked at, a bit each, from `place` on.
+    /// Words still to be read, a bit each, from `place` on.
     words: u8,
     place: u16,
     rest: u64,
 }
 
 impl<F: Fn(usize) -> u64> Members<F> {
-    /// Those in the words that have a bit in `words`, each as `word` has_surplus it.
+    /// Numbers in the words that have a bit in `words`, each read by `word`.
     #[inline]
     pub const fn new(words: u8, word: F) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl<F: Fn(usize) -> u64> Iterator for Members<F> {
         VcpuNumber::new((self.place - 1) * WORD as u16 + bit)
     }
 
-    /// Two loops in each other, which take fewer instructions than to ask for one after the other.
+    /// Folds with two nested loops, which take fewer instructions than `next`.
     #[inline]
     fn fold<B, G: FnMut(B, VcpuNumber) -> B>(mut self, init: B, mut with: G) -> B {
         let mut folded = init;
@@ -224,7 +224,7 @@ mod tests {
         );
         let mut rest = set.iter();
         assert_eq!(rest.next(), VcpuNumber::new(0));
-        // What is left is folded as it would have been returned.
+        // The rest is folded as it would have been returned.
         let folded = rest.fold(Vec::new(), |mut all, member| {
             all.push(member.get());
             all

@@ -1,6 +1,4 @@
-//! What concerns all groups: virtual machines, how they get harts, and what an operator changes.
-//!
-//! The [`Ledger`] keeps what no single group knows. Whoever has it is the only one that changes these things.
+//! Changes by an operator that concern all groups.
 
 use crate::base::id::{HartId, MAX_NUMBERS, VcpuNumber, VmId};
 use crate::base::ticks::Ticks;
@@ -15,8 +13,8 @@ use super::group::Group;
 use super::ledger::{ACTIVE_WEIGHT, Ledger, VmRecord};
 use super::migration;
 
-/// Adds a virtual machine, as [`crate::Scheduler::add_placed_vm`] does. Its vCPUs have numbers in a row. They are placed a few together, as many as a group
-/// has harts, where the least share is yet.
+/// Adds a VM, as [`crate::Scheduler::add_placed_vm`] does. Its vCPUs have consecutive numbers. They are placed a few together, as many as a group has
+/// harts, in the group with the least share.
 ///
 /// # Errors
 /// No room, or an allocation that cannot be had; nothing has changed then.
@@ -95,7 +93,7 @@ pub fn add_vm(
             group.scheduler.set_part(vm, (parts + ACTIVE_WEIGHT, of));
             Some(())
         };
-        // There are places enough in all; where this group has none, another has.
+        // There are places enough in all groups together.
         if access.with(group, place).is_none() {
             target.1 = 0;
             let other = access
@@ -110,7 +108,7 @@ pub fn add_vm(
     Ok((vm, revise(access, vm, &machine, Ticks::ZERO)))
 }
 
-/// Tells all groups how `vm` gets harts now, and sends vCPUs to where they may run.
+/// Sets the allocation of `vm` in all groups, and migrates vCPUs to where they may run.
 fn revise(access: &impl Access, vm: VmId, machine: &VmRecord, now: Ticks) -> Kicks {
     let home = |number: VcpuNumber| -> Option<HartId> {
         machine
@@ -137,8 +135,8 @@ fn revise(access: &impl Access, vm: VmId, machine: &VmRecord, now: Ticks) -> Kic
     kicks
 }
 
-/// Changes how a virtual machine gets harts, as [`crate::Scheduler::set_allocation`] does. A vCPU that has a hart of another group for its own goes
-/// there once it has left the hart that it is on.
+/// Changes the allocation of a VM, as [`crate::Scheduler::set_allocation`] does. A vCPU with a dedicated hart in another group is migrated once it
+/// has left its hart.
 ///
 /// # Errors
 /// An allocation that cannot be had; nothing has changed then.
@@ -165,7 +163,7 @@ pub fn set_allocation(
     Ok(kicks)
 }
 
-/// Changes the share of a virtual machine.
+/// Changes the share of a VM.
 ///
 /// # Errors
 /// `NoSuchVm`, or `Share` if it is out of its range.
@@ -212,7 +210,7 @@ pub fn set_slice(access: &impl Access, slice: Ticks) -> Result<(), ConfigError> 
     Ok(())
 }
 
-/// The configuration in force.
+/// Configuration in force.
 pub fn config(access: &impl Access) -> Config {
     access.with(GroupId::FIRST, |group| *group.scheduler.config())
 }

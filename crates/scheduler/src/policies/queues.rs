@@ -1,11 +1,10 @@
-//! The queues of vCPUs, linked through the vCPUs themselves.
+//! Queues of vCPUs, linked through the vCPUs themselves.
 //!
-//! One table of links serves all queues, and remembers for each vCPU the one queue that holds it: a
-//! vCPU in two queues cannot be expressed.
+//! One table of links serves all queues and holds each vCPU's one queue: a vCPU in two queues cannot be expressed.
 
 use crate::base::id::{MAX_VCPUS, VcpuId, VcpuSet};
 
-/// A queue that can hold a vCPU.
+/// A queue of vCPUs.
 ///
 /// The first three make up the ready queue of paper 000 §3.2.2; the last is that of paper 002 §3.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +13,7 @@ pub enum Queue {
     ProperReady,
     /// Ready vCPUs that have consumed a full time slice.
     TimeSliceEnd,
-    /// Ready vCPUs whose virtual machine has consumed its service quantity.
+    /// Ready vCPUs whose VM has consumed its service quantity.
     OutService,
     /// vCPUs that wait for their own interrupts.
     SelfWait,
@@ -42,35 +41,35 @@ impl Queue {
         }
     }
 
-    /// The place of the queue's head among the links.
+    /// Place of the queue's head among the links.
     const fn head(self) -> u8 {
         self.index() as u8
     }
 }
 
-/// The links of the vCPUs follow those of the queues' heads.
+/// First link of a vCPU, behind those of the queues' heads.
 const FIRST_VCPU: u16 = QUEUES as u16;
 
-/// As many as a `u8` can name, so that following a link needs no check; the model checker keeps a great many tables.
+/// Number of links: all that a `u8` can name, so that following one needs no check; fewer for the model checker, which keeps many tables.
 const LINKS: usize = if cfg!(test) { MAX_VCPUS + QUEUES } else { 256 };
 
-/// Every queue is a ring: its head, its members in their order, and the head again. So nothing is different at its ends.
+/// A link of a ring: head, members in their order, and the head again. The ends of a queue need no special case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 struct Link {
     previous: u8,
     next: u8,
     queue: Option<Queue>,
-    /// When the vCPU came into the self-wait queue, by a count of those that came.
+    /// Arrival in the self-wait queue, by a count of arrivals.
     arrival: u32,
 }
 
-/// All queues. What a change of one of them touches lies on two or three lines of a cache.
+/// All queues. A change of one touches two or three cache lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(not(test), repr(C, align(64)))]
 pub(crate) struct Queues {
     members: [VcpuSet; QUEUES],
-    /// How many have come into the self-wait queue. It begins anew when all numbers have been used.
+    /// Arrivals in the self-wait queue so far. It wraps.
     count: u32,
     links: [Link; LINKS],
 }
@@ -93,13 +92,13 @@ impl Queues {
         }
     }
 
-    /// The link of a vCPU.
+    /// Link of a vCPU.
     #[inline]
     fn place(vcpu: VcpuId) -> u8 {
         (vcpu.get() + FIRST_VCPU) as u8
     }
 
-    /// The vCPU of a link, unless it is a head's.
+    /// vCPU of a link, unless it is a head's.
     #[inline]
     fn vcpu(place: u8) -> Option<VcpuId> {
         VcpuId::new(u16::from(place).wrapping_sub(FIRST_VCPU))
@@ -115,19 +114,19 @@ impl Queues {
         &mut self.links[usize::from(place)]
     }
 
-    /// The queue that holds `vcpu`.
+    /// Queue that holds `vcpu`.
     #[inline]
     pub(crate) fn queue_of(&self, vcpu: VcpuId) -> Option<Queue> {
         self.link(Self::place(vcpu)).queue
     }
 
-    /// The members of a queue, without their order.
+    /// Members of a queue, without their order.
     #[inline]
     pub(crate) fn members(&self, queue: Queue) -> VcpuSet {
         self.members[queue.index()]
     }
 
-    /// The members of the three ready subqueues.
+    /// Members of the three ready subqueues.
     #[inline]
     pub(crate) fn ready(&self) -> VcpuSet {
         self.members(Queue::ProperReady)
@@ -140,13 +139,13 @@ impl Queues {
         Self::vcpu(self.link(queue.head()).next)
     }
 
-    /// The member behind `vcpu`, which is in a queue.
+    /// Member behind `vcpu`, which is in a queue.
     #[inline]
     pub(crate) fn after(&self, vcpu: VcpuId) -> Option<VcpuId> {
         Self::vcpu(self.link(Self::place(vcpu)).next)
     }
 
-    /// The members of a queue from first to last.
+    /// Members of a queue from first to last.
     pub(crate) fn iter(&self, queue: Queue) -> impl Iterator<Item = VcpuId> {
         let mut cursor = self.first(queue);
         core::iter::from_fn(move || {
@@ -156,7 +155,7 @@ impl Queues {
         })
     }
 
-    /// Puts `vcpu` behind all members of the self-wait queue, wherever it was before.
+    /// Puts `vcpu` behind all members of the self-wait queue, taking it out of any other.
     #[inline]
     pub(crate) fn push_waiting(&mut self, vcpu: VcpuId) {
         self.insert(Queue::SelfWait, vcpu, None);
@@ -164,14 +163,14 @@ impl Queues {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// Whether `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
+    /// True if `vcpu` came into the self-wait queue before `other`; both are there, and fewer than 2^31 came between them.
     #[inline]
     fn arrived_before(&self, vcpu: VcpuId, other: VcpuId) -> bool {
         let arrival = |vcpu| self.link(Self::place(vcpu)).arrival;
         (arrival(vcpu).wrapping_sub(arrival(other)) as i32) < 0
     }
 
-    /// The first in the self-wait queue of `among`, which are there, and how many these are.
+    /// First of `among` in the self-wait queue, and the number of `among`, all of which are there.
     #[inline]
     pub(crate) fn first_waiting(&self, among: VcpuSet) -> Option<(VcpuId, usize)> {
         let mut rest = among;
@@ -188,20 +187,20 @@ impl Queues {
         Some((first, count))
     }
 
-    /// Puts `vcpu` behind all members of `queue`, wherever it was before.
+    /// Puts `vcpu` behind all members of `queue`, taking it out of any other.
     #[inline]
     pub(crate) fn push_last(&mut self, queue: Queue, vcpu: VcpuId) {
         self.insert(queue, vcpu, None);
     }
 
-    /// Puts `vcpu` before all members of `queue`, wherever it was before.
+    /// Puts `vcpu` before all members of `queue`, taking it out of any other.
     pub(crate) fn push_first(&mut self, queue: Queue, vcpu: VcpuId) {
         self.remove(vcpu);
         let first = self.first(queue);
         self.insert(queue, vcpu, first);
     }
 
-    /// Puts `vcpu` into `queue` before its member `next`, or last where there is no such member.
+    /// Puts `vcpu` into `queue` before its member `next`, or last if there is no such member.
     #[inline]
     pub(crate) fn insert(&mut self, queue: Queue, vcpu: VcpuId, next: Option<VcpuId>) {
         if self.queue_of(vcpu).is_some() {
@@ -223,7 +222,7 @@ impl Queues {
         self.members[queue.index()].insert(vcpu);
     }
 
-    /// Takes `vcpu` out of the queue that holds it, if one does, and says which that was.
+    /// Takes `vcpu` out of its queue. Returns the queue.
     #[inline]
     pub(crate) fn remove(&mut self, vcpu: VcpuId) -> Option<Queue> {
         let place = Self::place(vcpu);
@@ -241,7 +240,7 @@ impl Queues {
         Some(queue)
     }
 
-    /// The same queues with other names for the vCPUs.
+    /// Copy with other identifiers of the vCPUs.
     #[cfg(test)]
     pub(crate) fn renumbered(&self, name: impl Fn(VcpuId) -> VcpuId) -> Self {
         let mut new = Self::new();
@@ -256,7 +255,7 @@ impl Queues {
         new
     }
 
-    /// Whether links and member sets say the same.
+    /// True if links and member sets agree.
     pub(crate) fn is_sound(&self) -> bool {
         Queue::EVERY.into_iter().all(|queue| {
             let mut seen = VcpuSet::EMPTY;
@@ -286,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_to_wait_is_the_first_in_the_queue() {
+    fn first_waiting_is_first_in_the_queue() {
         let vcpu = (0..8u16).prop_map(|index| VcpuId::new(index).unwrap());
         let moves = proptest::collection::vec((vcpu, 0..3u8), 1..40);
         let config = ProptestConfig {

@@ -5,14 +5,14 @@
 
 use crate::base::ticks::Ticks;
 
-/// An account of service.
+/// Account of service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Service {
-    /// What it receives in each round, in ticks; at least one. Zero: not set yet.
+    /// Ticks received in each round, at least one; 0 before it is set.
     quantity: i64,
-    /// What it may still consume; out of service when not positive.
+    /// Ticks left to consume; out of service if not positive.
     credit: i64,
-    /// The most that may be overdrawn or saved up beyond whole quantities.
+    /// Bound on overdraft and savings beyond whole quantities.
     slack: i64,
 }
 
@@ -25,8 +25,8 @@ impl Service {
         }
     }
 
-    /// Sets the quantity to `share` out of `shares` parts of a round, in which each of `harts` harts
-    /// runs for `round`. It may be missed by what each of them runs in one `slice`.
+    /// Sets the quantity to `share` out of `shares` parts of a round, in which each of `harts` harts runs for `round`. Each hart may miss it by one
+    /// `slice`.
     pub(crate) fn set_quantity(
         &mut self,
         (share, shares): (u64, u64),
@@ -37,7 +37,7 @@ impl Service {
         let shares = shares.max(1);
         let whole = round.get().checked_mul(u64::from(harts));
         let part = match whole.and_then(|whole| whole.checked_mul(share)) {
-            // Most often. It takes a tenth of what the other does.
+            // The usual case takes a tenth of the time of the other.
             Some(product) => u128::from(product / shares),
             None => {
                 let round = u128::from(round.get()) * u128::from(harts);
@@ -54,7 +54,7 @@ impl Service {
             self.credit = self.quantity;
         }
         if before != self.quantity {
-            // What was due in another measure is forgotten; debts are not, within their limit.
+            // Savings in the old measure are forgotten; debts are kept within their limit.
             self.credit = self.credit.clamp(self.least(), self.quantity);
         }
     }
@@ -71,23 +71,23 @@ impl Service {
         self.credit <= 0
     }
 
-    /// What it may still consume.
+    /// Time left to consume.
     pub(crate) fn credit(&self) -> Ticks {
         Ticks::new(u64::try_from(self.credit).unwrap_or(0))
     }
 
-    /// Whether a part of earlier rounds' quantities is still due: such a round ended because no other
-    /// vCPU was in service for a hart, while this one had too few to consume its part.
+    /// True if a part of earlier rounds' quantities is still due: a round ended because no other vCPU was in service for a hart, while this VM had
+    /// too few vCPUs to consume its part.
     pub(crate) const fn is_owed(&self) -> bool {
         self.credit > self.quantity
     }
 
-    /// Charges time; the debt has a limit, so that nobody pays for ever.
+    /// Charges time. The debt is bounded.
     pub(crate) fn charge(&mut self, ran: Ticks) {
         self.credit = self.credit.saturating_sub(ran.signed()).max(self.least());
     }
 
-    /// The number of rounds after which it is in service again, at least one.
+    /// Rounds until it is in service again, at least one.
     pub(crate) const fn rounds_to_service(&self) -> i64 {
         if self.credit > 0 {
             1
@@ -102,27 +102,27 @@ impl Service {
         self.credit = self.credit.saturating_add(more).min(self.most());
     }
 
-    /// Takes one of `parts` equal parts of what it may still consume, or of its debt, away.
+    /// Takes one of `parts` equal parts of the credit or debt away.
     pub(crate) fn give_part(&mut self, parts: u32) -> i64 {
         let part = self.credit / i64::from(parts.max(1));
         self.credit -= part;
         part
     }
 
-    /// Adds what was taken from another account of the same virtual machine. The limits of debts and savings are kept when
-    /// the quantity is set next. An account that was not set yet has nothing else.
+    /// Adds a part of another account of the same VM. Its limits hold from the next setting of the quantity. An account that was not set yet has
+    /// nothing else.
     pub(crate) fn receive(&mut self, part: i64) {
         self.credit = self.credit.saturating_add(part);
         self.quantity = self.quantity.max(1);
     }
 
-    /// What the model checker assumes: in service or out.
+    /// Puts the account in service or out of it, for the model checker.
     #[cfg(test)]
     pub(crate) fn set_credit(&mut self, credit: i64) {
         self.credit = credit.min(self.quantity);
     }
 
-    /// Whether a smaller part of its quantity is left than of another's: orders virtual machines by service.
+    /// True if a smaller part of the quantity is left than of another's: orders VMs by service.
     pub(crate) fn has_less_left(&self, other: &Self) -> bool {
         i128::from(self.credit) * i128::from(other.quantity)
             < i128::from(other.credit) * i128::from(self.quantity)
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_debt_is_carried_into_the_next_round() {
+    fn debt_is_carried_into_next_round() {
         let mut service = account(30);
         service.charge(Ticks::new(340));
         assert!(service.is_out());

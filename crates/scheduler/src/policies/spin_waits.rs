@@ -1,16 +1,16 @@
-//! Spin waits: who waits for whom to be dispatched.
+//! Spin waits: vCPUs that wait for the dispatch of partners.
 
 use crate::base::id::{MAX_VCPUS, VcpuId, VcpuSet};
 
-/// The control data of paper 000 §3.2.2.
+/// Control data of paper 000 §3.2.2.
 ///
-/// A bit of ASPW is a member of `waiting`; DMASK of a vCPU is its entry in `masks`; GSPW of a virtual
-/// machine is the number of its vCPUs in `waiting`, boost_accounted when asked. What holds between calls:
+/// A bit of ASPW is a member of `waiting`; DMASK of a vCPU is its entry in `masks`; GSPW of a VM is the number of its vCPUs in `waiting`. Between
+/// calls:
 ///
 /// - a vCPU waits if and only if its mask is not empty;
 /// - a mask names partners that are in the ready queue and do not wait themselves.
 ///
-/// The second is why nobody waits for ever: whoever is waited for needs nothing but a hart.
+/// By the second invariant every wait ends: the named partners need nothing but a hart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SpinWaits {
     waiting: VcpuSet,
@@ -30,17 +30,17 @@ impl SpinWaits {
         self.waiting
     }
 
-    /// Whether `vcpu` is in a spin wait.
+    /// True if `vcpu` is in a spin wait.
     pub(crate) const fn waits(&self, vcpu: VcpuId) -> bool {
         self.waiting.contains(vcpu)
     }
 
-    /// The partners that `vcpu` waits for.
+    /// Partners that `vcpu` waits for.
     pub(crate) fn mask(&self, vcpu: VcpuId) -> VcpuSet {
         self.masks[vcpu.index()]
     }
 
-    /// Begins a spin wait for `partners`; without any there is none.
+    /// Begins a spin wait for `partners`, or ends it if there are none.
     pub(crate) fn wait(&mut self, vcpu: VcpuId, partners: VcpuSet) {
         self.masks[vcpu.index()] = partners;
         if partners.is_empty() {
@@ -57,8 +57,7 @@ impl SpinWaits {
         }
     }
 
-    /// `vcpu` need not be waited for any more by any of `partners`, whose waits end when nobody is
-    /// left to wait for.
+    /// Removes `vcpu` from the masks of `partners`. A wait ends when its mask is empty.
     pub(crate) fn strike(&mut self, vcpu: VcpuId, partners: VcpuSet) {
         for partner in partners.intersection(self.waiting).iter() {
             let mut mask = self.mask(partner);
@@ -67,7 +66,7 @@ impl SpinWaits {
         }
     }
 
-    /// The same waits with other names for the vCPUs.
+    /// Copy with other identifiers of the vCPUs.
     #[cfg(test)]
     pub(crate) fn renumbered(&self, name: impl Fn(VcpuId) -> VcpuId) -> Self {
         let mut new = Self::new();
@@ -78,7 +77,7 @@ impl SpinWaits {
         new
     }
 
-    /// `vcpu` is stopped or paused: it waits for nobody, and nobody waits for it.
+    /// Ends all waits of and for `vcpu`, which is stopped or paused.
     pub(crate) fn forget(&mut self, vcpu: VcpuId, partners: VcpuSet) {
         self.wait(vcpu, VcpuSet::EMPTY);
         self.strike(vcpu, partners);

@@ -13,7 +13,7 @@ pub struct Computer {
     directory: Directory,
     load_bits: LoadBits,
     pub ledger: RefCell<Ledger>,
-    /// What harts have found, and are about to follow.
+    /// Migrations that harts have found, and are about to make.
     pub flows: RefCell<Vec<Flow>>,
     pub kicked: Cell<HartSet>,
     pub runs: RefCell<BTreeMap<HartId, VcpuNumber>>,
@@ -152,7 +152,7 @@ impl Computer {
     }
 
     /// Something with a vCPU that answers with kicks.
-    pub fn tell(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
+    pub fn act_on(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
         let kicks = self.with_vcpu(vcpu, |group, vcpu| what(group.scheduler_mut(), vcpu));
         self.deliver(kicks.unwrap());
     }

@@ -20,14 +20,14 @@ fn harts(count: u32) -> HartSet {
 }
 
 #[test]
-fn a_computer_of_one_hart_has_one_group() {
+fn one_hart_makes_one_group() {
     let layout = Layout::sharded(harts(1), 64).unwrap();
     assert_eq!(layout.groups(), 1);
     assert_eq!(layout, Layout::single(harts(1), 64).unwrap());
 }
 
 #[test]
-fn each_hart_is_in_a_group_of_its_own() {
+fn each_hart_has_its_own_group() {
     for count in 1..=64 {
         let layout = Layout::sharded(harts(count), 64).unwrap();
         let groups = (0..layout.groups()).map_while(GroupId::new);
@@ -47,7 +47,7 @@ fn each_hart_is_in_a_group_of_its_own() {
 }
 
 #[test]
-fn more_vcpus_than_there_are_places_for_are_refused() {
+fn vcpus_without_a_place_are_refused() {
     let groups = |count, vcpus| Layout::sharded(harts(count), vcpus).map(|all| all.groups());
     assert_eq!(groups(64, 512), Ok(64));
     assert_eq!(groups(4, 65), Ok(4));
@@ -71,7 +71,7 @@ fn walk(seed: u64, config: Config, count: u32, vms: &[u16], steps: u32) {
     let all: Vec<HartId> = computer.harts().collect();
     for &vcpu in &vcpus {
         let now = computer.now.get();
-        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, now));
+        computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, now));
     }
     let nothing = Left::new(Leave::Preempted, Ticks::ZERO);
     for &hart in &all {
@@ -100,11 +100,11 @@ fn act(
     let flows = computer.flows.borrow().len() as u64;
     match random.below(40) {
         0..8 if flows > 0 => computer.follow(random.below(flows) as usize),
-        8 => computer.tell(vcpu, |scheduler, vcpu| scheduler.stop(vcpu)),
-        9..12 => computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, now)),
-        12 => computer.tell(vcpu, |scheduler, vcpu| scheduler.pause(vcpu)),
-        13..15 => computer.tell(vcpu, |scheduler, vcpu| scheduler.resume(vcpu, now)),
-        15..19 => computer.tell(vcpu, |scheduler, vcpu| scheduler.wake(vcpu, now)),
+        8 => computer.act_on(vcpu, |scheduler, vcpu| scheduler.stop(vcpu)),
+        9..12 => computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, now)),
+        12 => computer.act_on(vcpu, |scheduler, vcpu| scheduler.pause(vcpu)),
+        13..15 => computer.act_on(vcpu, |scheduler, vcpu| scheduler.resume(vcpu, now)),
+        15..19 => computer.act_on(vcpu, |scheduler, vcpu| scheduler.wake(vcpu, now)),
         19 => {
             let slice = operator::config(computer).slice;
             let mut ledger = computer.ledger.borrow_mut();
@@ -149,7 +149,7 @@ fn act(
     }
 }
 
-/// What a hart does: it takes a kick, or its guest leaves.
+/// A hart takes a kick, or its guest leaves.
 fn hart_acts(computer: &Computer, random: &mut Random, hart: HartId) {
     let kicked = computer.kicked.get();
     let runs = computer.runs.borrow().get(&hart).copied();
@@ -275,7 +275,7 @@ fn whatever_happens_nobody_is_lost_between_groups() {
     }
 }
 
-/// What each virtual machine of vCPUs that only compute gets, in harts.
+/// Harts that each VM gets whose vCPUs only compute.
 fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
     let config = Config::new(FREQUENCY);
     let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
@@ -288,7 +288,7 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
         })
         .collect();
     for vcpu in computer.vcpus() {
-        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
+        computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
     }
     let all: Vec<HartId> = computer.harts().collect();
     // When each hart entered its guest, and when it asks next.
@@ -334,7 +334,7 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
                     next[place] = slice.map(|slice| at + slice.get());
                     continue;
                 }
-                Continue::Leave(reason) => left.reason = reason,
+                Continue::Leave(reason) => left.cause = reason,
             }
         }
         entered[place] = at;

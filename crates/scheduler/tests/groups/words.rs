@@ -25,7 +25,7 @@ fn computer(machines: &[u16]) -> Computer {
     // A time at which no word has changed.
     computer.now.set(Ticks::new(1));
     for vcpu in computer.vcpus() {
-        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
+        computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
     }
     for place in [0, 1] {
         leave(&computer, place, Leave::Preempted, true);
@@ -59,7 +59,7 @@ fn is_with(computer: &Computer, vcpu: VcpuNumber, place: u16) -> bool {
 }
 
 #[test]
-fn a_word_is_looked_at_by_a_hart_that_rests() {
+fn idle_hart_polls_words_of_other_groups() {
     let computer = computer(&[2, 1]);
     assert_eq!(runs(&computer, 0), Some(vcpu(0)));
     assert_eq!(runs(&computer, 1), Some(vcpu(1)));
@@ -86,7 +86,7 @@ fn a_word_is_looked_at_by_a_hart_that_rests() {
 }
 
 #[test]
-fn whoever_could_take_an_interrupt_is_not_sent_away_from_its_file() {
+fn interruptible_waiter_stays_at_its_file() {
     let computer = computer(&[2, 1]);
     leave(&computer, 0, Leave::SpinForTurn, true);
     leave(&computer, 1, Leave::SelfWait, true);
@@ -95,7 +95,7 @@ fn whoever_could_take_an_interrupt_is_not_sent_away_from_its_file() {
 }
 
 #[test]
-fn a_holder_in_another_group_is_brought_to_the_hart_of_who_waits_for_it() {
+fn holder_is_pulled_to_its_waiters_hart() {
     let computer = computer(&[2, 1]);
     leave(&computer, 0, Leave::Preempted, false);
     leave(&computer, 0, Leave::SliceEnd, false);
@@ -116,7 +116,7 @@ fn a_holder_in_another_group_is_brought_to_the_hart_of_who_waits_for_it() {
 }
 
 #[test]
-fn nobody_is_brought_to_a_group_whose_hart_is_another_machine_s_own() {
+fn dedicated_hart_of_another_vm_pulls_none() {
     let computer = Computer::new(
         Config::new(FREQUENCY),
         Layout::sharded(harts(2), 64).unwrap(),
@@ -128,7 +128,7 @@ fn nobody_is_brought_to_a_group_whose_hart_is_another_machine_s_own() {
     computer.add_vm(2, shared).unwrap();
     computer.add_vm(1, own).unwrap();
     for vcpu in computer.vcpus() {
-        computer.tell(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
+        computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
     }
     for place in [0, 1] {
         leave(&computer, place, Leave::Preempted, true);
@@ -149,7 +149,7 @@ fn nobody_is_brought_to_a_group_whose_hart_is_another_machine_s_own() {
 }
 
 #[test]
-fn waits_trap_as_soon_as_another_group_has_work() {
+fn waits_trap_once_others_have_surplus() {
     let computer = computer(&[1, 1]);
     let terms = |place| {
         let group = computer.group_of(hart(place));
@@ -165,7 +165,7 @@ fn waits_trap_as_soon_as_another_group_has_work() {
     let shared = Allocation::Shared { share: 1 };
     computer.add_vm(1, shared).unwrap();
     computer.kicked.set(HartSet::EMPTY);
-    computer.tell(vcpu(2), |scheduler, vcpu| {
+    computer.act_on(vcpu(2), |scheduler, vcpu| {
         scheduler.start(vcpu, Ticks::ZERO)
     });
     follow(&computer);

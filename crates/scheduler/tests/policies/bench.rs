@@ -49,13 +49,13 @@ impl Bench {
         )
     }
 
-    /// Whether the vCPU on `hart` keeps it at the first exit of a spin, with no holder known.
+    /// Asks whether the vCPU on `hart` keeps it at the first exit of a spin without a known holder.
     pub fn keeps_hart(&mut self, hart: u16, on: SpinOn) -> Keep {
         let holder = None;
         self.scheduler.keeps_hart(h(hart), SpinExit { on, holder })
     }
 
-    /// What the hart does next, with interrupts pending for these vCPUs.
+    /// Dispatches, with interrupts pending for these vCPUs.
     pub fn dispatch_with(&mut self, hart: u16, pending: &[u16]) -> Dispatch {
         let now = Ticks::new(self.now);
         let mut probe = |vcpu: VcpuId| pending.contains(&vcpu.get());

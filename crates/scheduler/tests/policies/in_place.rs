@@ -26,7 +26,7 @@ impl Bench {
 }
 
 #[test]
-fn only_self_wait_lets_a_vcpu_wait_in_place_and_only_where_nobody_is_ready() {
+fn waiting_in_place_needs_an_unwanted_hart() {
     for wait in WaitPolicy::ALL {
         let mut alone = bench(wait, 1, &[1]);
         assert_eq!(alone.dispatch(0), Some(0));
@@ -43,7 +43,7 @@ fn only_self_wait_lets_a_vcpu_wait_in_place_and_only_where_nobody_is_ready() {
 }
 
 #[test]
-fn it_names_those_that_wait_beside_it_and_goes_on_where_it_was() {
+fn waiting_in_place_watches_waiters_and_continues() {
     let mut bench = bench(WaitPolicy::SelfWait, 1, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
@@ -90,7 +90,7 @@ fn whoever_becomes_ready_takes_the_hart() {
 }
 
 #[test]
-fn only_one_hart_is_told_of_one_that_is_ready() {
+fn one_ready_vcpu_kicks_one_hart() {
     let mut bench = bench(WaitPolicy::SelfWait, 3, &[3, 1]);
     let _ = bench.scheduler.stop(v(3));
     for hart in 0..3 {
@@ -106,7 +106,7 @@ fn only_one_hart_is_told_of_one_that_is_ready() {
 }
 
 #[test]
-fn a_wake_up_before_is_not_waited_over() {
+fn earlier_wakeup_ends_waiting_in_place() {
     let mut bench = bench(WaitPolicy::SelfWait, 1, &[1]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.scheduler.wake(v(0), Ticks::ZERO), Kicks::NONE);
@@ -144,7 +144,7 @@ fn crowded() -> Bench {
 }
 
 #[test]
-fn of_two_that_are_busy_on_one_hart_one_is_sent_to_a_hart_that_rests() {
+fn one_of_two_busy_waiters_spreads() {
     let mut bench = crowded();
     bench.now += 1000;
     let _ = bench.wait_in_place(0);
@@ -159,7 +159,7 @@ fn of_two_that_are_busy_on_one_hart_one_is_sent_to_a_hart_that_rests() {
 }
 
 #[test]
-fn nobody_is_sent_away_where_there_is_time_or_no_hart_rests() {
+fn no_waiter_spreads_without_need_or_room() {
     // One that has waited for long is not busy.
     let mut bench = crowded();
     bench.now += 1000;
@@ -175,7 +175,7 @@ fn nobody_is_sent_away_where_there_is_time_or_no_hart_rests() {
 }
 
 #[test]
-fn one_is_sent_away_where_the_other_hart_has_rested_for_much_longer() {
+fn waiter_spreads_to_a_longer_idle_hart() {
     for (rested, sent) in [(350, false), (450, true)] {
         let mut bench = crowded();
         // Found after 100 ticks of waiting: four times as long is asked for.

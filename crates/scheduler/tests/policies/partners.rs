@@ -41,7 +41,7 @@ fn unpolled(bench: &Bench, hart: HartId) -> VcpuSet {
 }
 
 #[test]
-fn a_vcpu_makes_room_for_a_partner_whose_turn_has_come() {
+fn partner_whose_turn_came_gets_the_hart() {
     let mut bench = partner_waits(Leave::SpinForTurn, 1, true);
     let hart = h(0);
     assert_eq!(bench.state(1), VcpuState::Running(hart));
@@ -67,7 +67,7 @@ fn a_vcpu_makes_room_for_a_partner_whose_turn_has_come() {
 }
 
 #[test]
-fn a_word_without_a_turn_is_looked_at_where_its_waiter_would_come_next() {
+fn plain_word_is_polled_with_affinity_alone() {
     let bench = partner_waits(Leave::SpinOnWord, 1, true);
     assert_eq!(bench.scheduler.waiting_partners(h(0)), VcpuSet::EMPTY);
     let bench = partner_waits(Leave::SpinOnWord, 0, true);
@@ -82,7 +82,7 @@ fn a_word_without_a_turn_is_looked_at_where_its_waiter_would_come_next() {
 }
 
 #[test]
-fn a_hart_that_is_idle_looks_for_the_others() {
+fn idle_hart_polls_for_the_others() {
     let bench = partner_waits(Leave::SpinForTurn, 1, false);
     assert_eq!(bench.scheduler.waiting_partners(h(0)), VcpuSet::only(v(0)));
     assert_eq!(unpolled(&bench, h(0)), VcpuSet::EMPTY);

@@ -4,7 +4,7 @@ use super::bench::{Bench, FREQUENCY, h, harts, v};
 use scheduler::*;
 
 #[test]
-fn time_slice_end_follows_proper_ready_and_out_service_comes_last() {
+fn subqueues_follow_in_the_papers_order() {
     let mut bench = Bench::with(SpinPolicy::None, 1, &[1, 1, 1]);
     let config = *bench.scheduler.config();
     let quantity = config.slice.get() * u64::from(config.round) / 3;
@@ -29,7 +29,7 @@ fn time_slice_end_follows_proper_ready_and_out_service_comes_last() {
 }
 
 #[test]
-fn a_preempted_vcpu_is_first_and_has_the_rest_of_its_slice() {
+fn preempted_vcpu_is_first_for_its_rest() {
     let mut bench = Bench::with(SpinPolicy::None, 1, &[2]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave_after(0, Leave::Preempted, 2000);
@@ -43,7 +43,7 @@ fn a_preempted_vcpu_is_first_and_has_the_rest_of_its_slice() {
 }
 
 #[test]
-fn a_hart_prefers_who_ran_there_last_but_not_for_ever() {
+fn affinity_is_preferred_but_bounded() {
     for affinity in [0u8, 1, 3] {
         let config = Config {
             affinity,
@@ -76,7 +76,7 @@ fn a_hart_prefers_who_ran_there_last_but_not_for_ever() {
 }
 
 #[test]
-fn the_last_hart_of_a_vcpu_holds_its_interrupt_file() {
+fn last_hart_holds_the_interrupt_file() {
     let mut bench = Bench::with(SpinPolicy::None, 2, &[1]);
     assert_eq!(bench.scheduler.last_hart(v(0)), None);
     for hart in [0, 1, 1] {
@@ -87,7 +87,7 @@ fn the_last_hart_of_a_vcpu_holds_its_interrupt_file() {
 }
 
 #[test]
-fn one_idle_hart_is_woken_for_one_workload_the_last_one_first() {
+fn one_workload_wakes_the_last_hart() {
     let mut bench = Bench::with(SpinPolicy::None, 3, &[2]);
     assert_eq!(bench.dispatch(1), Some(0));
     let _ = bench.leave(1, Leave::SelfWait);
@@ -184,7 +184,7 @@ fn what_cannot_be_had_is_refused() {
 }
 
 #[test]
-fn a_machine_goes_only_when_it_has_left_its_harts_and_its_place_is_used_again() {
+fn removed_vm_leaves_its_place() {
     let mut bench = Bench::with(SpinPolicy::None, 1, &[2, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let vm = bench.scheduler.vm_of(v(0)).unwrap();
@@ -291,7 +291,7 @@ fn parameters_out_of_range_are_refused() {
 
 /// Three vCPUs on two harts, with every reason to leave.
 #[test]
-fn where_vcpus_always_move_nobody_runs_twice_in_a_row_on_a_hart() {
+fn constant_migration_never_repeats_a_hart() {
     for wait in WaitPolicy::ALL {
         let config = Config {
             migration: Migration::Always,
@@ -326,7 +326,7 @@ fn where_vcpus_always_move_nobody_runs_twice_in_a_row_on_a_hart() {
 }
 
 #[test]
-fn where_vcpus_always_move_nobody_waits_in_place() {
+fn constant_migration_excludes_waiting_in_place() {
     for (migration, stays) in [(Migration::AsNeeded, true), (Migration::Always, false)] {
         let config = Config {
             migration,
@@ -344,7 +344,7 @@ fn where_vcpus_always_move_nobody_waits_in_place() {
 
 /// With one shared hart left there is nowhere to go.
 #[test]
-fn who_always_moves_stays_where_there_is_one_hart() {
+fn constant_migration_needs_two_harts() {
     let config = Config {
         migration: Migration::Always,
         spin: SpinPolicy::None,
@@ -368,7 +368,7 @@ fn who_always_moves_stays_where_there_is_one_hart() {
 }
 
 #[test]
-fn the_usual_slice_is_fifty_changes_and_within_the_limits() {
+fn default_slice_is_fifty_context_switches() {
     // A billion instructions a second, 45 million, 2.5 million, nothing at all, and a clock that did not move.
     let cases = [
         ((1_000, 1), 1_000),
@@ -386,7 +386,7 @@ fn the_usual_slice_is_fifty_changes_and_within_the_limits() {
 }
 
 #[test]
-fn the_usual_round_is_ten_milliseconds_and_two_slices_at_least() {
+fn default_round_is_ten_milliseconds() {
     for (slice, round) in [(1_000, 10), (2_000, 5), (5_000, 2), (10_000, 2), (0, 1024)] {
         assert_eq!(Config::usual_round(slice), round);
         assert!(Config::ROUND.contains(&round));

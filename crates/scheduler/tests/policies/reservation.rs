@@ -17,7 +17,7 @@ impl Probe for Word {
 }
 
 #[test]
-fn reservation_dispatches_only_when_the_word_has_changed() {
+fn reservation_waits_for_a_changed_word() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
     let hart = HartId::new(0).unwrap();
     let now = Ticks::new(1000);
@@ -36,7 +36,7 @@ fn reservation_dispatches_only_when_the_word_has_changed() {
 }
 
 #[test]
-fn reservation_ends_by_a_wake_up_and_by_its_limit() {
+fn reservation_ends_by_wakeup_or_limit() {
     for by_limit in [false, true] {
         let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
         let hart = HartId::new(0).unwrap();
@@ -55,7 +55,7 @@ fn reservation_ends_by_a_wake_up_and_by_its_limit() {
 }
 
 #[test]
-fn reservation_gives_the_hart_to_a_partner_that_was_preempted_in_its_kernel() {
+fn reservation_yields_to_a_preempted_kernel() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[2, 2]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
@@ -100,13 +100,13 @@ fn next_after_a_spin(holder: Option<u16>) -> Option<VcpuId> {
 }
 
 #[test]
-fn reservation_prefers_the_holder_then_whoever_was_preempted_with_interrupts_closed() {
+fn reservation_prefers_holder_then_interrupts_off() {
     assert_eq!(next_after_a_spin(Some(1)), Some(v(1)));
     assert_eq!(next_after_a_spin(None), Some(v(2)), "not the first, 0");
 }
 
 #[test]
-fn reservation_does_not_take_a_stranger_for_the_holder() {
+fn stranger_is_not_taken_for_the_holder() {
     assert_eq!(next_after_a_spin(Some(60)), Some(v(2)));
 }
 
@@ -124,7 +124,7 @@ impl Probe for Interrupts {
 }
 
 #[test]
-fn interrupts_do_not_end_the_wait_of_a_spinner_that_could_not_take_them() {
+fn disabled_interrupts_do_not_end_a_wait() {
     for open in [true, false] {
         let mut bench = Bench::new(
             Config {
@@ -171,7 +171,7 @@ impl Probe for Both {
 }
 
 #[test]
-fn whose_turn_it_is_goes_before_whoever_has_an_interrupt() {
+fn turn_goes_before_an_interrupt() {
     let mut bench = Bench::new(
         Config {
             spin: SpinPolicy::Reservation,
@@ -220,7 +220,7 @@ fn next_elsewhere(reason: Leave, to_partner: bool) -> Option<u16> {
 }
 
 #[test]
-fn whose_word_has_changed_goes_to_another_hart_for_its_turn_or_away_from_a_partner() {
+fn turn_migrates_and_plain_word_stays() {
     assert_eq!(next_elsewhere(Leave::SpinForTurn, false), Some(0));
     assert_eq!(next_elsewhere(Leave::SpinOnWord, true), Some(0));
 }
@@ -251,7 +251,7 @@ fn next_when_a_word_has_changed(ticks: u64) -> Option<u16> {
 }
 
 #[test]
-fn whose_word_has_changed_is_ready_before_the_others_but_not_before_who_waited_for_a_round() {
+fn changed_word_precedes_recent_vcpus_alone() {
     let round = 8 * 5000;
     assert_eq!(
         next_when_a_word_has_changed(0),
@@ -275,7 +275,7 @@ fn without_a_turn_nobody_is_preferred() {
 }
 
 #[test]
-fn an_idle_hart_looks_at_words_for_one_that_works() {
+fn idle_hart_polls_for_a_busy_one() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 3, &[1, 1]);
     let [first, third] = [0, 2].map(|hart| HartId::new(hart).unwrap());
     assert_eq!(bench.dispatch(0), Some(0));
@@ -314,7 +314,7 @@ fn reservation_without_a_word_is_wapd() {
 const LOOK: Ticks = Ticks::new(FREQUENCY / 200 / 64);
 
 #[test]
-fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
+fn waiter_polls_while_all_partners_run() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.keeps_hart(0, SpinOn::Word), Keep::No, "nobody runs");
@@ -327,7 +327,7 @@ fn who_waits_for_a_word_looks_where_all_that_could_change_it_run() {
 }
 
 #[test]
-fn the_next_in_line_looks_where_the_holder_runs_or_nobody_could_be_it() {
+fn next_in_line_polls_a_running_holder() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[3]);
     let next = SpinExit {
         on: SpinOn::Turn { next: true },
@@ -369,7 +369,7 @@ fn reservation_and_self_wait() -> Config {
 }
 
 #[test]
-fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again_while_others_want_the_hart() {
+fn often_interrupted_wait_defers_interrupts() {
     let config = reservation_and_self_wait();
     let round = Ticks::new(config.slice.get() * u64::from(config.round));
     assert!(round < config.reservation_limit);
@@ -411,9 +411,9 @@ fn a_wait_that_was_interrupted_three_times_is_not_interrupted_again_while_others
     }
 }
 
-/// What the vCPU waits for may itself wait for the vCPU to take its interrupt, so harts do not idle beside it.
+/// A lock holder may wait for the waiter to take its interrupt, so harts do not idle beside it.
 #[test]
-fn a_wait_is_interrupted_however_often_where_a_hart_has_nothing_else_to_do() {
+fn idle_hart_takes_deferred_interrupts() {
     for exits in [1, 4, 100] {
         for (before, within) in [(true, false), (false, true), (false, false)] {
             let mut bench = Bench::new(reservation_and_self_wait(), 1, &[1]);
@@ -440,7 +440,7 @@ fn a_wait_is_interrupted_however_often_where_a_hart_has_nothing_else_to_do() {
 }
 
 #[test]
-fn an_idle_hart_is_kicked_for_a_wait_that_was_interrupted_often() {
+fn deferred_interrupt_kicks_an_idle_hart() {
     for open in [true, false] {
         let mut bench = Bench::new(reservation_and_self_wait(), 2, &[2]);
         assert_eq!([bench.dispatch(0), bench.dispatch(1)], [Some(0), Some(1)]);
@@ -460,7 +460,7 @@ fn an_idle_hart_is_kicked_for_a_wait_that_was_interrupted_often() {
 }
 
 #[test]
-fn a_word_that_has_changed_ends_a_wait_that_is_not_interrupted() {
+fn changed_word_ends_an_uninterruptible_wait() {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let left = Left {

@@ -4,7 +4,7 @@ use super::bench::{Bench, v};
 use scheduler::*;
 
 #[test]
-fn none_goes_on_with_the_rest_of_its_slice() {
+fn none_continues_for_its_rest() {
     let mut bench = Bench::with(SpinPolicy::None, 1, &[2]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave_after(0, Leave::Spin, 1000);
@@ -21,7 +21,7 @@ fn none_goes_on_with_the_rest_of_its_slice() {
 }
 
 #[test]
-fn wapd_waits_until_all_ready_partners_have_been_dispatched() {
+fn wapd_waits_for_all_ready_partners() {
     let mut bench = Bench::with(SpinPolicy::Wapd, 1, &[3, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave(0, Leave::Spin);
@@ -44,7 +44,7 @@ fn wapd_waits_until_all_ready_partners_have_been_dispatched() {
 }
 
 #[test]
-fn wapd_does_not_wait_for_partners_in_a_spin_wait() {
+fn wapd_ignores_partners_in_spin_waits() {
     let mut bench = Bench::with(SpinPolicy::Wapd, 1, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::Spin), Some(1));
@@ -77,7 +77,7 @@ fn wopd_waits_for_one_partner_only() {
 }
 
 #[test]
-fn wopd_takes_no_action_while_a_partner_runs() {
+fn wopd_continues_while_a_partner_runs() {
     let mut bench = Bench::with(SpinPolicy::Wopd, 2, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.dispatch(1), Some(1));
@@ -85,7 +85,7 @@ fn wopd_takes_no_action_while_a_partner_runs() {
 }
 
 #[test]
-fn who_would_only_be_given_the_hart_back_need_not_leave() {
+fn spinner_without_a_successor_keeps_hart() {
     for spin in SpinPolicy::ALL {
         let mut bench = Bench::with(spin, 2, &[3]);
         assert_eq!(bench.dispatch(0), Some(0));
@@ -113,7 +113,7 @@ fn who_would_only_be_given_the_hart_back_need_not_leave() {
 }
 
 #[test]
-fn wopd_ends_by_the_dispatch_of_a_partner_that_was_not_ready_before() {
+fn wopd_ends_by_any_partners_dispatch() {
     let mut bench = Bench::with(SpinPolicy::Wopd, 1, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SelfWait), Some(1));
@@ -135,7 +135,7 @@ fn wopd_ends_by_the_dispatch_of_a_partner_that_was_not_ready_before() {
 }
 
 #[test]
-fn a_spin_wait_ends_when_all_that_it_waits_for_are_gone() {
+fn spin_wait_ends_without_its_partners() {
     for spin in [SpinPolicy::Wopd, SpinPolicy::Wapd] {
         for gone in ["stop", "pause", "policy", "allocation"] {
             let mut bench = Bench::with(spin, 2, &[3, 1]);
@@ -194,7 +194,7 @@ fn rslp_goes_behind_all_partners() {
 }
 
 #[test]
-fn rslp_goes_out_of_service_with_a_partner() {
+fn rslp_joins_partners_out_of_service() {
     let mut bench = Bench::with(SpinPolicy::Rslp, 1, &[2, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let config = *bench.scheduler.config();
@@ -206,7 +206,7 @@ fn rslp_goes_out_of_service_with_a_partner() {
 }
 
 #[test]
-fn yield_goes_behind_its_priority_and_may_come_straight_back() {
+fn yield_goes_behind_its_priority() {
     let mut bench = Bench::with(SpinPolicy::Yield, 1, &[1, 1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
@@ -223,7 +223,7 @@ fn yield_goes_behind_its_priority_and_may_come_straight_back() {
 }
 
 #[test]
-fn yield_does_not_fall_behind_those_who_are_out_of_service() {
+fn yield_stays_before_vcpus_out_of_service() {
     let mut bench = Bench::with(SpinPolicy::Yield, 1, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let config = *bench.scheduler.config();
@@ -235,7 +235,7 @@ fn yield_does_not_fall_behind_those_who_are_out_of_service() {
 }
 
 #[test]
-fn not_same_gives_the_hart_to_anybody_else() {
+fn not_same_passes_the_hart_on() {
     let mut bench = Bench::with(SpinPolicy::NotSame, 1, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
     // 1 is in time-slice-end, 0 in proper-ready: by the queue's rule alone, 0 would be next.
@@ -280,7 +280,7 @@ fn directed_takes_preempted_partners_in_turn() {
 }
 
 #[test]
-fn directed_does_not_favour_who_gave_way_in_user_mode() {
+fn directed_ignores_yields_in_user_mode() {
     let mut bench = Bench::with(SpinPolicy::Directed, 1, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
     // 1 is started and was never preempted, and 0 is preempted in its supervisor.

@@ -14,7 +14,7 @@ fn terms(bench: &mut Bench, hart: u16) -> (Option<u64>, bool) {
 }
 
 #[test]
-fn who_has_the_hart_alone_needs_neither_slice_nor_traps() {
+fn lone_vcpu_has_relaxed_terms() {
     let mut bench = Bench::with(SpinPolicy::Rslp, 2, &[1]);
     assert_eq!(terms(&mut bench, 0), (None, false));
 }
@@ -26,7 +26,7 @@ fn another_ready_vcpu_brings_both() {
 }
 
 #[test]
-fn a_vcpu_that_waits_for_interrupts_here_makes_waits_trap() {
+fn waiter_here_makes_waits_trap() {
     for (wait, sliced) in [
         (WaitPolicy::HostInterrupt, false),
         (WaitPolicy::SelfWait, true),
@@ -67,7 +67,7 @@ fn dedicated_harts_never_trap_waits() {
 }
 
 #[test]
-fn relaxed_harts_are_told_when_somebody_else_becomes_ready() {
+fn ready_vcpu_kicks_relaxed_harts() {
     let mut bench = Bench::with(SpinPolicy::Rslp, 2, &[3]);
     let _ = bench.scheduler.stop(v(2));
     assert_eq!(
@@ -101,7 +101,7 @@ fn relaxed_harts_are_told_when_somebody_else_becomes_ready() {
 }
 
 #[test]
-fn an_idle_hart_is_preferred_to_a_relaxed_one() {
+fn idle_hart_is_preferred_to_relaxed() {
     let mut bench = Bench::with(SpinPolicy::Rslp, 2, &[2]);
     let _ = bench.scheduler.stop(v(1));
     assert_eq!(bench.dispatch(0), Some(0));
@@ -113,7 +113,7 @@ fn an_idle_hart_is_preferred_to_a_relaxed_one() {
 }
 
 #[test]
-fn terms_are_relaxed_again_when_nobody_else_is_left() {
+fn terms_relax_when_others_have_left() {
     let mut bench = Bench::with(SpinPolicy::Rslp, 1, &[2]);
     assert_eq!(terms(&mut bench, 0), (Some(5000), true));
     let _ = bench.scheduler.stop(v(1));
@@ -147,7 +147,7 @@ fn time_without_competition_is_free() {
 }
 
 #[test]
-fn without_relaxed_terms_only_dedicated_harts_have_neither_slice_nor_traps() {
+fn strict_terms_spare_dedicated_harts() {
     let config = Config {
         relaxes: false,
         ..Config::new(FREQUENCY)

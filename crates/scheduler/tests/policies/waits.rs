@@ -25,7 +25,7 @@ fn runs(answer: Dispatch) -> Option<u16> {
 }
 
 #[test]
-fn a_wake_up_before_the_wait_is_not_slept_over() {
+fn wakeup_before_a_wait_ends_it() {
     for wait in WaitPolicy::ALL {
         let mut bench = bench(wait, 1, &[1]);
         assert_eq!(bench.dispatch(0), Some(0));
@@ -40,7 +40,7 @@ fn a_wake_up_before_the_wait_is_not_slept_over() {
 }
 
 #[test]
-fn a_wake_up_during_a_pause_is_not_slept_over() {
+fn wakeup_during_a_pause_is_kept() {
     let mut bench = bench(WaitPolicy::HostInterrupt, 1, &[1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave(0, Leave::SelfWait);
@@ -55,7 +55,7 @@ fn a_wake_up_during_a_pause_is_not_slept_over() {
 }
 
 #[test]
-fn a_stop_ends_a_pause_and_a_vcpu_that_stops_itself_stays_paused() {
+fn stop_by_an_operator_ends_a_pause() {
     let mut bench = bench(WaitPolicy::HostInterrupt, 1, &[1]);
     let _ = bench.scheduler.pause(v(0));
     let _ = bench.scheduler.stop(v(0));
@@ -82,7 +82,7 @@ fn the_conventional_method_tests_nothing() {
 }
 
 #[test]
-fn self_waiting_vcpus_come_before_the_ready_in_the_order_of_their_waits() {
+fn self_waiting_vcpus_precede_ready_ones() {
     let mut bench = bench(WaitPolicy::SelfWait, 1, &[4]);
     for vcpu in [0, 1, 2] {
         assert_eq!(bench.dispatch(0), Some(vcpu));
@@ -102,7 +102,7 @@ fn self_waiting_vcpus_come_before_the_ready_in_the_order_of_their_waits() {
 }
 
 #[test]
-fn only_the_one_that_has_an_interrupt_becomes_ready_or_all_of_its_machine() {
+fn self_wait_all_readies_the_whole_vm() {
     for (wait, others) in [
         (WaitPolicy::SelfWait, None),
         (WaitPolicy::SelfWaitAll, Some(1)),
@@ -126,7 +126,7 @@ fn only_the_one_that_has_an_interrupt_becomes_ready_or_all_of_its_machine() {
 }
 
 #[test]
-fn an_idle_hart_tests_those_whose_files_it_holds() {
+fn idle_hart_tests_its_own_files() {
     let mut bench = bench(WaitPolicy::SelfWait, 2, &[2]);
     assert_eq!(bench.dispatch(0), Some(0));
     assert_eq!(bench.dispatch(1), Some(1));
@@ -144,7 +144,7 @@ fn an_idle_hart_tests_those_whose_files_it_holds() {
 }
 
 #[test]
-fn a_running_vcpu_keeps_its_slice_and_the_hart_asks_again_after_it() {
+fn self_waiting_vcpu_does_not_end_slices() {
     let mut bench = bench(WaitPolicy::SelfWait, 1, &[2]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave(0, Leave::SelfWait);
@@ -185,7 +185,7 @@ fn a_budget_lets_the_ready_through() {
 }
 
 #[test]
-fn interrupts_do_not_get_around_the_service_quantity() {
+fn interrupts_respect_the_service_quantity() {
     let mut bench = bench(WaitPolicy::SelfWait, 1, &[1, 1]);
     let config = *bench.scheduler.config();
     let quantity = config.slice.get() * u64::from(config.round) / 2;
@@ -230,7 +230,7 @@ fn a_change_of_policy_tells_every_hart() {
 
 /// A hart between two vCPUs has to set `hgeie` by the new policy too, or an interrupt that came before would not be heard.
 #[test]
-fn a_change_of_policy_tells_a_hart_between_two_vcpus_too() {
+fn policy_change_kicks_a_searching_hart() {
     let mut bench = bench(WaitPolicy::SelfWait, 2, &[1]);
     assert_eq!(bench.dispatch(0), Some(0));
     let _ = bench.leave(0, Leave::SelfWait);

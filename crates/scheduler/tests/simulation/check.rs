@@ -1,4 +1,4 @@
-//! What must hold at any moment of a simulation.
+//! Invariants of a simulation.
 
 use scheduler::*;
 
@@ -30,7 +30,7 @@ impl Simulation {
         }
     }
 
-    /// What must hold at any moment.
+    /// Checks the invariants.
     pub fn check(&mut self) {
         self.scheduler.check().unwrap();
         for vcpu in &mut self.vcpus {

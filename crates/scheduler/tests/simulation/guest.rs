@@ -1,4 +1,4 @@
-//! What the guests of the simulation do, and the chance that decides it.
+//! Guests of the simulation, and the chance that decides their actions.
 
 /// Numbers that a seed determines (splitmix64).
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Random {
     }
 }
 
-/// What a vCPU does when it has run for a while.
+/// Next action of a vCPU that has run for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Wait,

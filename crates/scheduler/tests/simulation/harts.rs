@@ -1,4 +1,4 @@
-//! What the harts of the simulation do.
+//! Harts of the simulation.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use scheduler::*;
 
 use super::{Act, Guest, Habit, Mode, POLL_PERIOD, Simulation, Vcpu};
 
-/// What a hart can find out about vCPUs that wait.
+/// Tests of a hart for waiting vCPUs.
 struct Files {
     /// Those whose interrupt file is on this hart, with an interrupt pending: the file of another
     /// hart cannot be read.

@@ -1,4 +1,4 @@
-//! What each vCPU should be doing, in the simplest terms: no queues, no sets of bits, no order.
+//! Expected state of each vCPU, in the simplest terms: no queues, no sets of bits, no order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -235,7 +235,7 @@ impl Reference {
         }
     }
 
-    /// Whoever has a reason to run may be put among the ready.
+    /// A vCPU that has a reason to run may be made ready.
     pub fn take_reason(&mut self, vcpu: VcpuId) {
         let entry = self.entry(vcpu);
         if std::mem::take(&mut entry.granted) {

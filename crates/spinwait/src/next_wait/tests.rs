@@ -47,7 +47,7 @@ fn register(number: u32) -> Register {
 }
 
 #[test]
-fn wait_is_found_from_anywhere_in_its_loop() {
+fn wait_is_found_throughout_its_loop() {
     for place in PLACES {
         let mut machine = waits();
         // What LR, and AUIPC and ADDI, leave for what follows them.

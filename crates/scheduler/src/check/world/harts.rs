@@ -1,11 +1,11 @@
-//! What the harts of the model do.
+//! Actions of the model's harts.
 
 use super::{Mode, World};
 use crate::base::id::{HartId, VcpuId, VcpuSet};
 use crate::base::ticks::Ticks;
 use crate::decision::{Continue, Dispatch, InPlace, Leave, Left, Probe, VcpuState};
 
-/// What a hart can find out: the interrupts in its own files, and all memory.
+/// Tests of a hart: the interrupts in its own files, and all memory.
 struct Tests {
     pending: VcpuSet,
     changed: VcpuSet,
@@ -63,10 +63,10 @@ impl World {
             sliced, trap_waits, ..
         } = self.modes[hart.index()]
         else {
-            // An interrupt of another one ends a wait in place.
+            // An interrupt of another vCPU ends a wait in place.
             return self.leave(hart, left, false);
         };
-        if left.reason == Leave::SelfWait && trap_waits {
+        if left.cause == Leave::SelfWait && trap_waits {
             match self.scheduler.wait_in_place(hart, Ticks::ZERO, Ticks::ZERO) {
                 InPlace::No => {}
                 InPlace::Woken => return self.looks(hart),
@@ -76,7 +76,7 @@ impl World {
                 }
             }
         }
-        if left.reason == Leave::SelfWait && !trap_waits {
+        if left.cause == Leave::SelfWait && !trap_waits {
             self.modes[hart.index()] = Mode::Guest {
                 sliced,
                 trap_waits,
@@ -92,7 +92,7 @@ impl World {
             return;
         };
         self.scheduler.prepare_charge(vcpu, consumed);
-        if self.surroundings.together {
+        if self.environment.together {
             let answer = {
                 let mut tests = self.tests(hart);
                 let now = Ticks::ZERO;
@@ -115,7 +115,7 @@ impl World {
         self.deschedule(vcpu);
     }
 
-    /// What the hypervisor does for a vCPU that has left its hart.
+    /// Handles a vCPU that has left its hart.
     fn deschedule(&mut self, vcpu: VcpuId) {
         match self.scheduler.state(vcpu) {
             VcpuState::Stopped => self.forget(vcpu),
@@ -137,9 +137,9 @@ impl World {
         self.go(hart, answer);
     }
 
-    /// What this hart can find out.
+    /// Tests of this hart.
     fn tests(&self, hart: HartId) -> Tests {
-        let any_file = self.surroundings.tests_any_file;
+        let any_file = self.environment.tests_any_file;
         let here = |vcpu: &VcpuId| any_file || self.scheduler.last_hart(*vcpu) == Some(hart);
         let pending = self.pending.iter().filter(here).collect();
         Tests {
@@ -149,7 +149,7 @@ impl World {
         }
     }
 
-    /// The hart does what it was told.
+    /// Lets the hart follow an answer.
     fn go(&mut self, hart: HartId, answer: Dispatch) {
         match answer {
             Dispatch::Run {

@@ -1,4 +1,4 @@
-//! The numbers of the scheduler that the model sets, and those that it reduces to what matters.
+//! Numbers of the scheduler that the model sets or reduces.
 
 use crate::base::id::{HartSet, VcpuId};
 use crate::base::ticks::Ticks;
@@ -36,7 +36,7 @@ impl Scheduler {
             vm.wakeup_vruntime = VirtualTime::START;
             vm.boost_vruntime = 0;
         }
-        // Its time is always over, so that it is chosen anew at each search.
+        // The boost is always over, so that the VM is chosen anew at each search.
         self.vm_boost.until = Ticks::ZERO;
         self.vm_boost.lag = 0;
         self.vm_boost.tested = HartSet::EMPTY;

@@ -27,7 +27,7 @@ fn next_after_a_slice(spin: SpinPolicy) -> Option<u16> {
 }
 
 #[test]
-fn a_machine_that_has_had_nothing_for_a_slice_comes_first_under_reservation_alone() {
+fn lagging_vm_is_boosted_under_reservation_alone() {
     assert_eq!(next_after_a_slice(SpinPolicy::Reservation), Some(2));
     assert_eq!(
         next_after_a_slice(SpinPolicy::Wapd),
@@ -58,7 +58,7 @@ fn one_waits_for_a_word() -> Bench {
 }
 
 #[test]
-fn who_fills_the_gaps_of_the_favoured_machine_is_told_whom_to_look_for() {
+fn gap_filler_polls_for_the_boosted_vm() {
     let mut bench = one_waits_for_a_word();
     assert_eq!(
         dispatch(&mut bench, false),
@@ -73,7 +73,7 @@ fn who_fills_the_gaps_of_the_favoured_machine_is_told_whom_to_look_for() {
 }
 
 #[test]
-fn a_machine_that_has_not_gained_by_it_is_not_favoured_again_at_once() {
+fn vm_without_gain_is_not_boosted_again() {
     let mut bench = one_waits_for_a_word();
     assert_eq!(dispatch(&mut bench, false), Some(v(1)));
     let slice = slice(&bench);

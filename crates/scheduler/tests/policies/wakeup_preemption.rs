@@ -36,7 +36,7 @@ fn reconsider(bench: &mut Bench, ran: u64) -> Continue {
 }
 
 #[test]
-fn one_that_is_woken_takes_the_hart_of_a_machine_that_has_had_more() {
+fn woken_vcpu_preempts_a_vm_ahead() {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
     let ran = slice(&bench) / 2;
     assert_eq!(wake_after(&mut bench, ran), harts(&[0]));
@@ -54,7 +54,7 @@ fn one_that_is_woken_takes_the_hart_of_a_machine_that_has_had_more() {
 }
 
 #[test]
-fn one_that_is_hardly_behind_waits_for_the_end_of_the_slice() {
+fn small_lag_does_not_preempt() {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
     let ran = slice(&bench) / 8;
     assert_eq!(wake_after(&mut bench, ran), HartSet::EMPTY);
@@ -63,7 +63,7 @@ fn one_that_is_hardly_behind_waits_for_the_end_of_the_slice() {
 }
 
 #[test]
-fn no_paper_s_wait_policy_takes_a_hart_away() {
+fn papers_wait_policies_do_not_preempt() {
     for wait in WaitPolicy::ALL {
         if wait == WaitPolicy::SelfWait {
             continue;
@@ -96,7 +96,7 @@ fn a_partner_keeps_its_hart() {
 }
 
 #[test]
-fn an_idle_hart_is_told_before_anybody_leaves() {
+fn idle_hart_comes_before_preemption() {
     let config = Config {
         wait: WaitPolicy::SelfWait,
         ..Config::new(FREQUENCY)
@@ -110,7 +110,7 @@ fn an_idle_hart_is_told_before_anybody_leaves() {
 }
 
 #[test]
-fn interrupts_are_heard_for_those_that_are_behind_alone() {
+fn only_lagging_waiters_are_watched() {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
     assert_eq!(bench.scheduler.waiters_to_watch(h(0)), VcpuSet::EMPTY);
     let slice = slice(&bench);
@@ -140,7 +140,7 @@ fn an_interrupt_wakes_who_hurries_alone() {
 }
 
 #[test]
-fn who_stops_or_is_paused_keeps_nobody_from_the_hart() {
+fn stopped_or_paused_vcpu_does_not_preempt() {
     for pauses in [false, true] {
         let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
         let ran = slice(&bench) / 2;
@@ -187,7 +187,7 @@ fn storm(round_trip: u64, between: u64, times: u32) -> (u64, u64) {
 }
 
 #[test]
-fn who_is_woken_all_the_time_pays_for_the_changes() {
+fn constant_wakeups_pay_for_context_switches() {
     // Without that, it has three quarters, changes included.
     let (worked, lost) = storm(5, 1, 200_000);
     let part = lost * 100 / (worked + lost);
