@@ -4,6 +4,7 @@
 //! specifications' tables, written down by hand as rules in [`encoding`], [`compressed`] and [`csr`], and from another
 //! implementation where one is installed.
 
+pub mod bus;
 pub mod compressed;
 pub mod csr;
 pub mod encoding;

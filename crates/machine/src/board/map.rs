@@ -34,6 +34,8 @@ pub const ROM: Window = window(0x1000, 0xf000);
 pub const FINISHER: Window = window(0x10_0000, 0x1000);
 /// Goldfish real-time clock.
 pub const CLOCK: Window = window(0x10_1000, 0x1000);
+/// Bytes of the clock's window that answer: nine registers. The rest of the window is a hole.
+pub const CLOCK_REGISTERS: u64 = 0x24;
 /// The APLIC source of the real-time clock.
 pub const CLOCK_SOURCE: u32 = 11;
 /// ACLINT MSWI and MTIMER, together a SiFive CLINT.
@@ -54,12 +56,16 @@ pub const APLIC_SUPERVISOR: Window = window(0xd00_0000, 0x100_0000);
 pub const APLIC_SOURCES: u32 = 96;
 /// 16550 UART.
 pub const UART: Window = window(0x1000_0000, 0x100);
+/// Bytes of the UART's window that answer: eight registers. The rest of the window is a hole.
+pub const UART_REGISTERS: u64 = 8;
 /// The APLIC source of the UART.
 pub const UART_SOURCE: u32 = 10;
 /// Frequency of the UART's baud generator in hertz.
 pub const UART_HERTZ: u32 = 3_686_400;
 /// First virtio-mmio slot; the others follow at [`VIRTIO_STRIDE`].
 pub const VIRTIO: Window = window(0x1000_1000, 0x1000);
+/// Bytes of a slot that answer: the registers and, from 0x100 on, the configuration. The rest of the slot is a hole.
+pub const VIRTIO_REGISTERS: u64 = 0x200;
 /// Distance between virtio-mmio slots.
 pub const VIRTIO_STRIDE: u64 = 0x1000;
 /// The APLIC source of slot 0; the others follow.

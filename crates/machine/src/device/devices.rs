@@ -286,7 +286,7 @@ impl Devices {
                     .read(level, offset, size, &self.imsic, context.effects)
             }
             Target::Uart(offset) => self.uart.read(offset, size, &mut context),
-            Target::Imsic(_, offset) => self.imsic.read_page(offset, size),
+            Target::Imsic(level, offset) => self.imsic.read_page(level, offset, size),
             Target::Virtio(slot, offset) => match self.slots.get_mut(slot) {
                 Some(slot) => slot.read(offset, size, &mut context),
                 None => Err(AccessFault),

@@ -14,17 +14,18 @@ const RESET: u64 = 0x7777;
 pub struct Finisher;
 
 impl Device for Finisher {
-    fn read(&mut self, _: u64, _: u8, _: &mut Context<'_>) -> Result<u64, AccessFault> {
-        Ok(0)
+    fn read(&mut self, _: u64, size: u8, _: &mut Context<'_>) -> Result<u64, AccessFault> {
+        check_width(size).map(|()| 0)
     }
 
     fn write(
         &mut self,
         offset: u64,
-        _size: u8,
+        size: u8,
         value: u64,
         context: &mut Context<'_>,
     ) -> Result<(), AccessFault> {
+        check_width(size)?;
         if offset != 0 {
             return Ok(());
         }
@@ -37,6 +38,15 @@ impl Device for Finisher {
         // The first request counts: nothing comes after the end.
         context.effects.power.get_or_insert(request);
         Ok(())
+    }
+}
+
+/// Halfwords and words, as on QEMU's board.
+fn check_width(size: u8) -> Result<(), AccessFault> {
+    if matches!(size, 2 | 4) {
+        Ok(())
+    } else {
+        Err(AccessFault)
     }
 }
 

@@ -272,7 +272,7 @@ impl Imsic {
     }
 
     /// The file whose page lies at `offset` of a level's memory region (§3.6). Pages of the region
-    /// that no file occupies are zeros.
+    /// that no file occupies are holes.
     #[must_use]
     pub fn file_at(&self, level: Level, offset: u64) -> Option<(HartId, InterruptFile)> {
         let page = u32::try_from(offset / IMSIC_PAGE).ok()?;
@@ -291,18 +291,19 @@ impl Imsic {
         self.index(hart, file).map(|_| (hart, file))
     }
 
-    /// Reads a level's memory region: zero everywhere.
+    /// Reads a level's memory region: zero in every file's page.
     ///
     /// # Errors
-    /// [`AccessFault`] unless the access is of an aligned word.
-    pub fn read_page(&self, offset: u64, size: u8) -> Result<u64, AccessFault> {
-        check_word(offset, size).map(|()| 0)
+    /// [`AccessFault`] unless the access is of an aligned word in a file's page.
+    pub fn read_page(&self, level: Level, offset: u64, size: u8) -> Result<u64, AccessFault> {
+        check_word(offset, size)?;
+        self.file_at(level, offset).map(|_| 0).ok_or(AccessFault)
     }
 
     /// Writes a level's memory region: the port of message-signalled interrupts.
     ///
     /// # Errors
-    /// [`AccessFault`] unless the access is of an aligned word.
+    /// [`AccessFault`] unless the access is of an aligned word in a file's page.
     pub fn write_page(
         &mut self,
         level: Level,
@@ -314,14 +315,13 @@ impl Imsic {
         check_word(offset, size)?;
         // The width was checked: the value is a word.
         let value = value as u32;
+        let (hart, file) = self.file_at(level, offset).ok_or(AccessFault)?;
         let identity = match offset % IMSIC_PAGE {
             SETEIPNUM_LE => value,
             SETEIPNUM_BE => value.swap_bytes(),
             _ => return Ok(()),
         };
-        if let Some((hart, file)) = self.file_at(level, offset) {
-            self.set_pending(hart, file, identity, wires);
-        }
+        self.set_pending(hart, file, identity, wires);
         Ok(())
     }
 }

@@ -22,6 +22,9 @@ pub(super) enum Target {
 impl Target {
     pub fn of(address: u64, size: u8, config: &DevicesConfig) -> Option<Self> {
         let at = |window: map::Window| window.offset(address, u64::from(size));
+        let within = |window: map::Window, registers: u64| {
+            at(window).filter(|&offset| offset + u64::from(size) <= registers)
+        };
         let aplic = map::aplic_size(config.harts);
         let imsic = |window: map::Window, pages: u64| {
             at(window).filter(|&offset| offset < pages * map::IMSIC_PAGE)
@@ -35,7 +38,7 @@ impl Target {
                 imsic(map::IMSIC_MACHINE, harts).map(|offset| Self::Imsic(Level::Machine, offset))
             })
             .or_else(|| virtio(address, size))
-            .or_else(|| at(map::UART).map(Self::Uart))
+            .or_else(|| within(map::UART, map::UART_REGISTERS).map(Self::Uart))
             .or_else(|| at(map::MTIMER).map(Self::Timer))
             .or_else(|| at(map::MSWI).map(Self::MachineSoftware))
             .or_else(|| at(map::SSWI).map(Self::SupervisorSoftware))
@@ -51,7 +54,7 @@ impl Target {
             })
             .or_else(|| at(map::ROM).map(Self::Rom))
             .or_else(|| at(map::FINISHER).map(Self::Finisher))
-            .or_else(|| at(map::CLOCK).map(Self::Rtc))
+            .or_else(|| within(map::CLOCK, map::CLOCK_REGISTERS).map(Self::Rtc))
     }
 }
 
@@ -60,6 +63,6 @@ fn virtio(address: u64, size: u8) -> Option<Target> {
     let offset = address.checked_sub(map::VIRTIO.base)?;
     let slot = usize::try_from(offset / map::VIRTIO_STRIDE).ok()?;
     let offset = offset % map::VIRTIO_STRIDE;
-    (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO.size)
+    (slot < map::VIRTIO_SLOTS && offset + u64::from(size) <= map::VIRTIO_REGISTERS)
         .then_some(Target::Virtio(slot, offset))
 }

@@ -119,6 +119,7 @@ fn windows_answer_and_holes_fault() {
         (map::UART.base, 1),
         (map::VIRTIO.base, 4),
         (map::VIRTIO.base + 7 * map::VIRTIO_STRIDE, 4),
+        (map::VIRTIO.base + 0x1fc, 4),
         (map::IMSIC_MACHINE.base, 4),
         (map::IMSIC_SUPERVISOR.base, 4),
     ] {
@@ -132,10 +133,14 @@ fn windows_answer_and_holes_fault() {
         0xffc,
         0x10_2000,
         map::APLIC_MACHINE.base + map::aplic_size(3),
+        map::UART.base + 8,
+        map::CLOCK.base + 0x24,
+        map::VIRTIO.base + 0x200,
+        map::VIRTIO.base + 0xffc,
+        map::VIRTIO.base + 7 * map::VIRTIO_STRIDE + 0x200,
         map::VIRTIO.base + 8 * map::VIRTIO_STRIDE,
-        // Four harts' pages, as three are rounded up; then nothing.
-        map::IMSIC_MACHINE.base + 4 * map::IMSIC_PAGE,
-        map::IMSIC_SUPERVISOR.base + (4 << 15),
+        map::IMSIC_MACHINE.base + 3 * map::IMSIC_PAGE,
+        map::IMSIC_SUPERVISOR.base + (3 << 15),
         map::RAM,
         u64::MAX - 3,
     ] {

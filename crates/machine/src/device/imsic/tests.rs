@@ -43,7 +43,7 @@ fn messages_set_pending_bits() {
     }
     let pending = |select| imsic.read_register(HART, GUEST, select);
     assert_eq!((pending(0x80), pending(0x82)), (Ok(0), Ok(1 | 1 << 63)));
-    assert_eq!(imsic.read_page(guest, 4), Ok(0));
+    assert_eq!(imsic.read_page(Level::Supervisor, guest, 4), Ok(0));
     for (offset, size) in [(guest, 8), (guest, 2), (guest + 2, 4)] {
         let odd = imsic.write_page(Level::Supervisor, offset, size, 1, &mut wires);
         assert_eq!(odd, Err(AccessFault));
