@@ -40,6 +40,8 @@ const HEADER: usize = 16;
 const IDENTITY: usize = 20;
 /// A segment of a discard or write-zeroes request: sector, number of sectors, flags.
 const RANGE: usize = 16;
+/// The one flag of a segment, for write-zeroes requests alone (§5.2.6).
+const UNMAP: u32 = 1;
 
 const QUEUE_SIZE: u16 = 256;
 /// Most data buffers of a request that the driver is told to make.
@@ -253,7 +255,8 @@ impl Block {
         ))
     }
 
-    /// Discards or zeroes one range: both leave zeros.
+    /// Discards or zeroes one range: both leave zeros. A request with a flag that is unknown, or not for its type, leaves the
+    /// medium as it is (§5.2.6.2).
     fn erase(
         &mut self,
         request: &Request,
@@ -266,7 +269,14 @@ impl Block {
         request
             .chain
             .read(HEADER as u64, &mut range, context.memory)?;
-        let [s0, s1, s2, s3, s4, s5, s6, s7, n0, n1, n2, n3, ..] = range;
+        let [s0, s1, s2, s3, s4, s5, s6, s7, n0, n1, n2, n3, flags @ ..] = range;
+        let known = match request.kind {
+            request::WRITE_ZEROES => UNMAP,
+            _ => 0,
+        };
+        if u32::from_le_bytes(flags) & !known != 0 {
+            return Ok((UNSUPPORTED, 0));
+        }
         let sector = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         let length = u64::from(u32::from_le_bytes([n0, n1, n2, n3])) * SECTOR;
         let start = self

@@ -43,9 +43,14 @@ const VERSION: u32 = 2;
 const VENDOR: u32 = 0x5454_5250;
 
 /// Device status bits (§2.1).
-const FEATURES_OK: u32 = 8;
+const ACKNOWLEDGE: u32 = 1;
+const DRIVER: u32 = 2;
 const DRIVER_OK: u32 = 4;
+const FEATURES_OK: u32 = 8;
 const NEEDS_RESET: u32 = 0x40;
+const FAILED: u32 = 0x80;
+/// The bits that a driver writes; the others are the device's or reserved.
+const DRIVER_STATUS: u32 = ACKNOWLEDGE | DRIVER | DRIVER_OK | FEATURES_OK | FAILED;
 
 /// InterruptStatus bits (§4.2.2).
 const USED_BUFFER: u32 = 1;
@@ -117,7 +122,7 @@ impl Slot {
     }
 
     fn is_live(&self) -> bool {
-        self.status & (DRIVER_OK | NEEDS_RESET) == DRIVER_OK
+        self.status & (FEATURES_OK | DRIVER_OK | NEEDS_RESET) == FEATURES_OK | DRIVER_OK
     }
 
     fn drive(&self, context: &mut Context<'_>) {
@@ -180,10 +185,9 @@ impl Slot {
         let offered = self.features();
         let acceptable =
             self.driver_features & !offered == 0 && self.driver_features & VERSION_1 != 0;
-        // The device keeps FEATURES_OK clear if it cannot work with the driver's choice, and its
-        // own NEEDS_RESET is not the driver's to write.
+        // The device keeps FEATURES_OK clear if it cannot work with the driver's choice.
         let refused = if acceptable { 0 } else { FEATURES_OK };
-        self.status = (status & !NEEDS_RESET & !refused) | (self.status & NEEDS_RESET);
+        self.status = (status & DRIVER_STATUS & !refused) | (self.status & NEEDS_RESET);
         if !was_live && self.is_live() {
             // Chains may wait already.
             for queue in (0..).take(self.queues.len()) {

@@ -87,6 +87,39 @@ fn discarded_sectors_read_as_zeros() {
     assert_eq!(driver.load(DATA + 0x1000, 2048), expected);
 }
 
+/// §5.2.6.2: UNSUPP, and the medium is as it was.
+#[test]
+fn unknown_flags_erase_nothing() {
+    const UNMAP: u32 = 1;
+    let mut driver = Driver::new(instant());
+    driver.start(0);
+    let reserved = (1..32).map(|bit| 1 << bit);
+    let discards = (0..32).map(|bit| (11, 1_u32 << bit));
+    let zeroes = reserved.map(|flags| (13, flags | UNMAP));
+    for (kind, flags) in discards.chain(zeroes) {
+        let range = [
+            &3_u64.to_le_bytes()[..],
+            &2_u32.to_le_bytes(),
+            &flags.to_le_bytes(),
+        ]
+        .concat();
+        driver.store(DATA + 0x1000, &range);
+        request(&mut driver, kind, 0, 16);
+        assert_eq!(status(&mut driver, 16), 2, "type {kind}, flags {flags:#x}");
+        request(&mut driver, 0, 3, 512);
+        assert_eq!(driver.load(DATA + 0x1000, 512), [3; 512]);
+    }
+    let range = [
+        &3_u64.to_le_bytes()[..],
+        &2_u32.to_le_bytes(),
+        &[1, 0, 0, 0],
+    ]
+    .concat();
+    driver.store(DATA + 0x1000, &range);
+    request(&mut driver, 13, 0, 16);
+    assert_eq!(status(&mut driver, 16), 0, "write zeroes may unmap");
+}
+
 #[test]
 fn an_indirect_table_is_followed() {
     let mut driver = Driver::new(instant());

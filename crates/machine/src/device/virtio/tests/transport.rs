@@ -30,6 +30,27 @@ fn features_that_were_not_offered_are_not_accepted() {
     }
 }
 
+#[test]
+fn reserved_status_bits_read_as_zero() {
+    let mut driver = Driver::new(instant());
+    driver.start(0);
+    driver.write(0x70, 0xffff_ffff);
+    assert_eq!(driver.read(0x70), 1 | 2 | 4 | 8 | 0x80);
+}
+
+/// §3.1.1: a driver whose features were refused is not served.
+#[test]
+fn refused_features_keep_the_device_still() {
+    let mut driver = Driver::new(instant());
+    driver.start(0);
+    driver.write(0x70, 0);
+    driver.write(0x70, 1 | 2);
+    driver.set_up_queue(0, QUEUE_SIZE.into());
+    driver.write(0x70, 1 | 2 | 8 | 4);
+    request(&mut driver, 0, 0, 512);
+    assert_eq!((driver.read(0x70), driver.used_index(0)), (1 | 2 | 4, 0));
+}
+
 /// Chains that break the rules: the device stops, tells so, and works again after a reset.
 #[test]
 fn broken_chains_need_a_reset() {
