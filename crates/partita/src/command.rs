@@ -10,6 +10,7 @@ mod diff;
 mod explain;
 mod failure;
 mod images;
+mod input;
 mod laboratory;
 mod output;
 mod paper;
@@ -24,13 +25,13 @@ mod sweep;
 mod top;
 mod trace;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand};
+use failure::EXIT_CODES;
 pub use failure::Failure;
-use failure::{EXIT_CODES, at};
-use runner::run::RunError;
-use std::path::{Path, PathBuf};
+use input::{HypervisorArgument, SystemArguments};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use system::{Bytes, Document, Mistakes, System, contents};
+use system::Bytes;
 
 /// Composes systems of virtual machines, runs them, and shows what the performance monitor saw.
 #[derive(Debug, Parser)]
@@ -132,52 +133,6 @@ enum Command {
     Trace(trace::TraceArguments),
 }
 
-/// A system and the changes to it.
-#[derive(Debug, clap::Args)]
-struct SystemArguments {
-    /// The system's TOML file
-    #[arg(value_name = "SYSTEM.toml")]
-    file: PathBuf,
-    /// Changes a key for this time, such as vm.web.share=30; may be given many times
-    ///
-    /// The scheduler's keys are spin, wait, migration, queue, scheduling, time-slice, round, affinity, self-wait-budget and
-    /// reservation-limit, and translations says when cached translations are dropped; their limits are in docs/scheduling.md, and in what is said of a value that is out of them.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    changes: Vec<String>,
-}
-
-/// Computers that a system runs on.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Computer {
-    /// The machine: deterministic, in this process
-    Machine,
-    /// QEMU's virt board
-    Qemu,
-}
-
-/// Which hypervisor.
-#[derive(Debug, Clone, clap::Args)]
-struct HypervisorArgument {
-    /// The hypervisor's ELF file; without it, the one that `make build` built beside this command
-    #[arg(long = "hypervisor", value_name = "FILE")]
-    elf: Option<PathBuf>,
-}
-
-impl HypervisorArgument {
-    /// Where it is.
-    fn path(&self) -> Result<PathBuf, RunError> {
-        let path = self
-            .elf
-            .clone()
-            .unwrap_or_else(|| runner::run::default_hypervisor(&system::installed::command()));
-        if path.is_file() {
-            Ok(path)
-        } else {
-            Err(RunError::NoHypervisor(path))
-        }
-    }
-}
-
 /// Does what was asked.
 ///
 /// # Errors
@@ -186,8 +141,8 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
     match arguments.command {
         Command::Machine(arguments) => return Ok(machine::front::run(&arguments)),
         Command::Bench(arguments) => bench::execute(&arguments),
-        Command::Completions { shell } => shell::completions(shell),
-        Command::Manual { folder } => shell::manual(&folder),
+        Command::Completions { shell } => shell::completions(shell, Arguments::command()),
+        Command::Manual { folder } => shell::manual(&folder, Arguments::command()),
         Command::Check { system } => check::execute(&system),
         Command::Compare(arguments) => compare::execute(&arguments),
         Command::Diff(arguments) => diff::execute(&arguments),
@@ -218,39 +173,6 @@ pub fn execute(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Trace(arguments) => trace::trace(&arguments),
     }
     .map(|()| ExitCode::SUCCESS)
-}
-
-impl SystemArguments {
-    fn read(&self) -> Result<System, Failure> {
-        let text = read_text(&self.file)?;
-        let document = Document::new(&self.file, text, &self.changes)?;
-        let system = System::read(&document)?;
-        Mistakes::check(contents(&document, &system))?;
-        Ok(system)
-    }
-}
-
-/// A system's text; `-` stands for standard input.
-fn read_text(path: &Path) -> Result<String, Failure> {
-    if path == Path::new("-") {
-        return std::io::read_to_string(std::io::stdin()).map_err(at(path));
-    }
-    std::fs::read_to_string(path).map_err(at(path))
-}
-
-/// A file's name without its ending.
-fn stem(path: &Path) -> String {
-    path.file_stem()
-        .map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
-}
-
-fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
-    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Failure::File {
-        path: path.to_owned(),
-        error: error.into(),
-    })?;
-    text.push(b'\n');
-    output::write(path, &text)
 }
 
 #[cfg(test)]

@@ -4,63 +4,24 @@
 
 mod compute;
 mod costs;
+mod inputs;
 mod list;
+mod measure;
 mod show;
 #[cfg(test)]
 mod tests;
 
-use compute::ratio;
-pub use compute::{HELD, Inputs, WITHIN, compute, relative};
+pub use compute::{HELD, WITHIN, compute, relative};
 use costs::COSTS;
+pub use inputs::Inputs;
 use list::GENERAL;
+pub use measure::{Better, Measure};
 pub use show::{explain, show};
 
 use std::collections::BTreeMap;
 
 /// Figures by the names of their measures. Sorted, so that they are printed alike every time.
 pub type Figures = BTreeMap<String, f64>;
-
-/// A figure that a run can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Measure {
-    /// Its name, as in `--explain`, in reports and in tables.
-    pub name: &'static str,
-    /// The unit, empty for pure numbers.
-    pub unit: &'static str,
-    /// What it means in one line.
-    pub line: &'static str,
-    /// How it is computed, and where the papers define it.
-    pub definition: &'static str,
-    /// Whether more of it is better, less of it, or neither.
-    pub better: Better,
-}
-
-/// Which way a measure is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Better {
-    /// More is.
-    More,
-    /// Less is.
-    Less,
-    /// It says what happened, not how well.
-    Neither,
-}
-
-const fn measure(
-    name: &'static str,
-    unit: &'static str,
-    better: Better,
-    line: &'static str,
-    definition: &'static str,
-) -> Measure {
-    Measure {
-        name,
-        unit,
-        line,
-        definition,
-        better,
-    }
-}
 
 /// Every measure, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
 pub const MEASURES: [Measure; GENERAL.len() + COSTS.len()] = {

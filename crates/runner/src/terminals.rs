@@ -5,35 +5,19 @@
 //! the response time, in machine time, with everything in it that lies between a keyboard and a screen: the device, its
 //! interrupt, the vCPU's way to a hart, the guest's terminal driver, its shell and its editor.
 
+mod record;
 mod script;
 #[cfg(test)]
 mod tests;
 mod user;
 
+pub use record::{Record, Shared};
 pub use user::User;
 
 use crate::workloads::Guests;
 use machine::device::{Clock, Console, Cycles, Random};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use system::Habits;
-
-/// What one user saw. Times are machine time in cycles.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Record {
-    /// How long each answer took, in the order in which they came.
-    pub responses: Vec<u64>,
-    /// When the first line was sent.
-    pub first: Option<u64>,
-    /// When the last answer was complete.
-    pub last: u64,
-    /// Whether everything was done, and the user has left.
-    pub left: bool,
-    /// Answers that were not what they should have been, for people.
-    pub wrong: Vec<String>,
-}
-
-/// A record that a user fills while the machine runs.
-pub type Shared = Arc<Mutex<Record>>;
 
 /// The users of all VMs.
 #[derive(Debug, Clone)]

@@ -12,5 +12,5 @@ mod sheet;
 mod tests;
 mod timeline;
 
-pub use record::{PAUSE_LOOP_EXIT, Recorder, Window};
-pub use timeline::{Flow, Kind, Lane, Mark, Owner, Slice, Timeline};
+pub use record::{PAUSE_LOOP_EXIT, Recorder};
+pub use timeline::{Flow, Kind, Lane, Mark, Owner, Slice, Timeline, Window};

@@ -3,6 +3,7 @@
 mod expand;
 mod grid;
 mod ranking;
+mod row;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -12,5 +13,6 @@ mod words;
 pub use expand::{ExpandError, KEYS, expand};
 pub use grid::{Combination, Grid, GridError, Variation};
 pub use ranking::Ranking;
-pub use table::{Cell, Comparison, Row};
+pub use row::{Cell, Row};
+pub use table::Comparison;
 pub use words::legend;

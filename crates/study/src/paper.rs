@@ -2,6 +2,7 @@
 
 mod curve;
 mod events;
+mod figures;
 mod gain;
 mod judge;
 mod model;
@@ -12,13 +13,13 @@ pub mod registration;
 mod rehearsal;
 mod relation;
 mod result;
+mod runs;
 mod show;
 mod spread;
 #[cfg(test)]
 mod tests;
 
-pub use curve::{Bars, BarsResult, Curve, CurveResult, Drawn, Shown};
-pub use events::{Cost, EventCost, EventCostResult};
+pub use figures::{Bars, Cost, Curve, EventCost, Shown};
 pub use judge::judge;
 pub use narrow::Selection;
 pub use plan::{Group, Plan, PlanError, Wanted, with_parameters};
@@ -29,8 +30,9 @@ pub use published::{
 pub use rehearsal::too_few;
 pub use relation::Relation;
 pub use result::{
-    AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, GainPoint, GainResult,
-    Judgement, ModelPoint, NegativeResult, Question, Size,
+    AbsoluteResult, BarsResult, CaseResult, ClaimResult, CurveResult, Drawn, EffectResult,
+    EventCostResult, Family, GainPoint, GainResult, Judgement, ModelPoint, NegativeResult,
+    Question, Size,
 };
 pub use show::{Picture, document, page, show};
 pub use spread::Spread;

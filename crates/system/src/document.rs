@@ -319,3 +319,17 @@ fn relocate(value: Value, origin: &Origin) -> Value {
         value => value,
     }
 }
+
+impl Problem {
+    /// A mistake at `origin` in `document`.
+    pub fn new(
+        document: &Document,
+        origin: &Origin,
+        key: impl Into<String>,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let position = origin.position();
+        Self::at(document.place(origin), position, key, message, remedy)
+    }
+}

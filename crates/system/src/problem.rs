@@ -1,6 +1,5 @@
 //! Mistakes in a system file, as they are shown.
 
-use super::{Document, Origin};
 use std::fmt;
 
 /// One mistake.
@@ -21,17 +20,17 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A mistake at `origin` in `document`.
-    pub fn new(
-        document: &Document,
-        origin: &Origin,
+    /// A mistake at a place of which the text is `place`.
+    pub(crate) fn at(
+        place: String,
+        position: usize,
         key: impl Into<String>,
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
         Self {
-            place: document.place(origin),
-            position: origin.position(),
+            place,
+            position,
             key: key.into(),
             value: None,
             message: message.into(),

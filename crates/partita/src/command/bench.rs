@@ -1,6 +1,8 @@
 //! `partita bench`.
 
-use super::{Failure, HypervisorArgument, at, output, write_json};
+use super::failure::{Failure, at};
+use super::input::HypervisorArgument;
+use super::output::{self, write_json};
 use crate::bench::{self, Amount, Options, Way};
 use clap::ValueEnum;
 use guest_images::Progress;

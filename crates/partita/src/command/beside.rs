@@ -1,8 +1,9 @@
 //! The native run beside `partita run`: the same work without the hypervisor, for er, cr and native-etr.
 
+use super::failure::Failure;
+use super::input::Computer;
 use super::run::RunArguments;
 use super::run::point;
-use super::{Computer, Failure};
 use runner::measures::Figures;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,8 @@
 //! `partita board`.
 
-use super::{Failure, HypervisorArgument, SystemArguments, at, output};
+use super::failure::{Failure, at};
+use super::input::{HypervisorArgument, SystemArguments};
+use super::output;
 use guest_images::Progress;
 use runner::board;
 use std::io::Write;
@@ -20,7 +22,11 @@ pub(super) fn execute(
     output::check([disk.as_ref()])?;
     let elf = hypervisor.path()?;
     let cache = Cache::from_environment()?;
-    runner::images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
+    runner::images::ensure(
+        &cache,
+        &super::input::built_files(&system),
+        &Progress::new(),
+    )?;
     let slots = Assignment::of(&system);
     let archive = image::compose(&system, &slots, &cache, None)
         .map_err(|error| Failure::Run(error.into()))?;

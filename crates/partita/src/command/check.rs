@@ -1,6 +1,7 @@
 //! `partita check`.
 
-use super::{Failure, SystemArguments};
+use super::failure::Failure;
+use super::input::SystemArguments;
 use std::io::Write;
 
 pub(super) fn execute(arguments: &SystemArguments) -> Result<(), Failure> {

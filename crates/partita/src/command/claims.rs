@@ -1,7 +1,8 @@
 //! `partita claims`.
 
+use super::failure::Failure;
 use super::laboratory::{Laboratory, LaboratoryArguments, StartArguments, experiments};
-use super::{Failure, output, write_json};
+use super::output::{self, write_json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::claims::{self, Claim, Claims, Judged, Verdict};

@@ -1,71 +1,21 @@
 //! `partita compare`.
 
-use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
-use super::random::{self, RandomArguments};
-use super::{Failure, SystemArguments, output, write_json};
+mod arguments;
+
+pub(super) use arguments::{CompareArguments, variations};
+
+use super::failure::Failure;
+use super::input::SystemArguments;
+use super::laboratory::Laboratory;
+use super::output::{self, write_json};
+use super::random;
 use runner::measures;
 use std::io::Write;
-use std::path::PathBuf;
-use study::compare::{Comparison, Grid, KEYS, Variation};
+use study::compare::{Comparison, Grid};
 use study::nuisance::{self, Variance, design};
 
 /// Start phases unless it is said otherwise.
 const SEEDS: u32 = 10;
-
-#[derive(Debug, clap::Args)]
-pub(super) struct CompareArguments {
-    /// The system's TOML file
-    #[arg(value_name = "SYSTEM.toml", required_unless_present = "random")]
-    file: Option<PathBuf>,
-    /// Changes a key for this time, such as vm.web.share=30; may be given many times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(super) changes: Vec<String>,
-    #[command(flatten)]
-    pub(super) random: RandomArguments,
-    #[arg(long, value_name = "KEY=A,B,...", help = format!("Varies a key, such as spin=wopd,wapd; may be given many times: profile (the machine's), hypervisor (its ELF file), {KEYS}"))]
-    pub(super) vary: Vec<String>,
-    /// How many start phases each combination is run with; without it 10, with --nuisance as many as the design has, with
-    /// --random 1
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) seeds: Option<u32>,
-    /// Varies nuisance factors from phase to phase, all of them or those that are named, and shows which share of the spread each
-    /// makes: boot-offset, slice-phase, vm-order, placement, link-order, costs (those that the profile marks as estimates)
-    #[arg(long, value_delimiter = ',', value_name = "NAME,...", conflicts_with = "random", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
-    nuisance: Vec<String>,
-    /// The measures to show; without it, the usual ones
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_name = "NAME,...",
-        conflicts_with = "random"
-    )]
-    measure: Vec<String>,
-    /// Writes the comparison and all runs as JSON
-    #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
-    /// Writes the comparison as comma-separated values
-    #[arg(long, value_name = "FILE", conflicts_with = "random")]
-    csv: Option<PathBuf>,
-    /// Writes every figure of every run as a line of its own: comma-separated values, or Parquet where the file's name ends in .parquet;
-    /// may be given many times
-    #[arg(long, value_name = "FILE")]
-    pub(super) tidy: Vec<PathBuf>,
-    /// Draws the comparison: one HTML file that needs no other
-    #[arg(long, value_name = "FILE")]
-    pub(super) report: Option<PathBuf>,
-    #[command(flatten)]
-    effect: EffectArguments,
-    #[command(flatten)]
-    start: StartArguments,
-    #[command(flatten)]
-    pub(super) laboratory: LaboratoryArguments,
-}
-
-/// What `--vary` says.
-pub(super) fn variations(vary: &[String]) -> Result<Vec<Variation>, Failure> {
-    let each = vary.iter().map(|text| Variation::parse(text));
-    Ok(each.collect::<Result<_, _>>()?)
-}
 
 pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let Some(file) = &arguments.file else {
@@ -85,7 +35,7 @@ pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     output::check(outputs.map(Option::as_ref))?;
     output::check(arguments.tidy.iter().map(Some))?;
     system.read()?;
-    let name = format!("compare-{}", super::stem(file));
+    let name = format!("compare-{}", super::input::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
     let mut points = grid.points(file, &system.changes, &computer);
     let mut factors = Vec::new();

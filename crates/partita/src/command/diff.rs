@@ -1,7 +1,8 @@
 //! `partita diff`.
 
+use super::failure::{Failure, at};
 use super::laboratory::EffectArguments;
-use super::{Failure, at, output, write_json};
+use super::output::{self, write_json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::laboratory::Recorded;

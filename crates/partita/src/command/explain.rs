@@ -1,6 +1,6 @@
 //! `partita explain`.
 
-use super::Failure;
+use super::failure::Failure;
 use runner::measures;
 use runner::table::Table;
 use std::io::Write;

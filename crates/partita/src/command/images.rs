@@ -1,6 +1,6 @@
 //! `partita images`.
 
-use super::{Failure, at};
+use super::failure::{Failure, at};
 use guest_images::{Progress, pinned};
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! What the commands that make many runs have in common: where results are kept, what runs them, how many at a time.
 
-use super::{Failure, HypervisorArgument};
+use super::failure::Failure;
+use super::input::HypervisorArgument;
 use clap::ValueEnum;
 use guest_images::kvm_host;
 use machine::timing::Profile;
@@ -415,7 +416,7 @@ impl Laboratory {
                 profile(name)?;
             }
             let system = point.read()?;
-            let files = super::run::built_files(&system);
+            let files = super::input::built_files(&system);
             runner::images::ensure(&self.cache, &files, &guest_images::Progress::new())?;
             if point.kvm {
                 kvm_host::ensure(&self.cache, &guest_images::Progress::new())?;

@@ -1,7 +1,7 @@
 //! Files that a command writes at its end: whether they can be written is found out at its beginning, and what is there
 //! afterwards is whole.
 
-use super::{Failure, at};
+use super::failure::{Failure, at};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::laboratory::Entry;
@@ -112,6 +112,16 @@ fn beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
         .tempfile_in(folder)
         // The file whose name this error would tell is none that the user has named.
         .map_err(|error| error.kind().into())
+}
+
+/// Writes a value as JSON.
+pub(super) fn write_json(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| Failure::File {
+        path: path.to_owned(),
+        error: error.into(),
+    })?;
+    text.push(b'\n');
+    write(path, &text)
 }
 
 #[cfg(test)]

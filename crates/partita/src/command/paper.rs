@@ -1,7 +1,9 @@
 //! `partita paper`.
 
+use super::failure::Failure;
 use super::laboratory::{Laboratory, LaboratoryArguments};
-use super::{Failure, output, trace, write_json};
+use super::output::{self, write_json};
+use super::trace;
 use clap::ValueEnum;
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! `partita profile`.
 
-use super::Failure;
+use super::failure::Failure;
 use machine::timing::{Field, Measurements, NAMES, Profile, ProfileError, fields};
 use runner::table::Table;
 use serde::Serialize;

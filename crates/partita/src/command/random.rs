@@ -1,9 +1,10 @@
 //! `partita compare --random`.
 
 use super::compare::{self, CompareArguments};
+use super::failure::Failure;
 use super::failure::at;
 use super::laboratory::Laboratory;
-use super::{Failure, output, write_json};
+use super::output::{self, write_json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::compare::{Grid, Variation};
@@ -15,20 +16,6 @@ use study::random::{self, Drawn, Regret};
 const POLICIES: &str = "spin=none,wopd,wapd,rslp,yield,not-same,directed,reservation";
 /// Cycles a second of the machine without a profile.
 const IDEAL_HERTZ: u64 = 1_000_000_000;
-
-#[derive(Debug, clap::Args)]
-pub(super) struct RandomArguments {
-    /// Draws so many systems in a file's place, and shows how far each policy, or whatever is varied, stays behind the best one of
-    /// each system
-    #[arg(long, value_name = "NUMBER", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    random: Option<u32>,
-    /// What the systems are drawn from
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "random")]
-    seed: u64,
-    /// Where the drawn systems are written; without it, a folder in the cache
-    #[arg(long, value_name = "FOLDER", requires = "random")]
-    systems: Option<PathBuf>,
-}
 
 pub(super) fn execute(arguments: &CompareArguments) -> Result<(), Failure> {
     let computer = arguments.laboratory.computer()?;

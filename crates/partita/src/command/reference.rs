@@ -1,6 +1,6 @@
 //! `partita reference`.
 
-use super::Failure;
+use super::failure::Failure;
 use std::io::Write;
 
 pub(super) fn execute(schema: bool) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `partita rerun`.
 
+use super::failure::{Failure, at};
 use super::laboratory::{Laboratory, LaboratoryArguments};
-use super::{Failure, at};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use study::laboratory::{Computer, Entry, Point, Recorded, SeriesError, differences};

@@ -1,9 +1,10 @@
 //! `partita results`.
 
 use super::claims::ClaimsArguments;
+use super::failure::Failure;
 use super::laboratory::LaboratoryArguments;
+use super::output::{self, write_json};
 use super::paper::{Paper, PaperArguments};
-use super::{Failure, output, write_json};
 use clap::{Subcommand, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,9 @@ mod report;
 pub(super) use arguments::{RunArguments, point};
 
 use super::beside::Beside;
-use super::{Failure, output, write_json};
+use super::failure::Failure;
+use super::output::{self, write_json};
+use crate::command::input::built_files;
 use arguments::computer;
 use ending::limit_reached;
 use guest_images::Progress;
@@ -23,7 +25,6 @@ use runner::window::Window;
 use std::io::Write;
 use std::time::Duration;
 use system::cache::Cache;
-use system::{FileName, System};
 
 pub(super) fn execute(arguments: &RunArguments) -> Result<(), Failure> {
     if let Some(name) = &arguments.explain {
@@ -158,18 +159,4 @@ fn end_with(parent: u32) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Interrupted)
-}
-
-/// The files that the system names as built.
-pub(super) fn built_files(system: &System) -> Vec<&str> {
-    let files = system
-        .vms
-        .iter()
-        .flat_map(|vm| std::iter::once(&vm.kernel).chain(&vm.initrd));
-    let disks = system.all_disks().map(|(_, disk)| &disk.file);
-    let names = files.chain(disks).filter_map(|file| match &file.value {
-        FileName::Built(name) => Some(name.as_str()),
-        FileName::Path(_) => None,
-    });
-    names.collect()
 }

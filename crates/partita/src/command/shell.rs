@@ -1,21 +1,21 @@
 //! `partita completions` and `partita manual`: what shells and man want to know, made of the command line itself.
 
-use super::{Arguments, Failure, at};
-use clap::CommandFactory;
+use super::failure::{Failure, at};
+use clap::Command;
 use clap_complete::Shell;
 use std::path::Path;
 
 /// Writes a shell's completions to standard output.
-pub(super) fn completions(shell: Shell) -> Result<(), Failure> {
+pub(super) fn completions(shell: Shell, mut command: Command) -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "partita", &mut text);
+    clap_complete::generate(shell, &mut command, "partita", &mut text);
     // A reader that has gone needs no completions.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), &text);
     Ok(())
 }
 
 /// Writes a manual page for the command and each of its parts into a folder, which is made if it is not there.
-pub(super) fn manual(folder: &Path) -> Result<(), Failure> {
+pub(super) fn manual(folder: &Path, command: Command) -> Result<(), Failure> {
     std::fs::create_dir_all(folder).map_err(at(folder))?;
-    clap_mangen::generate_to(Arguments::command().name("partita"), folder).map_err(at(folder))
+    clap_mangen::generate_to(command.name("partita"), folder).map_err(at(folder))
 }

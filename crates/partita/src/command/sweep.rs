@@ -1,7 +1,9 @@
 //! `partita sweep`.
 
+use super::failure::Failure;
+use super::input::SystemArguments;
 use super::laboratory::{EffectArguments, Laboratory, LaboratoryArguments, StartArguments};
-use super::{Failure, SystemArguments, output, write_json};
+use super::output::{self, write_json};
 use runner::measures;
 use std::io::Write;
 use std::path::PathBuf;
@@ -74,7 +76,7 @@ pub(super) fn execute(arguments: &SweepArguments) -> Result<(), Failure> {
     arguments.system.read()?;
     let file = &arguments.system.file;
     let points = grid.points(file, &arguments.system.changes, &computer);
-    let name = format!("sweep-{}", super::stem(file));
+    let name = format!("sweep-{}", super::input::stem(file));
     let laboratory = Laboratory::new(&arguments.laboratory, &name)?;
     let points = laboratory.start(laboratory.expand(points)?, &arguments.start)?;
     let entries = laboratory.run(points)?;

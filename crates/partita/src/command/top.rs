@@ -1,6 +1,6 @@
 //! `partita top`: a table of who has the harts, again and again while a system runs.
 
-use super::Failure;
+use super::failure::Failure;
 use super::trace::{Bench, Watched, boot};
 use machine::front::RawTerminal;
 use runner::headless::Limits;

@@ -1,7 +1,9 @@
 //! `partita trace`: a system on the machine, watched.
 
+use super::failure::Failure;
+use super::input::{HypervisorArgument, SystemArguments};
 use super::laboratory::profile;
-use super::{Failure, HypervisorArgument, SystemArguments, output};
+use super::output;
 use guest_images::Progress;
 use machine::device::Cycles;
 use machine::trace::{Event, Sink};
@@ -87,7 +89,11 @@ pub(super) struct Bench {
 pub(super) fn boot(arguments: &Watched) -> Result<Bench, Failure> {
     let system = arguments.system.read()?;
     let cache = Cache::from_environment()?;
-    runner::images::ensure(&cache, &super::run::built_files(&system), &Progress::new())?;
+    runner::images::ensure(
+        &cache,
+        &super::input::built_files(&system),
+        &Progress::new(),
+    )?;
     let profile = arguments.profile.as_deref().map(profile).transpose()?;
     let chosen = Chosen {
         profile,

@@ -1,6 +1,8 @@
 //! The machine with a system on it: harts, memory, the VMs' devices in their slots.
 
-use super::{ComputerError, Setup, firmware, read, uplink};
+use super::error::{ComputerError, read};
+use super::interface::Setup;
+use super::uplink;
 use crate::terminals::Users;
 use abi::system::Slot;
 use machine::board::Images;
@@ -8,6 +10,7 @@ use machine::device::virtio::{
     Access, Block, DiskError, Entropy, Faults, FileDisk, Net, Ports, Service, VirtioDevice,
 };
 use machine::device::{MacAddress, PortId, Switch};
+use machine::front::firmware;
 use machine::timing::Profile;
 use machine::{Config, Machine};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,12 @@
 //! QEMU as a computer.
 
-use super::{Computer, ComputerError, End, Piece, Process, Setup, board, firmware};
+use super::board;
+use super::error::ComputerError;
+use super::interface::{Computer, End, Piece, Setup};
+use super::process::Process;
 use crate::qemu::{self, Boot, QemuError};
 use machine::device::virtio::FileDisk;
+use machine::front::firmware;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 use tempfile::TempDir;

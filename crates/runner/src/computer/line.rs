@@ -1,6 +1,6 @@
 //! The host's end of the machine's UART.
 
-use super::Piece;
+use super::interface::Piece;
 use machine::device::{Clock, Console, Cycles};
 use machine::front::{INTERVAL, Pace};
 use std::collections::VecDeque;

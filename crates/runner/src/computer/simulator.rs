@@ -1,7 +1,8 @@
 //! The machine as a computer: it runs in a thread of its own, and is looked after between slices of its time.
 
+use super::error::ComputerError;
+use super::interface::{Attendance, Computer, Early, End, GRACE, POWER_OFF_KEYS, Piece};
 use super::line::{Keys, Line};
-use super::{Attendance, Computer, ComputerError, Early, End, GRACE, POWER_OFF_KEYS, Piece};
 use crate::storms::{Runs, Watcher};
 use crate::terminals::Users;
 use machine::front::INTERVAL;

@@ -3,7 +3,7 @@
 //! It gives addresses by DHCP and answers for names, lets guests connect to the world, and forwards ports of the host's
 //! loopback address to guests. A run on QEMU has the same inside its own process, so guests see the same on both computers.
 
-use super::ComputerError;
+use super::error::ComputerError;
 use super::process::guarded;
 use crate::qemu::{self, QemuError};
 use machine::device::Uplink;

@@ -1,29 +1,13 @@
 //! From reports to figures.
 
 use super::costs;
+use super::inputs::{Inputs, ratio};
 use crate::measures::Figures;
-use crate::passages::Row;
 use crate::report::{Report, Work};
 use crate::storms::{Class, Storms};
-use crate::workloads::Guests;
 use abi::monitor::{Event as Counted, ExitCause};
 use machine::monitor::Event;
 use std::collections::BTreeMap;
-
-/// What a run reported.
-#[derive(Debug, Clone, Copy)]
-pub struct Inputs<'a> {
-    /// The hypervisor's performance monitor; a native run has none.
-    pub report: Option<&'a Report>,
-    /// The machine's hardware monitor; QEMU has none.
-    pub hardware: Option<&'a machine::monitor::Report>,
-    /// What came of the pause-loop exits, on a machine that has them.
-    pub storms: Option<&'a Storms>,
-    /// The passages through the hypervisor, where they were counted.
-    pub passages: &'a [Row],
-    /// The guests' workloads.
-    pub guests: &'a Guests,
-}
 
 /// Every measure that can be computed. A measure whose parts are not known is left out, rather than shown as zero.
 pub fn compute(inputs: &Inputs<'_>) -> Figures {
@@ -98,10 +82,6 @@ pub fn relative(run: &Figures, native: &Figures) -> Figures {
     put("cr", per_cent("itr").map(expansion));
     put("event-expansion", per_cent("event-cycles"));
     figures
-}
-
-pub(super) fn ratio(part: Option<f64>, whole: Option<f64>) -> Option<f64> {
-    Some(part? / whole.filter(|whole| *whole != 0.0)?)
 }
 
 /// Cycles that guests waited in WFI and WRS with their harts: nobody else wanted them, so nothing trapped.

@@ -1,6 +1,7 @@
 //! What events cost, what the hypervisor's own instructions take, and how often guests use their devices (paper 001).
 
-use super::{Better, Inputs, Measure, measure, ratio};
+use super::inputs::{Inputs, ratio};
+use super::measure::{Better, Measure, measure};
 use crate::passages::{Kind, Row};
 use crate::report::{Report, Work};
 use abi::monitor::ExitCause;

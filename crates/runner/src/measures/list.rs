@@ -1,6 +1,6 @@
 //! The measures of a run, with their definitions.
 
-use super::{Better, Measure, measure};
+use super::measure::{Better, Measure, measure};
 
 /// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
 pub(super) const GENERAL: [Measure; 67] = [

@@ -1,6 +1,6 @@
 //! One user at one terminal.
 
-use super::Shared;
+use super::record::Shared;
 use super::script::{EDITOR, Line, Prompt, SHELL, Script};
 use machine::device::{Clock, Console, Cycles, Random};
 use std::collections::VecDeque;

@@ -3,24 +3,13 @@
 use super::interrupts::{Messages, Sent};
 use super::names::{file_name, interrupt};
 use super::sheet::Sheet;
-use super::{Flow, Kind, Owner, Timeline};
+use super::{Flow, Kind, Owner, Timeline, Window};
 use machine::device::{Clock, Cycles, HartId};
 use machine::hart::{Mode, Privilege};
 use machine::trace::locks::{Hold, Locks};
 use machine::trace::{Event, Happening, Place, Sink, WaitEnd};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The stretch of machine time that is recorded, in nanoseconds since a vCPU first had a hart, and how much of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Window {
-    /// From here.
-    pub start: u64,
-    /// To here.
-    pub end: u64,
-    /// Most slices and marks together; later ones are counted and left out.
-    pub most: usize,
-}
 
 /// What the mark of a pause loop's exit is called.
 pub const PAUSE_LOOP_EXIT: &str = "pause-loop exit";

@@ -131,6 +131,17 @@ pub struct Lane {
     pub marks: Vec<Mark>,
 }
 
+/// The stretch of machine time that is recorded, in nanoseconds since a vCPU first had a hart, and how much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// From here.
+    pub start: u64,
+    /// To here.
+    pub end: u64,
+    /// Most slices and marks together; later ones are counted and left out.
+    pub most: usize,
+}
+
 /// All lanes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Timeline {

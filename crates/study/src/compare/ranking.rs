@@ -1,6 +1,6 @@
 //! Who is best by a measure, and how sure that is.
 
-use super::Row;
+use super::row::Row;
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios};
 use crate::laboratory::verdict::{Answer, Evidence, decide, refusal};

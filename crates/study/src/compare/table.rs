@@ -1,7 +1,8 @@
 //! What a comparison's runs say together.
 
+use super::Grid;
 use super::ranking::{self, Ranking};
-use super::{Combination, Grid};
+use super::row::{Cell, Row};
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::tidy::field;
 use crate::laboratory::{Entry, Outcome, is_one_run};
@@ -10,39 +11,6 @@ use runner::table::Table;
 use runner::table::number;
 use serde::Serialize;
 use std::collections::BTreeMap;
-
-/// One measure of one combination.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cell {
-    /// The measure.
-    pub measure: String,
-    /// Over all start phases.
-    pub value: Summary,
-    /// Start phase by start phase, as a part of the first combination's.
-    pub ratios: Vec<f64>,
-    /// The same, condensed.
-    pub ratio: Option<Summary>,
-}
-
-/// A combination with its runs condensed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// Which.
-    pub combination: Combination,
-    /// Its measures.
-    pub cells: Vec<Cell>,
-    /// Why runs failed: seed and reason.
-    pub failures: Vec<(u64, String)>,
-    /// Whether its start phases, of which there are several, agree in every figure: they were one run, made often.
-    pub alike: bool,
-}
-
-impl Row {
-    /// Whether the interval of one of its cells says anything: a single run, and one that was made often, has none.
-    pub fn has_spread(&self, summary: &Summary) -> bool {
-        summary.count > 1 && !self.alike
-    }
-}
 
 /// A comparison's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,65 +1,11 @@
 //! Figures of a paper: a measure over another from case to case, and a whole that is divided into parts.
 
-use super::result::{CaseResult, EffectResult};
+use super::figures::{Bars, Curve, Shown};
+use super::result::{BarsResult, CaseResult, CurveResult, Drawn, EffectResult};
 use crate::drawing::Line;
 use runner::measures;
 use runner::table::Table;
 use runner::table::number;
-use serde::{Deserialize, Serialize};
-
-/// A measure over another, from case to case.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Curve {
-    /// The figure and what it shows.
-    pub title: String,
-    /// The measure that is drawn across.
-    pub across: String,
-    /// The measure that is drawn upwards.
-    pub up: String,
-    /// What of it.
-    #[serde(default)]
-    pub shown: Shown,
-    /// The methods, a line each.
-    pub methods: Vec<String>,
-    /// The cases. The first is that which relative values are parts of.
-    pub cases: Vec<String>,
-}
-
-/// What of a measure is drawn upwards.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shown {
-    /// Its value.
-    #[default]
-    Value,
-    /// By how many per cent it is less than that of the method which the case compares with.
-    Reduction,
-    /// Its value as a part of that of the first method in the first case.
-    Relative,
-}
-
-/// A line of a curve.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Drawn {
-    /// Whose it is: the paper's or ours, and the method.
-    pub name: String,
-    /// Case by case: the case, across, up, and the ends of the interval of the latter.
-    pub points: Vec<(String, f64, f64, f64, f64)>,
-}
-
-/// A curve as we found it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CurveResult {
-    /// What it shows.
-    pub title: String,
-    /// What is across, with its unit.
-    pub across: String,
-    /// What is up, with its unit.
-    pub up: String,
-    /// Its lines.
-    pub lines: Vec<Drawn>,
-}
 
 /// Finds a curve's points.
 pub(super) fn of_cases(curve: &Curve, cases: &[CaseResult]) -> CurveResult {
@@ -191,29 +137,6 @@ impl CurveResult {
         };
         self.lines.iter().map(line).collect()
     }
-}
-
-/// A whole that is divided into parts, a bar for each method.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Bars {
-    /// The figure and what it shows.
-    pub title: String,
-    /// The parts: what each is, and its measure.
-    pub parts: Vec<(String, String)>,
-    /// The bars: case and method. The others are shown beside the first.
-    pub bars: Vec<(String, String)>,
-}
-
-/// Bars as we found them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BarsResult {
-    /// What they show.
-    pub title: String,
-    /// The parts, with the unit.
-    pub parts: Vec<String>,
-    /// Each bar's name and the parts' medians.
-    pub bars: Vec<(String, Vec<f64>)>,
 }
 
 /// Finds the bars' parts. A part that no run has is nothing.

@@ -1,80 +1,13 @@
 //! What events cost, each beside what another one costs (paper 001, table 1).
 
-use super::judge::{is_one, phases};
-use super::result::Question;
+use super::figures::{Cost, EventCost};
+use super::result::{EventCostResult, Question};
+use super::runs::{is_one, phases};
 use crate::laboratory::Entry;
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::verdict::{Answer, Evidence};
 use runner::table::Table;
 use runner::table::number;
-use serde::{Deserialize, Serialize};
-
-/// An event's cost beside another's.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct EventCost {
-    /// The event.
-    pub event: String,
-    /// Under which condition.
-    pub condition: String,
-    /// Where its cost is found.
-    pub cost: Cost,
-    /// Where that is found which it is divided by: mostly the same event's on the computer itself.
-    pub beside: Cost,
-    /// The paper's ratio, from and to.
-    #[serde(default)]
-    pub paper: Option<[f64; 2]>,
-}
-
-/// A cost: the sum of measures of a method's runs.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Cost {
-    /// The case.
-    pub case: String,
-    /// The method.
-    pub method: String,
-    /// The measures, in cycles.
-    pub measures: Vec<String>,
-}
-
-/// What a measure in cycles is called that counts instructions.
-const CYCLES: &str = "-cycles";
-const INSTRUCTIONS: &str = "-instructions";
-
-impl Cost {
-    /// The same in instructions.
-    fn in_instructions(&self) -> Self {
-        let measures = self.measures.iter();
-        Self {
-            measures: measures
-                .map(|name| name.replace(CYCLES, INSTRUCTIONS))
-                .collect(),
-            ..self.clone()
-        }
-    }
-}
-
-/// An event's cost as we found it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EventCostResult {
-    /// The event.
-    pub event: String,
-    /// Under which condition.
-    pub condition: String,
-    /// Its cost in cycles.
-    pub cost: Option<Summary>,
-    /// The same in instructions.
-    pub instructions: Option<Summary>,
-    /// What it is divided by, in cycles.
-    pub beside: Option<Summary>,
-    /// Their ratio, start phase by start phase.
-    pub ratio: Option<Summary>,
-    /// The paper's, from and to.
-    pub paper: Option<[f64; 2]>,
-    /// Whether ours lies there.
-    pub question: Option<Question>,
-}
 
 /// The runs of a case by method, and the case's name.
 pub(super) type Cases<'a> = [(&'a str, &'a [(String, &'a [Entry])])];

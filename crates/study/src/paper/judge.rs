@@ -1,25 +1,23 @@
 //! How runs become a comparison with a paper.
 
 use super::curve;
-use super::events::{self, EventCostResult};
+use super::events;
 use super::gain;
 use super::model;
 use super::plan::Plan;
-use super::published::NATIVE;
 use super::registration::State;
 use super::relation::Relation;
+use super::result::EventCostResult;
 use super::result::{
     AbsoluteResult, CaseResult, ClaimResult, EffectResult, Family, Judgement, NegativeResult,
     Question, Size,
 };
+use super::runs::{Methods, failures, one_run, pairs, values};
 use super::spread::Spread;
 use super::{Case, Claim, Figure, Negative, Order, Published};
+use crate::laboratory::Entry;
 use crate::laboratory::statistics::{Summary, paired_ratio, ratios, summarise};
 use crate::laboratory::verdict::{Answer, Evidence, Said, Verdict};
-use crate::laboratory::{Entry, Outcome, is_one_run};
-use runner::measures::relative;
-
-type Methods<'a> = [(String, &'a [Entry])];
 
 /// Compares entries, in the order of the plan's points, with the paper.
 pub fn judge(paper: &Published, plan: &Plan, entries: &[Entry], registration: State) -> Judgement {
@@ -428,84 +426,4 @@ impl Question {
             _ => self.as_claim(),
         }
     }
-}
-
-fn entries<'a>(methods: &'a Methods<'_>, method: &str) -> &'a [Entry] {
-    let found = methods.iter().find(|(name, _)| name == method);
-    found.map_or(&[], |(_, entries)| entries)
-}
-
-/// Whether the phases of one of these methods are one run made often, so that they decide nothing.
-fn one_run(methods: &Methods<'_>, of: &[&str]) -> bool {
-    of.iter().any(|method| is_one_run(entries(methods, method)))
-}
-
-fn value(entry: &Entry, measure: &str) -> Option<f64> {
-    entry.outcome.figures()?.get(measure).copied()
-}
-
-/// The sum of these measures of a method, phase by phase; nothing for a phase that has not all of them.
-pub(super) fn phases(methods: &Methods<'_>, method: &str, measures: &[String]) -> Vec<Option<f64>> {
-    let sum = |entry: &Entry| measures.iter().map(|name| value(entry, name)).sum();
-    entries(methods, method).iter().map(sum).collect()
-}
-
-/// Whether the phases of a method are one run made often.
-pub(super) fn is_one(methods: &Methods<'_>, method: &str) -> bool {
-    is_one_run(entries(methods, method))
-}
-
-/// Measures that compare with the native run.
-const RELATIVE: [&str; 4] = ["native-etr", "er", "cr", "event-expansion"];
-
-/// One of these measures of a method, phase by phase; nothing for a phase in which a run has failed.
-fn beside_native(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<Option<f64>> {
-    let both = entries(methods, method)
-        .iter()
-        .zip(entries(methods, NATIVE));
-    both.map(|(entry, native)| {
-        let (ours, native) = (entry.outcome.figures()?, native.outcome.figures()?);
-        relative(ours, native).get(measure).copied()
-    })
-    .collect()
-}
-
-fn values(methods: &Methods<'_>, method: &str, measure: &str) -> Vec<f64> {
-    // What is relative to native is computed phase by phase.
-    if RELATIVE.contains(&measure) {
-        let values = beside_native(methods, method, measure);
-        return values.into_iter().flatten().collect();
-    }
-    let entries = entries(methods, method).iter();
-    entries.filter_map(|entry| value(entry, measure)).collect()
-}
-
-fn pairs(methods: &Methods<'_>, method: &str, base: &str, measure: &str) -> Vec<(f64, f64)> {
-    match measure {
-        // Its ratios are those of etr.
-        "native-etr" => return Vec::new(),
-        _ if RELATIVE.contains(&measure) => {
-            let of = |method| beside_native(methods, method, measure);
-            let both = of(method).into_iter().zip(of(base));
-            return both.filter_map(|(ours, base)| ours.zip(base)).collect();
-        }
-        _ => {}
-    }
-    let both = entries(methods, method).iter().zip(entries(methods, base));
-    both.filter_map(|(entry, base)| Some((value(entry, measure)?, value(base, measure)?)))
-        .collect()
-}
-
-fn failures(place: &str, methods: &Methods<'_>) -> Vec<String> {
-    let all = methods
-        .iter()
-        .flat_map(|(method, entries)| entries.iter().map(move |entry| (method, entry)));
-    all.filter_map(|(method, entry)| match &entry.outcome {
-        Outcome::Failed(why) => Some(format!(
-            "{place}, {method}, seed {}: {why}",
-            entry.point.seed
-        )),
-        Outcome::Finished { .. } => None,
-    })
-    .collect()
 }

@@ -2,8 +2,7 @@
 
 mod check;
 
-use super::curve::{Bars, Curve};
-use super::events::EventCost;
+use super::figures::{Bars, Curve, EventCost};
 use crate::laboratory::verdict::COMPARABLE;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

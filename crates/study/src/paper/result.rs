@@ -1,7 +1,5 @@
 //! What a comparison with a paper comes to: its figures beside ours, and the verdicts.
 
-use super::curve::{BarsResult, CurveResult};
-use super::events::EventCostResult;
 use super::registration::State;
 use super::relation::Relation;
 use super::spread::Spread;
@@ -283,4 +281,58 @@ impl Judgement {
         failures.extend(cases.flat_map(|case| case.failures.iter().cloned()));
         failures
     }
+}
+
+/// A line of a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// Whose it is: the paper's or ours, and the method.
+    pub name: String,
+    /// Case by case: the case, across, up, and the ends of the interval of the latter.
+    pub points: Vec<(String, f64, f64, f64, f64)>,
+}
+
+/// A curve as we found it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CurveResult {
+    /// What it shows.
+    pub title: String,
+    /// What is across, with its unit.
+    pub across: String,
+    /// What is up, with its unit.
+    pub up: String,
+    /// Its lines.
+    pub lines: Vec<Drawn>,
+}
+
+/// Bars as we found them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BarsResult {
+    /// What they show.
+    pub title: String,
+    /// The parts, with the unit.
+    pub parts: Vec<String>,
+    /// Each bar's name and the parts' medians.
+    pub bars: Vec<(String, Vec<f64>)>,
+}
+
+/// An event's cost as we found it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventCostResult {
+    /// The event.
+    pub event: String,
+    /// Under which condition.
+    pub condition: String,
+    /// Its cost in cycles.
+    pub cost: Option<Summary>,
+    /// The same in instructions.
+    pub instructions: Option<Summary>,
+    /// What it is divided by, in cycles.
+    pub beside: Option<Summary>,
+    /// Their ratio, start phase by start phase.
+    pub ratio: Option<Summary>,
+    /// The paper's, from and to.
+    pub paper: Option<[f64; 2]>,
+    /// Whether ours lies there.
+    pub question: Option<Question>,
 }

@@ -1,6 +1,6 @@
 //! Compiles a system into the device tree that the hypervisor reads; `abi::system` has its form.
 
-use super::Contents;
+use super::contents::Contents;
 use super::slots::Assignment;
 use crate::verify::slices::describe;
 use crate::{Located, System, Vm};

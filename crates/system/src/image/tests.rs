@@ -7,6 +7,7 @@ use abi::system::{
     Allocation, Costs, Hidden, Parameters, PauseLoops, Slot, SystemDescription, VmId,
 };
 use std::fs;
+use std::path::Path;
 
 /// A system of two VMs with files of its own in `folder`.
 fn system(folder: &Path) -> System {

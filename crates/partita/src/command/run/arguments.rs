@@ -1,6 +1,7 @@
 //! What `partita run` is told, and what it makes of it: the computer, and the point that is run.
 
-use crate::command::{Computer, Failure, HypervisorArgument, SystemArguments};
+use crate::command::failure::Failure;
+use crate::command::input::{Computer, HypervisorArgument, SystemArguments};
 use runner::checkpoint::Span;
 use runner::computer::Shift;
 use runner::computer::{Chosen, Kind};

@@ -1,7 +1,7 @@
 //! What is said of a run that has reached its limit.
 
 use super::RunArguments;
-use crate::command::Computer;
+use crate::command::input::Computer;
 use runner::run;
 use system::System;
 

@@ -3,7 +3,7 @@
 use super::arguments::computer;
 use super::ending::its_limit;
 use super::report::{EXPLAIN, locks, to_json, write_report};
-use crate::command::Failure;
+use crate::command::failure::Failure;
 use crate::command::run::RunArguments;
 use runner::checkpoint::Boot;
 use runner::computer::Kind;

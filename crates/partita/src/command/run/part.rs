@@ -2,7 +2,7 @@
 
 use super::RunArguments;
 use super::arguments::computer;
-use crate::command::Failure;
+use crate::command::failure::Failure;
 use runner::checkpoint::Start;
 use runner::checkpoint::{self, Boot};
 use runner::computer::Kind;

@@ -2,7 +2,8 @@
 
 use super::RunArguments;
 use super::arguments::point;
-use crate::command::{Failure, write_json};
+use crate::command::failure::Failure;
+use crate::command::output::write_json;
 use runner::run;
 use runner::storms::{Held, Storms};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::{Case, KVM, NATIVE, Published};
 use crate::paper::Gain;
-use crate::paper::events::Cost;
+use crate::paper::figures::Cost;
 
 impl Published {
     /// Looks for measures, cases and methods of drawings and of the table of events that are not there.
