@@ -1,6 +1,6 @@
 //! The papers' measures, each with its definition, computed from what a run reported.
 //!
-//! Every measure has one place: its row in [`MEASURES`] and its value in [`compute`].
+//! Every measure has one place: its row in [`MEASURES`] and its value in [`fn@compute`].
 
 mod compute;
 mod costs;

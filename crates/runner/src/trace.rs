@@ -1,7 +1,7 @@
 //! Timelines: what each vCPU, hart, lock and device did when, recorded from the machine's events.
 //!
 //! A [`Recorder`] listens to the machine and knows the vCPUs by their VMIDs, so it sees every hypervisor alike, and the
-//! hypervisor pays nothing. [`perfetto`] writes a timeline for Perfetto, [`study::drawing::lanes`] draws it.
+//! hypervisor pays nothing. [`perfetto`] writes a timeline for Perfetto, `study::drawing::lanes` draws it.
 
 mod interrupts;
 mod names;

@@ -1,7 +1,7 @@
 //! What the policies are claimed to do, each claim with the runs that show it: `experiments/policies.toml`.
 //!
 //! A [`Claims`] file names systems, the methods that are compared, and what must hold of their figures. [`plan`] makes the
-//! runs of it, [`judge`] says what came out.
+//! runs of it, [`fn@judge`] says what came out.
 
 mod judge;
 mod read;

@@ -47,7 +47,7 @@ pub trait TrappedDevice: Debug + Send {
     /// Something has come that the device may wait for.
     fn poll(&mut self, context: &dyn DeviceContext);
 
-    /// The time has come, or has been, for which the device [asked](VirtioContext::look_by).
+    /// The time has come, or has been, for which the device [asked](VirtioContext::poll_by).
     fn timer_expired(&mut self, context: &dyn DeviceContext) {
         let _ = context;
     }
@@ -120,7 +120,7 @@ pub trait VirtioContext {
         false
     }
 
-    /// Has the device with this source look [again](TrappedDevice::time_has_come) at this time.
+    /// Has the device with this source look [again](TrappedDevice::timer_expired) at this time.
     fn poll_by(&self, source: SourceNumber, at: u64);
 
     /// Sets a register of a device, which sees what was written to memory before. A store that faults has no effect.
@@ -141,6 +141,6 @@ pub trait VirtioContext {
         false
     }
 
-    /// There is something for a device of another VM, which [looks](TrappedDevice::look) for it when this VM's devices are let go.
+    /// There is something for a device of another VM, which [polls](TrappedDevice::poll) for it when this VM's devices are let go.
     fn notify_client(&self, client: Client);
 }

@@ -2,7 +2,7 @@
 
 use super::measure::{Better, Measure, measure};
 
-/// Those of [`super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
+/// Those of [`fn@super::compute`] itself, in the order of tables. One whose name ends in `.` stands for a family: a name for each cause.
 pub(super) const GENERAL: [Measure; 67] = [
     measure(
         "etr",

@@ -57,7 +57,7 @@ pub trait Access {
     }
 }
 
-/// [`Scheduler::wake`] for each of `vcpus`, with each group's lock taken once.
+/// [`crate::Scheduler::wake`] for each of `vcpus`, with each group's lock taken once.
 pub fn wake_all(access: &impl Access, vcpus: &NumberSet, now: Ticks) -> Kicks {
     let mut rest = *vcpus;
     let mut kicks = Kicks::NONE;

@@ -38,7 +38,7 @@ pub mod csr {
     /// Writes the register numbered `N` and returns its former value.
     ///
     /// # Safety
-    /// As for [`write`].
+    /// As for [`fn@write`].
     pub unsafe fn swap<const N: u16>(value: u64) -> u64 {
         REGISTERS.with_borrow_mut(|registers| registers.insert(N, value).unwrap_or(0))
     }
@@ -46,7 +46,7 @@ pub mod csr {
     /// Sets the bits of `mask` in the register numbered `N`.
     ///
     /// # Safety
-    /// As for [`write`].
+    /// As for [`fn@write`].
     pub unsafe fn set<const N: u16>(mask: u64) {
         REGISTERS.with_borrow_mut(|registers| *registers.entry(N).or_insert(0) |= mask);
     }
@@ -54,7 +54,7 @@ pub mod csr {
     /// Clears the bits of `mask` in the register numbered `N`.
     ///
     /// # Safety
-    /// As for [`write`].
+    /// As for [`fn@write`].
     pub unsafe fn clear<const N: u16>(mask: u64) {
         REGISTERS.with_borrow_mut(|registers| *registers.entry(N).or_insert(0) &= !mask);
     }

@@ -1,7 +1,7 @@
 //! A guest's interrupt file in memory, for a vCPU to which no guest file of a hart belongs.
 //!
 //! It behaves as an IMSIC interrupt file of 63 identities does (AIA chapter 3): messages arrive by
-//! [`write_memory`](InterruptFile::write_memory), the vCPU's trapped accesses to `sireg` and
+//! `write_memory`, the vCPU's trapped accesses to `sireg` and
 //! `stopei` go to [`read_indirect`](InterruptFile::read_indirect) and its neighbours, and
 //! [`interrupt`](InterruptFile::interrupt) is what to set in `hvip`.VSEIP. Its whole state fits
 //! into [`State`], the same that a guest file gives up when its vCPU leaves the hart.

@@ -29,7 +29,7 @@ const SIZE: usize = 64 << 20;
 const WARM: u32 = 24;
 /// Offsets of translations are greater than this, counts are not.
 const FIRST_PLACE: u32 = 64;
-/// Bytes of [`Translator::outside`], which stands before each block.
+/// Bytes of `Translator::outside`, which stands before each block.
 const OUTSIDE: u32 = 15;
 /// More bytes than a translated instruction takes.
 const MOST_BYTES: usize = 512;

@@ -2,7 +2,7 @@
 //!
 //! No constant lies between the addresses. Each buffer becomes as many descriptors as it touches pages, whose frames are mostly known without a
 //! search ([`PageCache`](crate::memory::touched)). As on the path by a constant, what is wrong or finds no room is left to
-//! [`chain`](super::chain), which decides again from the beginning.
+//! [`chain`], which decides again from the beginning.
 
 use super::chain::{self, QueueError, WRITE};
 use super::device::{DeviceQueue, Draft};

@@ -1,6 +1,6 @@
 //! A switch between VMs: each has a port, which its guest sees as a network card, and a card of the board may be the switch's uplink.
 //!
-//! A frame is copied twice: out of the sender's memory into the receiver's [inbox](inbox), which is memory of the hypervisor's, and from there
+//! A frame is copied twice: out of the sender's memory into the receiver's [`inbox`], which is memory of the hypervisor's, and from there
 //! into the buffers that the receiver has made available. So no VM reaches another's memory, no VM's devices are locked for another's, and a
 //! receiver that takes nothing holds nobody up: what its inbox has no room for is dropped.
 //!
