@@ -22,6 +22,7 @@ use scheduler::groups::{Access, NumberSet};
 use scheduler::{Dispatch, Leave, Left, Ticks, VcpuNumber, VcpuSet};
 use spinwait::PollReason;
 
+use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
 use crate::memory::translations::holders::Holders;
@@ -359,8 +360,10 @@ fn stay(mut exit: Exit<'_>, began: Ticks, generation: u64, holders: &Holders) ->
             );
             continue;
         }
+        exit.registers.counters.enter_guest(&HartCounters);
         world::enter(&mut exit.registers.context);
         let left_at = accounts::clock();
+        exit.registers.counters.leave_guest(&HartCounters);
         costs::spend(system.costs.mode_change);
         translations::left_guest(system);
         vcpu.leave_guest();

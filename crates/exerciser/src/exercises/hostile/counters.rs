@@ -22,6 +22,7 @@ const STOP: u64 = 4;
 const READ_FIRMWARE: u64 = 5;
 const SHARE: u64 = 7;
 const CYCLES: u64 = 1;
+const INSTRUCTIONS: u64 = 2;
 const RAW: u64 = 0x2_0000;
 
 /// Flags of starts and stops.
@@ -158,6 +159,8 @@ fn take_all(siege: &mut Siege, present: u64) -> u64 {
             break;
         }
     }
+    // cycle counts cycles too, and instret has been left.
+    expect(siege, CONFIGURE, [0, present, 0, INSTRUCTIONS, 0, 0], 0);
     let hardware = present & 0xffff_ffff;
     let start = [0, hardware, SET_VALUE, u64::MAX, 0, 0];
     expect(siege, START, start, 0);
@@ -165,7 +168,7 @@ fn take_all(siege: &mut Siege, present: u64) -> u64 {
     expect(siege, STOP, [0, hardware, 0, 0, 0, 0], 0);
     expect(siege, STOP, [0, hardware, 0, 0, 0, 0], ALREADY_STOPPED);
     expect(siege, START, start, 0);
-    for counter in (3..32u16).filter(|counter| hardware >> counter & 1 != 0) {
+    for counter in (0..32u16).filter(|counter| hardware >> counter & 1 != 0) {
         let mut setting = plain_setting();
         let ending = run_word(csr_read(0xc00 + counter, A1), &mut setting);
         siege.check(

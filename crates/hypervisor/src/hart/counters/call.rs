@@ -1,6 +1,10 @@
 //! What the calls of the extension do to a vCPU's counters.
 
-use super::{CounterSet, Counters, Hardware, Kind, Selection};
+use super::{CounterSet, Counters, Hardware, Kind, Selection, fixed};
+
+/// event_idx of the events that fixed counters count (SBI, table "PMU Hardware Events").
+const CYCLES: u32 = 1;
+const INSTRUCTIONS: u32 = 2;
 
 /// Why a call is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +45,28 @@ impl Configuration {
     }
 }
 
+/// A programmable counter of `among`, configured for the event.
+fn programmable_counter(
+    among: CounterSet,
+    selection: &Selection,
+    hardware: &mut impl Hardware,
+) -> Option<u8> {
+    let counters = among.bits_of_hardware();
+    (counters != 0)
+        .then(|| hardware.configure(counters, selection))
+        .flatten()
+}
+
+/// The fixed counter that counts nothing but the event, if it is one of `among`. Modes that are not to count are hints.
+fn fixed_counter(among: CounterSet, selection: &Selection) -> Option<u8> {
+    let counter = match selection.event {
+        CYCLES => fixed::CYCLE,
+        INSTRUCTIONS => fixed::INSTRET,
+        _ => return None,
+    };
+    among.has(counter).then_some(counter)
+}
+
 impl Counters {
     /// Finds a counter of `set` for the event, and configures it.
     ///
@@ -70,11 +96,11 @@ impl Counters {
             set.without(self.configured)
         };
         let found = match selection.kind {
-            Kind::Hardware if !among.hardware().is_empty() => {
-                hardware.configure(among.bits_of_hardware(), &selection)
-            }
+            // A programmable counter first, which alone tells of an overflow.
+            Kind::Hardware => programmable_counter(among, &selection, hardware)
+                .or_else(|| fixed_counter(among, &selection)),
             Kind::Firmware(_) => Self::firmware_counter(among),
-            Kind::Hardware | Kind::Unknown => None,
+            Kind::Unknown => None,
         };
         // Firmware may answer with a counter that was not asked for.
         let number = found
@@ -82,15 +108,17 @@ impl Counters {
             .ok_or(CallError::NoCounter)?;
         let only = CounterSet::only(number);
         if selection.kind == Kind::Hardware {
-            self.held = self.held.or(only);
+            self.held = self.held.or(only.hardware());
         }
         self.configured = self.configured.or(only);
         if let Some(counter) = self.counters.get_mut(usize::from(number)) {
             counter.selection = selection;
-            if configuration.clear {
-                counter.value = 0;
-            }
         }
+        if configuration.clear {
+            self.set_value(number, 0);
+        }
+        // It counts when it is started.
+        self.fixed.set_stopped(only, true);
         if configuration.start {
             self.start(only, None, hardware)?;
         }
@@ -121,6 +149,7 @@ impl Counters {
         }
         self.overflowed = self.overflowed.without(new);
         self.started = self.started.or(new);
+        self.fixed.set_stopped(new, false);
         if !new.hardware().is_empty() {
             self.resume(new.hardware(), hardware);
         }
@@ -136,6 +165,7 @@ impl Counters {
         self.note_overflows(hardware);
         let running = set.and(self.started);
         self.started = self.started.without(running);
+        self.fixed.set_stopped(running, true);
         let on_hart = running.and(self.open);
         if reset {
             self.forget(set, hardware);
@@ -150,6 +180,8 @@ impl Counters {
         if !set.and(self.held).is_empty() {
             self.free(set.and(self.held), hardware);
         }
+        // Without an event, it runs as it does for a guest that knows nothing of SBI.
+        self.fixed.set_stopped(set.and(self.configured), false);
         self.configured = self.configured.without(set);
         self.overflowed = self.overflowed.without(set);
     }

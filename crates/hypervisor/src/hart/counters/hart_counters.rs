@@ -11,8 +11,8 @@ use crate::hart::firmware;
 /// The extension without which no counters are offered.
 pub const MODES_AND_OVERFLOW: &str = "sscofpmf";
 
-/// hcounteren: guests read cycle, time and instret always.
-const FIXED: u64 = 0b111;
+/// hcounteren: guests read `time` always. `cycle` and `instret` are each vCPU's own, and exits.
+const TIME: u64 = 1 << 1;
 
 /// Flags of a configuration: the modes that do not count (SBI, table "PMU Counter Config Match Flags").
 const NOT_IN_VU: u64 = 1 << 3;
@@ -68,7 +68,7 @@ impl Offer {
 pub fn close() {
     // SAFETY: these registers concern guests; an overflow is taken in guests only.
     unsafe {
-        csr::write::<{ number::HCOUNTEREN }>(FIXED);
+        csr::write::<{ number::HCOUNTEREN }>(TIME);
         csr::set::<{ number::HVIEN }>(interrupt::LCOFI);
         csr::set::<{ number::SIE }>(interrupt::LCOFI);
     }
@@ -142,7 +142,7 @@ impl Hardware for HartCounters {
 
     fn open(&mut self, counters: u32) {
         // SAFETY: only guests are affected, and only counters are opened whose values are the guest's own.
-        unsafe { csr::write::<{ number::HCOUNTEREN }>(FIXED | u64::from(counters)) };
+        unsafe { csr::write::<{ number::HCOUNTEREN }>(TIME | u64::from(counters)) };
     }
 
     fn take_overflows(&mut self) -> u32 {
@@ -157,7 +157,7 @@ impl Hardware for HartCounters {
     }
 }
 
-/// hpmcounter `counter`; 0 for those that are none.
+/// `cycle`, `instret` or hpmcounter `counter`; 0 for numbers of none.
 fn read(counter: u8) -> u64 {
     macro_rules! each {
         ($($number:literal)+) => {
@@ -167,5 +167,5 @@ fn read(counter: u8) -> u64 {
             }
         };
     }
-    each!(3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    each!(0 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
 }

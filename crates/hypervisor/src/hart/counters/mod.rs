@@ -5,7 +5,8 @@
 //! takes the values and frees what was occupied, [`Counters::load`] configures and starts again what was started. A vCPU
 //! that has started none costs one comparison at each.
 //!
-//! Firmware counters count calls of the vCPU, and are nothing but numbers here.
+//! Firmware counters count calls of the vCPU, and are nothing but numbers here. `cycle` and `instret` count what the hart does in the
+//! guest (`fixed.rs`).
 #![cfg_attr(
     not(test),
     deny(
@@ -18,6 +19,7 @@
 
 mod call;
 mod event;
+mod fixed;
 pub mod hart_counters;
 mod set;
 #[cfg(test)]
@@ -25,6 +27,7 @@ mod tests;
 
 pub use call::{CallError, Configuration};
 pub use event::{FirmwareEvent, Kind, Selection};
+use fixed::FixedCounters;
 pub use set::{CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS};
 
 use set::{FIRST_FIRMWARE, TOTAL};
@@ -40,7 +43,7 @@ pub trait Hardware {
     fn stop(&mut self, counters: u32);
     /// Stops counters and frees them.
     fn release(&mut self, counters: u32);
-    /// What a counter shows.
+    /// Value of a counter, `cycle` and `instret` included.
     fn read(&self, counter: u8) -> u64;
     /// Lets the guest read these counters and no others.
     fn open(&mut self, counters: u32);
@@ -73,6 +76,8 @@ pub struct Counters {
     held: CounterSet,
     /// Of these, those whose value is the hart's: the guest may read them there.
     open: CounterSet,
+    /// `cycle` and `instret`.
+    fixed: FixedCounters,
     counters: [Counter; TOTAL],
 }
 
@@ -85,6 +90,7 @@ impl Default for Counters {
             overflowed: CounterSet::EMPTY,
             held: CounterSet::EMPTY,
             open: CounterSet::EMPTY,
+            fixed: FixedCounters::default(),
         }
     }
 }
@@ -96,6 +102,7 @@ impl Counters {
     }
 
     fn set_value(&mut self, counter: u8, value: u64) {
+        self.fixed.set(counter, value);
         if let Some(counter) = self.counters.get_mut(usize::from(counter)) {
             counter.value = value;
         }
@@ -145,9 +152,29 @@ impl Counters {
         }
     }
 
-    /// What a counter shows, where it has an event.
+    /// Notes the hart's fixed counters just before the vCPU enters its guest.
+    #[inline]
+    pub fn enter_guest(&mut self, hardware: &impl Hardware) {
+        self.fixed.enter(hardware);
+    }
+
+    /// Counts the stay in the guest that has just ended.
+    #[inline]
+    pub fn leave_guest(&mut self, hardware: &impl Hardware) {
+        self.fixed.leave(hardware);
+    }
+
+    /// Counts an instruction of the guest that the hypervisor has carried out.
+    pub fn retire(&mut self) {
+        self.fixed.retire();
+    }
+
+    /// Value of a counter: `cycle` and `instret` always have one, others where they have an event.
     #[must_use]
-    pub fn read(&self, counter: u8, hardware: &impl Hardware) -> Option<u64> {
+    pub fn read(&mut self, counter: u8, hardware: &impl Hardware) -> Option<u64> {
+        if CounterSet::FIXED.has(counter) {
+            return self.fixed.read(counter);
+        }
         if !self.configured.has(counter) {
             return None;
         }

@@ -1,6 +1,8 @@
 //! Sets of counters, as calls name them.
 
-/// Hardware counters have the numbers of the hart's, 3 to 31: 0 to 2 are cycle, time and instret, which all guests share.
+use super::fixed;
+
+/// Programmable counters, which have the numbers of the hart's. 0 and 2 are cycle and instret, and 1 is time.
 pub const HARDWARE_COUNTERS: core::ops::RangeInclusive<u8> = 3..=31;
 /// Firmware counters of a vCPU.
 pub const FIRMWARE_COUNTERS: u8 = 8;
@@ -11,6 +13,7 @@ pub(super) const TOTAL: usize = (FIRST_FIRMWARE + FIRMWARE_COUNTERS) as usize;
 
 const FIRMWARE: u64 = ((1 << FIRMWARE_COUNTERS) - 1) << FIRST_FIRMWARE;
 const HARDWARE: u64 = 0xffff_fff8;
+const FIXED_COUNTERS: u64 = 1 << fixed::CYCLE | 1 << fixed::INSTRET;
 
 /// Some of a vCPU's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,8 @@ impl CounterSet {
     pub const EMPTY: Self = Self(0);
     /// All firmware counters.
     pub const FIRMWARE: Self = Self(FIRMWARE);
+    /// `cycle` and `instret`.
+    pub const FIXED: Self = Self(FIXED_COUNTERS);
 
     /// The counters that `mask` has bits for, from `base` on: nothing where one is not in `present`.
     #[must_use]

@@ -15,10 +15,13 @@ struct Hart {
     calls: u32,
     /// Counters that do not exist.
     missing: u32,
+    /// Of both fixed counters.
+    retired: u64,
 }
 
 impl Hart {
     fn work(&mut self, amount: u64) {
+        self.retired = self.retired.wrapping_add(amount);
         for counter in 3..32 {
             if self.running >> counter & 1 != 0 {
                 let (value, passed) = self.values[counter].overflowing_add(amount);
@@ -75,6 +78,9 @@ impl Hardware for Hart {
     }
 
     fn read(&self, counter: u8) -> u64 {
+        if CounterSet::FIXED.has(counter) {
+            return self.retired;
+        }
         assert!(self.opened >> counter & 1 != 0, "not this vCPU's value");
         self.values[usize::from(counter)]
     }
@@ -94,7 +100,9 @@ impl Hardware for Hart {
 }
 
 fn all() -> CounterSet {
-    CounterSet::of_hardware(u32::MAX).or(CounterSet::FIRMWARE)
+    CounterSet::of_hardware(u32::MAX)
+        .or(CounterSet::FIXED)
+        .or(CounterSet::FIRMWARE)
 }
 
 fn cycles() -> Selection {
@@ -112,8 +120,9 @@ fn a_set_has_no_counter_that_is_not_there() {
     let named = |base, mask| CounterSet::named(base, mask, all());
     assert_eq!(named(3, 1), Some(CounterSet::only(3)));
     assert_eq!(named(u64::MAX, 0), Some(CounterSet::EMPTY));
-    // cycle, time and instret; numbers beyond the last; numbers that wrap.
-    for (base, mask) in [(0, 1), (0, 2), (2, 1), (40, 1), (0, 1 << 40), (32, 1 << 8)] {
+    assert_eq!(named(0, 5), Some(CounterSet::FIXED));
+    // time; numbers beyond the last; numbers that wrap.
+    for (base, mask) in [(0, 2), (1, 1), (1, 3), (40, 1), (0, 1 << 40), (32, 1 << 8)] {
         assert_eq!(named(base, mask), None, "{base} {mask:#x}");
     }
     for (base, mask) in [
@@ -324,6 +333,92 @@ fn firmware_counters_count_the_calls_that_they_are_for() {
     }
     let more = counters.configure(all(), sent, start, &mut hart);
     assert_eq!(more, Err(CallError::NoCounter));
+}
+
+/// A stay in the guest of so many instructions, on a hart that does as many for others meanwhile.
+fn stay(counters: &mut Counters, hart: &mut Hart, instructions: u64) {
+    hart.work(1_000_000);
+    counters.enter_guest(hart);
+    hart.work(instructions + fixed::SWITCH_INSTRUCTIONS);
+    counters.leave_guest(hart);
+    hart.work(1_000_000);
+}
+
+#[test]
+fn instret_counts_no_neighbour() {
+    let mut hart = Hart::default();
+    let (mut mine, mut other) = (Counters::default(), Counters::default());
+    let first = mine.read(fixed::INSTRET, &hart).unwrap();
+    mine.retire();
+    stay(&mut mine, &mut hart, 0);
+    assert_eq!(mine.read(fixed::INSTRET, &hart), Some(first + 1));
+    let cycles = mine.read(fixed::CYCLE, &hart).unwrap();
+    stay(&mut other, &mut hart, 5000);
+    // Another hart, whose counters stand elsewhere.
+    let mut next = Hart::default();
+    stay(&mut mine, &mut next, 20);
+    assert_eq!(mine.read(fixed::INSTRET, &next), Some(first + 21));
+    let passed = mine.read(fixed::CYCLE, &next).unwrap() - cycles;
+    assert_eq!(passed, 20 + fixed::SWITCH_INSTRUCTIONS);
+    assert_eq!(other.read(fixed::INSTRET, &hart), Some(0), "unused");
+}
+
+#[test]
+fn fixed_counters_are_started_and_stopped_by_calls() {
+    let (mut counters, mut hart) = (Counters::default(), Hart::default());
+    let legacy = Configuration {
+        exactly: true,
+        ..Configuration::default()
+    };
+    let named = |event| Selection::named(event, 0).unwrap();
+    for (counter, event) in [(fixed::CYCLE, 1), (fixed::INSTRET, 2)] {
+        let only = CounterSet::only(counter);
+        let other = counters.configure(only, named(3 - event), legacy, &mut hart);
+        assert_eq!(other, Err(CallError::NoCounter));
+        let found = counters.configure(only, named(event), legacy, &mut hart);
+        assert_eq!(found, Ok(counter));
+        let before = counters.read(counter, &hart);
+        stay(&mut counters, &mut hart, 10);
+        assert_eq!(counters.read(counter, &hart), before, "not started");
+        counters.start(only, Some(7), &mut hart).unwrap();
+        stay(&mut counters, &mut hart, 10);
+        let value = counters.read(counter, &hart).unwrap();
+        assert!((17..=17 + fixed::SWITCH_INSTRUCTIONS).contains(&value));
+        assert!(counters.stop(only, false, &mut hart));
+        stay(&mut counters, &mut hart, 10);
+        assert_eq!(counters.read(counter, &hart), Some(value));
+        assert!(!counters.stop(only, true, &mut hart));
+        stay(&mut counters, &mut hart, 10);
+        assert!(counters.read(counter, &hart) > Some(value), "runs again");
+    }
+    assert_eq!(hart.calls, 0);
+}
+
+#[test]
+fn programmable_counters_are_taken_first() {
+    let (mut counters, mut hart) = (Counters::default(), Hart::default());
+    for _ in HARDWARE_COUNTERS {
+        assert!(one(&mut counters, &mut hart) > fixed::INSTRET);
+    }
+    assert_eq!(one(&mut counters, &mut hart), fixed::CYCLE);
+    let more = counters.configure(all(), cycles(), Configuration::default(), &mut hart);
+    assert_eq!(more, Err(CallError::NoCounter));
+}
+
+/// The number of instructions between two labels of the world switch.
+fn instructions(from: &str, to: &str) -> usize {
+    let source = include_str!("../riscv64/world.rs");
+    let (_, rest) = source.split_once(from).unwrap();
+    let (body, _) = rest.split_once(to).unwrap();
+    let is_instruction = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
+    body.lines().filter(is_instruction).count()
+}
+
+#[test]
+fn switch_instructions_are_those_of_the_assembly() {
+    let enter = instructions("\nhypervisor_enter_guest:\n", "\n\n.balign 64");
+    let leave = instructions("\nhypervisor_trap_vector:\n", "\n    # A trap from");
+    assert_eq!((enter + leave) as u64, fixed::SWITCH_INSTRUCTIONS);
 }
 
 /// What one of two guests that share a hart does.

@@ -23,8 +23,8 @@ const STOPEI: u16 = 0x15C;
 /// The guest's name for its address-translation register.
 const SATP: u16 = 0x180;
 
-/// hpmcounter3 to hpmcounter31.
-const COUNTERS: core::ops::RangeInclusive<u16> = 0xC03..=0xC1F;
+/// `cycle`, `instret` and hpmcounter3 to hpmcounter31; `time` never traps.
+const COUNTERS: core::ops::RangeInclusive<u16> = 0xC00..=0xC1F;
 
 /// siselect values of the array of major interrupt priorities.
 const PRIORITIES: core::ops::RangeInclusive<u64> = 0x30..=0x3F;
@@ -164,7 +164,7 @@ fn pause_loop(exit: &mut Exit<'_>) -> (ExitCause, Next) {
     (ExitCause::PauseLoop, spins::spin(exit, seen))
 }
 
-/// A read of a counter that is not on the hart: one that has an event shows the value that it has.
+/// Reads a counter that is not open on the hart: the vCPU's `cycle` or `instret`, or one that has an event.
 fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Next) {
     let number = (access.csr - number::HPMCOUNTER0) as u8;
     let granted = !exit.registers.context.in_user_mode()
@@ -176,6 +176,7 @@ fn counter(exit: &mut Exit<'_>, access: CsrAccess, bits: u32) -> (ExitCause, Nex
     exit.registers
         .context
         .set(access.destination.number() as u8, value);
+    exit.registers.counters.retire();
     advance(exit);
     (ExitCause::Csr, Next::Resume)
 }

@@ -8,10 +8,16 @@ use crate::hart::counters::hart_counters::HartCounters;
 use crate::hart::counters::{
     CallError, Configuration, CounterSet, FIRMWARE_COUNTERS, HARDWARE_COUNTERS, Selection,
 };
+use crate::hart::csr::number;
 use crate::run::exits::exit::Exit;
 
 /// counter_info of a firmware counter.
 const FIRMWARE_COUNTER: u64 = 1 << 63;
+
+/// counter_info of `cycle` and `instret`: 64 bits, read from their CSRs.
+const fn fixed_counter(counter: u8) -> u64 {
+    63 << 12 | (number::HPMCOUNTER0 + counter as u16) as u64
+}
 
 /// Flags of starts and stops.
 const SET_VALUE: u64 = 1;
@@ -49,7 +55,9 @@ pub fn call(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
 }
 
 fn present(exit: &Exit<'_>) -> CounterSet {
-    CounterSet::of_hardware(exit.system.counters.counters()).or(CounterSet::FIRMWARE)
+    CounterSet::of_hardware(exit.system.counters.counters())
+        .or(CounterSet::FIXED)
+        .or(CounterSet::FIRMWARE)
 }
 
 fn named(exit: &Exit<'_>, base: u64, mask: u64) -> Result<CounterSet, SbiError> {
@@ -65,6 +73,9 @@ fn one(exit: &Exit<'_>, counter: u64) -> Result<u8, SbiError> {
 
 fn information(exit: &Exit<'_>, counter: u64) -> SbiResult {
     let counter = one(exit, counter)?;
+    if CounterSet::FIXED.has(counter) {
+        return Ok(fixed_counter(counter));
+    }
     let hardware = exit.system.counters.information(counter);
     Ok(hardware.unwrap_or(FIRMWARE_COUNTER))
 }
@@ -103,10 +114,10 @@ fn stop(exit: &mut Exit<'_>, set: CounterSet, flags: u64) -> SbiResult {
     }
 }
 
-/// What a firmware counter shows.
-fn read(exit: &Exit<'_>, counter: u64) -> SbiResult {
+/// Value of a firmware counter.
+fn read(exit: &mut Exit<'_>, counter: u64) -> SbiResult {
     let counter = one(exit, counter)?;
-    if HARDWARE_COUNTERS.contains(&counter) {
+    if !CounterSet::FIRMWARE.has(counter) {
         return Err(SbiError::InvalidParameter);
     }
     let value = exit.registers.counters.read(counter, &HartCounters);
