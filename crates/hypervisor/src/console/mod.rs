@@ -142,13 +142,22 @@ pub fn serve() -> impl Iterator<Item = Event> {
     })
 }
 
-/// Prints a line of the hypervisor's.
+/// Prints a line about an event.
 pub fn line(arguments: fmt::Arguments<'_>) {
+    print(arguments, Console::say);
+}
+
+/// Prints an answer to the operator.
+pub fn answer_line(arguments: fmt::Arguments<'_>) {
+    print(arguments, Console::answer);
+}
+
+fn print(arguments: fmt::Arguments<'_>, add: fn(&mut Console, &str)) {
     match TERMINAL.get() {
         Some(terminal) => {
             let text = arguments.to_string();
             let mut terminal = terminal.lock();
-            terminal.console.say(&text);
+            add(&mut terminal.console, &text);
             terminal.pump();
         }
         None => {
@@ -163,11 +172,11 @@ pub fn line(arguments: fmt::Arguments<'_>) {
     }
 }
 
-/// The report that the operator asked for has been printed.
-pub fn end_report() {
+/// Ends the answer to the operator's command.
+pub fn end_answer() {
     if let Some(terminal) = TERMINAL.get() {
         let mut terminal = terminal.lock();
-        terminal.console.end_report();
+        terminal.console.end_answer();
         terminal.pump();
     }
 }
@@ -236,6 +245,12 @@ macro_rules! say {
     ($($argument:tt)*) => { $crate::console::line(format_args!($($argument)*)) };
 }
 pub(crate) use say;
+
+/// Prints `[partita] ` and the formatted text as an answer to the operator.
+macro_rules! answer {
+    ($($argument:tt)*) => { $crate::console::answer_line(format_args!($($argument)*)) };
+}
+pub(crate) use answer;
 
 #[cfg(test)]
 mod tests {

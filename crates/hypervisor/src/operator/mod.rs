@@ -8,7 +8,7 @@ use scheduler::groups::Access;
 use scheduler::{Allocation, WaitPolicy};
 
 use crate::console;
-use crate::console::say;
+use crate::console::answer;
 use crate::console::terminal::{Command, Event, VmAction};
 use crate::memory::translations;
 use crate::system::Hypervisor;
@@ -32,14 +32,17 @@ pub fn serve(system: &Hypervisor) {
                 }
             }
             Event::PowerOff => {
-                say!("{}", abi::operator::POWERS_OFF);
+                answer!("{}", abi::operator::POWERS_OFF);
                 lifecycle::power_off(system);
             }
             Event::Command(Command::Stats) => {
                 // What was typed behind it is served behind the report.
                 return monitor::ask(system, harts::current());
             }
-            Event::Command(command) => obey(system, command),
+            Event::Command(command) => {
+                obey(system, command);
+                console::end_answer();
+            }
         }
     }
     system.aplic.resample(system.board.uart.source);
@@ -52,29 +55,29 @@ fn obey(system: &Hypervisor, command: Command) {
         Command::Share(vm, share) => with_vm(system, vm, |vm| {
             let result = system.set_share(vm.id, share);
             match result {
-                Ok(()) => say!("{}: share {share}", vm.settings.name),
-                Err(error) => say!("{}: {error}", vm.settings.name),
+                Ok(()) => answer!("{}: share {share}", vm.settings.name),
+                Err(error) => answer!("{}: {error}", vm.settings.name),
             }
         }),
         Command::Harts(vm, harts) => with_vm(system, vm, |vm| allocate(system, vm, harts)),
         Command::Spin(method) => {
             system.set_spin(method);
-            say!("spin {method}");
+            answer!("spin {method}");
         }
         Command::Wait(method) => {
             policy::set_wait(system, wait_policy(method));
-            say!("wait {method}");
+            answer!("wait {method}");
         }
         Command::PauseLoops(vm, gap, window) => with_vm(system, vm, |vm| {
             vm.pauses.set(gap, window);
-            say!("{}: ple {gap} {window}", vm.settings.name);
+            answer!("{}: ple {gap} {window}", vm.settings.name);
         }),
         Command::Translations(method) => match refusal(system, method) {
             None => {
                 system.set_translations(method);
-                say!("translations {method}");
+                answer!("translations {method}");
             }
-            Some(reason) => say!("translations {method}: {reason}"),
+            Some(reason) => answer!("translations {method}: {reason}"),
         },
         // Help is printed by the terminal itself, and the report by the last hart to have booked its time.
         Command::Help | Command::Stats => {}
@@ -113,11 +116,11 @@ fn allocate(system: &Hypervisor, vm: &Vm, harts: Option<HartSet>) {
     let name = vm.settings.name;
     match to.map(|to| allocation::change(system, vm, to)) {
         Ok(Ok(())) => match harts {
-            None => say!("{name}: on shared harts"),
-            Some(_) => say!("{name}: on harts of its own"),
+            None => answer!("{name}: on shared harts"),
+            Some(_) => answer!("{name}: on harts of its own"),
         },
-        Ok(Err(error)) => say!("{name}: {error}"),
-        Err(hart) => say!("{name}: there is no hart {}", hart.0),
+        Ok(Err(error)) => answer!("{name}: {error}"),
+        Err(hart) => answer!("{name}: there is no hart {}", hart.0),
     }
 }
 
@@ -142,9 +145,9 @@ fn act(system: &Hypervisor, action: VmAction, vm: &Vm) {
         Ok(()) => {
             // The lock must be free when the console's is taken.
             let state = vm.life.lock().state();
-            say!("{}: {state}", vm.settings.name);
+            answer!("{}: {state}", vm.settings.name);
         }
-        Err(refusal) => say!("{}: {refusal}", vm.settings.name),
+        Err(refusal) => answer!("{}: {refusal}", vm.settings.name),
     }
 }
 
@@ -154,13 +157,13 @@ fn list(system: &Hypervisor) {
         let slice = config.slice.get().saturating_mul(1_000_000) / config.frequency.max(1);
         (config.wait, slice)
     };
-    say!(
+    answer!(
         "spin {}, wait {}, time slice {slice} us",
         system.spin().name(),
         wait.name()
     );
     let free = system.pages.lock().free_bytes();
-    say!("{} MiB of memory free", free >> 20);
+    answer!("{} MiB of memory free", free >> 20);
     for (number, vm) in system.vms.iter().enumerate() {
         let (state, restarts) = {
             let life = vm.life.lock();
@@ -185,7 +188,7 @@ fn list(system: &Hypervisor) {
             Some(bytes) => alloc::format!(", of which {} are there", bytes >> 20),
             None => String::new(),
         };
-        say!(
+        answer!(
             "{} {:<16} {:<8} {harts}, {} vCPUs, {} MiB{resident} at {}, restarted {} times, heartbeat {}",
             number + 1,
             vm.settings.name.as_str(),

@@ -40,7 +40,7 @@ fn print_if_last(system: &Hypervisor, hart: &Hart) {
     if system.report.has_booked(hart.index) {
         // The counters as they stand, line by line between the other lines of the console, which takes everything.
         let _ = write(system, &records(system), &mut Lines(String::new()));
-        console::end_report();
+        console::end_answer();
         system.aplic.resample(system.board.uart.source);
     }
 }

@@ -6,6 +6,8 @@
 //! `n` and `1` to `9` move the focus, `m` opens the operator's prompt, `q` powers off, and a second
 //! Ctrl-] goes through to the guest.
 //!
+//! Answers to the operator go before everything else, so that no flood of lines keeps them from him.
+//!
 //! Nothing here touches a device: [`Console::drain`] hands bytes to a sink, and
 //! [`Console::input`] takes what was typed and says what to do.
 #![cfg_attr(
@@ -21,28 +23,24 @@
 pub mod command;
 mod editor;
 mod keys;
+mod lines;
 mod output;
 #[cfg(test)]
 mod tests;
 
 pub use command::{Command, VmAction};
 
-use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::system::{VmId, VmName};
 use editor::{Edit, Editor};
 use keys::{Key, Keys};
+use lines::Lines;
 use output::{Guest, LastLine};
 
 /// What the operator's prompt looks like.
 pub const PROMPT: &str = "partita> ";
-
-/// Bytes of the hypervisor's own lines that wait at most.
-const OWN_BACKLOG: usize = 64 << 10;
-
-const LINE_END: &[u8] = b"\r\n";
 
 /// What the hypervisor has to do because of a typed byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +59,15 @@ pub struct Console {
     guests: Vec<Guest>,
     focus: Option<VmId>,
     keys: Keys,
-    /// The operator has asked for a report, which comes when all harts have booked their time, and before the prompt.
-    awaits_report: bool,
+    /// The operator has given a command, whose answer comes before the prompt.
+    awaits_answer: bool,
     /// The line that the operator is typing, while the prompt is open.
     editor: Option<Editor>,
     last_line: LastLine,
-    /// The hypervisor's own lines, whole and with their ends.
-    own: VecDeque<u8>,
-    own_lost: u64,
+    /// Answers to the operator.
+    answers: Lines,
+    /// Lines about events.
+    events: Lines,
     /// Whose turn it is: 0 is the hypervisor, then the guests.
     turn: usize,
 }
@@ -80,11 +79,11 @@ impl Console {
             guests: names.into_iter().map(Guest::new).collect(),
             focus: None,
             keys: Keys::default(),
-            awaits_report: false,
+            awaits_answer: false,
             editor: None,
             last_line: LastLine::default(),
-            own: VecDeque::new(),
-            own_lost: 0,
+            answers: Lines::default(),
+            events: Lines::default(),
             turn: 0,
         }
     }
@@ -136,41 +135,34 @@ impl Console {
         }
     }
 
-    /// A message of the hypervisor's, each line with `[partita] ` in front.
+    /// Adds a message about an event, each line with `[partita] ` in front.
     pub fn say(&mut self, text: &str) {
         for line in text.lines() {
-            self.own_line("[partita] ", line);
+            self.events.push("[partita] ", line);
         }
     }
 
-    /// Whether a line as it is would not be lost.
+    /// Adds an answer to the operator, each line with `[partita] ` in front.
+    pub fn answer(&mut self, text: &str) {
+        for line in text.lines() {
+            self.answers.push("[partita] ", line);
+        }
+    }
+
+    /// Whether [`Self::raw_line`] would not lose `line`.
     pub fn has_room(&self, line: &str) -> bool {
-        line.len() + LINE_END.len() <= OWN_BACKLOG.saturating_sub(self.own.len())
+        self.answers.has_room(line)
     }
 
-    /// A line as it is, such as a record of the performance monitor.
+    /// Adds a line of an answer as it is, such as a record of the performance monitor.
     pub fn raw_line(&mut self, line: &str) {
-        self.own_line("", line);
-    }
-
-    fn own_line(&mut self, prefix: &str, line: &str) {
-        let length = prefix.len().saturating_add(line.len()).saturating_add(2);
-        if length > OWN_BACKLOG.saturating_sub(self.own.len()) {
-            self.own_lost = self.own_lost.saturating_add(1);
-            return;
-        }
-        self.own.extend(
-            prefix
-                .bytes()
-                .chain(line.bytes().filter(|&byte| byte != b'\n')),
-        );
-        self.own.extend(LINE_END);
+        self.answers.push("", line);
     }
 
     /// Whether there is something to drain.
     pub fn has_output(&self) -> bool {
-        !self.own.is_empty()
-            || self.own_lost > 0
+        self.answers.has_output()
+            || self.events.has_output()
             || self.prompt_is_due()
             || (0..)
                 .map(VmId)
@@ -178,14 +170,18 @@ impl Console {
                 .any(|vm| self.guest_has_output(vm))
     }
 
-    /// Sends up to about `budget` bytes (it finishes a line that it began). The hypervisor and the
-    /// guests take turns, a line each, and the next call goes on where this one stopped, so a flood
-    /// from one does not silence another. Gives back whether there is more.
+    /// Sends up to about `budget` bytes (it finishes a line that it began): first all answers and the
+    /// prompt behind them, then lines about events and the guests' in turns, a line each. The next call
+    /// goes on where this one stopped, so a flood from one does not silence another. Returns whether
+    /// there is more.
     pub fn drain(&mut self, budget: usize, sink: &mut dyn FnMut(u8)) -> bool {
         let participants = self.guests.len().saturating_add(1);
         let mut quiet = 0;
         let mut left = budget;
         while left > 0 && quiet < participants {
+            if self.drain_answers(&mut left, sink) {
+                continue;
+            }
             let turn = self.turn % participants;
             self.turn = turn.saturating_add(1);
             let mut sent = 0usize;
@@ -194,7 +190,7 @@ impl Console {
                 sink(byte);
             };
             match turn.checked_sub(1) {
-                None => self.drain_own_line(&mut counted),
+                None => self.drain_event(&mut counted),
                 Some(index) => self.drain_guest(index, &mut counted),
             }
             left = left.saturating_sub(sent);
@@ -203,10 +199,6 @@ impl Console {
             } else {
                 0
             };
-        }
-        if quiet == participants && self.prompt_is_due() {
-            let text = self.prompt_text();
-            self.last_line.replace_partial_line(&text, sink);
         }
         self.has_output()
     }
@@ -220,20 +212,31 @@ impl Console {
         while self.drain(usize::MAX, sink) {}
     }
 
-    fn drain_own_line(&mut self, sink: &mut dyn FnMut(u8)) {
-        if self.own.is_empty() && self.own_lost > 0 {
-            let lost = core::mem::take(&mut self.own_lost);
-            self.say(&alloc::format!(
-                "{lost} lines of the hypervisor's were lost"
-            ));
+    /// Sends an answer, or the prompt behind the last one. False where there is neither.
+    fn drain_answers(&mut self, left: &mut usize, sink: &mut dyn FnMut(u8)) -> bool {
+        if let Some(lost) = self.answers.take_lost() {
+            self.answer(&lost_lines(lost));
         }
-        let length = self
-            .own
-            .iter()
-            .position(|&byte| byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if length > 0 {
-            self.last_line.insert(self.own.drain(..length), false, sink);
+        if let Some(line) = self.answers.take() {
+            let line = line.inspect(|_| *left = left.saturating_sub(1));
+            self.last_line.insert(line, false, sink);
+            return true;
+        }
+        let due = self.prompt_is_due();
+        if due {
+            let text = self.prompt_text();
+            *left = left.saturating_sub(text.len());
+            self.last_line.replace_partial_line(&text, sink);
+        }
+        due
+    }
+
+    fn drain_event(&mut self, sink: &mut dyn FnMut(u8)) {
+        if let Some(lost) = self.events.take_lost() {
+            self.say(&lost_lines(lost));
+        }
+        if let Some(line) = self.events.take() {
+            self.last_line.insert(line, false, sink);
         }
     }
 
@@ -261,7 +264,7 @@ impl Console {
             self.say(&alloc::format!(
                 "{name}: {lost} bytes of console output were lost"
             ));
-            self.drain_own_line(sink);
+            self.drain_event(sink);
             return;
         }
         if raw {
@@ -293,7 +296,7 @@ impl Console {
             }
             Key::PowerOff => Some(Event::PowerOff),
             Key::Unknown => {
-                self.say(abi::operator::KEYS);
+                self.answer(abi::operator::KEYS);
                 None
             }
         }
@@ -316,12 +319,12 @@ impl Console {
                 self.last_line.end_partial_line(sink);
                 let names: Vec<VmName> = self.guests.iter().map(Guest::name).collect();
                 match command::parse(&line, &names) {
-                    Ok(Command::Help) => self.say(command::HELP),
+                    Ok(Command::Help) => self.answer(command::HELP),
                     Ok(command) => {
-                        self.awaits_report = command == Command::Stats;
+                        self.awaits_answer = true;
                         return Some(Event::Command(command));
                     }
-                    Err(error) => self.say(&alloc::format!("{error}")),
+                    Err(error) => self.answer(&alloc::format!("{error}")),
                 }
             }
         }
@@ -331,14 +334,14 @@ impl Console {
     fn focus_by_key(&mut self, index: usize, sink: &mut dyn FnMut(u8)) {
         let Some(name) = self.guests.get(index).map(Guest::name) else {
             let count = self.guests.len();
-            self.say(&alloc::format!(
+            self.answer(&alloc::format!(
                 "there is no VM {}; there are {count}",
                 index + 1
             ));
             return;
         };
         self.close_prompt(sink);
-        self.say(&alloc::format!("{name} has the focus; Ctrl-] leads back"));
+        self.answer(&alloc::format!("{name} has the focus; Ctrl-] leads back"));
         self.set_focus(u8::try_from(index).ok().map(VmId));
     }
 
@@ -355,17 +358,21 @@ impl Console {
         }
     }
 
-    /// The report that the operator asked for has been printed: the prompt may come back.
-    pub fn end_report(&mut self) {
-        self.awaits_report = false;
+    /// The answer to the operator's command is whole: the prompt may come back.
+    pub fn end_answer(&mut self) {
+        self.awaits_answer = false;
     }
 
     fn prompt_is_due(&self) -> bool {
-        self.editor.is_some() && !self.awaits_report && self.last_line.is_at_line_start()
+        self.editor.is_some() && !self.awaits_answer && self.last_line.is_at_line_start()
     }
 
     fn prompt_text(&self) -> String {
         let typed = self.editor.as_ref().map_or("", Editor::text);
         alloc::format!("{PROMPT}{typed}")
     }
+}
+
+fn lost_lines(lost: u64) -> String {
+    alloc::format!("{lost} lines of the hypervisor's were lost")
 }

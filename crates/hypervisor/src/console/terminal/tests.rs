@@ -205,12 +205,12 @@ fn the_prompt_comes_back_behind_the_report_that_was_asked_for() {
     assert!(!console.has_output(), "the report is still to come");
     console.raw_line("partita-monitor line");
     assert_eq!(drain(&mut console, usize::MAX), "partita-monitor line\r\n");
-    console.end_report();
+    console.end_answer();
     let shown = drain(&mut console, usize::MAX);
     assert!(shown.contains(PROMPT), "{shown:?}");
-    // Another command's answer is there when its event is served.
     let (events, _) = type_in(&mut console, b"vm list\r");
     assert_eq!(events, [Event::Command(Command::List)]);
+    console.end_answer();
     assert!(drain(&mut console, usize::MAX).contains(PROMPT));
 }
 
@@ -226,6 +226,7 @@ fn the_prompt_edits_and_obeys() {
         "{shown:?}"
     );
     console.raw_line("partita-monitor answer");
+    console.end_answer();
     let shown = drain(&mut console, usize::MAX);
     assert!(
         shown.starts_with("partita-monitor answer\r\n"),
@@ -345,4 +346,33 @@ proptest! {
         let want: String = lines.iter().map(|line| format!("[south] {line}\r\n")).collect();
         prop_assert_eq!(String::from_utf8(shown).unwrap(), want);
     }
+}
+
+/// A VM that starts anew as fast as it can, on a UART that takes little of it.
+#[test]
+fn answers_overtake_floods_of_events() {
+    let mut console = console();
+    type_in(&mut console, b"\x1dm");
+    drain(&mut console, usize::MAX);
+    for _ in 0..10_000 {
+        console.say("south: starts anew");
+        send(&mut console, SOUTH, "boot\n");
+    }
+    let (events, _) = type_in(&mut console, b"vm stop south\r");
+    assert_eq!(events, [Event::Command(Command::Vm(VmAction::Stop, SOUTH))]);
+    assert!(!drain(&mut console, 100).contains(PROMPT), "no answer yet");
+    console.answer("south: ending");
+    console.end_answer();
+    let shown = drain(&mut console, 100);
+    assert!(
+        shown.starts_with("[partita] south: ending\r\n\rpartita> "),
+        "{shown:?}"
+    );
+    let (events, _) = type_in(&mut console, b"what\r");
+    assert_eq!(events, []);
+    let shown = drain(&mut console, 100);
+    assert!(
+        shown.starts_with("[partita] there is no command 'what'"),
+        "{shown:?}"
+    );
 }
