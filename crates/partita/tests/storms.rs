@@ -56,7 +56,7 @@ fn victims_time(folder: &Path, starts: u32, initrd: usize) -> f64 {
     std::fs::write(folder.join("initrd"), vec![7; initrd]).unwrap();
     let exerciser = hypervisor().with_file_name("exerciser");
     let system = format!(
-        "harts = 1\nmemory = \"1 GiB\"\ntime-slice = \"1 ms\"\ntime-limit = \"5 min\"\n\
+        "harts = 1\nmemory = \"1 GiB\"\ntime-slice = \"1 ms\"\ntime-limit = \"15 min\"\n\
          when-idle = \"power-off\"\n\
          [vm.storm]\nvcpus = 1\nmemory = \"64 MiB\"\nshare = 10\nkernel = \"kernel\"\ninitrd = \"initrd\"\n\
          autostart = {}\n\

@@ -1,6 +1,7 @@
 //! What every hart does for ever: ask the scheduler, run the vCPU it names, or wait.
 
 pub mod attention;
+pub mod begin;
 pub mod exits;
 pub mod in_place;
 pub mod loading;
@@ -27,6 +28,7 @@ use crate::hart::csr::{self, number, status};
 use crate::hart::{self, world};
 use crate::memory::translations::holders::Holders;
 use crate::run::attention::attend;
+use crate::run::begin::{begin, has_enabled_interrupt};
 use crate::run::exits::exit::{Exit, Next};
 use crate::run::in_place::InPlace;
 use crate::run::probe::Tests;
@@ -40,7 +42,6 @@ use crate::system::lifecycle;
 use crate::system::monitor;
 use crate::system::{Hypervisor, now};
 use crate::vm::accounts::{self, Books};
-use crate::vm::lifecycle::life::Begin;
 use crate::vm::vcpu::{Registers, Vcpu};
 use crate::vm::word::Word;
 
@@ -167,22 +168,6 @@ enum Rest<'a> {
     Active,
 }
 
-/// The vCPU starts at `address` with `opaque`, as after power-on. Out of line: a hart's loop keeps no room for another vCPU's
-/// registers, so that what it does keep lies within the reach of one instruction.
-#[cold]
-#[inline(never)]
-fn begin_life(vcpu: &Vcpu, registers: &mut Registers, address: u64, opaque: u64) {
-    let mut shadow = registers.shadow.take();
-    if let Some(shadow) = &mut shadow {
-        shadow.begin_anew();
-    }
-    *registers = Registers {
-        shadow,
-        ..Registers::starting_at(address, u64::from(vcpu.index), opaque)
-    };
-    vcpu.word.lock().take();
-}
-
 /// Waits for an interrupt, for the time at which the hart looks again, or what else ends the wait, and attends to it.
 #[inline(never)]
 fn idle(system: &Hypervisor, hart: &Hart, how: &Rest<'_>, again: Option<Ticks>) {
@@ -218,16 +203,11 @@ fn run_vcpu(
     let mut registers = vcpu.registers.lock();
     system.end_wait(vcpu, registers.cached.last_hart());
     vcpu.deadline.store(u64::MAX, Ordering::Relaxed);
-    match lifecycle::dispatched(system, vm, vcpu) {
-        Begin::GoOn => {}
-        // Nothing of its former life counts, so that its cached translations are dropped too.
-        Begin::At { address, opaque } => begin_life(vcpu, &mut registers, address, opaque),
-        Begin::Load(run) => {
-            let since = (terms.began, terms.slice);
-            return left_without_guest(loading::load(system, hart, vm, run, since, books));
-        }
-        Begin::Leave => {
-            return left_without_guest(Leave::Stopped);
+    if lifecycle::asks_at_dispatch(vcpu) {
+        let since = (terms.began, terms.slice);
+        let at = (vm, vcpu);
+        if let Some(reason) = begin(system, hart, holders, at, &mut registers, since, books) {
+            return left_without_guest(reason);
         }
     }
     let last = registers.cached.last_hart();
@@ -307,11 +287,7 @@ fn end_spin(books: Books<'_>, vcpu: &Vcpu, registers: &mut Registers, word: Word
     // An interrupt that it can take is a reason to run.
     let closed = csr::read::<{ number::VSSTATUS }>() & status::SIE == 0;
     let deaf = closed && !registers.context.in_user_mode();
-    let enabled = csr::read::<{ number::VSIE }>();
-    let pending = csr::read::<{ number::VSIP }>() & enabled;
-    // hstatus.VGEIN does not name the vCPU's file yet.
-    let external = file != 0 && csr::read::<{ number::HGEIP }>() >> file & 1 != 0;
-    if deaf || pending == 0 && !(external && enabled & csr::interrupt::SEI != 0) {
+    if deaf || !has_enabled_interrupt(file) {
         books.count(Event::FutileDispatch);
     } else {
         books.count(Event::SpinInterrupted);

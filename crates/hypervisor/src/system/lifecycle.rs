@@ -3,14 +3,18 @@
 //! What may happen when is [`Life`], which is pure; here it is asked under its lock, and reaches the scheduler. The lock of
 //! a VM's life is taken before the scheduler's, and nothing is printed under it.
 
+use alloc::format;
+use alloc::string::String;
 use core::convert::Infallible;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use abi::system::VmName;
 use scheduler::groups::Access;
 use scheduler::{Scheduler, VcpuState};
 
 use crate::console;
 use crate::console::say;
+use crate::hart;
 use crate::interrupts;
 use crate::system::interrupt_port::InterruptPort;
 use crate::system::monitor;
@@ -18,8 +22,11 @@ use crate::system::pages;
 use crate::system::slots;
 use crate::system::{Hypervisor, now};
 use crate::vm::Vm;
+use crate::vm::lifecycle::backoff::Milliseconds;
 use crate::vm::lifecycle::idle::powers_off;
-use crate::vm::lifecycle::life::{Begin, Ending, Life, Outcome, Port, Refusal, StartError, Who};
+use crate::vm::lifecycle::life::{
+    Anew, Begin, Ending, Life, Outcome, Port, Power, Refusal, StartError, Who,
+};
 use crate::vm::loading::Start;
 use crate::vm::vcpu::Vcpu;
 
@@ -78,6 +85,10 @@ impl Port for Reach<'_> {
         if let Some(vcpu) = self.vcpu(vcpu) {
             vcpu.asks_at_dispatch.store(ask, Ordering::Relaxed);
         }
+    }
+
+    fn now(&self) -> Milliseconds {
+        Milliseconds::from_ticks(hart::time(), self.system.board.timebase_hertz)
     }
 
     fn quiesce(&mut self) {
@@ -186,19 +197,21 @@ pub fn suspend_vcpu(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu, resume: Option<(u
     });
 }
 
-/// What `vcpu`, which has just been given a hart, does there.
+/// Whether the VM's life decides what `vcpu`, which has just been given a hart, does there: [`dispatched`].
 #[inline]
-pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
-    // Whoever changes it does so before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
-    if !vcpu.asks_at_dispatch.load(Ordering::Relaxed) {
-        return Begin::GoOn;
-    }
-    asked_at_dispatch(system, vm, vcpu)
+pub fn asks_at_dispatch(vcpu: &Vcpu) -> bool {
+    // It is changed before the scheduler, whose lock this hart has held since, gives the vCPU a hart.
+    vcpu.asks_at_dispatch.load(Ordering::Relaxed)
 }
 
-#[cold]
-#[inline(never)]
-fn asked_at_dispatch(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
+/// Whether `vcpu` has suspended itself.
+pub fn is_suspended(vm: &Vm, vcpu: &Vcpu) -> bool {
+    let power = vm.life.lock().power(usize::from(vcpu.index));
+    matches!(power, Power::Suspended { .. })
+}
+
+/// Says what `vcpu`, which has just been given a hart, does there.
+pub fn dispatched(system: &Hypervisor, vm: &Vm, vcpu: &Vcpu) -> Begin {
     ask(system, vm, |life, reach| {
         life.dispatched(usize::from(vcpu.index), reach)
     })
@@ -252,12 +265,27 @@ fn see_to<E>(
     })
 }
 
+/// Says that a VM starts anew, and when.
+fn say_start(name: VmName, anew: &Anew) {
+    let failed = match anew.failed {
+        Some(reason) => format!("failed ({reason}), "),
+        None => String::new(),
+    };
+    let slowed = match anew.wait.0 {
+        0 => String::new(),
+        wait => format!(
+            " in {wait} ms, after {} short runs in a row",
+            anew.short_runs
+        ),
+    };
+    say!("{name}: {failed}starts anew{slowed}");
+}
+
 fn conclude(system: &Hypervisor, vm: &Vm, outcome: Outcome) {
     let name = vm.settings.name;
     match outcome {
         Outcome::Goes => {}
-        Outcome::StartsAnew(None) => say!("{name}: starts anew"),
-        Outcome::StartsAnew(Some(reason)) => say!("{name}: failed ({reason}), starts anew"),
+        Outcome::StartsAnew(anew) => say_start(name, &anew),
         Outcome::Stopped(reason) => {
             pages::end(system, vm);
             console::guest_ended(vm.number());

@@ -278,6 +278,13 @@ impl Hypervisor {
         hart.waiting.insert(vcpu.id);
     }
 
+    /// `vcpu` waits on no hart, wherever it began to.
+    pub fn end_every_wait(&self, vcpu: &Vcpu) {
+        for hart in &self.harts {
+            hart.waiting.remove(vcpu.id);
+        }
+    }
+
     /// `vcpu` is about to run. If it waited, it did so on the hart that it ran on last.
     pub fn end_wait(&self, vcpu: &Vcpu, last: Option<HartId>) {
         if let Some(hart) = last.map(|hart| self.hart(hart)) {

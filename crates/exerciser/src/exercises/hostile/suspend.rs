@@ -1,6 +1,6 @@
 //! Sleep over an interrupt: whatever is pending and enabled ends WFI and a suspension by SBI at once.
 
-use exerciser::sbi::HSM;
+use exerciser::sbi::{HSM, IPI};
 
 use super::Siege;
 use crate::arch::{csr, imsic, sbi, team};
@@ -17,6 +17,8 @@ const SUSPEND: u64 = 3;
 
 /// A sleep that nothing ends is ended by the timer after so long, in microseconds.
 const LIMIT_US: u64 = 300_000;
+/// Length of a suspension that the timer alone ends, in microseconds.
+const SHORT_US: u64 = 5_000;
 
 pub fn run(siege: &mut Siege) {
     let board = board();
@@ -59,5 +61,31 @@ pub fn run(siege: &mut Siege) {
             );
         }
     }
+    own_message(siege);
     csr::set_interrupt_enables(before);
+}
+
+/// An IPI to oneself that is not enabled ends no suspension, whether it is still there or was taken back.
+fn own_message(siege: &mut Siege) {
+    let board = board();
+    let own = team::current().id();
+    for taken_back in [false, true] {
+        csr::set_interrupt_enables(csr::TIMER);
+        sbi::call(IPI, 0, [1, own, 0, 0, 0, 0]);
+        if taken_back {
+            csr::clear_pending(csr::SOFTWARE);
+        }
+        let until = csr::time() + board.ticks(SHORT_US);
+        harts::set_timer(until);
+        let error = sbi::call(HSM, SUSPEND, [0; 6]).error;
+        let early = until.saturating_sub(csr::time());
+        harts::set_timer(u64::MAX);
+        csr::clear_pending(csr::SOFTWARE);
+        csr::set_interrupt_enables(csr::EXTERNAL);
+        csr::take_interrupts();
+        siege.check_strictly(
+            error == 0 && early == 0,
+            format_args!("a suspension ended {early} ticks early by an IPI that is not enabled"),
+        );
+    }
 }

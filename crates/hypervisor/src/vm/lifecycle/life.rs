@@ -10,6 +10,8 @@ use alloc::vec;
 use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 
+use super::backoff::{Backoff, Milliseconds};
+
 /// How often a VM that fails is started anew before it is left stopped. Its own reboots do not count.
 pub const MOST_RESTARTS_AFTER_FAILURE: u32 = 10;
 
@@ -27,6 +29,8 @@ pub trait Port {
     fn is_stopped(&self, vcpu: usize) -> bool;
     /// Whether [`Life::dispatched`] is to be asked before the vCPU next enters its guest.
     fn ask_at_dispatch(&mut self, vcpu: usize, ask: bool);
+    /// The board's time.
+    fn now(&self) -> Milliseconds;
     /// The VM's devices must not reach its memory any more. No vCPU of the VM is on a hart.
     fn quiesce(&mut self);
 }
@@ -55,10 +59,21 @@ pub enum Who {
 pub enum Outcome {
     /// Nothing yet.
     Goes,
-    /// It has ended, and the VM is loaded again; where it failed, for this reason.
-    StartsAnew(Option<StopReason>),
+    /// It has ended, and the VM is loaded again.
+    StartsAnew(Anew),
     /// It has ended for good, until somebody starts the VM.
     Stopped(StopReason),
+}
+
+/// A run that follows another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anew {
+    /// Reason for which the last run failed, if it did.
+    pub failed: Option<StopReason>,
+    /// Time until it begins.
+    pub wait: Milliseconds,
+    /// Short runs in a row before it.
+    pub short_runs: u32,
 }
 
 /// Why a wish cannot be met.
@@ -122,6 +137,8 @@ pub enum Begin {
     At { address: u64, opaque: u64 },
     /// It loads the VM for this run.
     Load(Run),
+    /// It waits: the run begins then, and not before.
+    WaitUntil(Milliseconds),
     /// It leaves: it has been stopped meanwhile.
     Leave,
 }
@@ -139,7 +156,7 @@ enum Phase {
     /// The operator has paused it.
     Paused,
     /// Its vCPUs have been told to stop, and this follows when all have.
-    Ending(Ending),
+    Ending(Ending, Who),
     Stopped,
 }
 
@@ -152,6 +169,7 @@ pub struct Life {
     run: Run,
     restarts: u64,
     failures: u32,
+    backoff: Backoff,
     power: Box<[Power]>,
 }
 
@@ -166,6 +184,7 @@ impl Life {
             run: Run(0),
             restarts: 0,
             failures: 0,
+            backoff: Backoff::default(),
             power: vec![Power::Stopped; vcpus].into_boxed_slice(),
         }
     }
@@ -179,7 +198,7 @@ impl Life {
             Phase::Active if loads => VmState::Loading,
             Phase::Active => VmState::Running,
             Phase::Paused => VmState::Paused,
-            Phase::Ending(_) => VmState::Ending,
+            Phase::Ending(..) => VmState::Ending,
             Phase::Stopped => VmState::Stopped,
         }
     }
@@ -211,6 +230,7 @@ impl Life {
             return Err(Refusal::Runs);
         }
         self.failures = 0;
+        self.backoff.forget(port.now());
         self.load(port);
         Ok(())
     }
@@ -228,10 +248,10 @@ impl Life {
     ) -> Result<Outcome, Refusal> {
         match (self.phase, who) {
             (Phase::Defined | Phase::Stopped, _) => return Err(Refusal::DoesNotRun),
-            (Phase::Ending(_), Who::Guest) => {}
-            (Phase::Ending(_), Who::Operator) => self.phase = Phase::Ending(ending),
+            (Phase::Ending(..), Who::Guest) => {}
+            (Phase::Ending(..), Who::Operator) => self.phase = Phase::Ending(ending, who),
             (Phase::Active | Phase::Paused, _) => {
-                self.phase = Phase::Ending(ending);
+                self.phase = Phase::Ending(ending, who);
                 for vcpu in 0..self.power.len() {
                     if self.power(vcpu) != Power::Stopped {
                         self.set(vcpu, Power::StopPending, port);
@@ -311,7 +331,12 @@ impl Life {
     pub fn dispatched(&mut self, vcpu: usize, port: &mut impl Port) -> Begin {
         let begin = match self.power(vcpu) {
             Power::Started => Begin::GoOn,
-            Power::Loading => return Begin::Load(self.run),
+            Power::Loading => {
+                return match self.backoff.waits_until(port.now()) {
+                    Some(time) => Begin::WaitUntil(time),
+                    None => Begin::Load(self.run),
+                };
+            }
             Power::Stopped | Power::StopPending => return Begin::Leave,
             Power::StartPending { address, opaque } => Begin::At { address, opaque },
             Power::Suspended { resume: None } => Begin::GoOn,
@@ -354,7 +379,7 @@ impl Life {
                 self.set(vcpu, Power::Stopped, port);
             }
         }
-        let Phase::Ending(ending) = self.phase else {
+        let Phase::Ending(ending, who) = self.phase else {
             return Outcome::Goes;
         };
         if self.power.iter().any(|power| *power != Power::Stopped) {
@@ -377,8 +402,20 @@ impl Life {
             return Outcome::Stopped(reason);
         }
         self.restarts = self.restarts.saturating_add(1);
+        let now = port.now();
+        let wait = match who {
+            Who::Guest => self.backoff.start_anew(now),
+            Who::Operator => {
+                self.backoff.forget(now);
+                Milliseconds::default()
+            }
+        };
         self.load(port);
-        Outcome::StartsAnew((reason != StopReason::None).then_some(reason))
+        Outcome::StartsAnew(Anew {
+            failed: (reason != StopReason::None).then_some(reason),
+            wait,
+            short_runs: self.backoff.short_runs(),
+        })
     }
 
     /// Begins a run: the first vCPU loads the VM when it is given a hart.
@@ -394,6 +431,7 @@ impl Life {
     #[cfg(test)]
     pub(super) fn forget_counts(&mut self) {
         (self.run, self.restarts) = (Run(0), 0);
+        self.backoff = Backoff::default();
     }
 
     fn set(&mut self, vcpu: usize, power: Power, port: &mut impl Port) {

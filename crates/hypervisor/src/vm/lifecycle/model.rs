@@ -7,6 +7,7 @@ use std::vec::Vec;
 use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 
+use super::backoff::Milliseconds;
 use super::life::{Begin, Ending, Life, Outcome, Port, Power, Who};
 
 /// Where a vCPU is, as the scheduler sees it, and what it is about to do on its hart.
@@ -48,6 +49,10 @@ struct Harts {
 }
 
 impl Port for Harts {
+    fn now(&self) -> Milliseconds {
+        Milliseconds(0)
+    }
+
     fn start(&mut self, vcpu: usize) {
         assert_eq!(self.vcpus[vcpu].place, Place::Out, "started twice");
         self.vcpus[vcpu].place = Place::Ready;
@@ -221,6 +226,7 @@ impl World {
                 harts.vcpus[vcpu].place = match begin {
                     Begin::GoOn | Begin::At { .. } => Place::Runs,
                     Begin::Load(_) => Place::Loads,
+                    Begin::WaitUntil(_) => Place::Leaves { stopped: false },
                     Begin::Leave => {
                         assert_eq!(power, Power::StopPending);
                         Place::Leaves { stopped: true }

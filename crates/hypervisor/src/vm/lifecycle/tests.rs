@@ -5,8 +5,9 @@ use std::vec::Vec;
 use abi::monitor::{StopReason, VmState};
 use abi::system::OnFailure;
 
+use super::backoff::Milliseconds;
 use super::life::{
-    Begin, Ending, Life, MOST_RESTARTS_AFTER_FAILURE, Outcome, Port, Power, Refusal, Run,
+    Anew, Begin, Ending, Life, MOST_RESTARTS_AFTER_FAILURE, Outcome, Port, Power, Refusal, Run,
     StartError, Who,
 };
 
@@ -14,9 +15,14 @@ use super::life::{
 struct Harts {
     running: Vec<bool>,
     leave: bool,
+    now: Milliseconds,
 }
 
 impl Port for Harts {
+    fn now(&self) -> Milliseconds {
+        self.now
+    }
+
     fn start(&mut self, vcpu: usize) {
         self.running[vcpu] = true;
     }
@@ -43,6 +49,7 @@ fn running(on_failure: OnFailure, leave: bool) -> (Life, Harts) {
     let mut harts = Harts {
         running: [false, false].to_vec(),
         leave,
+        now: Milliseconds(0),
     };
     life.start(&mut harts).unwrap();
     assert_eq!(life.state(), VmState::Loading);
@@ -96,19 +103,47 @@ fn a_guest_that_fails_is_left_stopped_in_the_end_and_its_own_reboots_do_not_coun
     let mut end = |ending| {
         let outcome = life.end(ending, Who::Guest, &mut harts).unwrap();
         let _ = life.loaded(0x8000, 6, &mut harts);
-        outcome
+        match outcome {
+            Outcome::StartsAnew(Anew { failed, .. }) => Ok(failed),
+            other => Err(other),
+        }
     };
     for _ in 0..100 {
-        assert_eq!(end(Ending::Restart), Outcome::StartsAnew(None));
+        assert_eq!(end(Ending::Restart), Ok(None));
     }
     let failure = StopReason::SystemFailure;
     for _ in 0..MOST_RESTARTS_AFTER_FAILURE {
-        let anew = Outcome::StartsAnew(Some(failure));
-        assert_eq!(end(Ending::Fail(failure)), anew);
+        assert_eq!(end(Ending::Fail(failure)), Ok(Some(failure)));
     }
-    assert_eq!(end(Ending::Fail(failure)), Outcome::Stopped(failure));
+    assert_eq!(end(Ending::Fail(failure)), Err(Outcome::Stopped(failure)));
     assert_eq!(life.restarts(), 110);
     assert_eq!(life.reason(), failure);
+}
+
+#[test]
+fn rebooting_guest_waits_before_it_loads() {
+    let (mut life, mut harts) = running(OnFailure::Stop, true);
+    let restart = |life: &mut Life, harts: &mut Harts, who| match life
+        .end(Ending::Restart, who, harts)
+        .unwrap()
+    {
+        Outcome::StartsAnew(anew) => anew,
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..20 {
+        restart(&mut life, &mut harts, Who::Guest);
+    }
+    let anew = restart(&mut life, &mut harts, Who::Guest);
+    assert_eq!((anew.wait, anew.short_runs), (Milliseconds(1000), 21));
+    let until = Milliseconds(1000);
+    assert_eq!(life.dispatched(0, &mut harts), Begin::WaitUntil(until));
+    assert_eq!(life.state(), VmState::Loading);
+    harts.now = until;
+    assert!(matches!(life.dispatched(0, &mut harts), Begin::Load(_)));
+    // The operator does not wait.
+    let anew = restart(&mut life, &mut harts, Who::Operator);
+    assert_eq!((anew.wait, anew.short_runs), (Milliseconds(0), 0));
+    assert!(matches!(life.dispatched(0, &mut harts), Begin::Load(_)));
 }
 
 #[test]
@@ -117,6 +152,7 @@ fn what_cannot_be_loaded_stops() {
     let mut harts = Harts {
         running: [false].to_vec(),
         leave: false,
+        now: Milliseconds(0),
     };
     life.start(&mut harts).unwrap();
     life.load_failed(&mut harts);

@@ -91,15 +91,18 @@ fn send_ipi(exit: &mut Exit<'_>, call: &Call) -> SbiResult {
         return Err(SbiError::NotSupported);
     }
     exit.registers.counters.count(FirmwareEvent::IpiSent);
-    let mut told = NumberSet::EMPTY;
+    let mut woken = NumberSet::EMPTY;
     for vcpu in named(exit, call.arguments[0], call.arguments[1])? {
         vcpu.raise_software_interrupt();
         exit.books.count_injected();
         interrupt_port::kick_where_it_runs(exit.system, vcpu);
-        told.insert(vcpu.id);
+        // The caller runs: it finds its own before it waits.
+        if vcpu.id != exit.vcpu.id {
+            woken.insert(vcpu.id);
+        }
     }
-    if !told.is_empty() {
-        exit.system.wake_all(&told);
+    if !woken.is_empty() {
+        exit.system.wake_all(&woken);
     }
     Ok(0)
 }
