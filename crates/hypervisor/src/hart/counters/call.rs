@@ -1,6 +1,6 @@
 //! What the calls of the extension do to a vCPU's counters.
 
-use super::{CounterSet, Counters, Hardware, Kind, Selection, fixed};
+use super::{CounterSet, Counters, Hardware, Kind, Selection, set};
 
 /// event_idx of the events that fixed counters count (SBI, table "PMU Hardware Events").
 const CYCLES: u32 = 1;
@@ -60,8 +60,8 @@ fn programmable_counter(
 /// The fixed counter that counts nothing but the event, if it is one of `among`. Modes that are not to count are hints.
 fn fixed_counter(among: CounterSet, selection: &Selection) -> Option<u8> {
     let counter = match selection.event {
-        CYCLES => fixed::CYCLE,
-        INSTRUCTIONS => fixed::INSTRET,
+        CYCLES => set::CYCLE,
+        INSTRUCTIONS => set::INSTRET,
         _ => return None,
     };
     among.has(counter).then_some(counter)

@@ -5,12 +5,7 @@
 //!
 //! A vCPU that has read neither pays a comparison at each exit: counting begins with the first read or start.
 
-use super::{CounterSet, Hardware};
-
-/// Number of `cycle`.
-pub const CYCLE: u8 = 0;
-/// Number of `instret`.
-pub const INSTRET: u8 = 2;
+use super::set::{CYCLE, CounterSet, INSTRET};
 
 /// Instructions of the world switch that retire while the vCPU counts: 46 on the way into the guest, 46 on the way out.
 pub(super) const SWITCH_INSTRUCTIONS: u64 = 92;
@@ -44,26 +39,26 @@ pub(super) struct FixedCounters {
 }
 
 impl FixedCounters {
-    /// Notes the hart's counters on the way into the guest.
+    /// Notes the hart's counters, which `read` gives by number, on the way into the guest.
     #[inline]
-    pub fn enter(&mut self, hardware: &impl Hardware) {
+    pub fn enter(&mut self, read: impl Fn(u8) -> u64) {
         if self.in_use {
-            self.cycle.entered = hardware.read(CYCLE);
-            self.instret.entered = hardware.read(INSTRET);
+            self.cycle.entered = read(CYCLE);
+            self.instret.entered = read(INSTRET);
         }
     }
 
     /// Adds what the hart counted since [`Self::enter`].
     #[inline]
-    pub fn leave(&mut self, hardware: &impl Hardware) {
+    pub fn leave(&mut self, read: impl Fn(u8) -> u64) {
         if self.in_use {
-            self.add(hardware);
+            self.add(read);
         }
     }
 
     #[cold]
-    fn add(&mut self, hardware: &impl Hardware) {
-        let since = |counter: u8, entered: u64| hardware.read(counter).wrapping_sub(entered);
+    fn add(&mut self, read: impl Fn(u8) -> u64) {
+        let since = |counter: u8, entered: u64| read(counter).wrapping_sub(entered);
         self.cycle.add(since(CYCLE, self.cycle.entered));
         let instructions = since(INSTRET, self.instret.entered);
         self.instret

@@ -155,13 +155,13 @@ impl Counters {
     /// Notes the hart's fixed counters just before the vCPU enters its guest.
     #[inline]
     pub fn enter_guest(&mut self, hardware: &impl Hardware) {
-        self.fixed.enter(hardware);
+        self.fixed.enter(|counter| hardware.read(counter));
     }
 
     /// Counts the stay in the guest that has just ended.
     #[inline]
     pub fn leave_guest(&mut self, hardware: &impl Hardware) {
-        self.fixed.leave(hardware);
+        self.fixed.leave(|counter| hardware.read(counter));
     }
 
     /// Counts an instruction of the guest that the hypervisor has carried out.

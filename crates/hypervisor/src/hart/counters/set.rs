@@ -1,7 +1,9 @@
 //! Sets of counters, as calls name them.
 
-use super::fixed;
-
+/// Number of `cycle`.
+pub const CYCLE: u8 = 0;
+/// Number of `instret`.
+pub const INSTRET: u8 = 2;
 /// Programmable counters, which have the numbers of the hart's. 0 and 2 are cycle and instret, and 1 is time.
 pub const HARDWARE_COUNTERS: core::ops::RangeInclusive<u8> = 3..=31;
 /// Firmware counters of a vCPU.
@@ -13,7 +15,7 @@ pub(super) const TOTAL: usize = (FIRST_FIRMWARE + FIRMWARE_COUNTERS) as usize;
 
 const FIRMWARE: u64 = ((1 << FIRMWARE_COUNTERS) - 1) << FIRST_FIRMWARE;
 const HARDWARE: u64 = 0xffff_fff8;
-const FIXED_COUNTERS: u64 = 1 << fixed::CYCLE | 1 << fixed::INSTRET;
+const FIXED_COUNTERS: u64 = 1 << CYCLE | 1 << INSTRET;
 
 /// Some of a vCPU's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -348,19 +348,19 @@ fn stay(counters: &mut Counters, hart: &mut Hart, instructions: u64) {
 fn instret_counts_no_neighbour() {
     let mut hart = Hart::default();
     let (mut mine, mut other) = (Counters::default(), Counters::default());
-    let first = mine.read(fixed::INSTRET, &hart).unwrap();
+    let first = mine.read(set::INSTRET, &hart).unwrap();
     mine.retire();
     stay(&mut mine, &mut hart, 0);
-    assert_eq!(mine.read(fixed::INSTRET, &hart), Some(first + 1));
-    let cycles = mine.read(fixed::CYCLE, &hart).unwrap();
+    assert_eq!(mine.read(set::INSTRET, &hart), Some(first + 1));
+    let cycles = mine.read(set::CYCLE, &hart).unwrap();
     stay(&mut other, &mut hart, 5000);
     // Another hart, whose counters stand elsewhere.
     let mut next = Hart::default();
     stay(&mut mine, &mut next, 20);
-    assert_eq!(mine.read(fixed::INSTRET, &next), Some(first + 21));
-    let passed = mine.read(fixed::CYCLE, &next).unwrap() - cycles;
+    assert_eq!(mine.read(set::INSTRET, &next), Some(first + 21));
+    let passed = mine.read(set::CYCLE, &next).unwrap() - cycles;
     assert_eq!(passed, 20 + fixed::SWITCH_INSTRUCTIONS);
-    assert_eq!(other.read(fixed::INSTRET, &hart), Some(0), "unused");
+    assert_eq!(other.read(set::INSTRET, &hart), Some(0), "unused");
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn fixed_counters_are_started_and_stopped_by_calls() {
         ..Configuration::default()
     };
     let named = |event| Selection::named(event, 0).unwrap();
-    for (counter, event) in [(fixed::CYCLE, 1), (fixed::INSTRET, 2)] {
+    for (counter, event) in [(set::CYCLE, 1), (set::INSTRET, 2)] {
         let only = CounterSet::only(counter);
         let other = counters.configure(only, named(3 - event), legacy, &mut hart);
         assert_eq!(other, Err(CallError::NoCounter));
@@ -398,9 +398,9 @@ fn fixed_counters_are_started_and_stopped_by_calls() {
 fn programmable_counters_are_taken_first() {
     let (mut counters, mut hart) = (Counters::default(), Hart::default());
     for _ in HARDWARE_COUNTERS {
-        assert!(one(&mut counters, &mut hart) > fixed::INSTRET);
+        assert!(one(&mut counters, &mut hart) > set::INSTRET);
     }
-    assert_eq!(one(&mut counters, &mut hart), fixed::CYCLE);
+    assert_eq!(one(&mut counters, &mut hart), set::CYCLE);
     let more = counters.configure(all(), cycles(), Configuration::default(), &mut hart);
     assert_eq!(more, Err(CallError::NoCounter));
 }
