@@ -181,12 +181,19 @@ fn compatible<'a>(tree: &'a Fdt<'a>, name: &'static str) -> impl Iterator<Item =
     })
 }
 
-fn range(node: &FdtNode<'_, '_>) -> Option<Range> {
-    let region = node.reg()?.next()?;
-    Some(Range {
-        start: region.starting_address as u64,
-        size: region.size? as u64,
+/// All ranges of a node's `reg`.
+fn ranges<'a>(node: FdtNode<'_, 'a>) -> impl Iterator<Item = Range> + 'a {
+    node.reg().into_iter().flatten().filter_map(|region| {
+        Some(Range {
+            start: region.starting_address as u64,
+            size: region.size? as u64,
+        })
     })
+}
+
+/// The first range of a node's `reg`: registers of a device.
+fn range(node: &FdtNode<'_, '_>) -> Option<Range> {
+    ranges(*node).next()
 }
 
 fn device(node: &FdtNode<'_, '_>) -> Option<BoardDevice> {
@@ -199,7 +206,21 @@ fn device(node: &FdtNode<'_, '_>) -> Option<BoardDevice> {
     })
 }
 
+/// The UART that the operator's terminal is on.
+#[must_use]
+pub fn uart(tree: &Fdt<'_>) -> Option<BoardDevice> {
+    let node = compatible(tree, "ns16550a").next();
+    node.as_ref().and_then(device)
+}
+
 impl Board {
+    /// Takes the harts out whose ISA string lacks the hypervisor extension (H), except `own`, and returns their ids.
+    pub fn take_out_harts_without_h(&mut self, own: u64) -> Vec<u64> {
+        let lacks = |hart: &BoardHart| hart.id != own && !hart.extensions.has("h");
+        let lacking = self.harts.extract_if(.., |hart| lacks(hart));
+        lacking.map(|hart| hart.id).collect()
+    }
+
     /// Whether no other virtio device has registers in the page in which this one's begin, and they begin with it.
     #[must_use]
     pub fn has_page_of_its_own(&self, device: BoardDevice) -> bool {
@@ -260,10 +281,6 @@ impl Board {
                 .unwrap_or(0) as u32,
         };
 
-        let uart = compatible(tree, "ns16550a")
-            .next()
-            .as_ref()
-            .and_then(device);
         let mut virtio: Vec<_> = compatible(tree, "virtio,mmio")
             .filter_map(|node| device(&node))
             .collect();
@@ -272,7 +289,7 @@ impl Board {
         let memory = tree
             .all_nodes()
             .filter(|node| node.property("device_type").and_then(|p| p.as_str()) == Some("memory"))
-            .filter_map(|node| range(&node))
+            .flat_map(ranges)
             .collect();
         let mut reserved = Self::reserved(tree);
         reserved.push(location);
@@ -290,7 +307,7 @@ impl Board {
             rng_seed: Self::rng_seed(tree),
             imsic,
             aplic,
-            uart: uart.ok_or(BoardError::Missing("UART (ns16550a)"))?,
+            uart: uart(tree).ok_or(BoardError::Missing("UART (ns16550a)"))?,
             virtio,
             clock: compatible(tree, "google,goldfish-rtc")
                 .find_map(|node| range(&node))
@@ -339,15 +356,15 @@ impl Board {
     }
 
     fn reserved(tree: &Fdt<'_>) -> Vec<Range> {
-        let mut ranges = Vec::new();
+        let mut found = Vec::new();
         if let Some(node) = tree.find_node("/reserved-memory") {
-            ranges.extend(node.children().filter_map(|child| range(&child)));
+            found.extend(node.children().flat_map(ranges));
         }
-        ranges.extend(tree.memory_reservations().map(|entry| Range {
+        found.extend(tree.memory_reservations().map(|entry| Range {
             start: entry.address() as u64,
             size: entry.size() as u64,
         }));
-        ranges
+        found
     }
 
     fn rng_seed(tree: &Fdt<'_>) -> Vec<u8> {
@@ -392,3 +409,6 @@ impl Board {
         Ok(set)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,10 +14,9 @@ use alloc::vec::Vec;
 use abi::system::VmTranslation;
 use fdt::Fdt;
 
-use crate::board::isa;
-use crate::board::{Board, Range};
+use crate::board::{self, Board, Range, isa};
 use crate::boot::error::AssembleError;
-use crate::boot::roll_call::Missing;
+use crate::boot::roll_call::{Missing, WithoutH};
 use crate::console;
 use crate::hart;
 use crate::hart::capabilities::{self, Capabilities, Capability};
@@ -62,11 +61,17 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
         start: tree as u64,
         size: device_tree.total_size() as u64,
     };
+    if let Some(uart) = board::uart(&device_tree) {
+        console::use_uart(uart.base);
+    }
+    // The board's offers are read from this hart's registers.
+    if let Some(missing) = capabilities::missing() {
+        fail(format_args!("hart {hart_id} has no {missing}"));
+    }
     let board = match Board::read(&device_tree, location) {
         Ok(board) => handover::complete(board),
         Err(error) => fail(format_args!("{error}")),
     };
-    console::use_uart(board.uart.base);
     let (board, missing) = with_harts_that_come(board, hart_id);
     let system = match assemble::system(board, started) {
         Ok(system) => system,
@@ -90,8 +95,12 @@ pub unsafe fn first_hart(hart_id: u64, tree: *const u8) -> ! {
     run::run(system, own)
 }
 
-/// The board with the harts that can be counted on, and the ids of the others, which the operator is told.
+/// The board with the harts that can be counted on, and the ids of those that do not come. The operator is told of all others.
 fn with_harts_that_come(mut board: Board, own: u64) -> (Board, Vec<u64>) {
+    let lacking = board.take_out_harts_without_h(own);
+    if !lacking.is_empty() {
+        console::desperate_line(format_args!("{}", WithoutH(&lacking)));
+    }
     let missing = roll_call::leave_those_that_come(&mut board.harts, own, board.timebase_hertz);
     if !missing.is_empty() {
         console::desperate_line(format_args!("{}", Missing(&missing)));

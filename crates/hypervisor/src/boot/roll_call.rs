@@ -110,15 +110,14 @@ impl Harts for OfFirmware<'_> {
     }
 }
 
-/// Harts that did not come, as an operator is told of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Missing<'a>(pub &'a [u64]);
+/// Harts by their ids, with runs in short.
+struct Ids<'a>(&'a [u64]);
 
-impl core::fmt::Display for Missing<'_> {
+impl core::fmt::Display for Ids<'_> {
     fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let plural = if self.0.len() == 1 { "" } else { "s" };
-        write!(formatter, "the firmware did not start hart{plural} ")?;
-        let mut separator = "";
+        write!(formatter, "hart{plural}")?;
+        let mut separator = " ";
         for run in self.0.chunk_by(|one, next| one + 1 == *next) {
             match run {
                 [first, .., last] => write!(formatter, "{separator}{first} to {last}")?,
@@ -126,6 +125,31 @@ impl core::fmt::Display for Missing<'_> {
             }
             separator = ", ";
         }
+        Ok(())
+    }
+}
+
+/// Harts that lack the hypervisor extension, as an operator is told of them.
+#[derive(Clone, Copy, Debug)]
+pub struct WithoutH<'a>(pub &'a [u64]);
+
+impl core::fmt::Display for WithoutH<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let ids = Ids(self.0);
+        write!(
+            formatter,
+            "not used: {ids}, without the hypervisor extension (H)"
+        )
+    }
+}
+
+/// Harts that did not come, as an operator is told of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Missing<'a>(pub &'a [u64]);
+
+impl core::fmt::Display for Missing<'_> {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(formatter, "the firmware did not start {}", Ids(self.0))?;
         formatter.write_str(
             "; it may have too little memory for so many (OpenSBI's heap): use firmware with a larger heap, or fewer harts",
         )
