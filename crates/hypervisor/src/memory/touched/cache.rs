@@ -1,4 +1,4 @@
-//! A few pages whose frames are known without a walk of the tables (Umeno and Tanaka 1987, §3.4, "a small cache of pages").
+//! A few pages whose frames are known without a walk of the tables.
 //!
 //! It belongs to the table: an entry is made and forgotten under the table's lock, and found without it. So what is found was in the table
 //! at that moment, as with a walk, and [`returned`](crate::memory::returned) waits for whoever uses either.

@@ -1,4 +1,4 @@
-//! The fast path of a queue (Umeno and Tanaka 1987, §3): static areas, and addresses translated by adding a constant.
+//! The fast path of a queue (paper 001, §4.2.2): static areas, and addresses translated by adding a constant.
 //!
 //! A guest's memory that lies in one piece needs no search: the places of its rings are found once, when the guest sets the queue up, and
 //! each buffer is a constant away from where the guest says. What is not simple is left to [`chain`](super::chain), which decides again from

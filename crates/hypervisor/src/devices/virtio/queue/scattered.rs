@@ -1,4 +1,4 @@
-//! The fast path of a queue whose guest's memory lies in single pages (Umeno and Tanaka 1987, §3.4).
+//! The fast path of a queue whose guest's memory lies in single pages (paper 001, §4.2.2).
 //!
 //! No constant lies between the addresses. Each buffer becomes as many descriptors as it touches pages, whose frames are mostly known without a
 //! search ([`PageCache`](crate::memory::touched)). As on the path by a constant, what is wrong or finds no room is left to

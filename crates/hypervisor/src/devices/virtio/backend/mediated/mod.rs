@@ -1,4 +1,4 @@
-//! A virtio device of the board, mediated for one VM: general I/O simulation (Umeno and Tanaka 1987, §2).
+//! A virtio device of the board, mediated for one VM: general I/O simulation (paper 001, §4.2.1).
 //!
 //! The guest's registers trap, and its queues are never the device's. At a notification each chain that the guest has made available is
 //! read once, its buffers are translated piece by piece, and the chain that the device works on is built in the hypervisor's memory
@@ -55,7 +55,7 @@ pub struct BackendConfig {
     pub source: SourceNumber,
     /// Areas for the device's side of the queues, [`MAX_QUEUES`] of [`AREA`] bytes each: memory that nobody else has.
     pub areas: OwnedRegion,
-    /// Use the fast method (Umeno and Tanaka 1987, §3).
+    /// Use the fast method (paper 001, §4.2.2).
     pub fast: bool,
     /// Page that the guest reads in place of the registers, without an exit; memory that nobody else has.
     pub page: Option<OwnedRegion>,
