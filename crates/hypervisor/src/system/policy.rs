@@ -14,17 +14,31 @@ pub fn set_wait(system: &Hypervisor, policy: WaitPolicy) {
     interrupt_port::watch_as_wanted(system, harts::current());
 }
 
-/// The scheduler's policy for the description's method.
+/// Scheduler's policy for a method of the description: the one with the same name. `oracle` is `reservation` with a holder that the machine
+/// tells.
 #[must_use]
 pub fn spin_policy(method: SpinMethod) -> SpinPolicy {
-    match method {
-        SpinMethod::None => SpinPolicy::None,
-        SpinMethod::Wopd => SpinPolicy::Wopd,
-        SpinMethod::Wapd => SpinPolicy::Wapd,
-        SpinMethod::Rslp => SpinPolicy::Rslp,
-        SpinMethod::Yield => SpinPolicy::Yield,
-        SpinMethod::NotSame => SpinPolicy::NotSame,
-        SpinMethod::Directed => SpinPolicy::Directed,
-        SpinMethod::Reservation | SpinMethod::Oracle => SpinPolicy::Reservation,
+    let same = match method {
+        SpinMethod::Oracle => SpinMethod::Reservation,
+        method => method,
+    };
+    // A test finds the policy of each method.
+    SpinPolicy::from_name(same.name()).unwrap_or(SpinPolicy::None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_and_policies_have_the_same_names() {
+        let methods = SpinMethod::ALL.iter().copied();
+        for method in methods.filter(|&method| method != SpinMethod::Oracle) {
+            assert_eq!(spin_policy(method).name(), method.name());
+        }
+        for policy in SpinPolicy::ALL {
+            let method = SpinMethod::from_name(policy.name());
+            assert_eq!(method.map(spin_policy), Some(policy), "{}", policy.name());
+        }
     }
 }
