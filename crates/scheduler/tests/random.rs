@@ -1,4 +1,4 @@
-//! Random systems under random events, every policy, compared with the reference at each step.
+//! Random systems under random events, by every policy, compared with the reference at each step.
 
 mod simulation;
 
@@ -70,7 +70,7 @@ fn build(system: &System) -> Simulation {
     simulation
 }
 
-/// One thing that happens from outside.
+/// An event from outside.
 fn disturb(simulation: &mut Simulation, operator: &mut Random) {
     let place = operator.below(simulation.vcpus.len() as u64) as usize;
     let vcpu = simulation.vcpus[place].id;
@@ -111,7 +111,7 @@ fn disturb(simulation: &mut Simulation, operator: &mut Random) {
     }
 }
 
-/// Lets a system be disturbed, and then sees that everybody runs.
+/// Disturbs a system, and then checks that every vCPU runs.
 fn disturb_and_go_on(system: &System) -> Result<(), TestCaseError> {
     let mut simulation = build(system);
     let mut operator = Random(system.seed ^ 1);
@@ -128,7 +128,7 @@ fn disturb_and_go_on(system: &System) -> Result<(), TestCaseError> {
         simulation.start(vcpu);
         simulation.change_word(place);
     }
-    // Stops that were under way end; then all have work, and an interrupt to get up.
+    // Pending stops end; then all vCPUs have work, and an interrupt that wakes them.
     simulation.run(20_000);
     let before: Vec<u64> = simulation.vcpus.iter().map(|vcpu| vcpu.ran).collect();
     for place in 0..simulation.vcpus.len() {
@@ -153,15 +153,14 @@ fn disturb_and_go_on(system: &System) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every state is as the reference says, the tables are sound, no hart rests while there is
-    /// work for it; and when the disturbances end, everybody runs.
+    /// Every state is as in the reference, the tables are sound, no hart is idle while there is work for it; and when the disturbances end, every
+    /// vCPU runs.
     #[test]
     fn nothing_is_lost(system in system()) {
         disturb_and_go_on(&system)?;
     }
 
-    /// While a system is left alone, nobody who is ready, or has an interrupt pending, waits longer
-    /// than it takes to serve everybody else.
+    /// While a system is undisturbed, no vCPU that is ready, or has an interrupt pending, waits longer than it takes to serve all others.
     #[test]
     fn waits_are_bounded(mut system in system()) {
         // A debt of up to two slices of each hart is many of a short round's quantities.
@@ -185,7 +184,7 @@ proptest! {
         }
     }
 
-    /// A storm of interrupts in one virtual machine does not keep another from running.
+    /// A storm of interrupts in one VM does not keep another from running.
     #[test]
     fn storms_do_not_starve(seed: u64, budget in 1u16..=16, every in prop::sample::select(&WaitPolicy::ALL[..])) {
         let config =
@@ -208,8 +207,8 @@ proptest! {
     }
 }
 
-/// A vCPU whose slice has ended waits for the end of its hart's round. Where nobody runs twice in turn on the same hart, another
-/// hart may always be the first to begin the next one.
+/// A vCPU whose slice has ended waits for the end of its hart's round. If no vCPU runs twice in a row on the same hart, another hart may always be
+/// the first to begin the next round.
 #[test]
 fn rounds_of_other_harts_starve_none() {
     let config = Config {

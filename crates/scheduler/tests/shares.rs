@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use scheduler::*;
 use simulation::{FREQUENCY, Habit, Simulation};
 
-/// Entitlement of each VM to `harts` harts, in harts: in proportion to the shares, but
-/// no more than a hart for each vCPU; what one cannot use goes to the others.
+/// Entitlement of each VM to `harts` harts, in harts: in proportion to the shares, but no more than a hart for each vCPU; the excess goes to the
+/// others.
 fn fair(harts: u16, vms: &[(u16, u32)]) -> Vec<f64> {
     let mut fair: Vec<f64> = vms.iter().map(|&(vcpus, _)| f64::from(vcpus)).collect();
     let mut open: Vec<usize> = (0..vms.len()).collect();
@@ -83,7 +83,7 @@ fn fixed_scheduling_keeps_shares_per_hart() {
     assert_fair(config, 3, &[(3, 10), (3, 20), (3, 70)]);
 }
 
-/// The first virtual machine is placed otherwise than the system says, whichever that is.
+/// The first VM has another placement than the system.
 #[test]
 fn mixed_placement_keeps_shares() {
     for placements in [

@@ -1,8 +1,7 @@
 //! Findings of paper 000 on its spin policies, with guests that contend for one lock each.
 //!
-//! A vCPU computes, takes its machine's lock, holds it, releases it, and begins anew. If the lock is
-//! taken it spins for a window, then leaves its hart because of the spin. What is counted is how often
-//! it has to, for one acquisition: the guests of the paper gave a processor up when a count expired.
+//! A vCPU computes, takes its VM's lock, holds it, releases it, and begins anew. If the lock is taken it spins for a window, then leaves its hart
+//! because of the spin. The figure is the number of such exits for one acquisition: the guests of the paper gave a processor up when a count expired.
 
 mod simulation;
 
@@ -12,7 +11,7 @@ use simulation::Random;
 const FREQUENCY: u64 = 10_000_000;
 /// Cost of a context switch, in ticks of 100 ns.
 const SWITCH: u64 = 20;
-/// How long a vCPU spins before it leaves.
+/// Time that a vCPU spins before it leaves.
 const WINDOW: u64 = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +25,12 @@ enum Doing {
 struct Running {
     vcpu: VcpuId,
     entered: u64,
-    /// When it does the next thing, and what was begun then.
+    /// Time of the next action, and begin of the current one.
     since: u64,
     slice_end: u64,
 }
 
-/// How much the guests contend.
+/// Contention of the guests.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     computes: u64,
@@ -43,7 +42,7 @@ struct Guests {
     doing: Vec<Doing>,
     holders: Vec<Option<VcpuId>>,
     harts: Vec<Option<Running>>,
-    /// When each hart is free to do its next thing.
+    /// Time at which each hart acts next.
     ready_at: Vec<u64>,
     random: Random,
     load: Load,
@@ -152,7 +151,7 @@ impl Guests {
         }
     }
 
-    /// The vCPUs whose machine's lock is free: the word that they may wait for has changed.
+    /// vCPUs whose VM's lock is free: the word that they may wait for has changed.
     fn free_words(&self) -> VcpuSet {
         let all = (0..self.doing.len()).map_while(|place| VcpuId::new(place as u16));
         let is_free = |vcpu: &VcpuId| {
@@ -165,7 +164,7 @@ impl Guests {
     fn next_thing(&self, vcpu: VcpuId, now: u64) -> u64 {
         match self.doing[vcpu.index()] {
             Doing::Computes { left } | Doing::Holds { left } => now + left,
-            // It looks at the lock at once, and for the last time at the end of the window.
+            // It tests the lock at once, and for the last time at the end of the window.
             Doing::Spins { .. } => now + 1,
         }
     }
@@ -265,7 +264,7 @@ fn policies_differ_under_contention() {
         assert!(wopd.longest > 2 * other.longest);
         assert!(wopd.acquisitions < other.acquisitions);
     }
-    // Whoever comes back only when the word has changed, comes back in vain only if another is faster.
+    // A vCPU that is dispatched only for a changed word comes in vain only if another one is faster.
     let reservation = of(SpinPolicy::Reservation);
     assert!(reservation.exits_per_contended < wapd.exits_per_contended.min(2.0));
     assert!(reservation.acquisitions as f64 > 0.99 * wapd.acquisitions as f64);

@@ -12,10 +12,10 @@ use scenarios::{Bench, SCENARIOS, SIZES};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The two lengths whose difference is counted, in rounds: what is before and after the rounds falls away.
+/// Lengths whose difference is counted, in rounds: set-up and tear-down cancel out.
 const LENGTHS: [u32; 2] = [1000, 3000];
 
-/// The instructions of one run of this program.
+/// Instructions of one run of this program.
 fn counted(place: usize, size: usize, rounds: u32) -> Outcome<u64> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

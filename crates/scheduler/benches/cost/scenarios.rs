@@ -7,7 +7,7 @@ use scheduler::{
     SpinOn, SpinPolicy, Ticks, VcpuId, VcpuSet, VmConfig, WaitPolicy,
 };
 
-/// A step, by its name.
+/// A step with its name.
 pub const SCENARIOS: [(&str, Step); 9] = [
     ("nothing (the probe and the loop)", Step::Nothing),
     (
@@ -26,7 +26,7 @@ pub const SCENARIOS: [(&str, Step); 9] = [
     ("reconsider", Step::Reconsider),
 ];
 
-/// Harts, virtual machines, and vCPUs of each. The last is a group of four harts with its part of 512 vCPUs on 64 harts.
+/// Harts, VMs, and vCPUs of each. The last is a group of four harts with its part of 512 vCPUs on 64 harts.
 pub const SIZES: [(u16, u16, u16); 3] = [(4, 2, 4), (64, 16, 4), (4, 8, 4)];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub struct Bench {
     now: u64,
 }
 
-/// The interrupts and words that have come.
+/// Interrupts and changed words.
 struct Found {
     pending: VcpuSet,
     changed: VcpuSet,
@@ -70,7 +70,7 @@ impl Probe for Found {
 const FREQUENCY: u64 = 10_000_000;
 
 impl Bench {
-    /// A computer of this size, ready for the step; nothing where the size is out of bounds.
+    /// A computer of this size, ready for the step; `None` if the size is out of bounds.
     pub fn new(step: Step, (harts, vms, vcpus): (u16, u16, u16)) -> Option<Self> {
         let wait = match step {
             Step::Wake => WaitPolicy::HostInterrupt,
@@ -105,13 +105,13 @@ impl Bench {
     fn prepare(&mut self) {
         let every = VcpuSet::from_bits(u64::MAX);
         match self.step {
-            // Everybody is ready, and each hart runs somebody.
+            // All vCPUs are ready, and each hart runs one.
             Step::SliceEnd | Step::Reconsider | Step::Nothing => {
                 for hart in 0..self.harts {
                     self.dispatch(hart, VcpuSet::EMPTY, every);
                 }
             }
-            // Everybody has run on one of the first harts, and waits.
+            // All vCPUs have run on one of the first harts, and wait.
             _ => {
                 let home = match self.step {
                     Step::WaitBeside => 5,
@@ -178,7 +178,7 @@ impl Bench {
         }
     }
 
-    /// Takes the step so often. Returns how often it went as it should.
+    /// Takes the step so often. Returns the number of correct ones.
     pub fn run(&mut self, rounds: u32) -> u32 {
         let mut good = 0;
         for _ in 0..rounds {
@@ -189,7 +189,7 @@ impl Bench {
     }
 
     fn once(&mut self) -> bool {
-        // The vCPUs 0 and 1 take turns on hart 0.
+        // vCPUs 0 and 1 alternate on hart 0.
         let other = u16::from(self.round % 2 == 1);
         match self.step {
             Step::Nothing => true,

@@ -148,16 +148,16 @@ impl Model for System {
             Property::always("the tables are sound", |_, world: &World| {
                 world.scheduler.check().is_ok()
             }),
-            Property::always("nobody sleeps over a wake-up", |_, world: &World| {
+            Property::always("no wake-up is lost", |_, world: &World| {
                 world.wakes.iter().all(|vcpu| {
                     world.scheduler.state(vcpu) != VcpuState::SelfWait
                         || world.is_uninterruptible(vcpu)
                 })
             }),
-            Property::always("everybody who can run will", |_, world: &World| drains(
+            Property::always("every vCPU that can run will", |_, world: &World| drains(
                 world
             )),
-            Property::sometimes("a virtual machine is out of service", |_, world: &World| {
+            Property::sometimes("a VM is out of service", |_, world: &World| {
                 !world.scheduler.queues.members(Queue::OutService).is_empty()
             }),
         ];
@@ -171,7 +171,7 @@ impl Model for System {
             ));
         }
         if matches!(self.config.spin, SpinPolicy::Wopd | SpinPolicy::Wapd) {
-            properties.push(Property::sometimes("somebody spins", |_, world: &World| {
+            properties.push(Property::sometimes("a vCPU spins", |_, world: &World| {
                 !world.scheduler.spin_waits.waiting().is_empty()
             }));
         }

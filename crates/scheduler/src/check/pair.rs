@@ -98,12 +98,12 @@ impl Pair {
             } else {
                 &[(0, 1)]
             };
-            for &(machine, number) in members {
-                let vcpu = world.scheduler.create_vcpu(vm(machine)).unwrap();
+            for &(vm_number, number) in members {
+                let vcpu = world.scheduler.create_vcpu(vm(vm_number)).unwrap();
                 names[place][vcpu.index()] = VcpuNumber::new(number);
                 world
                     .scheduler
-                    .set_part(vm(machine), (1, 2 - u32::from(machine)));
+                    .set_part(vm(vm_number), (1, 2 - u32::from(vm_number)));
             }
             let _ = world.scheduler.revise();
             let vcpus: Vec<VcpuId> = world.vcpus().collect();
@@ -171,8 +171,8 @@ impl Pair {
         }
         for (from, to) in [(0, 1), (1, 0)] {
             for (new, name) in self.names[to].into_iter().enumerate() {
-                let came = name.is_some() && before[to][new] != name;
-                let old = before[from].iter().position(|old| came && *old == name);
+                let is_new = name.is_some() && before[to][new] != name;
+                let old = before[from].iter().position(|old| is_new && *old == name);
                 let slot = |slot: usize| VcpuId::new(u16::try_from(slot).unwrap()).unwrap();
                 if let Some(old) = old {
                     let [first, second] = &mut self.worlds;
@@ -352,7 +352,7 @@ impl Model for System {
                 };
                 distinct && numbers.len() == 3 && there(0) && there(1)
             }),
-            Property::always("nobody sleeps over a wake-up", |_, pair: &Pair| {
+            Property::always("no wake-up is lost", |_, pair: &Pair| {
                 pair.worlds.iter().all(|world| {
                     world.wakes.iter().all(|vcpu| {
                         world.scheduler.state(vcpu) != VcpuState::SelfWait
@@ -361,7 +361,7 @@ impl Model for System {
                 })
             }),
             Property::always(
-                "no hart rests while the other group has work",
+                "no hart is idle while the other group has a surplus",
                 |_, pair: &Pair| {
                     let possible = pair.possible().into_iter().zip(pair.flows);
                     possible
@@ -369,14 +369,15 @@ impl Model for System {
                         .all(|(possible, found)| found || !possible)
                 }
             ),
-            Property::always("everybody who can run will", |_, pair: &Pair| pair.drains()),
+            Property::always("every vCPU that can run will", |_, pair: &Pair| pair
+                .drains()),
             Property::sometimes("a vCPU has gone to the other group", |_, pair: &Pair| {
                 pair.names[1]
                     .iter()
                     .flatten()
                     .any(|number| number.get() == 2)
             }),
-            Property::sometimes("a hart rests", |_, pair: &Pair| {
+            Property::sometimes("a hart is idle", |_, pair: &Pair| {
                 let modes = pair.worlds.iter().flat_map(|world| &world.modes);
                 modes
                     .into_iter()

@@ -217,6 +217,6 @@ fn step_without_a_counterpart_is_found() {
         .unwrap();
     let dispatch = Event::In(0, Step::Dispatch(hart));
     assert_eq!(single.lacks(&stopped, dispatch, &stopped), None);
-    let told = single.lacks(&stopped, dispatch, &pair);
-    assert!(told.is_some());
+    let found = single.lacks(&stopped, dispatch, &pair);
+    assert!(found.is_some());
 }

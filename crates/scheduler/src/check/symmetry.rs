@@ -207,7 +207,7 @@ impl World {
     /// Copy with everything numbered by its state.
     pub(super) fn renumbered(&self) -> Self {
         let scheduler = &self.scheduler;
-        let machines: Vec<VmId> = (0..)
+        let vms_here: Vec<VmId> = (0..)
             .map_while(VmId::new)
             .filter(|vm| scheduler.vms[vm.index()].is_some())
             .collect();
@@ -224,14 +224,14 @@ impl World {
                 members,
             )
         };
-        let vm_ranks = ranks(machines.iter().map(vm_key).collect());
-        let sorted_by_size = machines
+        let vm_ranks = ranks(vms_here.iter().map(vm_key).collect());
+        let sorted_by_size = vms_here
             .windows(2)
             .all(|pair| scheduler.vcpus(pair[0]).count() >= scheduler.vcpus(pair[1]).count());
         let vms: Vec<VmId> = if sorted_by_size {
             vm_ranks.into_iter().map_while(VmId::new).collect()
         } else {
-            machines.clone()
+            vms_here.clone()
         };
         let harts: Vec<HartId> = self.harts().collect();
         let hart_ranks = ranks(
@@ -239,13 +239,9 @@ impl World {
                 .iter()
                 .map(|&hart| {
                     let runs = scheduler.running(hart);
-                    let machine = runs.and_then(|vcpu| scheduler.vm_of(vcpu));
-                    let machine = machine.map(|vm| vms[vm.index()]);
-                    (
-                        self.hart_key(hart),
-                        machine,
-                        runs.map(|vcpu| self.key(vcpu)),
-                    )
+                    let vm = runs.and_then(|vcpu| scheduler.vm_of(vcpu));
+                    let vm = vm.map(|vm| vms[vm.index()]);
+                    (self.hart_key(hart), vm, runs.map(|vcpu| self.key(vcpu)))
                 })
                 .collect(),
         );
@@ -256,8 +252,8 @@ impl World {
         };
         // Each VM gets the vCPUs that follow, in the order of the new numbers.
         let mut next = 0;
-        for rank in 0..machines.len() {
-            let vm = machines
+        for rank in 0..vms_here.len() {
+            let vm = vms_here
                 .iter()
                 .find(|vm| numbers.vms[vm.index()].index() == rank);
             let vm = *vm.unwrap();

@@ -52,12 +52,12 @@ fn walk(system: System, paths: u64, steps: u32) {
             taken.push(step);
             world.take(step);
             world.disturbances = u8::MAX;
-            let told = || std::format!("{} {} seed {seed}: {taken:?}", spin.name(), wait.name());
-            assert_eq!(world.scheduler.check(), Ok(()), "{}", told());
+            let context = || std::format!("{} {} seed {seed}: {taken:?}", spin.name(), wait.name());
+            assert_eq!(world.scheduler.check(), Ok(()), "{}", context());
             let sleeps = |vcpu| world.scheduler.state(vcpu) == VcpuState::SelfWait;
             let missed = |vcpu| sleeps(vcpu) && !world.is_uninterruptible(vcpu);
-            assert!(!world.wakes.iter().any(missed), "{}", told());
-            assert!(number % 4 != 0 || drains(&world), "{}", told());
+            assert!(!world.wakes.iter().any(missed), "{}", context());
+            assert!(number % 4 != 0 || drains(&world), "{}", context());
         }
     }
 }

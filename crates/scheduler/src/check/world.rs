@@ -238,7 +238,7 @@ impl World {
     }
 
     /// Lets the guest on this hart continue and take its interrupts.
-    fn looks(&mut self, hart: HartId) {
+    fn take_interrupts(&mut self, hart: HartId) {
         if let Some(vcpu) = self.scheduler.running(hart) {
             self.wakes.remove(vcpu);
             self.pending.remove(vcpu);

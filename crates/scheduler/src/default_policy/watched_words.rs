@@ -90,7 +90,7 @@ impl Scheduler {
 
     /// Polls the words of waiters, and takes the first one whose wait is over and that has affinity to this hart.
     ///
-    /// Nobody queues behind a waiter at a plain word, so migrating it does not pay: without affinity it becomes ready before the others, so that its
+    /// No vCPU queues behind a waiter at a plain word, so migrating it does not pay: without affinity it becomes ready before the others, so that its
     /// last hart prefers it.
     #[inline(never)]
     pub(crate) fn take_by_word(

@@ -103,8 +103,8 @@ impl Scheduler {
             }
             Phase::SelfWait => {
                 self.make_ready(vcpu, now);
-                let hurry = self.preempt_on_wake(vcpu, now);
-                self.assign_harts().and(hurry)
+                let preempted = self.preempt_on_wake(vcpu, now);
+                self.assign_harts().and(preempted)
             }
             Phase::Stopped | Phase::Ready => Kicks::NONE,
         }

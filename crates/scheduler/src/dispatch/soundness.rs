@@ -32,9 +32,9 @@ impl fmt::Display for Unsound {
             Self::Queues => formatter.write_str("the queues are corrupt"),
             Self::Misplaced(vcpu) => write!(formatter, "{vcpu} is in the wrong queue"),
             Self::Running(hart) => write!(formatter, "{hart} and its vCPU disagree"),
-            Self::SpinWait(vcpu) => write!(formatter, "{vcpu} waits for nobody that can run"),
+            Self::SpinWait(vcpu) => write!(formatter, "{vcpu} waits for no vCPU that can run"),
             Self::Hart(hart) => write!(formatter, "{hart} is in the wrong set"),
-            Self::Forgotten(vcpu) => write!(formatter, "{vcpu} is ready and no hart was told"),
+            Self::Forgotten(vcpu) => write!(formatter, "{vcpu} is ready and no hart was kicked"),
         }
     }
 }
@@ -90,8 +90,8 @@ impl Scheduler {
             }
             (_, _) => queue.is_none(),
         };
-        let machine = self.vms[entry.vm.index()];
-        let of_machine = machine.is_some_and(|vm| {
+        let vm = self.vms[entry.vm.index()];
+        let of_vm = vm.is_some_and(|vm| {
             vm.vcpus == entry.partners && vm.vcpus.contains(vcpu) && vm.dedicated == entry.dedicated
         });
         let run = match entry.phase {
@@ -109,7 +109,7 @@ impl Scheduler {
             !self.preempted_interrupts_off.contains(vcpu) || preempted,
             !gave_way || !preempted && matches!(entry.phase, Phase::Ready | Phase::Stopped),
         ];
-        if !of_machine || sets != [true; 6] {
+        if !of_vm || sets != [true; 6] {
             return Err(Unsound::Misplaced(vcpu));
         }
         let words = self.word_waiters.contains(vcpu) == entry.word.is_some();

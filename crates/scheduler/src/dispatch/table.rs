@@ -292,9 +292,9 @@ impl Scheduler {
 
     /// VMs with vCPUs here that share harts.
     pub(crate) fn sharing(&self) -> impl Iterator<Item = &Vm> {
-        let machines = self.present.iter();
-        let machines = machines.filter_map(|vm| self.vms[vm.index()].as_ref());
-        machines.filter(|vm| !vm.dedicated)
+        let vms = self.present.iter();
+        let vms = vms.filter_map(|vm| self.vms[vm.index()].as_ref());
+        vms.filter(|vm| !vm.dedicated)
     }
 
     /// Applies a function to each VM that shares harts.

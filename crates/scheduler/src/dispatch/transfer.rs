@@ -171,12 +171,12 @@ impl Scheduler {
         }
         self.vcpus[vcpu.index()] = None;
         self.occupied.remove(vcpu);
-        if let Some(machine) = self.vms[vm.index()].as_mut() {
-            machine.vcpus.remove(vcpu);
-            if machine.vcpus.is_empty() {
+        if let Some(record) = self.vms[vm.index()].as_mut() {
+            record.vcpus.remove(vcpu);
+            if record.vcpus.is_empty() {
                 self.present.remove(vm);
             }
-            machine.last_yielded_to = machine.last_yielded_to.filter(|&other| other != vcpu);
+            record.last_yielded_to = record.last_yielded_to.filter(|&other| other != vcpu);
         }
         self.update_partners(vm);
         let mut kicks = self.assign_harts();
@@ -251,16 +251,16 @@ impl Scheduler {
         self.occupied.insert(vcpu);
         if !self.present.contains(vm) {
             let time = self.vruntime_of_others();
-            if let Some(machine) = self.vms[vm.index()].as_mut() {
-                machine.boost_vruntime = time;
+            if let Some(record) = self.vms[vm.index()].as_mut() {
+                record.boost_vruntime = time;
             }
         }
         self.present.insert(vm);
         if let Some(last) = entry.last {
             self.last_on[last.index()].insert(vcpu);
         }
-        if let Some(machine) = self.vms[vm.index()].as_mut() {
-            machine.vcpus.insert(vcpu);
+        if let Some(record) = self.vms[vm.index()].as_mut() {
+            record.vcpus.insert(vcpu);
         }
         self.update_partners(vm);
         if self.vms[vm.index()].is_some_and(|vm| vm.placement == Placement::Fixed) {

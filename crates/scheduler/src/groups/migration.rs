@@ -105,11 +105,11 @@ impl Group {
     /// Makes waits trap from now on, because another group has a surplus.
     fn trap_waits(&mut self) -> Kicks {
         self.scheduler.others_have_surplus = true;
-        let told = self.scheduler.untrapped();
-        for hart in told.iter() {
+        let kicked = self.scheduler.untrapped();
+        for hart in kicked.iter() {
             self.scheduler.note_kick(hart);
         }
-        Kicks(told)
+        Kicks(kicked)
     }
 
     /// True if another group's hart could run a vCPU of this group.

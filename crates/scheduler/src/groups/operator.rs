@@ -40,7 +40,7 @@ pub fn add_vm(
         return Err(ConfigError::TooManyVcpus);
     }
     let own = ledger.check(None, vcpus, allocation)?;
-    let machine = VmRecord {
+    let record = VmRecord {
         first: ledger.next_number,
         vcpus,
         share: match allocation {
@@ -55,13 +55,13 @@ pub fn add_vm(
     if access.count() == 1 {
         let kicks = access.with(GroupId::FIRST, |group| {
             let (vm, kicks) = group.scheduler.add_placed_vm(config, placement)?;
-            for (vcpu, number) in group.scheduler.vcpus(vm).iter().zip(machine.numbers()) {
+            for (vcpu, number) in group.scheduler.vcpus(vm).iter().zip(record.numbers()) {
                 group.enrol(access.directory(), vcpu, number);
             }
             group.note_allocations();
             Ok((vm, kicks))
         })?;
-        ledger.vms[kicks.0.index()] = Some(machine);
+        ledger.vms[kicks.0.index()] = Some(record);
         ledger.next_number += vcpus;
         return Ok(kicks);
     }
@@ -69,11 +69,11 @@ pub fn add_vm(
         access.with(group, |group| {
             group
                 .scheduler
-                .register_vm(vm, machine.share, machine.placement);
+                .register_vm(vm, record.share, record.placement);
         });
     }
     let mut target = (GroupId::FIRST, 0);
-    for (place, number) in machine.numbers().enumerate() {
+    for (place, number) in record.numbers().enumerate() {
         let home = own.iter().nth(place);
         let group = match home {
             Some(hart) => access.directory().group_of(hart),
@@ -101,33 +101,33 @@ pub fn add_vm(
                 .find(|&other| access.with(other, place).is_some());
             other.ok_or(ConfigError::TooManyVcpus)?;
         }
-        ledger.load[group.index()] += u64::from(machine.share) * 64 / u64::from(vcpus);
+        ledger.load[group.index()] += u64::from(record.share) * 64 / u64::from(vcpus);
     }
-    ledger.vms[vm.index()] = Some(machine);
+    ledger.vms[vm.index()] = Some(record);
     ledger.next_number += vcpus;
-    Ok((vm, revise(access, vm, &machine, Ticks::ZERO)))
+    Ok((vm, revise(access, vm, &record, Ticks::ZERO)))
 }
 
 /// Sets the allocation of `vm` in all groups, and migrates vCPUs to where they may run.
-fn revise(access: &impl Access, vm: VmId, machine: &VmRecord, now: Ticks) -> Kicks {
+fn revise(access: &impl Access, vm: VmId, record: &VmRecord, now: Ticks) -> Kicks {
     let home = |number: VcpuNumber| -> Option<HartId> {
-        machine
+        record
             .own
             .iter()
-            .nth(usize::from(number.get().checked_sub(machine.first)?))
+            .nth(usize::from(number.get().checked_sub(record.first)?))
     };
     let mut kicks = Kicks::NONE;
     for group in access.groups() {
-        let told = access.with(group, |group| {
+        let kicked = access.with(group, |group| {
             let names = &group.names;
-            let told = group.scheduler.set_terms(vm, machine.terms(), |vcpu| {
-                names.number(vcpu).and_then(home)
-            });
+            let kicked = group
+                .scheduler
+                .set_terms(vm, record.terms(), |vcpu| names.number(vcpu).and_then(home));
             let revised = group.scheduler.revise();
             group.note_allocations();
-            told.and(revised)
+            kicked.and(revised)
         });
-        kicks = kicks.and(told);
+        kicks = kicks.and(kicked);
     }
     for group in access.groups() {
         kicks = kicks.and(migration::migrate_displaced(access, group, now));
@@ -146,10 +146,10 @@ pub fn set_allocation(
     (vm, to): (VmId, Allocation),
     now: Ticks,
 ) -> Result<Kicks, ConfigError> {
-    let mut machine = ledger.vms[vm.index()].ok_or(ConfigError::NoSuchVm)?;
-    machine.own = ledger.check(Some(vm), machine.vcpus, to)?;
+    let mut record = ledger.vms[vm.index()].ok_or(ConfigError::NoSuchVm)?;
+    record.own = ledger.check(Some(vm), record.vcpus, to)?;
     if let Allocation::Shared { share } = to {
-        machine.share = share;
+        record.share = share;
     }
     let kicks = match access.count() {
         1 => access.with(GroupId::FIRST, |group| {
@@ -157,9 +157,9 @@ pub fn set_allocation(
             group.note_allocations();
             Ok(kicks)
         })?,
-        _ => revise(access, vm, &machine, now),
+        _ => revise(access, vm, &record, now),
     };
-    ledger.vms[vm.index()] = Some(machine);
+    ledger.vms[vm.index()] = Some(record);
     Ok(kicks)
 }
 
@@ -173,13 +173,13 @@ pub fn set_share(
     vm: VmId,
     share: u32,
 ) -> Result<(), ConfigError> {
-    let machine = ledger.vms[vm.index()]
+    let record = ledger.vms[vm.index()]
         .as_mut()
         .ok_or(ConfigError::NoSuchVm)?;
     for group in access.groups() {
         access.with(group, |group| group.scheduler.set_share(vm, share))?;
     }
-    machine.share = share;
+    record.share = share;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! A computer whose harts are in groups, in which everything happens in an order that a seed chooses.
+//! A computer whose harts are in groups, with events in an order that a seed chooses.
 //!
-//! What is done under one lock, or under two, is one step; between any two of them anything may come. Time is what a test lets pass.
+//! An action under one lock, or under two, is one step; between any two of them anything may happen. A test lets time pass.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -151,13 +151,13 @@ impl Computer {
         group.scheduler().vm_of(place.vcpu).unwrap()
     }
 
-    /// Something with a vCPU that answers with kicks.
+    /// Applies a function to a vCPU, and delivers its kicks.
     pub fn act_on(&self, vcpu: VcpuNumber, what: impl FnOnce(&mut Scheduler, VcpuId) -> Kicks) {
         let kicks = self.with_vcpu(vcpu, |group, vcpu| what(group.scheduler_mut(), vcpu));
         self.deliver(kicks.unwrap());
     }
 
-    /// Leaves with whatever runs on `hart`, and dispatches.
+    /// Leaves with the vCPU on `hart`, and dispatches.
     pub fn decide(&self, hart: HartId, left: &Left<VcpuNumber>) -> Dispatch<VcpuNumber, VcpuSet> {
         let group = self.group_of(hart);
         let now = self.now.get();
@@ -195,7 +195,7 @@ impl Computer {
         next
     }
 
-    /// As the hypervisor does: what has left a hart may belong elsewhere.
+    /// Migrates vCPUs that have left a hart and belong elsewhere, as the hypervisor does.
     fn strays_of(&self, group: GroupId) {
         let displaced = !self.groups[group.index()].borrow().displaced().is_empty();
         if displaced {
@@ -203,13 +203,13 @@ impl Computer {
         }
     }
 
-    /// One of the flows that harts have found.
+    /// Follows one of the flows that harts have found.
     pub fn follow(&self, place: usize) {
         let flow = self.flows.borrow_mut().swap_remove(place);
         self.deliver(migration::follow(self, flow, self.now.get()));
     }
 
-    /// Whatever must hold between any two steps.
+    /// Checks the invariants between any two steps.
     pub fn check(&self) {
         let mut seen = BTreeMap::new();
         for (index, group) in self.groups.iter().enumerate() {
@@ -236,7 +236,7 @@ impl Computer {
             }
         }
         assert!(seen.keys().copied().eq(self.vcpus()));
-        // No hart rests while another group has work for it, unless somebody is about to do something about it.
+        // No hart is idle while another group has a surplus, unless a migration is about to be made.
         let every = || (0..self.groups.len()).map_while(GroupId::new);
         if self.flows.borrow().is_empty() {
             let gives = every().find(|&group| self.load_bits.has_surplus(group));
@@ -248,7 +248,7 @@ impl Computer {
         }
     }
 
-    /// Where a vCPU is and what could run it.
+    /// Place of a vCPU, and the harts that could run it.
     pub fn explain(&self, vcpu: VcpuNumber) -> String {
         let Place { group, vcpu } = self.directory.place(vcpu).unwrap();
         let group = self.groups[group.index()].borrow();
@@ -264,7 +264,7 @@ impl Computer {
         )
     }
 
-    /// All time that each virtual machine has run.
+    /// Time that each VM has run.
     pub fn used(&self, vm: VmId) -> u64 {
         let used = |group: &RefCell<Group>| group.borrow().scheduler().used(vm).get();
         self.groups.iter().map(used).sum()

@@ -1,4 +1,4 @@
-//! Groups of harts: that nothing is lost between them, and that shares hold over all.
+//! Groups of harts: they lose no vCPU, and shares hold over all of them.
 
 mod computer;
 #[path = "../simulation/guest.rs"]
@@ -57,7 +57,7 @@ fn vcpus_without_a_place_are_refused() {
     assert!(Layout::single(harts(64), 65).is_err());
 }
 
-/// Everything that can happen, in an order that chance chooses.
+/// Every event, in an order that chance chooses.
 fn walk(seed: u64, config: Config, count: u32, vms: &[u16], steps: u32) {
     let mut random = Random(seed);
     let computer = Computer::new(config, Layout::sharded(harts(count), 64).unwrap());
@@ -202,7 +202,7 @@ fn hart_acts(computer: &Computer, random: &mut Random, hart: HartId) {
     let _ = computer.decide(hart, &left);
 }
 
-/// Nothing more comes from outside: everybody who is ready runs.
+/// Nothing more comes from outside: every ready vCPU runs.
 fn drain(computer: &Computer, all: &[HartId], vcpus: &[VcpuNumber]) {
     let ready = |vcpu: &&VcpuNumber| {
         matches!(
@@ -215,7 +215,7 @@ fn drain(computer: &Computer, all: &[HartId], vcpus: &[VcpuNumber]) {
     let slice = operator::config(computer).slice;
     for turn in 0..200 {
         computer.now.set(computer.now.get() + slice);
-        // Each stay is longer than at the turn before, so that slices end.
+        // Each run is longer than in the iteration before, so that slices end.
         let ran = Ticks::new(slice.get() * (turn + 1));
         while !computer.flows.borrow().is_empty() {
             computer.follow(0);
@@ -291,7 +291,7 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
         computer.act_on(vcpu, |scheduler, vcpu| scheduler.start(vcpu, Ticks::ZERO));
     }
     let all: Vec<HartId> = computer.harts().collect();
-    // When each hart entered its guest, and when it asks next.
+    // Time at which each hart entered its guest, and at which it asks next.
     let mut entered = vec![0; all.len()];
     let mut next = vec![Some(0); all.len()];
     let slice = config.slice.get();
@@ -343,7 +343,7 @@ fn measure(count: u32, vms: &[(u16, u32)]) -> Vec<f64> {
             Dispatch::Idle { .. } => None,
         };
     }
-    // Those that run have not been charged for their last stay.
+    // Running vCPUs have not been charged for their last run.
     let mut used: Vec<u64> = ids.iter().map(|&vm| computer.used(vm)).collect();
     for (place, hart) in all.iter().enumerate() {
         if let Some(&vcpu) = computer.runs.borrow().get(hart) {
@@ -381,7 +381,7 @@ fn shares_hold_over_all_groups() {
     assert!(worst <= 0.02, "{worst}");
 }
 
-/// In proportion to the shares, at most a hart for each vCPU.
+/// Entitlement in proportion to the shares, at most a hart for each vCPU.
 fn fair(harts: f64, vms: &[(u16, u32)]) -> Vec<f64> {
     let mut due = vec![0.0; vms.len()];
     let mut open: Vec<usize> = (0..vms.len()).collect();

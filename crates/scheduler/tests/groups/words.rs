@@ -10,7 +10,7 @@ fn vcpu(number: u16) -> VcpuNumber {
     VcpuNumber::new(number).unwrap()
 }
 
-/// Two harts with a queue each, and machines of so many vCPUs, which run wherever a hart takes them.
+/// Two harts with a queue each, and VMs of so many vCPUs, which any hart may run.
 fn computer(machines: &[u16]) -> Computer {
     let config = Config {
         spin: SpinPolicy::Reservation,
@@ -64,7 +64,7 @@ fn idle_hart_polls_words_of_other_groups() {
     assert_eq!(runs(&computer, 0), Some(vcpu(0)));
     assert_eq!(runs(&computer, 1), Some(vcpu(1)));
     assert!(is_with(&computer, vcpu(2), 0));
-    // The first waits for its turn, and its hart has another one to run.
+    // The first waits for its turn, and its hart runs another vCPU.
     leave(&computer, 0, Leave::SpinForTurn, false);
     follow(&computer);
     assert_eq!(runs(&computer, 0), Some(vcpu(2)));
@@ -109,7 +109,7 @@ fn holder_is_pulled_to_its_waiters_hart() {
     computer.deliver(migration::pull(&computer, preempted, to, Ticks::new(1)));
     follow(&computer);
     assert!(is_with(&computer, preempted, 1));
-    // One that runs stays where it is.
+    // A running holder stays where it is.
     let running = runs(&computer, 0).unwrap();
     computer.deliver(migration::pull(&computer, running, to, Ticks::new(1)));
     assert!(is_with(&computer, running, 0));
@@ -171,7 +171,7 @@ fn waits_trap_once_others_have_surplus() {
     follow(&computer);
     assert!(computer.kicked.get().contains(hart(0)) && computer.kicked.get().contains(hart(1)));
     assert!(terms(0) && terms(1));
-    // It waits, and its hart takes what the other one has.
+    // It waits, and its hart takes the other group's surplus.
     let other = if is_with(&computer, vcpu(2), 0) { 1 } else { 0 };
     leave(&computer, other, Leave::SelfWait, true);
     follow(&computer);

@@ -1,4 +1,4 @@
-//! A scheduler on a bench: the harts do exactly what a test says.
+//! A bench for a scheduler: the harts do exactly what a test says.
 
 use scheduler::*;
 
@@ -9,7 +9,7 @@ pub struct Bench {
     pub now: u64,
 }
 
-/// A vCPU by machine and number, from the vCPUs in the order in which they were added.
+/// A vCPU by VM and number, from the vCPUs in the order in which they were added.
 pub fn v(index: u16) -> VcpuId {
     VcpuId::new(index).unwrap()
 }
@@ -23,7 +23,7 @@ pub fn harts(indices: &[u16]) -> HartSet {
 }
 
 impl Bench {
-    /// Machines with these numbers of vCPUs and equal shares, all of them started.
+    /// VMs with these numbers of vCPUs and equal shares, all of them started.
     pub fn new(config: Config, harts: u64, vms: &[u16]) -> Self {
         let online = HartSet::from_bits((1 << harts) - 1);
         let mut scheduler = Scheduler::new(config, online).unwrap();
@@ -64,7 +64,7 @@ impl Bench {
         answer
     }
 
-    /// The vCPU that the hart runs next.
+    /// Next vCPU of the hart.
     pub fn dispatch(&mut self, hart: u16) -> Option<u16> {
         match self.dispatch_with(hart, &[]) {
             Dispatch::Run { vcpu, .. } => Some(vcpu.get()),

@@ -83,7 +83,7 @@ fn whoever_becomes_ready_takes_the_hart() {
     let kicks = bench.scheduler.wake(v(0), Ticks::ZERO);
     assert_eq!(kicks.harts(), harts(&[0]));
     bench.scheduler.check().unwrap();
-    // Its own interrupt may come at the same time: it was told of other work, and must ask.
+    // Its own interrupt may come at the same time: the hart was kicked, and must ask.
     let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::ZERO);
     assert_eq!(answer, Continue::Leave(Leave::SelfWait));
     assert_eq!(bench.turn(0, Leave::SelfWait), Some(0));
@@ -99,7 +99,7 @@ fn one_ready_vcpu_kicks_one_hart() {
     }
     let kicks = bench.scheduler.start(v(3), Ticks::ZERO);
     assert_eq!(kicks.harts().count(), 1);
-    // A second event does not tell another one of the same vCPU.
+    // A second event does not kick another hart for the same vCPU.
     let kicks = bench.scheduler.wake(v(3), Ticks::ZERO);
     assert_eq!(kicks, Kicks::NONE);
     bench.scheduler.check().unwrap();
@@ -134,7 +134,7 @@ fn stops_pauses_and_other_policies_end_it() {
     }
 }
 
-/// Two machines on two harts: 0 and 1 wait on hart 0, 1 in place; hart 1 rests since the beginning.
+/// Two VMs on two harts: 0 and 1 wait on hart 0, 1 in place; hart 1 has been idle since the beginning.
 fn crowded() -> Bench {
     let mut bench = bench(WaitPolicy::SelfWait, 2, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));
@@ -153,21 +153,21 @@ fn one_of_two_busy_waiters_spreads() {
     assert_eq!(kicks.map(Kicks::harts), Some(harts(&[1])));
     bench.scheduler.check().unwrap();
     assert_eq!(bench.dispatch(1), Some(0));
-    // The other one goes on waiting where it was.
+    // The other one continues to wait where it was.
     let answer = bench.scheduler.end_wait_in_place(h(0), Ticks::ZERO);
     assert!(matches!(answer, Continue::Stay { .. }), "{answer:?}");
 }
 
 #[test]
 fn no_waiter_spreads_without_need_or_room() {
-    // One that has waited for long is not busy.
+    // A vCPU that has waited for long is not busy.
     let mut bench = crowded();
     bench.now += 1000;
     let _ = bench.wait_in_place(0);
     let now = Ticks::new(bench.now + 5000);
     assert_eq!(bench.scheduler.spread(h(0), v(0), now), None);
 
-    // The other hart has just begun to rest.
+    // The other hart has just become idle.
     let mut bench = crowded();
     let _ = bench.wait_in_place(0);
     let now = Ticks::new(bench.now + 20);
@@ -178,7 +178,7 @@ fn no_waiter_spreads_without_need_or_room() {
 fn waiter_spreads_to_a_longer_idle_hart() {
     for (rested, sent) in [(350, false), (450, true)] {
         let mut bench = crowded();
-        // Found after 100 ticks of waiting: four times as long is asked for.
+        // Found after 100 ticks of waiting: the other hart must have been idle for four times as long.
         bench.now += rested - 100;
         let _ = bench.wait_in_place(0);
         let now = Ticks::new(bench.now + 100);

@@ -1,11 +1,11 @@
-//! Room for a partner whose turn has come.
+//! Switches to a partner whose turn has come.
 
 use super::bench::{Bench, h, v};
 use super::reservation::Word;
 use scheduler::*;
 
-/// Two harts, a machine of 0 and 1, and one of three. 1 has hart 0; 0 waits after `reason` and ran last on hart `last`. With `others`, hart 1 runs a vCPU of the other machine,
-/// and else nothing.
+/// Two harts, a VM of 0 and 1, and one of three vCPUs. 1 has hart 0; 0 waits after `reason` and ran last on hart `last`. With `others`, hart 1 runs a
+/// vCPU of the other VM, and else none.
 fn partner_waits(reason: Leave, last: u16, others: bool) -> Bench {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[2, 3]);
     if !others {
@@ -23,7 +23,7 @@ fn partner_waits(reason: Leave, last: u16, others: bool) -> Bench {
     };
     wait(&mut bench);
     if last == 0 {
-        // Both give their harts away, and 1 gets the one on which 0 ran.
+        // Both leave their harts, and 1 gets the one on which 0 ran.
         let _ = bench.leave(1, Leave::Preempted);
         let _ = bench.leave(0, Leave::SliceEnd);
         let now = Ticks::new(bench.now);
@@ -33,7 +33,7 @@ fn partner_waits(reason: Leave, last: u16, others: bool) -> Bench {
     bench
 }
 
-/// The partners of the vCPU on `hart` that no other hart looks for.
+/// Waiting partners of the vCPU on `hart` that no other hart polls.
 fn unpolled(bench: &Bench, hart: HartId) -> VcpuSet {
     bench
         .scheduler
@@ -54,7 +54,7 @@ fn partner_whose_turn_came_gets_the_hart() {
         .scheduler
         .leave_and_dispatch(hart, &left, now, &mut Word(true));
     assert!(matches!(next, Dispatch::Run { vcpu, .. } if vcpu == v(0)));
-    // The one that has made room is the next, with the rest of its slice.
+    // The preempted vCPU is the next, with the rest of its slice.
     let left = Left::new(Leave::SelfWait, Ticks::ZERO);
     let (_, next) = bench
         .scheduler

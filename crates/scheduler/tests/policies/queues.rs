@@ -1,4 +1,4 @@
-//! The ready queue (paper 000 §3.2.2, 1), affinity, and who is woken.
+//! The ready queue (paper 000 §3.2.2, 1), affinity, and wake-ups.
 
 use super::bench::{Bench, FREQUENCY, h, harts, v};
 use scheduler::*;
@@ -16,7 +16,7 @@ fn subqueues_follow_in_the_papers_order() {
         let _ = bench.leave_after(0, Leave::SliceEnd, config.slice.get());
         assert_eq!(bench.queue(vcpu), Some(Queue::TimeSliceEnd));
     }
-    // When nobody else is in service, the next round begins, and all have a quantity again.
+    // If no other vCPU is in service, the next round begins, and all have a quantity again.
     for vcpu in [1, 2] {
         let _ = bench.scheduler.stop(v(vcpu));
     }
@@ -123,7 +123,7 @@ fn the_old_custom_wakes_every_idle_hart() {
             bench.scheduler.wake(v(0), Ticks::ZERO).harts(),
             harts(&[0, 1, 2])
         );
-        // The one vCPU goes to the first that comes; the others have come in vain.
+        // The one vCPU goes to the first hart that comes; the others have come in vain.
         assert_eq!(bench.dispatch(1), Some(0));
         assert_eq!(bench.dispatch(2), None);
     }
@@ -304,7 +304,7 @@ fn constant_migration_never_repeats_a_hart() {
         let mut dispatches = 0;
         for turn in 0..60 {
             let hart = turn % 2;
-            // Whoever waits has an interrupt; under host interrupts that is a wake-up.
+            // Each waiting vCPU has an interrupt; under host interrupts that is a wake-up.
             for vcpu in (0..3).filter(|_| !wait.tests()) {
                 let _ = bench.scheduler.wake(v(vcpu), Ticks::new(bench.now));
             }
@@ -342,7 +342,7 @@ fn constant_migration_excludes_waiting_in_place() {
     }
 }
 
-/// With one shared hart left there is nowhere to go.
+/// With one shared hart left there is no other to migrate to.
 #[test]
 fn constant_migration_needs_two_harts() {
     let config = Config {
@@ -360,7 +360,7 @@ fn constant_migration_needs_two_harts() {
         assert_eq!(bench.dispatch(1), Some(1));
         let _ = bench.leave(1, Leave::Yield);
     }
-    // Sharing again, they move again.
+    // With two shared harts, they migrate again.
     let shared = Allocation::Shared { share: 1 };
     let _ = bench.scheduler.set_allocation(vm, shared).unwrap();
     assert_eq!(bench.dispatch(0), Some(1));

@@ -70,8 +70,7 @@ fn reservation_yields_to_a_preempted_kernel() {
     }
 }
 
-/// One hart, one machine of four. 1 and 2 have been preempted, 2 with its interrupts closed; 0 spins on a word, and the
-/// next on the hart is returned.
+/// One hart, one VM of four. 1 and 2 have been preempted, 2 with its interrupts disabled; 0 spins on a word, and the next on the hart is returned.
 fn next_after_a_spin(holder: Option<u16>) -> Option<VcpuId> {
     let mut bench = Bench::with(SpinPolicy::Reservation, 1, &[4]);
     let hart = HartId::new(0).unwrap();
@@ -137,7 +136,7 @@ fn disabled_interrupts_do_not_end_a_wait() {
         );
         let hart = HartId::new(0).unwrap();
         assert_eq!(bench.dispatch(0), Some(0));
-        // One that came while it was running counts as little as one that comes later.
+        // An interrupt that came while it was running counts as little as one that comes later.
         let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
         let left = Left {
             interrupts_enabled: open,
@@ -147,14 +146,14 @@ fn disabled_interrupts_do_not_end_a_wait() {
         let _ = bench.scheduler.wake(v(0), Ticks::ZERO);
         let answer = bench.scheduler.dispatch(hart, Ticks::ZERO, &mut Interrupts);
         assert_eq!(matches!(answer, Dispatch::Run { .. }), open, "{answer:?}");
-        // Its turn, or the limit, does.
+        // Its turn, or the limit, ends the wait.
         let limit = bench.scheduler.config().reservation_limit;
         let answer = bench.scheduler.dispatch(hart, limit, &mut Interrupts);
         assert!(matches!(answer, Dispatch::Run { .. }), "{answer:?}");
     }
 }
 
-/// Words that have changed, and interrupts, for these vCPUs.
+/// Changed words and interrupts of these vCPUs.
 struct Both {
     changed: VcpuId,
     pending: VcpuId,
@@ -196,8 +195,8 @@ fn turn_goes_before_an_interrupt() {
     }
 }
 
-/// On two harts, 0 spins for `reason`, having run on hart 0, which goes to its partner 1, or to a stranger, 2. The word of 0
-/// changes, and the next on hart 1 is returned.
+/// On two harts, 0 spins for `reason` after it ran on hart 0, which goes to its partner 1, or to vCPU 2 of another VM. The word of 0 changes, and the
+/// next on hart 1 is returned.
 fn next_elsewhere(reason: Leave, to_partner: bool) -> Option<u16> {
     let mut bench = Bench::with(SpinPolicy::Reservation, 2, &[2, 3]);
     assert_eq!(bench.dispatch(0), Some(0));
@@ -225,8 +224,8 @@ fn turn_migrates_and_plain_word_stays() {
     assert_eq!(next_elsewhere(Leave::SpinOnWord, true), Some(0));
 }
 
-/// On two harts, 0 spins, having run on hart 0, which goes to a stranger, 2. Its word changes, and `ticks` later the next on
-/// hart 1 is returned: 0, or 3, which has been ready since the beginning.
+/// On two harts, 0 spins after it ran on hart 0, which goes to vCPU 2 of another VM. Its word changes, and `ticks` later the next on hart 1 is
+/// returned: 0, or 3, which has been ready since the beginning.
 fn next_when_a_word_has_changed(ticks: u64) -> Option<u16> {
     let config = Config {
         spin: SpinPolicy::Reservation,
@@ -243,7 +242,7 @@ fn next_when_a_word_has_changed(ticks: u64) -> Option<u16> {
         "{next:?}"
     );
     bench.now += ticks;
-    // Both machines have had a hart for that time, so that neither is behind.
+    // Both VMs have had a hart for that time, so that neither lags.
     let now = Ticks::new(bench.now);
     let left = Left::new(Leave::SelfWait, Ticks::new(ticks));
     let _ = bench.scheduler.leave(h(1), left, now);
@@ -289,7 +288,7 @@ fn idle_hart_polls_for_a_busy_one() {
         matches!(answer, Dispatch::Idle { poll: true, .. }),
         "{answer:?}"
     );
-    // The hart on which 0 was looked at gets 1: another idle one is told to look.
+    // The hart that polled for 0 gets 1: another idle one is kicked to poll.
     let _ = bench.scheduler.wake(v(1), Ticks::ZERO);
     match (bench.scheduler).dispatch(first, Ticks::ZERO, &mut Word(false)) {
         Dispatch::Run { kicks, .. } => assert!(kicks.harts().contains(third)),
@@ -399,7 +398,7 @@ fn often_interrupted_wait_defers_interrupts() {
             };
             let is_next = runs(Ticks::ZERO);
             if exits < 4 {
-                // One that was woken before it waited gives way to the other once.
+                // A vCPU that was woken before it waited gives way to the other once.
                 assert_eq!(is_next, !before, "after {exits} exits");
                 assert_ne!(bench.state(0), VcpuState::SelfWait);
             } else {

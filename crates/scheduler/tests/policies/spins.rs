@@ -214,7 +214,7 @@ fn yield_goes_behind_its_priority() {
     assert_eq!(bench.turn(0, Leave::Spin), Some(2));
     assert_eq!(bench.turn(0, Leave::Spin), Some(0));
     assert_eq!(bench.turn(0, Leave::Spin), Some(1));
-    // With one other, the two take turns; alone, it has its hart again at once.
+    // With one other, the two alternate; alone, it has its hart again at once.
     let _ = bench.scheduler.stop(v(0));
     assert_eq!(bench.turn(0, Leave::Spin), Some(2));
     assert_eq!(bench.turn(0, Leave::Spin), Some(1));
@@ -242,7 +242,7 @@ fn not_same_passes_the_hart_on() {
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(0));
     assert_eq!(bench.turn(0, Leave::Spin), Some(1));
-    // If there is nobody else, a hart does not stand still.
+    // Without another vCPU, the hart does not stay idle.
     let _ = bench.scheduler.stop(v(0));
     assert_eq!(bench.turn(0, Leave::Spin), Some(1));
 }
@@ -250,7 +250,7 @@ fn not_same_passes_the_hart_on() {
 #[test]
 fn directed_takes_preempted_partners_in_turn() {
     let mut bench = Bench::with(SpinPolicy::Directed, 1, &[4]);
-    // 0 was in its supervisor at the end of its slice, 1 in user mode, 2 in its supervisor.
+    // 0 was in VS-mode at the end of its slice, 1 in user mode, 2 in VS-mode.
     for (vcpu, supervisor) in [(0, true), (1, false), (2, true)] {
         assert_eq!(bench.dispatch(0), Some(vcpu));
         let left = Left {
@@ -272,10 +272,10 @@ fn directed_takes_preempted_partners_in_turn() {
         Some(2),
         "then the next one, not the one in user mode"
     );
-    // Nobody is left that was preempted: those that gave way come in their turn, 3 after 2 and then 0 again.
+    // None is left that was preempted: those that yielded come in turn, 3 after 2 and then 0 again.
     assert_eq!(bench.turn(0, Leave::Spin), Some(3));
     assert_eq!(bench.turn(0, Leave::Spin), Some(0));
-    // 2 and 3 have given way; 1 was preempted, but in user mode.
+    // 2 and 3 have yielded; 1 was preempted, but in user mode.
     assert_eq!(bench.turn(0, Leave::Spin), Some(2));
 }
 
@@ -283,7 +283,7 @@ fn directed_takes_preempted_partners_in_turn() {
 fn directed_ignores_yields_in_user_mode() {
     let mut bench = Bench::with(SpinPolicy::Directed, 1, &[3]);
     assert_eq!(bench.dispatch(0), Some(0));
-    // 1 is started and was never preempted, and 0 is preempted in its supervisor.
+    // 1 is started and was never preempted, and 0 is preempted in VS-mode.
     assert_eq!(bench.turn(0, Leave::SliceEnd), Some(1));
     let spin = Left {
         in_supervisor: false,

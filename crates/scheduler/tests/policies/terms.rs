@@ -3,7 +3,7 @@
 use super::bench::{Bench, FREQUENCY, h, harts, v};
 use scheduler::*;
 
-/// Slice and `trap_waits` that the hart gives out.
+/// Slice and `trap_waits` of the hart's terms.
 fn terms(bench: &mut Bench, hart: u16) -> (Option<u64>, bool) {
     match bench.dispatch_with(hart, &[]) {
         Dispatch::Run {
@@ -84,13 +84,13 @@ fn ready_vcpu_kicks_relaxed_harts() {
             trap_waits: false
         }
     );
-    // Either may sit in a WFI that has not trapped, so both are told.
+    // Either may be in a WFI that has not trapped, so both are kicked.
     assert_eq!(
         bench.scheduler.start(v(2), Ticks::ZERO).harts(),
         harts(&[0, 1])
     );
     let stay = bench.scheduler.reconsider(h(0), Ticks::new(12_000));
-    // 12 ms of slices of 5 ms without notice: 3 ms of the third are left.
+    // 12 ms of slices of 5 ms unnoticed: 3 ms of the third are left.
     let expected = Continue::Stay {
         slice: Some(Ticks::new(3000)),
         trap_waits: true,
@@ -165,7 +165,7 @@ fn strict_terms_spare_dedicated_harts() {
     let vcpu = bench.scheduler.vcpu(vm, 0).unwrap();
     let _ = bench.scheduler.start(vcpu, Ticks::ZERO);
     assert_eq!(terms(&mut bench, 1), (None, false));
-    // With nobody else there, the next slice is the first's again.
+    // Without another vCPU, the next slice is the first's again.
     let leave = bench.scheduler.reconsider(h(0), Ticks::new(5000));
     assert_eq!(leave, Continue::Leave(Leave::SliceEnd));
     let _ = bench.leave_after(0, Leave::SliceEnd, 5000);

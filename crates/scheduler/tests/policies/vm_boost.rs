@@ -1,4 +1,4 @@
-//! One machine at a time comes first, where it is behind.
+//! VM boost: the VM that lags most comes first.
 
 use super::bench::{Bench, FREQUENCY, h, v};
 use super::reservation::Word;
@@ -17,7 +17,7 @@ fn slice(bench: &Bench) -> u64 {
     bench.scheduler.config().slice.get()
 }
 
-/// Of two machines of two vCPUs one has had a slice. The vCPU that is next.
+/// Next vCPU, where one of two VMs of two vCPUs has had a slice.
 fn next_after_a_slice(spin: SpinPolicy) -> Option<u16> {
     let mut bench = bench(spin, &[2, 2]);
     assert_eq!(bench.dispatch(0), Some(0));
@@ -46,7 +46,7 @@ fn dispatch(bench: &mut Bench, has_come: bool) -> Option<VcpuId> {
     }
 }
 
-/// Machines of one vCPU: 0 waits for a word, and 1 has had the hart for a slice since then.
+/// VMs of one vCPU: 0 waits for a word, and 1 has had the hart for a slice since then.
 fn one_waits_for_a_word() -> Bench {
     let mut bench = bench(SpinPolicy::Reservation, &[1, 1]);
     assert_eq!(bench.dispatch(0), Some(0));

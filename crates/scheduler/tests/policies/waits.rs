@@ -179,7 +179,7 @@ fn a_budget_lets_the_ready_through() {
             },
         );
     }
-    // Those that were found meanwhile are ready, and lost nothing.
+    // vCPUs that were found meanwhile are ready, and lost nothing.
     assert_eq!(bench.state(0), VcpuState::Ready);
     assert_eq!(bench.dispatch(0), Some(0));
 }
@@ -228,7 +228,7 @@ fn a_change_of_policy_tells_every_hart() {
     assert_eq!(runs(bench.dispatch_with(1, &[1])), Some(1));
 }
 
-/// A hart between two vCPUs has to set `hgeie` by the new policy too, or an interrupt that came before would not be heard.
+/// A hart between two vCPUs has to set `hgeie` by the new policy too, or an earlier interrupt would be missed.
 #[test]
 fn policy_change_kicks_a_searching_hart() {
     let mut bench = bench(WaitPolicy::SelfWait, 2, &[1]);

@@ -1,9 +1,9 @@
-//! vCPUs of machines that are behind do not wait for the end of others' slices.
+//! Wake-up preemption: vCPUs of VMs that lag do not wait for the end of others' slices.
 
 use super::bench::{Bench, FREQUENCY, h, harts, v};
 use scheduler::*;
 
-/// Two machines of one vCPU on a hart; 0 has waited for an interrupt since the beginning, and 1 has had the hart for most of a slice, and has it again.
+/// Two VMs of one vCPU on a hart; 0 has waited for an interrupt since the beginning, and 1 has had the hart for most of a slice, and has it again.
 fn one_waits_and_one_works(wait: WaitPolicy) -> Bench {
     let config = Config {
         wait,
@@ -23,7 +23,7 @@ fn slice(bench: &Bench) -> u64 {
     bench.scheduler.config().slice.get()
 }
 
-/// `ran` ticks after the dispatch of 1, 0 is woken. The harts that are told.
+/// Harts that are kicked when 0 is woken `ran` ticks after the dispatch of 1.
 fn wake_after(bench: &mut Bench, ran: u64) -> HartSet {
     let now = Ticks::new(bench.now + ran);
     let kicks = bench.scheduler.wake(v(0), now);
@@ -126,7 +126,7 @@ fn an_interrupt_wakes_who_hurries_alone() {
         let now = Ticks::new(bench.now + slice(&bench) / ran);
         let kicks = bench.scheduler.interrupt_waiter(v(0), now).harts();
         let (told, state) = match preempts_on_wake {
-            // Its hart finds it when it looks next.
+            // Its hart finds it at the next test.
             false => (HartSet::EMPTY, VcpuState::SelfWait),
             true => (harts(&[0]), VcpuState::Ready),
         };
@@ -154,8 +154,8 @@ fn stopped_or_paused_vcpu_does_not_preempt() {
     }
 }
 
-/// 0 works for a tick, waits, and is woken `between` ticks later, again and again, where a change to it and back takes `change`. How long 1 had the
-/// hart, and for how long 0 and the changes to it had it.
+/// Times on the hart of 1, and of 0 with its context switches: 0 works for a tick, waits, and is woken `between` ticks later, again and again, with
+/// `round_trip` for two switches.
 fn storm(round_trip: u64, between: u64, times: u32) -> (u64, u64) {
     let mut bench = one_waits_and_one_works(WaitPolicy::SelfWait);
     let (mut worked, mut lost) = (0, 0);
@@ -188,7 +188,7 @@ fn storm(round_trip: u64, between: u64, times: u32) -> (u64, u64) {
 
 #[test]
 fn constant_wakeups_pay_for_context_switches() {
-    // Without that, it has three quarters, changes included.
+    // Without the charge, it would have three quarters, switches included.
     let (worked, lost) = storm(5, 1, 200_000);
     let part = lost * 100 / (worked + lost);
     assert!(
@@ -205,7 +205,7 @@ fn long_sleep_earns_two_slices_at_most() {
         let _ = bench.leave_after(0, Leave::SliceEnd, slice);
         assert_eq!(bench.dispatch(0), Some(1));
     }
-    // It takes the hart, and works on. The other one is woken again and again: by then it is behind.
+    // It takes the hart, and continues to work. The other one is woken again and again: by then it lags.
     assert_eq!(wake_after(&mut bench, slice / 2), harts(&[0]));
     let _ = bench.leave_after(0, Leave::Preempted, slice / 2);
     assert_eq!(bench.dispatch(0), Some(0));

@@ -6,7 +6,7 @@ use super::reference::Phase;
 use super::{Mode, Simulation, Vcpu};
 
 impl Simulation {
-    /// Where everybody is, for the message of a test that fails.
+    /// State of all vCPUs, for the message of a test that fails.
     pub fn describe(&self) -> String {
         let line = |vcpu: &Vcpu| {
             let vm = self.scheduler.vm_of(vcpu.id);
@@ -20,8 +20,7 @@ impl Simulation {
         self.vcpus.iter().map(line).collect()
     }
 
-    /// The reference leaves open whether a vCPU that a hart has found a reason for is put among the ready. It learns so at once:
-    /// whoever spins next may wait for that vCPU.
+    /// Lets the reference learn which vCPUs with a reason to run were made ready, which it leaves open: the next spinner may wait for them.
     pub fn follow_reasons(&mut self) {
         for vcpu in &self.vcpus {
             if self.scheduler.state(vcpu.id) == VcpuState::Ready {
@@ -49,7 +48,7 @@ impl Simulation {
                 _ => vcpu.ready_since = None,
             }
         }
-        // Unless a kick is on its way, no hart rests while there is work that it may do.
+        // Unless a kick is pending, no hart is idle while there is work for it.
         if self.harts.iter().any(|hart| hart.kick.is_some()) {
             return;
         }

@@ -29,7 +29,7 @@ pub enum Act {
     Stop,
 }
 
-/// How a vCPU behaves.
+/// Behaviour of a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     CpuBound,
@@ -41,7 +41,7 @@ pub enum Habit {
 }
 
 impl Act {
-    /// All that a guest does again and again: it does not stop.
+    /// Acts of a guest that it repeats: it does not stop.
     pub const EVERY: &[Self] = &[
         Self::Wait,
         Self::Wait,

@@ -8,8 +8,7 @@ use super::{Act, Guest, Habit, Mode, POLL_PERIOD, Simulation, Vcpu};
 
 /// Tests of a hart for waiting vCPUs.
 struct Files {
-    /// Those whose interrupt file is on this hart, with an interrupt pending: the file of another
-    /// hart cannot be read.
+    /// vCPUs whose interrupt file is on this hart, with an interrupt pending: the file of another hart cannot be read.
     pending: BTreeSet<VcpuId>,
     changed: BTreeSet<VcpuId>,
     found: BTreeSet<VcpuId>,
@@ -28,7 +27,7 @@ impl Probe for Files {
 }
 
 impl Simulation {
-    /// Does what the scheduler said about the vCPU of a hart.
+    /// Follows the scheduler's answer about the vCPU of a hart.
     pub(super) fn follow(&mut self, place: usize, guest: Guest, answer: Continue) {
         match answer {
             Continue::Stay { slice, trap_waits } => {
@@ -82,7 +81,7 @@ impl Simulation {
         }
     }
 
-    /// A wait that traps: in place, where the scheduler allows it.
+    /// A wait that traps: in place, if the scheduler allows it.
     fn wait(&mut self, place: usize, guest: Guest, index: usize) {
         let ran = Ticks::new(self.now - guest.entered);
         let hart = self.harts[place].id;
@@ -234,7 +233,7 @@ impl Simulation {
         }
     }
 
-    /// By the scheduler's rule for where, and under `Migration::Always` never where it ran last if there is another hart.
+    /// Checks the scheduler's placement, and under `Migration::Always` that a vCPU never runs where it ran last if there is another hart.
     pub(super) fn may_run(&self, vcpu: VcpuId, hart: HartId) -> bool {
         let allowed = self.scheduler.allowed(vcpu);
         let moves = self.scheduler.config().migration == Migration::Always;

@@ -1,9 +1,8 @@
 //! A computer in miniature: harts that act only when something happens to them.
 //!
-//! An idle hart sleeps until a kick, or an interrupt for a vCPU whose interrupt file it holds; a hart
-//! in a guest is interrupted only by kicks and by its own slice timer. Whatever the scheduler forgets
-//! to ask for does not happen. What each vCPU should be doing is kept by the [`reference`] model,
-//! which knows nothing of queues and masks of bits.
+//! An idle hart sleeps until a kick, or an interrupt for a vCPU whose interrupt file it holds; a hart in a guest is interrupted only by kicks and by
+//! its own slice timer. A kick that the scheduler forgets does not happen. The [`reference`] model keeps the expected state of each vCPU and knows
+//! nothing of queues and bit masks.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 mod check;
@@ -16,9 +15,9 @@ use reference::Reference;
 use scheduler::*;
 
 pub const FREQUENCY: u64 = 1_000_000;
-/// How long a kick takes to arrive.
+/// Delay of a kick.
 const KICK_DELAY: u64 = 3;
-/// How often a polling hart asks.
+/// Interval of a polling hart.
 const POLL_PERIOD: u64 = 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +37,7 @@ struct Guest {
     entered: u64,
     slice_end: Option<u64>,
     trap_waits: bool,
-    /// When its burst ends; `None` while it waits in a WFI that does not trap.
+    /// End of its burst; `None` while it waits in a WFI that does not trap.
     burst_end: Option<u64>,
 }
 
@@ -56,7 +55,7 @@ pub struct Vcpu {
     pub pending: bool,
     pub changed: bool,
     pub ran: u64,
-    /// The longest that it was ready, or had an interrupt pending, without running.
+    /// Longest time that it was ready, or had an interrupt pending, without running.
     pub longest_wait: u64,
     ready_since: Option<u64>,
 }
@@ -141,7 +140,7 @@ impl Simulation {
         }
     }
 
-    // What can happen to a vCPU. Each tells scheduler and reference, and delivers the kicks.
+    // Events of a vCPU. Each informs scheduler and reference, and delivers the kicks.
 
     pub fn start(&mut self, vcpu: VcpuId) {
         let kicks = self.scheduler.start(vcpu, self.ticks());
@@ -183,7 +182,7 @@ impl Simulation {
     pub fn set_wait(&mut self, policy: WaitPolicy) {
         let kicks = self.scheduler.set_wait(policy);
         self.deliver(kicks);
-        // Interrupts that nobody was to be told of are reported from now on.
+        // Interrupts that were not reported before are reported from now on.
         if !self.tests_files() {
             for place in 0..self.vcpus.len() {
                 if self.vcpus[place].pending {
@@ -205,7 +204,7 @@ impl Simulation {
             if let Mode::Guest(guest) = &mut hart.mode
                 && guest.vcpu == id
             {
-                // Taken without the hypervisor, even out of a WFI.
+                // The guest takes it without the hypervisor, even out of a WFI.
                 self.vcpus[place].pending = false;
                 if guest.burst_end.is_none() {
                     guest.burst_end = Some(self.now + 1);
@@ -248,7 +247,7 @@ impl Simulation {
         self.follow(place, guest, answer);
     }
 
-    /// The hypervisor hears of an interrupt and wakes the vCPU.
+    /// The hypervisor learns of an interrupt and wakes the vCPU.
     pub fn report(&mut self, place: usize) {
         let id = self.vcpus[place].id;
         let kicks = self.scheduler.wake(id, self.ticks());

@@ -22,9 +22,9 @@ struct Entry {
     woken: bool,
     /// Waits on its hart.
     in_place: bool,
-    /// Has a reason to run though it waits.
+    /// Has a reason to run while it waits.
     granted: bool,
-    /// The partners that must be dispatched before it.
+    /// Partners that must be dispatched before it.
     waits_for: BTreeSet<VcpuId>,
 }
 
@@ -70,7 +70,7 @@ impl Reference {
         }
     }
 
-    /// Everyone whom a hart could run without asking anybody.
+    /// vCPUs that a hart could run without a test.
     pub fn dispatchable(&self) -> Vec<VcpuId> {
         let ready = |entry: &Entry| {
             let ready = entry.phase == Phase::Ready && entry.waits_for.is_empty();
@@ -94,7 +94,7 @@ impl Reference {
         self.entries.iter().filter_map(partner).collect()
     }
 
-    /// Nobody waits for `vcpu` any more.
+    /// Ends all waits for `vcpu`.
     fn strike(&mut self, vcpu: VcpuId) {
         for entry in self.entries.values_mut() {
             entry.waits_for.remove(&vcpu);
@@ -127,7 +127,7 @@ impl Reference {
         if matches!(entry.phase, Phase::Running(_)) {
             return;
         }
-        // Whoever had a reason to run, or could miss one, will run when it is resumed.
+        // A vCPU that had a reason to run, or could miss one, will run when it is resumed.
         if matches!(entry.phase, Phase::WaitingForWord { .. }) || entry.granted {
             entry.phase = Phase::Ready;
         }
@@ -162,7 +162,7 @@ impl Reference {
         }
     }
 
-    /// Whatever it was woken for, its guest looks now.
+    /// Its guest tests now for what it was woken for.
     pub fn go_on(&mut self, vcpu: VcpuId) {
         self.entry(vcpu).woken = false;
     }

@@ -45,7 +45,7 @@ impl World {
         match answer {
             Continue::Stay { slice, trap_waits } => {
                 if self.modes[hart.index()] == Mode::InPlace {
-                    self.looks(hart);
+                    self.take_interrupts(hart);
                 }
                 let sliced = slice.is_some();
                 self.modes[hart.index()] = Mode::Guest {
@@ -69,7 +69,7 @@ impl World {
         if left.cause == Leave::SelfWait && trap_waits {
             match self.scheduler.wait_in_place(hart, Ticks::ZERO, Ticks::ZERO) {
                 InPlace::No => {}
-                InPlace::Woken => return self.looks(hart),
+                InPlace::Woken => return self.take_interrupts(hart),
                 InPlace::With(_) => {
                     self.modes[hart.index()] = Mode::InPlace;
                     return;
