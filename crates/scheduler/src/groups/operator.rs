@@ -72,9 +72,22 @@ pub fn add_vm(
                 .register_vm(vm, record.share, record.placement);
         });
     }
+    place_vcpus(ledger, access, vm, &record)?;
+    ledger.vms[vm.index()] = Some(record);
+    ledger.next_number += vcpus;
+    Ok((vm, revise(access, vm, &record, Ticks::ZERO)))
+}
+
+/// Creates the vCPUs of a new VM in the groups of its dedicated harts, or in those with the least share.
+fn place_vcpus(
+    ledger: &mut Ledger,
+    access: &impl Access,
+    vm: VmId,
+    record: &VmRecord,
+) -> Result<(), ConfigError> {
     let mut target = (GroupId::FIRST, 0);
     for (place, number) in record.numbers().enumerate() {
-        let home = own.iter().nth(place);
+        let home = record.own.iter().nth(place);
         let group = match home {
             Some(hart) => access.directory().group_of(hart),
             None => {
@@ -89,7 +102,7 @@ pub fn add_vm(
             let vcpu = group.scheduler.create_vcpu(vm)?;
             group.enrol(access.directory(), vcpu, number);
             let (parts, _) = group.scheduler.part(vm);
-            let of = u32::from(vcpus) * ACTIVE_WEIGHT;
+            let of = u32::from(record.vcpus) * ACTIVE_WEIGHT;
             group.scheduler.set_part(vm, (parts + ACTIVE_WEIGHT, of));
             Some(())
         };
@@ -101,11 +114,9 @@ pub fn add_vm(
                 .find(|&other| access.with(other, place).is_some());
             other.ok_or(ConfigError::TooManyVcpus)?;
         }
-        ledger.load[group.index()] += u64::from(record.share) * 64 / u64::from(vcpus);
+        ledger.load[group.index()] += u64::from(record.share) * 64 / u64::from(record.vcpus);
     }
-    ledger.vms[vm.index()] = Some(record);
-    ledger.next_number += vcpus;
-    Ok((vm, revise(access, vm, &record, Ticks::ZERO)))
+    Ok(())
 }
 
 /// Sets the allocation of `vm` in all groups, and migrates vCPUs to where they may run.
